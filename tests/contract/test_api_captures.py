@@ -8,6 +8,7 @@ import io
 import json
 import zipfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
@@ -15,18 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 
 from holdfast.api.web_files import WebFiles
 from holdfast.changes.compute import compute_pending
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Snapshot, Withdrawal
 from holdfast.editions.report import write_report
+from holdfast.replay import history
 from holdfast.search.outbox import drain
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hiding import hide
 from tests.archive import BEGIN, Shot, build_archive, days_later
 from tests.client import REPLAY, Client, asking
-from tests.clock import SlowClock
+from tests.clock import FakeClock, SlowClock
 from tests.editions_bed import adopt
 from tests.postgres import Postgres
 
@@ -396,6 +399,33 @@ def test_a_history_that_took_long_is_kept_and_what_is_withdrawn_is_gone_from_it_
     first.database.close()
     # The third capture is seen a little later, or with anything that changes what may be seen.
     assert told == [[2, 3], [2, 3], [3, 4]]
+
+
+def test_the_captures_of_a_page_are_counted_once_for_all_spellings_and_years(tmp_path: Path) -> None:
+    own = build_archive(tmp_path, [Shot(url=_HOME, moment=days_later(day), execution=day) for day in (1, 2, 3)])
+    clock, counted = FakeClock(), list[object]()
+
+    def take_long(*asked: Any) -> None:
+        if history.COUNTED + 1 in tuple(asked[3]):
+            counted.append(asked[3])
+            clock.advance(1)
+
+    event.listen(own.database.engine, "before_cursor_execute", take_long)
+    with closing(own.database), asking(replace(_unlimited(own), clock=clock)) as client:
+        latest = client.get("/api/history", params={"url": _HOME}).json()
+        spelled = [client.get("/api/history", params={"url": f"{_HOME}?utm_source={at}"}).json() for at in range(5)]
+        for one in ("EXAMPLE.org", "www.example.org/"):
+            spelled.append(client.get("/api/history", params={"url": one}).json())
+        empty = [
+            client.get("/api/history", params={"url": f"{_HOME}?utm_source={at}", "year": 3000 + at}).json()
+            for at in range(5)
+        ]
+
+    assert len(counted) == 1
+    assert spelled == [latest] * 7
+    assert [(one["url"], one["items"], one["years"]) for one in empty] == [
+        (f"{_HOME}?utm_source={at}", [], latest["years"]) for at in range(5)
+    ]
 
 
 def _days(client: Client) -> list[int]:

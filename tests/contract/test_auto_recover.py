@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
+from typing import cast
 
 import pytest
 from sqlalchemy import select
@@ -11,10 +14,11 @@ from sqlalchemy import select
 from holdfast.clock import to_micros
 from holdfast.config import DiskSettings, RecoverySettings, Settings
 from holdfast.db.models import Domain, Execution, Queue, Recovery
+from holdfast.db.raw import DatabaseClock, RawDatabase
 from holdfast.errors import LeaseLost
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.leases import ExecutionLease
-from holdfast.operations.crawl_watchdog import RecoveryCase, recover
+from holdfast.operations.crawl_watchdog import DEPLOY_LOCK, RecoveryCase, is_deploying, recover
 from holdfast.wiring.jobs import Jobs
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
@@ -145,3 +149,41 @@ def test_three_restarts_in_vain_are_enough(bed: Bed, clock: FakeClock) -> None:
             break
 
     assert reasons == ["stalled", "stalled", "stalled", "breaker_open"]
+
+
+class _ServerAhead:
+    """A database whose server's clock is two hours ahead of this machine's."""
+
+    dialect = "postgresql"
+
+    def __init__(self, machine: FakeClock) -> None:
+        self._machine = machine
+
+    def now_micros(self) -> int:
+        return to_micros(self._machine.now() + timedelta(hours=2))
+
+
+def test_ages_of_files_are_judged_by_the_clock_of_their_machine(migrated_sqlite: str, tmp_path: Path) -> None:
+    machine = FakeClock()
+    clock = DatabaseClock(cast(RawDatabase, _ServerAhead(machine)), machine)
+    with open_bed(migrated_sqlite, clock, tmp_path) as bed:
+        bed.once("tool")
+        lease = _running(bed)
+        folder = tmp_path / "crawl"
+        folder.mkdir()
+        log = folder / "archive_crawl.combined.log"
+        with bed.database.write() as session:
+            run = session.get_one(Execution, lease.execution_id)
+            run.config, run.output_dir = {"backend": "zimit"}, str(folder)
+        machine.advance(9000)
+        log.touch()
+        os.utime(log, (machine.now().timestamp() - 60,) * 2)
+
+        case = _look(bed, apply=False)
+
+        assert (case.decision.reason, case.watched.activity.idle_s) == ("healthy", 60.0)
+        (bed.home / DEPLOY_LOCK).touch()
+        os.utime(bed.home / DEPLOY_LOCK, (machine.now().timestamp(),) * 2)
+        assert is_deploying(_jobs(bed).settings, clock)
+        machine.advance(7201)
+        assert not is_deploying(_jobs(bed).settings, clock)

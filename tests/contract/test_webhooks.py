@@ -31,8 +31,11 @@ from holdfast.webhooks.delivery import (
     send_test,
     settle,
 )
+from holdfast.webhooks.events import Position, read_after
 from holdfast.webhooks.registry import Made, WebhookRefused, WebhookWish
+from holdfast.withdrawals.hiding import hide
 from tests.clock import FakeClock
+from tests.contract.changes_bed import PAGE, compute, day, open_building
 from tests.jobs_bed import Bed, failed, open_bed
 from tests.patience import deadline
 from tests.receiver import Answer, Receiver, receiving
@@ -470,3 +473,37 @@ def test_the_newest_event_is_never_pruned_so_that_numbers_are_not_used_again(bed
     assert _queued(bed) == 1
     with bed.database.read() as session:
         assert [row.id for row in session.scalars(select(Event))] == [3, 4]
+
+
+def test_no_event_carries_the_address_of_a_capture_that_was_withdrawn_meanwhile(
+    database_url: str, tmp_path: Path
+) -> None:
+    other = "https://example.org/other"
+    with open_building(tmp_path, database_url) as build:
+        archive = build([day(0, "one"), day(0, "one", url=other), day(1, "two"), day(1, "two", url=other)])
+        database, clock = archive.database, archive.clock
+        for name in ("queued", "late"):
+            with database.write() as session:
+                wish = WebhookWish(url=f"https://{name}.example.org/", events=("change.detected",), sources=())
+                registry.add(session, clock, _SETTINGS, wish)
+        compute(archive)
+        with database.write() as session:  # its queue was full
+            late = session.get_one(Webhook, 2)
+            before, late.disabled_at = late.changes_after, clock.now()
+        assert queue_events(database, clock, _SETTINGS) == 2
+        hide(database, clock, PAGE, reason="asked for")
+        compute(archive)
+        with database.write() as session:
+            session.get_one(Webhook, 2).disabled_at = None
+        assert queue_events(database, clock, _SETTINGS) == 2
+
+        messages = lease_messages(database, clock, _SETTINGS, limit=10)
+
+        told = [(json.loads(message.body)["type"], json.loads(message.body)["data"]["url"]) for message in messages]
+        assert sorted(told, key=str) == [("change.detected", other)] * 2 + [("change.detected", None)] * 2
+        with database.read() as session:
+            kept = list(session.scalars(select(WebhookDelivery.body)))
+            streamed, _ = read_after(session, Position(changes=before), limit=10)
+        assert PAGE not in str(kept), "nor is it kept to be sent again"
+        urls = {event.data["url"] for event in streamed if event.name == "change.detected"}
+        assert (len(streamed), urls) == (4, {None, other})

@@ -6,12 +6,14 @@ import errno
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from sqlalchemy import select, update
 
+from holdfast.crawl_process.recovery import recover
 from holdfast.crawl_process.stopping import Stops
 from holdfast.db.models import Job, Owner
 from holdfast.errors import Invalid
@@ -20,6 +22,7 @@ from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.states import JobAction
 from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import open_jobs
+from holdfast.worker.loop import dead_holders
 from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason
 from tests import patience
 from tests.contract.worker_bed import DONE, WorkerBed
@@ -367,3 +370,35 @@ def test_a_worker_that_fell_silent_loses_its_run_to_another_after_the_stale_peri
     assert bed.holds(job_id)[-1].ending == "settled"
     assert bed.runs(job_id)[0].takeovers == 1
     bed.database.close()
+
+
+@pytest.mark.parametrize("kind", ["worker", "runner"])
+def test_a_worker_of_another_machine_keeps_its_jobs_for_the_whole_stale_period(
+    database_url: str, tmp_path: Path, kind: str
+) -> None:
+    bed = WorkerBed(database_url, tmp_path, jobs={"stale_s": 600.0})
+    job_id, now = bed.job("ex"), datetime.now(UTC)
+    with bed.database.write() as session:
+        far = Owner(kind=kind, host="far", pid=1, run_file="/far/x.run", started_at=now, heartbeat_at=now)
+        session.add(far)
+        session.flush()
+        number = far.id
+
+    def silent_for(seconds: float) -> None:
+        with bed.database.write() as session:
+            heard = datetime.now(UTC) - timedelta(seconds=seconds)
+            session.get_one(Owner, number).heartbeat_at = session.get_one(Job, job_id).lock_heartbeat_at = heard
+
+    with closing(bed.database), open_jobs(bed.settings) as jobs, open_runtime(bed.settings) as runtime:
+        jobs.scheduler.tick()
+        assert jobs.leases.take(f"far/{number}") is not None
+        silent_for(590)
+        assert recover(runtime).owners == 0
+        assert dead_holders(runtime, bed.database) == []
+        assert jobs.scheduler.sweep() == 0
+        assert jobs.leases.take("here/1") is None, "it may come back, and goes on"
+
+        silent_for(601)
+        assert jobs.scheduler.sweep() == 1
+        silent_for(721)
+        assert recover(runtime).owners == 1, "in the end its row is closed as any other"

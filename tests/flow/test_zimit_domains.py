@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
+from holdfast.clock import to_micros
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.jobs.endings import RunResult
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.worker.runner import StopReason
+from tests import patience
 from tests.flow.archive_tool.bed import Step
 from tests.flow.zimit_bed import WHOLE, ZimitBed, open_zimit_bed
 
@@ -155,3 +157,26 @@ def test_a_tool_ends_once_its_host_is_lost_to_a_crawl(bed: ZimitBed, crawl: Runt
     assert ends == [None]
     assert len(bed.engine.calls("stop")) == 1
     assert any("asks a host" in line for line in bed.lines(lease.execution_id))
+
+
+def test_a_tool_ends_before_its_hosts_lease_is_over_when_only_its_own_worker_cannot_renew_it(
+    tmp_path: Path, database_url: str
+) -> None:
+    url = None if database_url.startswith("sqlite") else database_url
+    with open_zimit_bed(tmp_path, url, lease_s=patience.period(6.0)) as bed:
+        bed.job()
+        bed.engine.script(_hanging(bed))
+        lease = bed.take()
+        with bed.running(lease) as (_, ends):
+            bed.engine.wait_for(bed.engine.root / "mark")
+            # Each renewal hangs, as on a line that swallows what is sent.
+            with bed.jobs.database.write() as session:
+                until = session.execute(
+                    text("UPDATE domains SET is_allowed = is_allowed WHERE name = :name RETURNING lease_expires_at"),
+                    {"name": _HOST},
+                ).scalar_one()
+                bed.engine.wait_until(lambda: bed.engine.calls("stop") != [] and bed.processes() == [])
+                assert to_micros(bed.jobs.clock.now()) < until, "it was gone before another could have the host"
+
+        assert ends == [None], "handed back"
+        assert any("did not answer for so long" in line for line in bed.lines(lease.execution_id))

@@ -163,12 +163,17 @@ class ZimitBed:
 
 @contextmanager
 def open_zimit_bed(
-    root: Path, database_url: str | None, *, contact: str | None = "t@example.org", **zimit: Any
+    root: Path,
+    database_url: str | None,
+    *,
+    contact: str | None = "t@example.org",
+    lease_s: float = 60.0,
+    **zimit: Any,
 ) -> Iterator[ZimitBed]:
     """Open a bed; at its end nothing may run any more. Without a contact our own crawler refuses at once."""
     settings = config.load(
         home=root / "home", database_url=database_url, zimit={"command": COMMAND, **zimit}, contact=contact,
-        allow_networks="127.0.0.0/8",
+        allow_networks="127.0.0.0/8", lease={"seconds": lease_s},
     )  # fmt: skip
     with open_jobs(settings) as jobs:
         bed = ZimitBed(root, jobs, settings)

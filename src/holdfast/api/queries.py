@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, ColumnElement, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
-from holdfast.coordination.owners import GONE
+from holdfast.coordination.owners import GONE, WORKER_KINDS
 from holdfast.db.engine import SessionClock, moment_in
 from holdfast.db.models import (
     Document,
@@ -350,17 +350,13 @@ def warc_bytes(session: Session) -> int:
     return int(session.scalar(select(func.coalesce(func.sum(WarcFile.size), 0)).where(WarcFile.state == "sealed")) or 0)
 
 
-# Owners that run jobs: with a scheduler of their own, or without. Supervisors, crawl processes, indexers do not.
-_WORKER_KINDS = ("worker", "runner")
-
-
 def active_workers(session: Session, clock: Clock) -> list[Owner]:
     """Return the workers whose last heartbeat is fresh, oldest first: one that was killed never says that it ended."""
     fresh = moment_in(session, SessionClock(clock)) - GONE
     return list(
         session.scalars(
             select(Owner)
-            .where(Owner.ended_at.is_(None), Owner.kind.in_(_WORKER_KINDS), Owner.heartbeat_at >= fresh)
+            .where(Owner.ended_at.is_(None), Owner.kind.in_(WORKER_KINDS), Owner.heartbeat_at >= fresh)
             .order_by(Owner.id)
         )
     )

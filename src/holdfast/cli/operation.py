@@ -126,7 +126,7 @@ def _object(row: Operation) -> dict[str, Any]:
         "kind": row.kind,
         "state": row.state,
         "subject": row.subject,
-        "parameters": row.parameters,
+        "parameters": {name: value for name, value in row.parameters.items() if name != long_running.DIRECTORY},
         "phase": row.phase,
         "done": row.done_units,
         "total": row.total_units,

@@ -53,8 +53,8 @@ def status(json: AsJson = False, home: Home = None) -> None:
     Example: holdfast watchdog-status --json
     """
     with open_jobs(config.load(home=home)) as jobs:
-        now, stalled_s = jobs.clock.now(), jobs.settings.recovery.stalled_s
-        deploying = is_deploying(jobs.settings, now)
+        stalled_s = jobs.settings.recovery.stalled_s
+        deploying = is_deploying(jobs.settings, jobs.clock)
         watched_runs = watch_runs(jobs)
     found = [{**watched_facts(one), "stalled": one.activity.idle_s >= stalled_s} for one in watched_runs]
     if json:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from pathlib import Path
+from typing import Final
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.coordination.runfile import RunFile, boot_id, claimed, is_held, is_hidden
@@ -23,6 +24,8 @@ from holdfast.values import dataclass
 
 GONE = timedelta(minutes=2)
 """Silence after which an owner counts as gone whose lock can say nothing."""
+WORKER_KINDS: Final = ("worker", "runner")
+"""Owners that run jobs: with a scheduler of their own, or without. Supervisors, crawl processes, indexers do not."""
 
 
 class OwnerState(Enum):
@@ -229,7 +232,8 @@ def close_owner(raw_db: RawDatabase, clock: Clock, owner: OwnerRow) -> bool:
 def is_gone(raw_db: RawDatabase, clock: Clock, owner_id: int, *, folder: Path) -> bool:
     """Return whether an owner has ended or died; one that was never registered is gone.
 
-    One of another machine that fell silent is not called gone here: its jobs have a heartbeat of their own.
+    One of another machine that fell silent is not called gone here: its jobs have a heartbeat of their own, and
+    `recover` closes no row of a worker before that has run out.
     """
     owner = owner_row(raw_db, owner_id)
     if owner is None or owner.ended_at is not None:

@@ -15,7 +15,7 @@ from holdfast import log
 from holdfast.archive_tool.errors import StoreMissing
 from holdfast.archive_tool.output_directory import SENTINEL, store_is_present
 from holdfast.clock import to_micros
-from holdfast.coordination.owners import OwnerRow, cleaning_up, close_owner, dead_owners
+from holdfast.coordination.owners import GONE, WORKER_KINDS, OwnerRow, cleaning_up, close_owner, dead_owners
 from holdfast.coordination.runfile import clear_slots, is_held, parsed_attempts
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
@@ -60,7 +60,7 @@ def recover(runtime: Runtime) -> RecoveryReport:
     report = RecoveryReport()
     for owner in dead_owners(runtime.raw_db, runtime.clock, folder=runtime.run_folder):
         # What an indexer was reading is freed by the next indexer, before its row is closed.
-        if owner.kind == _INDEXER:
+        if owner.kind == _INDEXER or _may_hold_jobs(runtime, owner):
             continue
         with cleaning_up(runtime.raw_db, owner) as ours:
             if ours:
@@ -76,6 +76,15 @@ def recover(runtime: Runtime) -> RecoveryReport:
             torn_bytes=report.torn_bytes,
         )
     return report
+
+
+def _may_hold_jobs(runtime: Runtime, owner: OwnerRow) -> bool:
+    """Return whether this is a worker of another machine whose jobs may still be its own, for all that we know."""
+    if owner.kind not in WORKER_KINDS or not owner.is_away:
+        return False
+    # A row that is closed says that its jobs are free. They are its own for the stale period after their last
+    # heartbeat, which may be a little younger than that of the row.
+    return runtime.clock.now() - owner.heartbeat_at < timedelta(seconds=runtime.settings.jobs.stale_s) + GONE
 
 
 def _clean_up(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None:

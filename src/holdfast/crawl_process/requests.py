@@ -4,6 +4,7 @@ same delays."""
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -45,6 +46,8 @@ KIND = "visitor"
 PATIENCE_S = 30.0
 """How long a domain that is busy is waited for."""
 _LOOK_S = 0.5
+# Part of a lease that is not relied on, as in a crawl: what is under way when it is over must be over, too.
+_MARGIN = 0.1
 
 
 class DomainLeases:
@@ -62,6 +65,8 @@ class DomainLeases:
         """The delays that robots files ask for, by domain."""
         self._next_at: dict[str, datetime] = {}
         """When a domain may be asked again, by what it answered to us."""
+        self.good_until = math.inf
+        """Until when (monotonic) all that is held is ours, if nothing more is heard of it; for any thread."""
 
     def try_take(self, domain: str) -> float | None:
         """Return the seconds after which a domain may be asked, now that it is ours; None if it cannot be had now.
@@ -70,6 +75,7 @@ class DomainLeases:
         """
         if self._runtime is None or self._owner is None:
             return 0.0
+        asked_at = self._runtime.clock.monotonic()
         lease = self._held.get(domain) or self._runtime.frontier.lease_named(self._owner.id, domain)
         if lease is None:
             if self._runtime.frontier.is_forbidden(domain):
@@ -78,6 +84,7 @@ class DomainLeases:
         politeness = self._runtime.settings.politeness
         if domain not in self._held:
             self._held[domain] = lease
+            self.good_until = min(self.good_until, self._lasts_until(asked_at))
             self.crawl_delays[domain] = _asked_delay(lease, max_delay_s=politeness.max_delay_s)
         wait = (lease.next_allowed_at - self._runtime.clock.now()).total_seconds()
         # The last owner died, and may have asked a moment ago.
@@ -107,11 +114,20 @@ class DomainLeases:
         """Extend what is held, to be called at least every 15 s; False if a domain was lost: ask it nothing more."""
         if self._runtime is None or self._owner is None or not self._held:
             return True
+        # Before the statement: the leases are good from a moment that is not later than the rows'.
+        asked_at = self._runtime.clock.monotonic()
         leases = self._runtime.frontier.renew(self._owner.id)
         with self._runtime.raw_db.write() as tx:
             # A start on another machine frees what an owner holds that is silent for two minutes.
             self._owner.beat(tx)
-        return all(leases.get(lease.domain_id, (None,))[0] == lease.token for lease in self._held.values())
+        if not all(leases.get(lease.domain_id, (None,))[0] == lease.token for lease in self._held.values()):
+            return False
+        self.good_until = self._lasts_until(asked_at)
+        return True
+
+    def _lasts_until(self, asked_at: float) -> float:
+        assert self._runtime is not None
+        return asked_at + self._runtime.settings.lease.seconds * (1.0 - _MARGIN)
 
     def robots(self, origin: str) -> RobotsState | None:
         """Return what a crawl has learned of an origin's robots.txt."""
@@ -137,6 +153,7 @@ class DomainLeases:
             for domain, lease in self._held.items()
         ]
         self._held.clear()
+        self.good_until = math.inf
         self._runtime.frontier.release(0, self._owner.id, updates)
         self._owner.end()
 

@@ -222,23 +222,29 @@ class SessionClock:
     """For many threads, without a connection of its own: each transaction reads the time as its first step."""
 
     def __init__(self, base: Clock) -> None:
-        self._base = base
+        self.base = base
+        """The clock of this machine."""
         self._read: tuple[datetime, float] = (base.now(), base.monotonic())
 
     def look(self, session: Session) -> datetime:
         """Read the server's clock and return it; where the database is this machine, ours is the server's."""
-        at = _server_time(session) or self._base.now()
-        self._read = (at, self._base.monotonic())
+        at = _server_time(session) or self.base.now()
+        self._read = (at, self.base.monotonic())
         return at
 
     def now(self) -> datetime:
         """Return the time of the last look and what has passed since, aware and in UTC."""
         at, mark = self._read
-        return at + timedelta(seconds=self._base.monotonic() - mark)
+        return at + timedelta(seconds=self.base.monotonic() - mark)
 
     def monotonic(self) -> float:
         """Return seconds that never run backwards."""
-        return self._base.monotonic()
+        return self.base.monotonic()
+
+
+def machine_clock(clock: Clock) -> Clock:
+    """Return the clock of this machine, whose time its files bear; their ages are not judged by the database's."""
+    return clock.base if isinstance(clock, DatabaseClock | SessionClock) else clock
 
 
 def server_clock(clock: Clock) -> Clock:

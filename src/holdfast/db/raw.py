@@ -531,9 +531,10 @@ class DatabaseClock:
 
     def __init__(self, raw_db: RawDatabase, base: Clock | None = None) -> None:
         self._raw_db = raw_db
-        self._base: Clock = base or SystemClock()
+        self.base: Clock = base or SystemClock()
+        """The clock of this machine."""
         # A moment of the server and ours (monotonic), in one attribute: other threads read it at any time.
-        self._reading = self._base.now(), self._base.monotonic()
+        self._reading = self.base.now(), self.base.monotonic()
         self.synchronise()
 
     def synchronise(self) -> float:
@@ -542,11 +543,11 @@ class DatabaseClock:
         # process that was frozen in a reading would be wrong for as long: it reads again, and the quickest one counts.
         readings: list[tuple[float, int, float]] = []
         while len(readings) < _READINGS:
-            before = self._base.monotonic()
+            before = self.base.monotonic()
             micros = self._raw_db.now_micros()
             if micros is None:
                 return 0.0
-            after = self._base.monotonic()
+            after = self.base.monotonic()
             readings.append((after - before, micros, (before + after) / 2))
             if after - before <= _QUICK_S:
                 break
@@ -560,11 +561,11 @@ class DatabaseClock:
     def now(self) -> datetime:
         """Return the database's time, aware and in UTC."""
         at, mark = self._reading
-        return at + timedelta(seconds=self._base.monotonic() - mark)
+        return at + timedelta(seconds=self.base.monotonic() - mark)
 
     def monotonic(self) -> float:
         """Return seconds that never run backwards."""
-        return self._base.monotonic()
+        return self.base.monotonic()
 
 
 def sqlite_path(database_url: str) -> Path | None:

@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.coordination.events import EventName, record_event
-from holdfast.coordination.owners import GONE
+from holdfast.coordination.owners import GONE, WORKER_KINDS
 from holdfast.db.engine import Database, moment_in, server_clock
 from holdfast.db.models import Alert, Owner
 from holdfast.jobs import alert_queries
@@ -23,8 +23,6 @@ from holdfast.series.counting import STATUSES
 from holdfast.series.queries import SeriesPoint, last_minutes
 
 _log = log.get()
-WORKER_KINDS: Final = ("worker", "runner")
-"""Owners that run jobs: with a scheduler of their own, or without."""
 MINUTES: Final = 5
 """Whole minutes in a row that crawls must go wrong for."""
 ERROR_SHARE: Final = 0.2

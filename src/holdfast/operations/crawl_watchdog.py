@@ -32,6 +32,7 @@ from holdfast.archive_tool.output_directory import STATE_NAME, Holder, holder_of
 from holdfast.clock import Clock
 from holdfast.config import RecoverySettings, Settings
 from holdfast.coordination.disk import low_volume
+from holdfast.db.engine import machine_clock
 from holdfast.db.models import Recovery
 from holdfast.errors import Invalid, Unavailable
 from holdfast.jobs.administration import maintenance
@@ -198,7 +199,7 @@ def watch_runs(jobs: Jobs, *, ask: Ask | None = None) -> list[WatchedRun]:
         elif health[Path(run.execution.output_dir)].is_dead:
             watched_runs.append(_unseen_run(run, now=now))
         else:
-            watched_runs.append(watch_tool(run, now=now))
+            watched_runs.append(watch_tool(run, jobs.clock))
     return watched_runs
 
 
@@ -241,13 +242,16 @@ def _delay_s(run: DirectoryRun, usual_s: float) -> float:
     return usual_s if told is None else float(told)
 
 
-def watch_tool(run: DirectoryRun, *, now: datetime) -> WatchedRun:
+def watch_tool(run: DirectoryRun, clock: Clock) -> WatchedRun:
     """Look at a tool's directory. The newest log counts, whatever the row says; nothing is changed.
 
     A disk that does not answer shows nothing: the run looks as if nothing had moved since it was taken.
     """
+    now = clock.now()
     try:
-        return _watch_directory(run, Path(run.execution.output_dir), _running_s(run, now), now)
+        # Rows bear the database's time, files and what a tool writes in them this machine's.
+        files_now = machine_clock(clock).now()
+        return _watch_directory(run, Path(run.execution.output_dir), _running_s(run, now), files_now)
     except OSError:
         return _unseen_run(run, now=now)
 
@@ -366,7 +370,7 @@ class Recovered:
 def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> Recovered:
     """Look at every crawl that runs, and help those that need it; without `apply` only say what would be done."""
     limits, now = jobs.settings.recovery, jobs.clock.now()
-    if is_deploying(jobs.settings, now):
+    if is_deploying(jobs.settings, jobs.clock):
         return Recovered(deploying=True, cases=(), woken=())
     watched_runs, low = watch_runs(jobs), low_volume(jobs.settings) is not None
     with jobs.database.read() as session:
@@ -388,14 +392,14 @@ def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> Recovered:
     return Recovered(deploying=False, cases=tuple(cases), woken=_wake(jobs, limits, now, apply=apply))
 
 
-def is_deploying(settings: Settings, now: datetime) -> bool:
+def is_deploying(settings: Settings, clock: Clock) -> bool:
     """Return whether a deployment asked for quiet: a `deploy.lock` in the data directory, not older than its time."""
     try:
         touched = datetime.fromtimestamp((settings.home / DEPLOY_LOCK).stat().st_mtime, UTC)
     except OSError:
         return False
     # Both ways: of a file from the future, by a clock that was wrong, it is not known when it was made.
-    return abs(now - touched) < timedelta(seconds=settings.recovery.deploy_lock_s)
+    return abs(machine_clock(clock).now() - touched) < timedelta(seconds=settings.recovery.deploy_lock_s)
 
 
 def minima(watched: WatchedRun) -> dict[str, int]:

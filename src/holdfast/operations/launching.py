@@ -19,7 +19,7 @@ from holdfast.config import Settings
 from holdfast.coordination.runfile import RunFile
 from holdfast.db.engine import Database, server_clock
 from holdfast.errors import HoldfastError
-from holdfast.operations.long_running import HeldOperation, OperationLeases
+from holdfast.operations.long_running import HeldOperation, OperationLeases, directory_id
 from holdfast.operations.uploads import remove_expired
 
 MODULE: Final = "holdfast.operations.process"
@@ -43,7 +43,9 @@ class OperationLauncher:
         self._database = Database(settings.database)
         self._run_folder = settings.home.resolve() / "run"
         self._run_file: RunFile | None = None
-        self._leases = OperationLeases(self._database, clock, self._run_folder)
+        self._leases = OperationLeases(
+            self._database, clock, self._run_folder, directory=lambda: directory_id(settings.home)
+        )
         self._wake, self._ending = threading.Event(), threading.Event()
         self._children: list[subprocess.Popen[bytes]] = []
         self._crashes, self._not_before, self._expired_at = 0, 0.0, -_EXPIRE_S
@@ -99,7 +101,7 @@ class OperationLauncher:
         now = self._clock.monotonic()
         self._reap(now)
         while len(self._children) < AT_ONCE and now >= self._not_before and not self._ending.is_set():
-            held = self._leases.take(self._run_file.path.name if self._run_file else None)
+            held = self.take()
             if held is None:
                 break
             try:
@@ -113,6 +115,10 @@ class OperationLauncher:
         if now - self._expired_at >= _EXPIRE_S:
             self._expired_at = now
             remove_expired(self._database, self._clock, self._settings)
+
+    def take(self) -> HeldOperation | None:
+        """Begin the oldest operation that waits for a server of this data directory; None if there is none."""
+        return self._leases.take(self._run_file.path.name if self._run_file else None)
 
     def _reap(self, now: float) -> None:
         for child in [one for one in self._children if one.poll() is not None]:

@@ -7,7 +7,7 @@ on the same machine goes by the lock of its run file, any other by the time of t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -25,6 +25,7 @@ from holdfast.db.models import Operation
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, NotFound
 from holdfast.operations import operation_queries as queries
 from holdfast.operations.upload_queries import fail_import
+from holdfast.search.directory import IndexDirectory
 
 LEASE: Final = timedelta(seconds=30)
 """Silence of a process after which another machine may take its operation up."""
@@ -32,6 +33,13 @@ BEAT_S: Final = 1.0
 """How often a process says how far it is, and hears whether it is to stop."""
 MOST_ATTEMPTS: Final = 20
 """How often an operation is begun whose process does not come to an end."""
+DIRECTORY: Final = "directory"
+"""Among an operation's parameters: the id of the data directory that its files lie in."""
+
+
+def directory_id(home: Path) -> str:
+    """Return the id of a data directory, which goes along if the directory is moved; made at the first call."""
+    return IndexDirectory(home).identity()
 
 
 class OperationKind(StrEnum):
@@ -118,8 +126,11 @@ class HeldOperation(NamedTuple):
     attempt: int
 
 
-def start(session: Session, clock: Clock, wish: OperationWish) -> Operation:
-    """Queue an operation in the caller's transaction; OperationRunning if an open one is at the same flight."""
+def start(session: Session, clock: Clock, wish: OperationWish, *, directory: str | None = None) -> Operation:
+    """Queue an operation in the caller's transaction; OperationRunning if an open one is at the same flight.
+
+    `directory` is the id of the data directory that its files lie in: no server of another one takes it.
+    """
     now = clock.now()
     made = queries.insert_operation(
         session,
@@ -127,7 +138,7 @@ def start(session: Session, clock: Clock, wish: OperationWish) -> Operation:
             "kind": wish.kind.value,
             "flight": wish.flight,
             "subject": wish.subject,
-            "parameters": wish.parameters,
+            "parameters": wish.parameters if directory is None else {**wish.parameters, DIRECTORY: directory},
             "state": OperationState.QUEUED.value,
             "result": {},
             "actor": acting_user(),
@@ -175,8 +186,14 @@ def cancel(session: Session, clock: Clock, operation_id: int) -> Operation:
 class OperationLeases:
     """Takes operations up, one at a time; for any thread."""
 
-    def __init__(self, database: Database, clock: Clock, run_folder: Path) -> None:
-        self._database, self._run_folder = database, run_folder
+    def __init__(
+        self, database: Database, clock: Clock, run_folder: Path, *, directory: Callable[[], str] | None = None
+    ) -> None:
+        """`directory` tells the id of the data directory whose operations are taken; without it those of any are.
+
+        It is asked when something waits: where nothing ever does, no id is made.
+        """
+        self._database, self._run_folder, self._directory = database, run_folder, directory
         # Machines share a database server, and their clocks differ: a lease is dated and judged by the server's.
         self._clock = server_clock(clock)
 
@@ -219,6 +236,12 @@ class OperationLeases:
         return [row for row in rows if now is not None and self._is_free(row, now)]
 
     def _is_free(self, row: Operation, now: datetime) -> bool:
+        # Servers may share a database and not their files. One that is to stop needs none: any server ends it, so
+        # that what was meant for a directory that is gone can be cancelled.
+        if self._directory is not None and not row.stop_asked:
+            meant = row.parameters.get(DIRECTORY)
+            if meant is not None and meant != self._directory():
+                return False
         if row.state == OperationState.QUEUED:
             return True
         if row.lease_until is None or row.lease_until <= now:

@@ -145,7 +145,7 @@ class StorageWatchdog:
     def look(self, *, apply: bool) -> StorageReport:
         """Look once; without `apply` nothing is noted, so that nothing is ever confirmed."""
         jobs, now = self.jobs, self.jobs.clock.now()
-        if is_deploying(jobs.settings, now):
+        if is_deploying(jobs.settings, jobs.clock):
             return StorageReport(deploying=True)
         with jobs.database.read() as session:
             # A path that no job needs is not looked at; one that is dead here may be well on another machine.

@@ -26,12 +26,12 @@ from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.coordination.disk import demand_room
 from holdfast.db.audit_events import acting_user
-from holdfast.db.engine import Database, moment_in
+from holdfast.db.engine import Database, machine_clock, moment_in
 from holdfast.db.models import Upload
 from holdfast.errors import Conflict, Invalid, LeaseLost, NoSpace, NotFound
 from holdfast.operations import upload_queries as queries
-from holdfast.operations.long_running import HeldOperation, OperationKind, OperationWish, start
-from holdfast.operations.operation_queries import is_held
+from holdfast.operations.long_running import DIRECTORY, HeldOperation, OperationKind, OperationWish, directory_id, start
+from holdfast.operations.operation_queries import is_held, operation_by_id
 from holdfast.warc.outfile import disk_error
 
 _FOLDER = "uploads"
@@ -327,7 +327,7 @@ def advance(session: Session, clock: Clock, settings: Settings, upload_id: int, 
     row.received, row.updated_at = received, now
     row.expires_at = now + timedelta(seconds=settings.uploads.expire_s)
     if received == row.size:
-        _queue_import(session, clock, row)
+        _queue_import(session, clock, row, settings.home)
     session.flush()
     return row
 
@@ -339,7 +339,10 @@ def _held(session: Session, upload_id: int) -> Upload:
     return found
 
 
-def _queue_import(session: Session, clock: Clock, row: Upload) -> None:
+def _queue_import(session: Session, clock: Clock, row: Upload, home: Path) -> None:
+    # Tried again, it is for the directory that its bytes came to, whichever server was asked.
+    before = operation_by_id(session, row.operation_id) if row.operation_id is not None else None
+    known = before.parameters.get(DIRECTORY) if before is not None else None
     begun = start(
         session,
         clock,
@@ -349,6 +352,7 @@ def _queue_import(session: Session, clock: Clock, row: Upload) -> None:
             subject=f"upload {row.id} into {row.source_code}",
             parameters={"upload": row.id, "source": row.source_code, "name": row.name},
         ),
+        directory=known or directory_id(home),
     )
     row.state, row.operation_id = UploadState.RECEIVED.value, begun.id
 
@@ -363,7 +367,7 @@ def import_again(session: Session, clock: Clock, settings: Settings, upload_id: 
         raise UploadBusy(row.id, row.operation_id)
     if row.received < row.size:
         raise UploadOffset(row.id, row.received)
-    _queue_import(session, clock, row)
+    _queue_import(session, clock, row, settings.home)
     row.updated_at = clock.now()
     row.expires_at = row.updated_at + timedelta(seconds=settings.uploads.expire_s)
     session.flush()
@@ -411,13 +415,15 @@ def remove_expired(database: Database, clock: Clock, settings: Settings) -> int:
     if folder.is_dir():
         with database.read() as session:
             known = queries.open_ids(session)
+        # By the clock that files bear, not by the database's.
+        young = (machine_clock(clock).now() - _STRAY_AGE).timestamp()
         for path in folder.iterdir():
             match = _NAME.fullmatch(path.name)
             if match is None or int(match[1]) in known:
                 continue
             with suppress(OSError):
                 # Young ones may be of a row that is just being written.
-                if path.stat().st_mtime < (now - _STRAY_AGE).timestamp():
+                if path.stat().st_mtime < young:
                     path.unlink()
     return count
 

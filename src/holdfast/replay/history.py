@@ -62,11 +62,19 @@ class HistoryDay(NamedTuple):
     first: HistoricCapture
 
 
+class CountedYears(NamedTuple):
+    """How often an address was captured in each year."""
+
+    years: dict[int, int]
+    is_cut: bool
+    """Whether there are more captures than were counted."""
+
+
 class PageHistory(NamedTuple):
     """What is known of an address, with one year in full."""
 
-    url: str
-    """As the newest capture of that year has it."""
+    url: str | None
+    """As the newest capture of that year has it, None if there is none."""
     years: dict[int, int]
     is_cut: bool
     """Whether there are more captures than were counted, or than were read of the year."""
@@ -93,30 +101,30 @@ _FORWARD = (Snapshot.captured_at, Snapshot.id)
 _BACKWARD = (Snapshot.captured_at.desc(), Snapshot.id.desc())
 
 
-def page_history(session: Session, url: str, *, year: int | None = None) -> PageHistory:
-    """Return the history of an address with one year in full, the latest if none is named; NotCaptured."""
-    key = known_key(session, url)
+def count_years(session: Session, key: str) -> CountedYears:
+    """Return the years of a key of `known_key`: the same whichever of them is shown."""
     moments = finding.moments(session, key, limit=COUNTED + 1)
-    if not moments:
-        # Withdrawn since the key was found.
-        raise NotCaptured(url)
-    is_cut = len(moments) > COUNTED
     years = Counter(moment.year for moment in moments[:COUNTED])
-    shown = max(years) if year is None else year
-    start = datetime(shown, 1, 1, tzinfo=UTC)
-    end = datetime(shown, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+    return CountedYears(dict(sorted(years.items())), is_cut=len(moments) > COUNTED)
+
+
+def page_history(session: Session, key: str, counted: CountedYears, *, year: int) -> PageHistory:
+    """Return the history of a key with one year in full."""
+    start = datetime(year, 1, 1, tzinfo=UTC)
+    end = datetime(year, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
     wanted = _captures(key).where(Snapshot.captured_at.between(start, end))
     rows = _read(session, wanted.order_by(*_FORWARD).limit(READ_OF_YEAR + 1))
     before = _read(session, _captures(key).where(Snapshot.captured_at < start).order_by(*_BACKWARD).limit(1))
     captures = list(marked(rows[:READ_OF_YEAR], before[0] if before else None))
-    # Of a year that lies before all that was counted.
-    if len(captures) > years[shown]:
-        years[shown] = len(captures)
+    years = dict(counted.years)
+    # Of a year that lies before all that was counted, or with a capture that came since.
+    if len(captures) > years.get(year, 0):
+        years[year] = len(captures)
     return PageHistory(
-        url=captures[-1].url if captures else url,
+        url=captures[-1].url if captures else None,
         years=dict(sorted(years.items())),
-        is_cut=is_cut or len(rows) > READ_OF_YEAR,
-        year=shown,
+        is_cut=counted.is_cut or len(rows) > READ_OF_YEAR,
+        year=year,
         days=list(days_of(captures)),
         captures=captures,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime, timedelta
@@ -32,7 +32,7 @@ from holdfast.outside_text import clean
 from holdfast.types import Fetched, FetchRequest
 from holdfast.warc.payload import parse_head, payload_chunks
 from holdfast.webhooks import queries
-from holdfast.webhooks.events import Position, PublicEvent, newest, read_after
+from holdfast.webhooks.events import Position, PublicEvent, newest, read_after, withdrawn_changes, without_address
 from holdfast.webhooks.registry import find, is_wanted, secrets_of
 from holdfast.webhooks.signing import new_message_id, signed_headers
 
@@ -200,8 +200,17 @@ def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, 
                 continue
             hook = queries.webhook(session, webhook_id)
             rows = queries.lease_due(session, webhook_id=webhook_id, now=now, until=until, token=token, limit=most)
+            _hide_withdrawn(session, rows)
             messages += [_message(hook, row, now) for row in rows if hook is not None]
     return messages
+
+
+def _hide_withdrawn(session: Session, rows: Sequence[WebhookDelivery]) -> None:
+    """Take addresses out of messages that wait, or are sent again, if their captures were withdrawn since."""
+    hidden = withdrawn_changes(session, [row.event_key for row in rows])
+    for row in rows:
+        if row.event_key in hidden:
+            row.body = without_address(row.body)
 
 
 def _message(hook: Webhook, row: WebhookDelivery, now: datetime) -> WebhookMessage:

@@ -17,10 +17,12 @@ from holdfast.coordination.events import EventName
 from holdfast.db.models import Change, Event, Job, JobEvent, Snapshot, Source
 from holdfast.jobs.journal import COMPLETED, PROGRESS, STATUS
 from holdfast.outside_text import clean
+from holdfast.withdrawals.visibility import is_withdrawn
 
 # Numbers of changes that one look goes through: nearly all of them may be captures at which nothing had changed.
 _CHANGES_AT_ONCE = 20_000
 _ERROR_CHARS = 500
+_CHANGE = "change"
 
 
 class Position(NamedTuple):
@@ -186,7 +188,7 @@ def _changes_after(session: Session, after: int, last: int, limit: int) -> tuple
     if last <= after:
         return [], last
     rows = session.execute(
-        select(Change, Source.code, Snapshot.url)
+        select(Change, Source.code, Snapshot.url, is_withdrawn())
         .join(Source, Source.id == Change.source_id)
         .outerjoin(Snapshot, Snapshot.id == Change.to_snapshot_id)
         .where(Change.id > after, Change.id <= last, Change.type.in_(tuple(_TOLD)))
@@ -195,7 +197,7 @@ def _changes_after(session: Session, after: int, last: int, limit: int) -> tuple
     ).all()
     found = [
         PublicEvent(
-            f"change:{row.id}",
+            f"{_CHANGE}:{row.id}",
             _TOLD[row.type],
             row.computed_at,
             code,
@@ -203,7 +205,8 @@ def _changes_after(session: Session, after: int, last: int, limit: int) -> tuple
                 "changeId": row.id,
                 "type": row.type,
                 "source": code,
-                "url": url,
+                # That there was a change stays told, its address does not: a webhook may be behind by days.
+                "url": None if hidden else url,
                 "fromSnapshotId": row.from_snapshot_id,
                 "toSnapshotId": row.to_snapshot_id,
                 "fromCapturedAt": None if row.from_captured_at is None else row.from_captured_at.isoformat(),
@@ -211,6 +214,23 @@ def _changes_after(session: Session, after: int, last: int, limit: int) -> tuple
                 "executionId": row.to_execution_id,
             },
         )
-        for row, code, url in rows
+        for row, code, url, hidden in rows
     ]
     return found, rows[-1][0].id if len(rows) == limit else last
+
+
+def withdrawn_changes(session: Session, keys: Sequence[str]) -> set[str]:
+    """Return which of these events (`change:17`) tell of a capture that was withdrawn."""
+    numbers = [int(number) for kind, _, number in (key.partition(":") for key in keys) if kind == _CHANGE]
+    if not numbers:
+        return set()
+    query = select(Change.id).join(Snapshot, Snapshot.id == Change.to_snapshot_id)
+    found = session.scalars(query.where(Change.id.in_(numbers), is_withdrawn()).order_by(Change.id))
+    return {f"{_CHANGE}:{number}" for number in found}
+
+
+def without_address(body: str) -> str:
+    """Return the message of a change without the address of its page."""
+    told = json.loads(body)
+    told["data"]["url"] = None
+    return json.dumps(told, separators=(",", ":"))

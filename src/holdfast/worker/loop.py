@@ -18,7 +18,7 @@ from holdfast import log
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.coordination.disk import low_volume, shortage
-from holdfast.coordination.owners import OwnerProcess, is_gone, is_registered
+from holdfast.coordination.owners import WORKER_KINDS, OwnerProcess, is_gone, is_registered
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl_process.recovery import recover
 from holdfast.crawl_process.stopping import Stops
@@ -191,7 +191,7 @@ def dead_holders(runtime: Runtime, database: Database) -> list[str]:
 
 
 _LOOK_S = 0.1
-SCHEDULING, RUNNING = "worker", "runner"
+SCHEDULING, RUNNING = WORKER_KINDS
 """What a worker is called among the owners: one that also queues what is due, and one that leaves it to others."""
 
 

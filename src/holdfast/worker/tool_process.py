@@ -10,13 +10,14 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 from urllib.parse import urljoin
 
 from holdfast.archive_tool.contract import ToolMissing
@@ -40,6 +41,7 @@ KILLED = -signal.SIGKILL
 """The exit code of a tool that left no word of its end."""
 HURRY = (signal.SIGTERM, signal.SIGINT)
 """Two requests to end. Two signals of one kind could be one by the time that they are heard."""
+_GUARD_S = 0.2
 
 
 class Tool(Protocol):
@@ -129,6 +131,48 @@ class AdoptedTool:
 
     def _signal(self, number: signal.Signals) -> None:
         signal_holder(self._output_dir, self._holder, number)
+
+
+class ToolGuard:
+    """Ends a tool before the leases of its hosts can be over: another crawl may ask them from then on.
+
+    On a thread of its own that asks no database: whatever holds up the one that renews the leases, the tool ends.
+    """
+
+    def __init__(self, tool: Tool, good_until: Callable[[], float], clock: Clock, *, gently_s: float) -> None:
+        """`good_until` says until when (monotonic) the hosts are ours; so long before it the tool is asked to end."""
+        self._tool, self._good_until, self._clock, self._gently_s = tool, good_until, clock, gently_s
+        self._lock, self._over = threading.Lock(), threading.Event()
+        self._asked = False
+        self.lapsed = False
+        """Whether the tool was asked to end because its hosts cannot be relied on for much longer."""
+        self._thread = threading.Thread(target=self._run, name="tool guard", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def ask_to_end(self) -> None:
+        """Ask the tool to end, once: a second request would take its container's grace away."""
+        with self._lock:
+            if not self._asked:
+                self._asked = True
+                self._tool.ask_to_end()
+
+    def _run(self) -> None:
+        while not self._over.wait(_GUARD_S):
+            left_s = self._good_until() - self._clock.monotonic()
+            if left_s <= self._gently_s:
+                self.lapsed = True
+                self.ask_to_end()
+            if left_s <= 0.0:
+                # No time for its grace: its pages are fetched again when it goes on.
+                self._tool.hurry()
+                return
 
 
 def signal_holder(output_dir: Path, holder: Holder, number: signal.Signals) -> bool:

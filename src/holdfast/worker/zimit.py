@@ -7,6 +7,7 @@ says so. No job and no execution is written here, but for the configuration of t
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shlex
@@ -60,6 +61,7 @@ from holdfast.worker.tool_process import (
     StartedTool,
     Tool,
     ToolFollower,
+    ToolGuard,
     counts_of,
     end_of_log,
     keep_files,
@@ -69,8 +71,13 @@ from holdfast.worker.tool_process import (
 _TURN_S = 0.2
 _FOLLOW_S = 1.0
 _RENEW_S = 10.0
+# Part of a lease in which a tool may end gently before the lease is over, and in which it is renewed at the latest. A
+# database that is away for half a minute, as for a restart, ends no tool.
+_GENTLY, _RENEW = 0.25, 0.25
 # How long a tool that was killed may take to be gone.
 _LAST_S = 10.0
+_ASKED_BY_ANOTHER = "another crawl asks a host of this one"
+_NOT_RENEWED = "the database did not answer for so long that another crawl may ask a host of this one"
 _STAMP = re.compile(r"(\d{8}T\d{6})Z__")
 _FAILURES = {CrawlerStatus.INFRA: FailureCause.INFRA, CrawlerStatus.CONFIG: FailureCause.CONFIG}
 
@@ -102,7 +109,8 @@ class _Run:
         self._settings, self._dir = runtime.settings, lease.output_dir
         self._config: SourceConfig | None = None
         self._place: OutputDirectory | None = None
-        self._lost_domains = False
+        self._lost: str | None = None
+        """Why the hosts of this run are not its own any more, None while they are."""
 
     def run(self, outer: Mapping[str, str]) -> RunEnding | None:
         """Crawl unless that is done, then see to the files."""
@@ -132,9 +140,9 @@ class _Run:
                 raise
         if ended is None:
             return None
-        # Another crawl asks a host of this one now; a crawl that was complete by then is kept.
-        if self._lost_domains and self._holding.stop is None and self._meaning(*ended).status != "completed":
-            self._come_back("another crawl asks a host of this one; the tool was stopped")
+        # Another crawl asks a host of this one now, or may; a crawl that was complete by then is kept.
+        if self._lost is not None and self._holding.stop is None and self._meaning(*ended).status != "completed":
+            self._come_back(f"{self._lost}; the tool was stopped")
             return None
         return self._conclude(*ended)
 
@@ -194,7 +202,7 @@ class _Run:
             if code is None:
                 return None
             # An adopted tool that left no word of its end was killed: it is started again in the same directory.
-            if holder is None or code != KILLED or self._lost_domains or self._holding.stop is not None:
+            if holder is None or code != KILLED or self._lost is not None or self._holding.stop is not None:
                 return code, tool.log_path
 
     def _prepare(self, job: JobConfig) -> None:
@@ -232,15 +240,21 @@ class _Run:
     def _watch(self, tool: Tool, leases: DomainLeases | None) -> int | None:
         """Follow a tool until it ends and return its exit code; None if there is no time to wait for that.
 
-        It is asked to end once the hosts that it asks are not ours, or not any more.
+        It is asked to end once the hosts that it asks are not ours, or not for much longer.
         """
-        clock, follower = (
-            self._runtime.clock,
-            ToolFollower(self._dir, tool.log_path, self._holding, self._runtime.clock),
-        )
+        if leases is None:
+            self._lost = _ASKED_BY_ANOTHER
+        good_until = (lambda: math.inf) if leases is None else (lambda: leases.good_until)
+        gently_s = self._settings.lease.seconds * _GENTLY
+        with ToolGuard(tool, good_until, self._runtime.clock, gently_s=gently_s) as guard:
+            return self._follow(tool, guard, leases)
+
+    def _follow(self, tool: Tool, guard: ToolGuard, leases: DomainLeases | None) -> int | None:
+        clock = self._runtime.clock
+        follower = ToolFollower(self._dir, tool.log_path, self._holding, clock)
         asked, deadline, look_at, killed = False, float("inf"), 0.0, False
-        renew_at = clock.monotonic() + _RENEW_S
-        self._lost_domains = leases is None
+        renew_s = min(_RENEW_S, self._settings.lease.seconds * _RENEW)
+        renew_at = clock.monotonic() + renew_s
         while (code := tool.poll()) is None:
             word = self._holding.wait(_TURN_S)
             now = clock.monotonic()
@@ -250,12 +264,15 @@ class _Run:
                 look_at = now + _FOLLOW_S
             # A run of hours says that it lives: a start on another machine would take it for gone after two minutes.
             if leases is not None and now >= renew_at:
-                renew_at = now + _RENEW_S
-                # Without a database no crawl takes them either.
+                renew_at = now + renew_s
+                # Only this machine may be cut off: the guard ends the tool in time.
                 with suppress(Unavailable):
-                    self._lost_domains = not leases.renew()
-            if (word is not None or self._lost_domains) and not asked:
-                tool.ask_to_end()
+                    if not leases.renew():
+                        self._lost = _ASKED_BY_ANOTHER
+            if guard.lapsed and self._lost is None:
+                self._lost = _NOT_RENEWED
+            if (word is not None or self._lost is not None) and not asked:
+                guard.ask_to_end()
                 asked, deadline = True, now + self._settings.zimit.stop_s
                 why = "domain_lost" if word is None else word.name.lower()
                 self._holding.note("info", "lifecycle", "the tool is asked to end", word=why)
@@ -270,6 +287,8 @@ class _Run:
                 self._holding.note("error", "error", "the tool did not end in time and is killed")
                 tool.kill()
                 killed, deadline = True, now + _LAST_S
+        if guard.lapsed and self._lost is None:
+            self._lost = _NOT_RENEWED
         follower.look()
         return code
 

@@ -46,8 +46,8 @@ from holdfast.jobs.store import execution_name
 from holdfast.parse.charset import decode_text
 from holdfast.replay import history
 from holdfast.replay.address import Modifier
-from holdfast.replay.finding import FoundCapture
-from holdfast.replay.history import HistoricCapture
+from holdfast.replay.finding import FoundCapture, NotCaptured
+from holdfast.replay.history import HistoricCapture, PageHistory
 from holdfast.replay.origins import ReplayOrigins
 from holdfast.replay.page_parts import PagePart, PageParts, page_parts
 from holdfast.replay.renderer import renderer_folder, renderer_path
@@ -67,7 +67,7 @@ _TEXTUAL = ("text/", "json", "xml", "javascript", "ecmascript", "x-www-form-urle
 @router.get("/api/history", responses=answers(400, 404, 422, 503))
 def page_history(
     session: SessionDep,
-    histories: HistoriesDep,
+    kept: HistoriesDep,
     url: Annotated[str, Query(min_length=1, max_length=8192, examples=["https://example.org/"])],
     year: Annotated[int | None, Query(ge=1970, le=9999, description="The latest with captures if left out.")] = None,
     limit: ListLimit = _LISTED,
@@ -79,13 +79,26 @@ def page_history(
     """
     place = decode_cursor(cursor, int)
     at = max(0, int(place[0])) if place else 0
-    # Under what decides what may be seen of it: what is withdrawn is gone at once.
-    key = (url, year, visibility_mark(session), viewer())
-    found = histories.read(key, lambda: history.page_history(session, url, year=year))
+    key = history.known_key(session, url)
+    # Under what decides what may be seen of it: what is withdrawn is gone at once. However the address is spelled, and
+    # whichever year is asked for, its captures are counted once.
+    seen = (key, visibility_mark(session), viewer())
+    counted = kept.years.read(seen, lambda: history.count_years(session, key))
+    if not counted.years:
+        # Withdrawn since the key was found.
+        raise NotCaptured(url)
+    shown_year = max(counted.years) if year is None else year
+
+    def read() -> PageHistory:
+        return history.page_history(session, key, counted, year=shown_year)
+
+    # A year without captures is quick to read, and must not push out what is not.
+    is_costly = counted.is_cut or shown_year in counted.years
+    found = kept.histories.read((*seen, shown_year), read) if is_costly else read()
     shown = found.captures[at : at + limit]
     more = at + limit < len(found.captures)
     return PageHistoryShown(
-        url=found.url,
+        url=found.url or url,
         years=[YearCount(year=number, captures=count) for number, count in found.years.items()],
         year=found.year,
         days=[

@@ -61,8 +61,10 @@ def begin(
     admin: AdminWriteDep, operations: OperationLauncher, response: Response, wish: OperationWish
 ) -> OperationShown:
     """Queue an operation and have it started at once; answer with it and its address. OperationRunning."""
+    service = admin.job_service
+    directory = long_running.directory_id(service.settings.home)
     with admin.write() as session:
-        begun = OperationShown.of(long_running.start(session, admin.job_service.clock, wish))
+        begun = OperationShown.of(long_running.start(session, service.clock, wish, directory=directory))
     # Behind the commit: before it there would be nothing to start.
     operations.wake()
     response.headers["Location"] = f"/api/admin/operations/{begun.id}"

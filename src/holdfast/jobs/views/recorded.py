@@ -9,11 +9,11 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
-from holdfast.coordination.owners import GONE
+from holdfast.coordination.owners import GONE, WORKER_KINDS
 from holdfast.db.engine import moment_in, server_clock
 from holdfast.db.models import Domain
 from holdfast.jobs.alert_queries import firing, open_workers
-from holdfast.jobs.alerts import MINUTES, WORKER_KINDS, AlertName
+from holdfast.jobs.alerts import MINUTES, AlertName
 from holdfast.metrics import RecordedCrawls
 from holdfast.series.counting import COUNTED, FAILURES, LATENCY, LATENCY_S, STATUSES, failures_of
 from holdfast.series.queries import cleanups, last_minutes, series_totals

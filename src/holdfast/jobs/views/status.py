@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.config import Settings
 from holdfast.coordination.disk import low_volume
-from holdfast.coordination.owners import OwnerRow, living_owners, seen_owners
+from holdfast.coordination.owners import WORKER_KINDS, OwnerRow, living_owners, seen_owners
 from holdfast.db.raw import RawDatabase, Row, Transaction, WriteRefusal, last_refusal
 from holdfast.errors import NotFound
 from holdfast.jobs import execution_queries
@@ -364,8 +364,6 @@ def firing_alerts(tx: Transaction, *, limit: int) -> list[FiringAlert]:
 
 
 LATELY: Final = timedelta(days=7)
-# Owners that run jobs: with a scheduler of their own, or without.
-_WORKERS: Final = ("worker", "runner")
 _SHOWN: Final = 5
 _LOOKED_AT: Final = 500
 _MOST: Final = 10_000
@@ -434,7 +432,7 @@ def read_overview(raw_db: RawDatabase, clock: Clock, settings: Settings, *, run_
         alerts = firing_alerts(tx, limit=_LOOKED_AT)
     workers = tuple(
         AtWork(name=f"{seen.host}/{seen.id}", seen=seen, jobs=locks.get(f"{seen.host}/{seen.id}", 0))
-        for kind in _WORKERS
+        for kind in WORKER_KINDS
         for seen in seen_owners(raw_db, clock, kind=kind, folder=run_folder)
     )
     full = low_volume(settings)

@@ -1,0 +1,65 @@
+"""A tool is ended before the leases of its hosts are over: gently while there is time, at once when there is none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from holdfast.worker.tool_process import ToolGuard
+from tests import patience
+from tests.clock import FakeClock
+
+
+class Stubborn:
+    """A tool that goes on whatever it is asked."""
+
+    log_path: Path | None = None
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def poll(self) -> int | None:
+        return None
+
+    def ask_to_end(self) -> None:
+        self.heard.append("end")
+
+    def hurry(self) -> None:
+        self.heard.append("hurry")
+
+    def kill(self) -> None:
+        self.heard.append("kill")
+
+
+def _until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + patience.deadline(10)
+    while not done():
+        assert time.monotonic() < deadline, "it never came to be"
+        time.sleep(0.01)
+
+
+def test_a_tool_is_asked_once_and_hurried_when_the_lease_is_over() -> None:
+    clock, tool = FakeClock(), Stubborn()
+    until = clock.monotonic() + 54
+
+    with ToolGuard(tool, lambda: until, clock, gently_s=15.0) as guard:
+        clock.advance(38)
+        assert (tool.heard, guard.lapsed) == ([], False)
+        clock.advance(1)
+        _until(lambda: guard.lapsed)
+        guard.ask_to_end()
+        _until(lambda: tool.heard == ["end"])
+        clock.advance(15)
+        _until(lambda: tool.heard == ["end", "hurry"])
+
+
+def test_a_renewal_keeps_a_tool_and_one_that_was_asked_by_another_road_is_not_asked_again() -> None:
+    clock, tool = FakeClock(), Stubborn()
+
+    with ToolGuard(tool, lambda: clock.monotonic() + 54, clock, gently_s=15.0) as guard:
+        clock.advance(1000)
+        guard.ask_to_end()
+        guard.ask_to_end()
+
+    assert (tool.heard, guard.lapsed) == (["end"], False)
