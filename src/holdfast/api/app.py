@@ -38,7 +38,6 @@ from holdfast.api.permissions import PathPermissions, check_permission, demand_p
 from holdfast.api.quick import SEARCH_THREADS, QuickHandler, QuickRoutes, QuickThreads, QuickWay, made_late
 from holdfast.api.readiness import ArchiveChecks, BesideState, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
-from holdfast.api.search_dependencies import KeptHistories
 from holdfast.api.web_files import WebFiles
 from holdfast.auth.roles import Permission
 from holdfast.db.prepared import RawConnections
@@ -214,10 +213,8 @@ def create_inner_app(archive: Archive) -> DescribedApp:
     app.state.sessions = Semaphore(SESSIONS)
     app.state.turn = Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
-    app.state.histories = KeptHistories(
-        years=CostlyAnswers(archive.clock, kept=_COUNTED_YEARS),
-        histories=CostlyAnswers(archive.clock, kept=_HISTORIES),
-    )
+    app.state.counted_years = CostlyAnswers(archive.clock, kept=_COUNTED_YEARS)
+    app.state.histories = CostlyAnswers(archive.clock, kept=_HISTORIES)
     app.state.heavy = HeavyWork()
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)
     app.state.metrics = metrics

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from fastapi import Depends
 
@@ -15,13 +15,7 @@ SearchDep = Annotated[SearchService, Depends(held("search"))]
 """One for the process, with the columns that it keeps in memory."""
 
 
-class KeptHistories(NamedTuple):
-    """Of addresses with many captures, which take long to read."""
-
-    years: CostlyAnswers[CountedYears]
-    """By address alone."""
-    histories: CostlyAnswers[PageHistory]
-    """By address and year."""
-
-
-HistoriesDep = Annotated[KeptHistories, Depends(held("histories"))]
+CountedYearsDep = Annotated[CostlyAnswers[CountedYears], Depends(held("counted_years"))]
+"""What is kept of addresses with many captures, which take long to count, by address alone."""
+HistoriesDep = Annotated[CostlyAnswers[PageHistory], Depends(held("histories"))]
+"""The same by address and year."""

@@ -34,7 +34,7 @@ from holdfast.api.schemas.captures import (
     YearCount,
 )
 from holdfast.api.schemas.lists import ListCursor, ListLimit, decode_cursor, encode_cursor
-from holdfast.api.search_dependencies import HistoriesDep
+from holdfast.api.search_dependencies import CountedYearsDep, HistoriesDep
 from holdfast.clock import digits14
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
@@ -67,7 +67,8 @@ _TEXTUAL = ("text/", "json", "xml", "javascript", "ecmascript", "x-www-form-urle
 @router.get("/api/history", responses=answers(400, 404, 422, 503))
 def page_history(
     session: SessionDep,
-    kept: HistoriesDep,
+    counted_years: CountedYearsDep,
+    histories: HistoriesDep,
     url: Annotated[str, Query(min_length=1, max_length=8192, examples=["https://example.org/"])],
     year: Annotated[int | None, Query(ge=1970, le=9999, description="The latest with captures if left out.")] = None,
     limit: ListLimit = _LISTED,
@@ -83,7 +84,7 @@ def page_history(
     # Under what decides what may be seen of it: what is withdrawn is gone at once. However the address is spelled, and
     # whichever year is asked for, its captures are counted once.
     seen = (key, visibility_mark(session), viewer())
-    counted = kept.years.read(seen, lambda: history.count_years(session, key))
+    counted = counted_years.read(seen, lambda: history.count_years(session, key))
     if not counted.years:
         # Withdrawn since the key was found.
         raise NotCaptured(url)
@@ -94,7 +95,7 @@ def page_history(
 
     # A year without captures is quick to read, and must not push out what is not.
     is_costly = counted.is_cut or shown_year in counted.years
-    found = kept.histories.read((*seen, shown_year), read) if is_costly else read()
+    found = histories.read((*seen, shown_year), read) if is_costly else read()
     shown = found.captures[at : at + limit]
     more = at + limit < len(found.captures)
     return PageHistoryShown(
