@@ -80,7 +80,9 @@ class PendingResults:
         *,
         forget: Callable[[Iterable[FoundUrl]], None],
     ) -> None:
-        self._session, self._output, self._forget_links = session, output, forget
+        self._session, self._output = session, output
+        self.forget = forget
+        """Lets addresses be met anew that were found and did not get into the database."""
         self.progress, self.control = progress, control
         self.feeds: FeedPolling | None = None
         """Set where feeds are polled or noted."""
@@ -128,10 +130,6 @@ class PendingResults:
             self.feeds.offer(sitemaps)
         else:
             self._session.frontier.add(self._session.execution_id, sitemaps)
-
-    def forget(self, found: Iterable[FoundUrl]) -> None:
-        """Let addresses be met anew that were found and did not get into the database."""
-        self._forget_links(found)
 
     def settle(self, batch: Sequence[Visit], updates: Sequence[DomainUpdate]) -> Settled:
         """Sync the WARC file, then settle one batch; runs on the database's thread."""

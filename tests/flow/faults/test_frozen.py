@@ -133,6 +133,27 @@ def test_a_page_that_is_read_again_before_its_first_result_is_refused_brings_its
     assert crawler.faults() == []
 
 
+def test_a_page_that_was_being_read_when_its_process_was_stopped_is_not_given_up(
+    crawler: Crawler, tmp_path: Path
+) -> None:
+    reading, deadline_s = arm(tmp_path / "reading", "parse"), patience.period(2.0)
+    crawler.environment.update({"HOLDFAST_LEASE_SECONDS": "60", "HOLDFAST_PARSE_DEADLINE_S": str(deadline_s)})
+    with Site.plain(hosts=1, pages=2) as site:
+        team = Team(crawler, seeds(site), delay_s=0.05, size=1)
+        pid = team.start("one", HOLDFAST_FAILPOINT=f"parse:hold:0:{reading}").pid
+        until(lambda: disarmed(reading), within_s=30, what="the front page is being read")
+        os.kill(pid, signal.SIGSTOP)
+        _wait(1.5 * deadline_s)
+        os.kill(pid, signal.SIGCONT)
+        _wait(0.5)  # it looks at its writer four times a second
+        (reading / "go").touch()
+        endings = team.finish()
+        missing = lost(crawler, site)
+
+    assert (endings, missing) == (["done"], [])
+    assert "crawl.parse_hangs" not in crawler.log()
+
+
 def _lease(crawler: Crawler, site: Site) -> tuple[int, int]:
     host = urlsplit(site.url(0)).netloc
     [(token, owner)] = rows(crawler, f"SELECT lease_token, coalesce(lease_owner, 0) FROM domains WHERE name = '{host}'")

@@ -108,7 +108,7 @@ def test_a_domain_that_is_leased_anew_waits_as_long_as_its_server_asked_the_olde
 def test_what_a_second_result_of_a_page_found_may_be_met_again() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
         forgotten: list[str] = []
-        engine.results.forget = lambda found: forgotten.extend(one.url for one in found)  # type: ignore[method-assign]
+        engine.results.forget = lambda found: forgotten.extend(one.url for one in found)
         page = page_under_way(bed)
         engine.hand_over(page)
         engine.finished(page, visit_of(bed, page))
@@ -148,7 +148,7 @@ def test_a_page_that_is_read_again_leads_where_it_led_when_the_database_did_not_
         engine.session.frontier = cast(Any, Rereading())
         engine.session.originals = cast(Any, _NoHistory())
         engine._factories = engine._factories._replace(read_again=read)
-        engine.results.forget = lambda found: met.difference_update(one.url_hash for one in found)  # type: ignore[method-assign]
+        engine.results.forget = lambda found: met.difference_update(one.url_hash for one in found)
         engine.capture_writer = cast(CaptureWriter, _AtOnce())
         task = asyncio.create_task(engine._reread())
         async with asyncio.timeout(patience.deadline(10)):
