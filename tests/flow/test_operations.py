@@ -328,6 +328,8 @@ def stalled(bed: ZimitBed) -> Iterator[tuple[ExecutionLease, list[RunEnding | No
     lease = bed.take()
     with bed.running(lease) as (holding, ends):
         bed.engine.wait_for(mark)
+        # The container touches the mark; the tool writes the container's output to the log, a moment later.
+        bed.engine.wait_until(lambda: _statistics(lease) is not None)
         _age(bed, lease, hours=2)
         yield lease, ends
         holding.ask(StopReason.DISCARD)  # unless the test has ended it
@@ -389,11 +391,20 @@ def _age(bed: ZimitBed, lease: ExecutionLease, *, hours: int) -> None:
     before = bed.jobs.clock.now() - timedelta(hours=hours)
     with bed.jobs.database.write() as session:
         session.execute(update(Job).values(lock_acquired_at=before))
+    found = _statistics(lease)
+    assert found is not None
+    log, line = found
+    log.write_text(log.read_text().replace(json.loads(line)["timestamp"], before.isoformat()))
+    os.utime(log, (before.timestamp(), before.timestamp()))
+
+
+def _statistics(lease: ExecutionLease) -> tuple[Path, str] | None:
+    """Return the log with a whole line of crawl statistics, and that line; None if it is not written yet."""
     for log in lease.output_dir.glob("archive_*.combined.log"):
-        text = log.read_text()
-        stamp = json.loads(next(line for line in text.splitlines() if "Crawl statistics" in line))["timestamp"]
-        log.write_text(text.replace(stamp, before.isoformat()))
-        os.utime(log, (before.timestamp(), before.timestamp()))
+        for line in log.read_text().splitlines(keepends=True):
+            if "Crawl statistics" in line and line.endswith("\n"):
+                return log, line
+    return None
 
 
 def test_a_backoff_is_cut_short_when_nothing_runs_but_never_a_cooldown(bed: ZimitBed, terminal: Terminal) -> None:

@@ -169,7 +169,8 @@ class Bed:
     def raw_calls(self) -> list[dict[str, Any]]:
         """Return every docker command with its environment."""
         path = self.engine / "calls.jsonl"
-        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+        # Without the line that an engine is writing at this moment.
+        return [json.loads(line) for line in path.read_text().split("\n")[:-1]] if path.exists() else []
 
     def zimit(self, turn: int) -> list[str]:
         """Return zimit's arguments in one `docker run`."""

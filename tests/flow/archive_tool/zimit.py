@@ -36,7 +36,10 @@ def run(root: Path, script: dict[str, Any], arguments: list[str]) -> int:
     if pid == 0:
         _container(Path(volume), words[words.index("zimit") + 1 :], steps)
     record = {"id": ident, "pid": pid, "labels": labels, "argv": words}
-    (root / "containers" / f"{turn:03d}-{ident}.json").write_text(json.dumps(record))
+    # Renamed when whole: `docker ps` of another process reads every record.
+    unfinished = root / "containers" / f"{turn:03d}-{ident}.unfinished"
+    unfinished.write_text(json.dumps(record))
+    unfinished.rename(unfinished.with_suffix(".json"))
     _, status = os.waitpid(pid, 0)
     code = os.waitstatus_to_exitcode(status)
     return code if code >= 0 else 128 - code
