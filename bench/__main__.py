@@ -40,13 +40,17 @@ def crawl_rows(rounds: int, pages: int) -> list[Row]:
     scrapy: list[Run] = []
     wget: list[Run] = []
     double: list[Run] = []
+    default: list[Run] = []
+    free_wget: list[Run] = []
     with served(site, PORT):
         for _ in range(rounds):
             mine.append(ours(site))
             scrapy.append(peer(site, "scrapy-warc", limit=700))
             wget.append(peer(site, "wget"))
             double.append(ours(site, workers=2, cores="0,1"))
-    for run in (*mine, *scrapy, *wget, *double):
+            default.append(ours(site, workers=None, cores="0,1"))
+            free_wget.append(peer(site, "wget", cores="0,1"))
+    for run in (*mine, *scrapy, *wget, *double, *default, *free_wget):
         print(f"  {run.name}: {run.pages} pages, {run.cpu_ms_page:.2f} ms CPU a page, {run.pages_s:.0f} pages/s, "
               f"{run.rss_mb:.0f} MB", file=sys.stderr)  # fmt: skip
 
@@ -66,6 +70,8 @@ def crawl_rows(rounds: int, pages: int) -> list[Row]:
         rows.append(
             Row(f"pages/s, ours ({rate:.0f}) / {name}", f"{faster:.1f}x", f">= {rate_wanted:g}x", faster >= rate_wanted)
         )
+    usual = middle(default, "pages_s") / middle(free_wget, "pages_s")
+    rows.append(Row("pages/s, default crawl / default wget, two cores", f"{usual:.2f}x", ">= 2x", usual >= 2))
     twice = middle(double, "pages_s") / rate
     rows.append(Row("pages/s, two processes / one", f"{twice:.2f}x", ">= 1.5x", twice >= 1.5))
     peak = max(run.rss_mb for run in (*mine, *double))

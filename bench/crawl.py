@@ -39,25 +39,34 @@ class Run:
         return self.pages / max(self.seconds, 1e-9)
 
 
-def ours(site: Path, *, workers: int = 1, cores: str = "0", delay: float = 0.0, extra: tuple[str, ...] = ()) -> Run:
-    """Crawl the site with Holdfast and return what it took; the database goes with the temporary folder."""
+def ours(
+    site: Path, *, workers: int | None = 1, cores: str = "0", delay: float = 0.0, extra: tuple[str, ...] = ()
+) -> Run:
+    """Crawl the site with Holdfast and return what it took; None leaves the number of processes to it."""
     home = Path(tempfile.mkdtemp(prefix="holdfast-bench-", dir=site.parent))
     command = [
         "taskset", "-c", cores, str(HOLDFAST), "crawl", "--seeds", str(site / "seeds.txt"), "--scope", "host",
-        "--delay", str(delay), "--allow-network", "127.0.0.0/8", "--workers", str(workers), "--no-sitemaps",
+        "--delay", str(delay), "--allow-network", "127.0.0.0/8", "--no-sitemaps",
         "--contact", "bench@example.org", "--json", "--home", str(home), *extra,
     ]  # fmt: skip
+    command += ["--workers", str(workers)] if workers else []
     try:
         done, usage, took = measured(command)
         result = json.loads(done.splitlines()[-1])
-        return Run(name=f"holdfast x{workers}", pages=result["pages"], seconds=took, cpu_s=usage[0], rss_mb=usage[1])
+        return Run(
+            name=f"holdfast x{workers or 'default'}",
+            pages=result["pages"],
+            seconds=took,
+            cpu_s=usage[0],
+            rss_mb=usage[1],
+        )
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def peer(site: Path, name: str, *, limit: int | None = None) -> Run:
+def peer(site: Path, name: str, *, limit: int | None = None, cores: str = "0") -> Run:
     """Run one of the peers of the benchmark web."""
-    command = ["taskset", "-c", "0", str(PEERS_PYTHON), str(SCRIPTS / "peers.py"), str(site), name]
+    command = ["taskset", "-c", cores, str(PEERS_PYTHON), str(SCRIPTS / "peers.py"), str(site), name]
     command += ["--max", str(limit)] if limit else []
     done, _, _ = measured(command)
     result = json.loads(done.splitlines()[-1])

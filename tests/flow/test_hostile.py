@@ -97,7 +97,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     with Site.start(hosts=len(_GROUPS), pages=1, process=True) as site:
         seeds = [site.url(number, f"/zoo/group/{name}") for number, name in enumerate(_GROUPS)]
         crawler.crawl(
-            *seeds, "--delay", "0", "--depth", "1", "--no-sitemaps", "--exclude", r"\.invalid/", "--exclude", _LEFT_OUT,
+            *seeds, "--workers", "1", "--delay", "0", "--depth", "1", "--no-sitemaps",
+            "--exclude", r"\.invalid/", "--exclude", _LEFT_OUT,
             timeout_s=90,
         )  # fmt: skip
         log = site.settled()

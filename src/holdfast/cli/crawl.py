@@ -59,7 +59,9 @@ def crawl(
     per_ip_rate: Annotated[
         float | None, typer.Option(min=0.0, help="Requests a second to one IP address; 0 is no limit.")
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes to crawl with.")] = 1,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Processes to crawl with; by default as many as can be busy.")
+    ] = None,
     user_agent: Annotated[str | None, typer.Option(help="Own user agent; our token and contact are added.")] = None,
     contact: Annotated[str | None, typer.Option(help="E-mail or web address that site owners can reach.")] = None,
     sitemaps: Annotated[bool, typer.Option("--sitemaps/--no-sitemaps", help="Read sitemaps for links.")] = True,
@@ -138,7 +140,8 @@ def crawl(
         _print_dry_run(found, as_json=json)
         return
     with open_runtime(settings) as runtime, followed(settings) if index else nullcontext() as files:
-        status = run(runtime, plan, output=output, resume=resume, workers=workers, as_json=json, indexes=index)
+        processes = workers or plan.busy_processes()
+        status = run(runtime, plan, output=output, resume=resume, workers=processes, as_json=json, indexes=index)
     if files is not None and not json:
         print(
             f"indexed: {counted(len(files), 'file')}, {counted(sum(file['snapshots'] for file in files), 'snapshot')}"

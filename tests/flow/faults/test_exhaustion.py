@@ -31,7 +31,7 @@ def _limits() -> None:
 
 def test_a_crawl_with_few_descriptors_asks_many_hosts_in_turn_and_blames_none(crawler: Crawler) -> None:
     with Site.plain(hosts=_HOSTS, pages=2) as site:
-        command = crawler.command("crawl", *seeds(site), "--delay", "0", "--no-sitemaps", "--json")
+        command = crawler.command("crawl", *seeds(site), "--workers", "1", "--delay", "0", "--no-sitemaps", "--json")
         process = subprocess.Popen(
             [*_FEW, *command, "--allow-network", "127.0.0.0/8"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True, env=crawler.variables, start_new_session=True,

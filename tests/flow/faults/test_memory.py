@@ -58,7 +58,9 @@ def _peak_of(crawler: Crawler, storage: str, *seeds: str) -> int:
     before = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (_ROOM_BYTES, before[1]))
     try:
-        process = crawler.start(*seeds, "--scope", "page", "--delay", "0", "--no-requisites", "--storage", storage)
+        process = crawler.start(
+            *seeds, "--workers", "1", "--scope", "page", "--delay", "0", "--no-requisites", "--storage", storage
+        )
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
     watch = _Watch(crawler)

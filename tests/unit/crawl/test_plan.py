@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 from holdfast import __version__
 from holdfast.crawl.plan import CrawlPlan
@@ -60,3 +61,14 @@ def test_the_origins_of_many_seeds_are_found_by_reading_few_of_them() -> None:
 
     assert origins == {url.origin for url in many.seed_urls()} == set(few.seed_origins())
     assert calls.count < 10 * 1100, "a look at each, and no more"
+
+
+def test_plan_uses_processes_that_can_be_busy() -> None:
+    cores = len(os.sched_getaffinity(0))
+    hosts = tuple(f"https://host{number}.test/" for number in range(3_000))
+
+    assert _plan(delay_s=0.0).busy_processes() == 1
+    assert _plan(seeds=hosts[:300], delay_s=1.0).busy_processes() == 1
+    assert _plan(seeds=hosts[:2], delay_s=0.0).busy_processes() == min(cores, 2)
+    assert _plan(seeds=hosts, delay_s=1.0).busy_processes() == min(cores, 10)
+    assert _plan(seeds=hosts, delay_s=0.0, max_pages=9).busy_processes() == 1
