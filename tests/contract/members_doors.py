@@ -13,7 +13,7 @@ from urllib.parse import quote
 from holdfast.auth.roles import Role
 from holdfast.clock import digits14
 from tests.archive import days_later
-from tests.contract.members_bed import MIXED, Side, World
+from tests.contract.members_bed import MIXED, SAME, Side, World
 
 Door = Callable[[World, Role, Side], str]
 """Asks for what a source has, as somebody of a role; returns what is told."""
@@ -120,6 +120,12 @@ def _tool(name: str, **arguments: object) -> Door:
     return ask
 
 
+def _tool_history_of_equals(world: World, role: Role, side: Side) -> str:
+    """Read when a page was captured that both have with one text: of equal captures it names the first."""
+    told = _tool("page_history", url=SAME)(world, role, side)
+    return side.word if any(re.search(rf"\b{number}\b", told) for number in world.ids[side.code]) else ""
+
+
 _AT = digits14(days_later(5))
 DOORS: dict[str, tuple[str, Door]] = {
     "search by words": ("GET /api/search", _asked("/api/search?q={word}&includeDuplicates=true")),
@@ -208,6 +214,7 @@ DOORS: dict[str, tuple[str, Door]] = {
     "figures": ("GET /api/stats", _asked("/api/stats")),
     "tool: search": ("POST /mcp", _tool("search", query="{word}")),
     "tool: history": ("POST /mcp", _tool("page_history", url="{own}")),
+    "tool: history of equal captures": ("POST /mcp", _tool_history_of_equals),
     "tool: text": ("POST /mcp", _tool("page_text", url="{own}")),
     "tool: comparison": ("POST /mcp", _tool("compare", url="{own}", earlier="2024-03-01", later="2024-03-12")),
     "home": ("GET /", _asked("/")),

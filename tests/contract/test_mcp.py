@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from mcp import Client
-from sqlalchemy import update
+from sqlalchemy import select, update
 from starlette.types import Message, Receive, Scope, Send
 
 from holdfast import assistants
@@ -23,7 +23,7 @@ from holdfast.assistants.tools import UNTRUSTED, ToolArchive
 from holdfast.auth.principal import ANONYMOUS, Principal, SignInWay
 from holdfast.auth.roles import Role
 from holdfast.db.engine import Database
-from holdfast.db.models import Source
+from holdfast.db.models import Snapshot, Source
 from holdfast.search.outbox import drain
 from holdfast.search.search import SearchService
 from holdfast.withdrawals.hiding import hide
@@ -135,6 +135,23 @@ def test_what_is_withdrawn_is_found_by_no_tool(tools: ToolArchive) -> None:
     assert _call(tools, "page_text", url=PAGE)[0]
     assert _call(tools, "page_text", snapshot=before["citation"]["snapshot"])[0]
     assert _call(tools, "compare", later_snapshot=before["citation"]["snapshot"])[0]
+
+
+def test_page_history_names_no_capture_that_is_taken_down(tools: ToolArchive, tmp_path: Path) -> None:
+    archive = tools.archive
+    with archive.database.write() as session:
+        first, *equals = session.scalars(select(Snapshot).order_by(Snapshot.id)).all()
+        for one in equals:
+            one.canonical_id = first.id
+    assert [one["same_as"] for one in _history(tools)] == [first.id, first.id, None]
+    hide(archive.database, archive.clock, str(first.id), reason="asked for", home=archive.home)
+
+    assert [one["same_as"] for one in _history(tools)] == [None, None]
+
+
+def _history(tools: ToolArchive) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = _call(tools, "page_history", who=ANONYMOUS, url=PAGE)[1]["captures"]
+    return found
 
 
 def test_a_members_source_is_found_by_members_alone(tools: ToolArchive) -> None:

@@ -198,12 +198,21 @@ def page_history(tools: ToolArchive, asked: HistoryInput) -> dict[str, Any]:
         total = queries.count(session, which)
         shown = rows[: asked.limit]
         cite = _citing(session, tools.settings, shown)
+        # The capture that another one is equal to may be taken down, or of a source that the viewer may not see.
+        known = visible_snapshots(session, (row.canonical_id for row in shown if row.canonical_id is not None))
     return {
         "url": clean(asked.url, MAX_URL_CHARS),
         "other_spelling": not which.is_exact and bool(shown),
         "count": min(total, queries.COUNTED),
         "count_is_exact": total <= queries.COUNTED,
-        "captures": [{"noise": row.noise, "same_as": row.canonical_id, "citation": cite(row)} for row in shown],
+        "captures": [
+            {
+                "noise": row.noise,
+                "same_as": row.canonical_id if row.canonical_id in known else None,
+                "citation": cite(row),
+            }
+            for row in shown
+        ],
         "next": _cursor(shown[-1]) if len(rows) > asked.limit else None,
     }
 
