@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.db.raw import Row, Transaction
-from holdfast.withdrawals.visibility import ANY_UNSEEN_SQL, unseen_sql
+from holdfast.withdrawals.visibility import any_unseen_sql, unseen_sql
 
 SNAPSHOT_COLUMNS = (
     "id",
@@ -256,8 +256,6 @@ _ROOM_FOR_TEXT = (
     f" AND NOT EXISTS ({_TEXT_AT} AND t.host_hash = w.host_hash LIMIT 1 OFFSET {OTHER_HOST_TEXTS - 1})))"
 )
 _TEXT_VALUES = "(CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS VARCHAR), CAST(? AS BIGINT))"
-_HIDDEN_TEXT = f"EXISTS (SELECT 1 FROM snapshots o WHERE o.id = link_texts.snapshot_id AND {unseen_sql('o')})"  # noqa: S608
-_SHOWN_WORDS = f"EXISTS (SELECT 1 FROM snapshots n WHERE n.id = w.snapshot_id AND NOT {unseen_sql('n')})"  # noqa: S608
 LinkTextRow = tuple[int, int, str, int]
 """Words of a link: the target's hash, the linking host's, the words, the snapshot."""
 
@@ -269,7 +267,7 @@ def put_link_texts(tx: Transaction, rows: Sequence[LinkTextRow]) -> set[int]:
     of what was withdrawn, or is for members, is free for others.
     """
     found: set[int] = set()
-    is_any_unseen = bool(rows) and bool(tx.execute(ANY_UNSEEN_SQL))
+    is_any_unseen = bool(rows) and bool(tx.execute(any_unseen_sql()))
     for part in _parts(rows):
         new = _new_link_texts(tx, part)
         found.update(row[0] for row in new)
@@ -299,20 +297,22 @@ def _take_over(tx: Transaction, part: Sequence[LinkTextRow]) -> set[int]:
     """Give words that were not stored the place of what was withdrawn: of the same words, or of others where there is
     no room; return their targets."""
     words, values = _with_words(part)
+    hidden_text = f"EXISTS (SELECT 1 FROM snapshots o WHERE o.id = link_texts.snapshot_id AND {unseen_sql('o')})"  # noqa: S608
+    shown_words = f"EXISTS (SELECT 1 FROM snapshots n WHERE n.id = w.snapshot_id AND NOT {unseen_sql('n')})"  # noqa: S608
     same = "link_texts.to_hash = w.to_hash AND link_texts.host_hash = w.host_hash AND link_texts.text = w.text"
     taken = tx.execute(
         f"{words} UPDATE link_texts SET snapshot_id = w.snapshot_id FROM w"  # noqa: S608 - question marks
-        f" WHERE {same} AND {_HIDDEN_TEXT} AND {_SHOWN_WORDS} RETURNING link_texts.to_hash",
+        f" WHERE {same} AND {hidden_text} AND {shown_words} RETURNING link_texts.to_hash",
         values,
     )
     freed = tx.execute(
-        f"{words}, d AS (SELECT DISTINCT w.to_hash, w.host_hash FROM w WHERE {_SHOWN_WORDS} AND NOT EXISTS ("  # noqa: S608
+        f"{words}, d AS (SELECT DISTINCT w.to_hash, w.host_hash FROM w WHERE {shown_words} AND NOT EXISTS ("  # noqa: S608
         f"{_TEXT_AT} AND t.host_hash = w.host_hash AND t.text = w.text))"
         f" DELETE FROM link_texts WHERE to_hash IN (SELECT d.to_hash FROM d) AND EXISTS ("
         "SELECT 1 FROM d WHERE d.to_hash = link_texts.to_hash"
         # Of other hosts only where these, too, count against what is kept of all together.
         f" AND (d.host_hash = link_texts.host_hash OR (d.host_hash <> 0 AND EXISTS ({_TEXT_AT.replace('w.', 'd.')}"
-        f" LIMIT 1 OFFSET {TARGET_TEXTS - 1})))) AND {_HIDDEN_TEXT} RETURNING to_hash",
+        f" LIMIT 1 OFFSET {TARGET_TEXTS - 1})))) AND {hidden_text} RETURNING to_hash",
         values,
     )
     found = {row[0] for row in taken}

@@ -59,9 +59,8 @@ _CONFINED = bindparam("viewer_confined", type_=Boolean, callable_=lambda: not vi
 _GRANTED = bindparam("viewer_granted", type_=BigInteger, callable_=lambda: viewer().granted or 0)
 # Under another name: a question around it may read sources itself. In words, as the partial index has it.
 _MEMBERS = aliased(Source, name="for_members")
-_HIDDEN_SOURCES = select(_MEMBERS.id).where(
-    _CONFINED, _MEMBERS.visibility == literal_column(f"'{Visibility.MEMBERS.value}'"), _MEMBERS.id != _GRANTED
-)
+_FOR_MEMBERS = _MEMBERS.visibility == literal_column(f"'{Visibility.MEMBERS.value}'")
+_HIDDEN_SOURCES = select(_MEMBERS.id).where(_CONFINED, _FOR_MEMBERS, _MEMBERS.id != _GRANTED)
 
 
 def visible_source(source_id: Any) -> ColumnElement[bool]:
@@ -74,9 +73,7 @@ def public_source(source_id: Any) -> ColumnElement[bool]:
 
     For what is made once for all viewers and cannot be told apart afterwards.
     """
-    return source_id.not_in(  # type: ignore[no-any-return]
-        select(_MEMBERS.id).where(_MEMBERS.visibility == literal_column(f"'{Visibility.MEMBERS.value}'"))
-    )
+    return source_id.not_in(select(_MEMBERS.id).where(_FOR_MEMBERS))  # type: ignore[no-any-return]
 
 
 def for_members(capture: Any = Snapshot) -> ColumnElement[bool]:
@@ -247,38 +244,35 @@ def visible_page(page_id: Any) -> ColumnElement[bool]:
     return ~exists().where(here.page_id == page_id, or_(_by_key(here.page_key), here.source_id.in_(_HIDDEN_SOURCES)))
 
 
-# By the columns of the partial indexes: the table itself holds all that was ever lifted.
-_ANY_WITHDRAWN_SQL = (
-    "SELECT 1 FROM withdrawals WHERE lifted_at IS NULL AND url_key >= '' UNION ALL"
-    " SELECT 1 FROM withdrawals WHERE lifted_at IS NULL AND snapshot_id >= 0"
-)
-ANY_WITHDRAWN_SQL = f"{_ANY_WITHDRAWN_SQL} LIMIT 1"
-"""For writers that speak SQL themselves: a row if anything is withdrawn."""
-_MEMBERS_SQL = f"FROM sources m WHERE m.visibility = '{Visibility.MEMBERS.value}'"
-ANY_UNSEEN_SQL = f"{_ANY_WITHDRAWN_SQL} UNION ALL SELECT 1 {_MEMBERS_SQL} LIMIT 1"
-"""The same: a row if anything is not for everybody."""
+# The same predicates as text, for writers that speak SQL themselves. Compiled when they are first needed.
+def _text(statement: Select[*tuple[Any, ...]]) -> str:
+    return str(statement.compile(compile_kwargs={"literal_binds": True}))
 
 
+@cache
+def any_withdrawn_sql() -> str:
+    """Return the statement that finds a row if anything is withdrawn."""
+    return _text(select(literal_column("1")).where(or_(_any_page(), _any_capture())))
+
+
+@cache
+def any_unseen_sql() -> str:
+    """Return the statement that finds a row if anything is not for everybody."""
+    return _text(select(literal_column("1")).where(or_(_any_page(), _any_capture(), exists().where(_FOR_MEMBERS))))
+
+
+@cache
 def unseen_sql(alias: str) -> str:
     """Return the clause over `snapshots` under an alias for what is not for everybody: withdrawn, or of members."""
-    return f"({withdrawn_sql(alias)} OR {alias}.source_id IN (SELECT m.id {_MEMBERS_SQL}))"
-
-
-def withdrawn_sql(alias: str) -> str:
-    """Return `is_withdrawn` as text, over `snapshots` under an alias; for writers that speak SQL themselves."""
-    in_force = "EXISTS (SELECT 1 FROM withdrawals x WHERE x.lifted_at IS NULL AND"
-    page = f"{in_force} x.url_key = COALESCE({{0}}.page_key, {{0}}.url_key))"
-    return (
-        f"({in_force} x.snapshot_id = {alias}.id) OR {page.format(alias)}"  # noqa: S608 - names of tables
-        f" OR {in_force} x.snapshot_id = {alias}.original_id)"
-        f" OR EXISTS (SELECT 1 FROM snapshots b WHERE b.id = {alias}.original_id AND {page.format('b')}))"
-    )
+    capture = aliased(Snapshot, name=alias)
+    found = select(literal_column("1")).select_from(capture).where(or_(is_withdrawn(capture), for_members(capture)))
+    return f"({_text(found).partition('WHERE ')[2]})"
 
 
 def withdrawn_keys(tx: Transaction, keys: Iterable[str]) -> set[str]:
     """Return which of these pages are withdrawn; for writers that speak SQL themselves."""
     wanted, found = sorted(set(keys)), set[str]()
-    for at in range(0, len(wanted) if wanted and tx.execute(ANY_WITHDRAWN_SQL) else 0, _AT_ONCE):
+    for at in range(0, len(wanted) if wanted and tx.execute(any_withdrawn_sql()) else 0, _AT_ONCE):
         part = wanted[at : at + _AT_ONCE]
         rows = tx.execute(
             "SELECT url_key FROM withdrawals WHERE lifted_at IS NULL"  # noqa: S608 - question marks
