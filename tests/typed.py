@@ -11,6 +11,7 @@ import pytest
 from holdfast.cli import runner
 from holdfast.cli.catalogue import COMMANDS
 from holdfast.cli.main import load
+from holdfast.withdrawals.viewers import EVERYTHING, seen_by
 
 
 class Ended(NamedTuple):
@@ -38,7 +39,8 @@ class Typist:
         command = COMMANDS[name]
         loaded = load(command.module)
         self._capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
+        # As `holdfast.cli.main` declares it for the whole process.
+        with pytest.raises(SystemExit) as ended, seen_by(EVERYTHING):
             runner.run(
                 loaded, f"holdfast {name}", [*words, *more, "--home", str(self.home)],
                 subcommand=command.subcommand,

@@ -30,6 +30,7 @@ from holdfast.search.outbox import drain
 from holdfast.sources import registry
 from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.viewers import EVERYTHING, seen_by
 from tests.archive import Shot, build_archive, days_later
 from tests.client import APP, REPLAY, Client, asking
 from tests.editions_bed import adopt
@@ -188,13 +189,15 @@ def open_world(request: pytest.FixtureRequest, template: Path, home: Path) -> It
     else:
         served: Postgres = request.getfixturevalue("postgres")
         url = served.fresh()
-    archive = build_archive(home, _shots(), database_url=url)
-    compute_pending(archive.database, archive.clock)
-    with archive.database.write() as session:
-        registry.edit(session, archive.clock, CLUB.code, {"visibility": "members"})
-    drain(archive.database, archive.home, archive.clock)
-    for side in (CLUB, OPEN):
-        _editions(archive, side)
+    # As commands and workers do it.
+    with seen_by(EVERYTHING):
+        archive = build_archive(home, _shots(), database_url=url)
+        compute_pending(archive.database, archive.clock)
+        with archive.database.write() as session:
+            registry.edit(session, archive.clock, CLUB.code, {"visibility": "members"})
+        drain(archive.database, archive.home, archive.clock)
+        for side in (CLUB, OPEN):
+            _editions(archive, side)
     second = Database(url)
     settings = _settings(archive.settings)
     made = [Archive(settings=settings, database=one, clock=archive.clock) for one in (archive.database, second)]

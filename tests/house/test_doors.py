@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from holdfast.api.permissions import PERMISSIONS
 from holdfast.auth.roles import Permission
+from holdfast.cli.catalogue import FOR_STRANGERS
 from tests.contract.members_doors import DOORS, NO_DOORS
 from tests.house.floors import imported
-from tests.house.source import modules
+from tests.house.source import Module, modules
 
 _LOOKING = {
     "api.figures",
     "api.middleware.capabilities",
     "api.middleware.visibility",
+    "api.upkeep",
     "assistants.server",
     "cli.export",
     "cli.search",
@@ -37,3 +39,20 @@ def test_few_places_say_for_whom_something_is_read() -> None:
     }
 
     assert saying <= _LOOKING
+
+
+def _says(module: Module) -> bool:
+    return "see_everything()" in module.text and "def see_everything()" not in module.text
+
+
+def test_few_programs_see_everything_and_no_server() -> None:
+    starting = {module.name for module in modules("src/holdfast") if _says(module)}
+    serving = {
+        module.name.removeprefix("cli.")
+        for module in modules("src/holdfast")
+        for _, name in imported(module)
+        if module.room == "cli" and name.startswith(("assistants.server.", "wiring.processes."))
+    }
+
+    assert starting == {"cli.main", "crawl_process.process", "operations.process"}
+    assert serving == FOR_STRANGERS

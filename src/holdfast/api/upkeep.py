@@ -17,6 +17,7 @@ from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.outbox import drain
 from holdfast.search.signals import refresh
 from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.viewers import EVERYTHING, seen_by
 
 _REST_S = 2.0
 _DRAIN_S = 5.0
@@ -61,6 +62,10 @@ class Upkeep:
 
     def step(self) -> bool:
         """Do a little of what waits; return whether more does. What fails is logged and tried again later."""
+        with seen_by(EVERYTHING):
+            return self._step()
+
+    def _step(self) -> bool:
         archive = self._archive
         more = self._tried(
             "noise",

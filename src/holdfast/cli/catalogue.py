@@ -45,6 +45,9 @@ APART = {
     ("feed", "list"): "lists:feed_list",
 }
 
+FOR_STRANGERS = {"api", "mcp"}
+"""Modules of commands that answer others: they read what is public until a request shows who asks."""
+
 COMMANDS = {
     "crawl": Command("crawl", "Crawl a website into sealed WARC files, politely; again resumes.", HelpGroup.CRAWL),
     "status": Command("status", "Show running and recent executions.", HelpGroup.CRAWL),

@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from typing import Any, NoReturn
 
 from holdfast import __version__
-from holdfast.cli.catalogue import APART, COMMANDS, usage
+from holdfast.cli.catalogue import APART, COMMANDS, FOR_STRANGERS, usage
 
 _HELP = ("-h", "--help", "help")
 
@@ -48,6 +48,8 @@ def _run(arguments: list[str]) -> None:
     gc.disable()  # a tenth of loading is spent looking for garbage that modules do not make
     loaded = load(apart or command.module)
     runner = importlib.import_module("holdfast.cli.runner")
+    if command.module not in FOR_STRANGERS:
+        importlib.import_module("holdfast.withdrawals.viewers").see_everything()
     gc.freeze()
     gc.enable()
     try:

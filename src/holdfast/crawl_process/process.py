@@ -60,6 +60,7 @@ from holdfast.warc.outfile import SealedFile
 from holdfast.warc.roots import record_root, relative
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.feeds import open_feeds
+from holdfast.withdrawals.viewers import see_everything
 
 # How often a process writes that it is alive: each time is a commit, and two minutes of silence are allowed.
 _BEAT_S = 5.0
@@ -434,6 +435,7 @@ def warcinfo(plan: CrawlPlan, assignment: Assignment) -> dict[str, str]:
 
 def main() -> None:
     """Run one assignment; the ending is one line of JSON on standard output."""
+    see_everything()
     assignment = Assignment.from_json(sys.stdin.read())
     settings = config.load()
     log.configure(settings.log_level)

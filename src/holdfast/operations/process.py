@@ -13,10 +13,12 @@ from holdfast.errors import Unavailable
 from holdfast.operations.long_running import HeldOperation
 from holdfast.operations.running import run_operation
 from holdfast.operations.works import WORKS
+from holdfast.withdrawals.viewers import see_everything
 
 
 def main() -> None:
     """Run the operation that is named by its id and attempt, until its end or that of the server."""
+    see_everything()
     settings = config.load()
     log.configure(settings.log_level)
     step_back(settings.index.nice)

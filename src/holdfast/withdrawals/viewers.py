@@ -1,7 +1,8 @@
-"""Who looks: whether members' sources are shown to everything that is read in this context.
+"""The viewer: whether what is read in this context includes members' sources.
 
-A server says it once for each request. Commands, and what runs beside requests, see everything: what they make for
-several viewers (counts, packages, columns) is cut to size where it is shown.
+Without a declaration only what is public is read. A server declares the viewer of each request, and its background
+threads declare themselves. Every other program calls `see_everything` once, where it starts: what it makes for several
+viewers (counts, packages, columns) is filtered where it is shown.
 """
 
 from __future__ import annotations
@@ -37,18 +38,26 @@ EVERYTHING: Final = Viewer(sees_members=True)
 PUBLIC: Final = Viewer()
 """Everybody else."""
 
-# A context variable: many requests are worked on at once, each for a reader of its own.
-_viewer: ContextVar[Viewer] = ContextVar("viewer", default=EVERYTHING)
+# A context variable: a server handles many requests at once, each for a viewer of its own.
+_viewer: ContextVar[Viewer | None] = ContextVar("viewer", default=None)
+# For what declares no viewer. New threads do not inherit context variables, so a program's own is not one of them.
+_undeclared = PUBLIC
 
 
 def viewer() -> Viewer:
-    """Return who looks."""
-    return _viewer.get()
+    """Return the declared viewer; without one, the viewer of this program."""
+    return _viewer.get() or _undeclared
+
+
+def see_everything() -> None:
+    """Let this whole process read everything unless `seen_by` says otherwise. Never called where strangers ask."""
+    global _undeclared
+    _undeclared = EVERYTHING
 
 
 @contextmanager
 def seen_by(looking: Viewer) -> Iterator[None]:
-    """Let everything in this block be read for this viewer, on this thread and on those that it asks for an answer."""
+    """Declare the viewer of everything read in this block, on this thread and on threads that copy its context."""
     token = _viewer.set(looking)
     try:
         yield
