@@ -74,6 +74,20 @@ def test_what_does_not_name_it_opens_nothing(server: Server) -> None:
     assert server.get(path).json()["visibility"] == "members"
 
 
+def test_source_without_seeds_can_be_edited(server: Server) -> None:
+    now = server.archive.clock.now()
+    with server.archive.database.write() as session:
+        row = Source(code="mem", name="mem", enabled=True, config={}, created_at=now, updated_at=now)
+        session.add(row)
+        session.flush()
+        path = f"/api/v1/sources/{row.id}"
+
+    assert server.ask("PATCH", path, visibility="members").json()["visibility"] == "members"
+    assert server.ask("PATCH", path, config={"delay_s": 5}).json()["config"] == {"delay_s": 5.0}
+    assert server.ask("PUT", path, code="mem", name="Other", config={}).json()["name"] == "Other"
+    assert (server.get(path).json()["visibility"], server.get(path).json()["warnings"]) == ("members", [])
+
+
 @pytest.mark.parametrize("form", ["yaml", "toml", "json"])
 def test_a_file_carries_it(server: Server, form: str) -> None:
     made = _make(server, visibility="members")

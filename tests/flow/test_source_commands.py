@@ -44,6 +44,25 @@ def test_a_source_can_be_for_members(typed: Typist) -> None:
     assert "public" in typed("source show ex").out
 
 
+def test_source_without_seeds_is_shown_and_edited(typed: Typist) -> None:
+    typed("source list")
+    with open_jobs(config.load(home=typed.home)) as jobs, jobs.database.write() as session:
+        now = jobs.clock.now()
+        session.add(Source(code="mem", name="mem", enabled=True, config={}, created_at=now, updated_at=now))
+
+    assert typed("source show mem").code == 0
+    assert typed("source edit mem --visibility members --json").object["visibility"] == "members"
+    assert typed("source edit mem --set delay_s=5 --json").object["config"] == {"delay_s": 5.0}
+    refused = typed("source edit mem --name Other --set delay_s=no")
+    assert (refused.code, "config.delay_s" in refused.err) == (1, True)
+    assert typed("source show mem --json").object["name"] == "mem"
+    crawled = typed("job create --source mem")
+    assert (crawled.code, "seeds: at least one is needed" in crawled.err) == (1, True)
+    seeded = typed("source edit mem --seed https://example.org --json").object
+    assert seeded["config"]["seeds"] == ["https://example.org/"]
+    assert typed("source edit mem --set seeds=null").code == 1
+
+
 def test_a_source_that_is_disabled_takes_its_jobs_along(typed: Typist) -> None:
     typed("source create ex --seed https://example.org")
     typed("job create --source ex --every 1d")

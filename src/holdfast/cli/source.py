@@ -181,7 +181,7 @@ def edit(
         row = registry.edit(session, jobs.clock, code, changes)
         if "config" in changes:
             # Inside the transaction: refused, the edit is rolled back.
-            _demand_runnable(settings, registry.config_of(row))
+            _demand_runnable(settings, registry.config_of(row, needs_seeds=False))
     _print(row, json=json)
 
 
@@ -336,8 +336,7 @@ def _fields(seeds: list[str] | None, sets: list[str] | None) -> dict[str, Any]:
 
 
 def _print(row: Source, *, json: bool) -> None:
-    whole = registry.config_of(row)
-    warnings = list(whole.warnings())
+    warnings = registry.warnings_of(row)
     if json:
         print(jsonlib.dumps({**as_object(row), "warnings": warnings}, ensure_ascii=False))
         return
@@ -350,7 +349,7 @@ def _print(row: Source, *, json: bool) -> None:
                 ("enabled", row.enabled),
                 ("visibility", row.visibility),
                 ("about", row.description),
-                *(("seed", seed) for seed in whole.seeds),
+                *(("seed", seed) for seed in registry.content_of(row).get("seeds") or ()),
                 ("changed", row.updated_at),
             ]
         )

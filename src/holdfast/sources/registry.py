@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.models import Source
-from holdfast.errors import Conflict, UrlRefused
+from holdfast.errors import Conflict, Invalid, UrlRefused
 from holdfast.sources import queries
 from holdfast.sources.adhoc_queries import CODE_CHARS
 from holdfast.sources.config import Fields, SourceConfig, SourceRefused, merge_fields, read_config
@@ -154,7 +154,7 @@ class SourceSpec:
     were any must not open a members' source."""
 
 
-def read_spec(content: Mapping[str, Any]) -> SourceSpec:
+def read_spec(content: Mapping[str, Any], *, needs_seeds: bool = True) -> SourceSpec:
     """Return a source from outside (a request, an entry of a file); SourceRefused names the field that is wrong."""
     given = Fields(content)
     code = given.text("code", limit=CODE_CHARS)
@@ -167,7 +167,7 @@ def read_spec(content: Mapping[str, Any]) -> SourceSpec:
         base_url=base_url,
         description=given.text("description", limit=_LIMITS["description"]),
         enabled=given.switch("enabled", True),
-        config=_config({**_front(base_url), **given.mapping("config")}),
+        config=_config({**_front(base_url), **given.mapping("config")}, needs_seeds=needs_seeds),
         visibility=_visibility(given),
     )
     given.done()
@@ -184,9 +184,9 @@ def _front(base_url: str | None) -> dict[str, Any]:
     return {"seeds": [base_url]} if base_url else {}
 
 
-def _config(content: Mapping[str, Any]) -> SourceConfig:
+def _config(content: Mapping[str, Any], *, needs_seeds: bool) -> SourceConfig:
     try:
-        return read_config(content)
+        return read_config(content, needs_seeds=needs_seeds)
     except SourceRefused as exc:
         raise SourceRefused(f"config.{exc.field}", exc.reason) from exc
 
@@ -245,7 +245,7 @@ def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) 
     if "name" in fresh and fresh["name"] is None:
         raise given.refuse("name", "a source has a name")
     # Checked as a whole before anything is set: half an edit must not stay on a row that the session will flush.
-    checked = _config(merge_fields(content_of(source), config)) if config else None
+    checked = _config(merge_fields(content_of(source), config), needs_seeds=has_seeds(source)) if config else None
     for name, value in fresh.items():
         setattr(source, name, value)
     if checked is not None:
@@ -290,9 +290,22 @@ def delete(session: Session, clock: Clock, code: str) -> None:
     queries.delete_source(session, source)
 
 
-def config_of(source: Source) -> SourceConfig:
+def config_of(source: Source, *, needs_seeds: bool = True) -> SourceConfig:
     """Return a source's checked configuration; one that an ad-hoc crawl or an import made has its base URL as seed."""
-    return read_config(content_of(source))
+    return read_config(content_of(source), needs_seeds=needs_seeds)
+
+
+def has_seeds(source: Source) -> bool:
+    """Return whether a source can be crawled at all. One that only names where imported files belong has no seeds."""
+    return bool(content_of(source).get("seeds"))
+
+
+def warnings_of(source: Source) -> list[str]:
+    """Return what is worth a second look. A source that a stricter version refuses is still shown: it can be mended."""
+    try:
+        return list(config_of(source, needs_seeds=False).warnings())
+    except Invalid as exc:
+        return [str(exc)]
 
 
 def source_object(source: Source) -> dict[str, Any]:
@@ -309,8 +322,8 @@ def content_of(source: Source) -> dict[str, Any]:
 def export(session: Session, *, codes: Iterable[str] = ()) -> list[dict[str, Any]]:
     """Return sources as entries of a file: those named, or all that can be crawled; SourceNotFound."""
     rows = [find_source(session, code) for code in codes]
-    # One that only names where imported files belong has no seeds, and no file could bring it back.
-    rows = rows or [row for row in queries.sources(session, limit=100_000) if content_of(row).get("seeds")]
+    # No file could bring one back that has no seeds.
+    rows = rows or [row for row in queries.sources(session, limit=100_000) if has_seeds(row)]
     return [
         {name: value for name, value in {"code": row.code, **_values_of_row(row)}.items() if value is not None}
         for row in rows
@@ -386,7 +399,7 @@ def _write(session: Session, clock: Clock, source: Source, spec: SourceSpec, *, 
 def _values_of_spec(source: Source, spec: SourceSpec) -> dict[str, Any]:
     config, base_url = spec.config.stored(), spec.base_url or source.base_url
     # Else an export that is imported again would report every ad-hoc source as changed.
-    if "seeds" not in source.config and config["seeds"] == [base_url]:
+    if "seeds" not in source.config and config.get("seeds") == [base_url]:
         del config["seeds"]
     return {
         "name": spec.name,

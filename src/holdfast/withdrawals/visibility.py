@@ -265,7 +265,8 @@ def any_unseen_sql() -> str:
 def unseen_sql(alias: str) -> str:
     """Return the clause over `snapshots` under an alias for what is not for everybody: withdrawn, or of members."""
     capture = aliased(Snapshot, name=alias)
-    found = select(literal_column("1")).select_from(capture).where(or_(is_withdrawn(capture), for_members(capture)))
+    unseen = or_(is_withdrawn(capture), for_members(capture))
+    found: Select[*tuple[Any, ...]] = select(literal_column("1")).select_from(capture).where(unseen)
     return f"({_text(found).partition('WHERE ')[2]})"
 
 

@@ -39,7 +39,7 @@ from holdfast.api.schemas.sources import (
 )
 from holdfast.changes.site_comparison import asked_for_all
 from holdfast.db.models import Snapshot, Source
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import NotFound
 from holdfast.jobs.administration.source_jobs import disable_source, enable_source, replace_source, take_in_sources
 from holdfast.jobs.administration.source_preview import preview_source
 from holdfast.jobs.imports import job_names, run_endings
@@ -222,12 +222,7 @@ def list_sources(
 
 
 def _shape(source: Source) -> dict[str, Any]:
-    try:
-        warnings = list(registry.config_of(source).warnings())
-    # A source that became invalid with a stricter version must still be listed, or it could not be mended.
-    except Invalid as exc:
-        warnings = [str(exc)]
-    return {**registry.source_object(source), "warnings": warnings}
+    return {**registry.source_object(source), "warnings": registry.warnings_of(source)}
 
 
 @admin_router.post("/api/v1/sources", status_code=201, responses=_CHANGED)
@@ -368,7 +363,8 @@ def write_source(admin: AdminWriteDep, id: SourceId, form: SourceForm) -> Manage
         _demand_code(source, form.code)
         # The code in the address counts; a form may leave it out.
         entry = form.model_dump(exclude_none=True) | {"code": source.code}
-        replace_source(session, admin.job_service.clock, admin.job_service.actions, registry.read_spec(entry))
+        spec = registry.read_spec(entry, needs_seeds=registry.has_seeds(source))
+        replace_source(session, admin.job_service.clock, admin.job_service.actions, spec)
         return _checked(admin, source)
 
 
@@ -386,7 +382,7 @@ def edit_source(admin: AdminWriteDep, id: SourceId, form: SourceChanges) -> Mana
             registry.edit(session, admin.job_service.clock, source.code, changes)
         if form.enabled is not None and form.enabled != source.enabled:
             _switch(admin, session, source, enabled=form.enabled)
-        return _checked(admin, source)
+        return _checked(admin, source) if "config" in changes else ManagedSource(**_shape(source))
 
 
 def _demand_code(source: Source, code: str | None) -> None:
@@ -395,7 +391,7 @@ def _demand_code(source: Source, code: str | None) -> None:
 
 
 def _checked(admin: AdminWrite, source: Source) -> ManagedSource:
-    admin.job_service.check(registry.config_of(source))
+    admin.job_service.check(registry.config_of(source, needs_seeds=False))
     return ManagedSource(**_shape(source))
 
 

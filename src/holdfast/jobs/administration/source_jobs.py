@@ -224,7 +224,7 @@ def follow_feeds(session: Session, actions: JobActions, source: Source, settings
     # Before its jobs, as everywhere (decision 0012).
     store.locked_source(session, source.id)
     job = feed_job(session, source_id=source.id)
-    if not (settings.poll and config_of(source).feeds):
+    if not (settings.poll and config_of(source, needs_seeds=False).feeds):
         if job is None or state_of(job) is State.RUNNING:
             return Followed.AS_IT_WAS
         actions.delete(session, job.id)
