@@ -13,7 +13,13 @@ from holdfast.config import Settings
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl_process.recovery import recover
-from holdfast.crawl_process.requests import DomainForbidden, hold_domains, open_leases, open_polite_client
+from holdfast.crawl_process.requests import (
+    DocumentLimits,
+    DomainForbidden,
+    hold_domains,
+    open_leases,
+    open_polite_client,
+)
 from holdfast.errors import Unavailable
 from holdfast.types import DomainUpdate, RobotsAnswer, RobotsState
 from holdfast.urls import parse
@@ -50,7 +56,7 @@ def test_a_domain_that_a_crawl_holds_is_not_asked(crawl: Runtime, settings: Sett
     slept: list[float] = []
     with open_leases(settings, delay_s=1.0) as leases:
         assert leases.try_take("a.example") is None
-        with pytest.raises(Unavailable, match="is asked by a crawl"):
+        with pytest.raises(Unavailable, match="is being crawled"):
             leases.take("a.example", patience_s=5.0, sleep=slept.append)
         assert sum(slept) == 5.0
 
@@ -120,9 +126,9 @@ def test_a_command_heeds_retry_after_and_leaves_it_to_those_who_come_next(
 
     async def ask() -> None:
         async with open_polite_client(settings, agent="t", networks=_NETWORKS, delay_s=0.0) as solo:
-            await solo.get(url, deadline_s=10.0)
-            with pytest.raises(Unavailable, match="must rest"):
-                await solo.get(url, deadline_s=10.0)
+            await solo.get(url, DocumentLimits(request_s=10.0))
+            with pytest.raises(Unavailable, match="is rate-limited"):
+                await solo.get(url, DocumentLimits(request_s=10.0))
 
     asyncio.run(ask())
     assert len(site.log()) == 1
@@ -205,7 +211,7 @@ def test_twins_are_held_unless_they_are_forbidden_and_waited_for_if_a_crawl_has_
 
     assert crawl.frontier.lease_named(owner, "www.b.example") is not None
     with (
-        pytest.raises(Unavailable, match=r"www\.b\.example is asked by a crawl"),
+        pytest.raises(Unavailable, match=r"www\.b\.example is being crawled"),
         hold_domains(settings, ["b.example"], twins=twins, delay_s=0.0, patience_s=1.0, sleep=lambda _s: None),
     ):
         raise AssertionError("it was held")

@@ -12,8 +12,11 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.archive import build_archive
+from tests.archive import Shot, build_archive
+from tests.contract.changes_bed import page
+from tests.flow.commands import Terminal
 from tests.flow.wacz_stage import shots
+from tests.site import Site
 from tests.typed import Typist
 
 
@@ -111,3 +114,22 @@ def test_mistakes_have_their_exit_code_and_a_sentence(typing: Typing, arguments:
     assert ended.returncode == code
     assert ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_live_commands_compare_fetch_and_queue(site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    site.serve("/tides", page("The pier is closed"))
+    url = site.url(0, "/tides")
+    build_archive(tmp_path, [Shot(url=url, body=page("The pier is open"))]).database.close()
+    terminal = Terminal(tmp_path, capsys)
+    polite = ("--allow-network", "127.0.0.0/8", "--contact", "t@example.org")
+
+    compared = terminal.type("compare-live", url, *polite)
+    fetched = terminal.type("fetch", url, *polite, "--json")
+    unknown = terminal.type("live", "compare", "https://example.org/none", *polite)
+
+    assert compared.code == 0, compared
+    assert "-The pier is open" in compared.out
+    assert "+The pier is closed" in compared.out
+    assert fetched.object["title"] == "Tides"
+    assert (unknown.code, "holdfast live fetch" in unknown.err) == (1, True)
+    assert [one.path for one in site.log()] == ["/robots.txt", "/tides"] * 2

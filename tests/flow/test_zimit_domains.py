@@ -112,7 +112,7 @@ def test_a_run_whose_host_a_crawl_asks_is_handed_back_and_tried_later(bed: Zimit
     assert bed.run(lease, holding) is None
 
     assert bed.engine.calls("run") == []
-    assert any(f"{_HOST} is asked by a crawl" in line for line in bed.lines(lease.execution_id))
+    assert any(f"{_HOST} is being crawled" in line for line in bed.lines(lease.execution_id))
     bed.jobs.leases.release(lease, rest_s=holding.rest_s)
     assert bed.jobs.leases.take("w1") is None, "not at once"
     row = bed.row(job_id)

@@ -117,6 +117,11 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
         "GET /api/changes/site": Permission.READ,
         "GET /api/snapshots/{id}/timeline": Permission.READ,
     },
+    "live.router": {
+        "GET /api/snapshots/{id}/compare-live": Permission.OPERATE,
+        "POST /api/v1/fetch": Permission.OPERATE,
+        "POST /api/internal/v1/fetch": Permission.OPERATE,
+    },
     "reports.router": {
         "POST /api/reports": Permission.READ,
     },
@@ -384,6 +389,7 @@ PERMISSIONS: Final = {
     row: asked for rows in ROUTES.values() for row, asked in rows.items() if not row.startswith("HEAD ")
 }
 """What each route asks for."""
+COMPARE_LIVE: Final = ("GET", "/api/snapshots/{id}/compare-live")
 SEEDING: Final = frozenset(
     {
         "POST /api/admin/crawls",
@@ -400,6 +406,13 @@ def permission_of(method: str, path: str) -> Permission:
     """Return what a route asks for, by its declared path; KeyError if it has no row."""
     asked = "GET" if method == "HEAD" else method
     return PERMISSIONS.get(f"{asked} {path}") or PERMISSIONS[f"ANY {path}"]
+
+
+def permission_here(method: str, path: str, settings: Settings) -> Permission:
+    """Return what a route asks for in this installation: `api.compare_live` opens the live comparison to everybody."""
+    if settings.api.compare_live and (method, path) == COMPARE_LIVE:
+        return Permission.READ
+    return permission_of(method, path)
 
 
 def principal_of(scope: Scope) -> Principal:
@@ -429,8 +442,8 @@ async def check_permission(request: Request) -> None:
     CrossSiteRefused for a change that a page of another site had a browser send.
     """
     scope = request.scope
-    permission = permission_of(request.method, scope["route"].path)
     settings: Settings = request.app.state.archive.settings
+    permission = permission_here(request.method, scope["route"].path, settings)
     principal = principal_of(scope)
     # A strict environment closes what it cannot guard, also for its own machine.
     is_guarded = settings.api.admin_token is not None or not settings.api.strict

@@ -126,18 +126,19 @@ def summary(event: ListedChange) -> str:
         return _PLAIN[kind]
     if event.diff_id is None:
         return "Updated; the two versions cannot be compared as text (high noise)"
-    sections = _counted(
-        "section",
-        (event.changed_sections, "changed"),
-        (event.added_sections, "added"),
-        (event.removed_sections, "removed"),
-    )
-    lines = _counted("line", (event.added_lines, "added"), (event.removed_lines, "removed"))
-    summed_up = sections or lines or "Updated; the text is the same"
-    return f"{summed_up} (high noise)" if event.high_noise else summed_up
+    sections = event.added_sections or 0, event.removed_sections or 0, event.changed_sections or 0
+    return counts_summary(sections, (event.added_lines or 0, event.removed_lines or 0), has_high_noise=event.high_noise)
 
 
-def _counted(noun: str, *counts: tuple[int | None, str]) -> str:
+def counts_summary(sections: tuple[int, int, int], lines: tuple[int, int], *, has_high_noise: bool) -> str:
+    """Return a sentence about added, removed and changed sections; about added and removed lines if there are none."""
+    added, removed, changed = sections
+    found = _counted("section", (changed, "changed"), (added, "added"), (removed, "removed"))
+    summed_up = found or _counted("line", (lines[0], "added"), (lines[1], "removed")) or "Updated; the text is the same"
+    return f"{summed_up} (high noise)" if has_high_noise else summed_up
+
+
+def _counted(noun: str, *counts: tuple[int, str]) -> str:
     parts = [f"{count} {noun if count == 1 else f'{noun}s'} {verb}" for count, verb in counts if count]
     return ", ".join(parts)
 

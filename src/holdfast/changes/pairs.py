@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -24,15 +24,23 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Diff, Snapshot
 from holdfast.errors import Invalid, NotFound
 from holdfast.index.queries import demand_body, open_stored
-from holdfast.parse.child import ParseChild
-from holdfast.parse.document import DocumentKind, ParsedDocument, parse_document
-from holdfast.parse.page import MAX_PARSED_BYTES, looks_pathological
+from holdfast.parse.child import parse_safely
+from holdfast.parse.document import DocumentKind, DocumentReading, ParsedDocument
+from holdfast.parse.page import MAX_PARSED_BYTES
 from holdfast.warc.reader import DamagedWarc
 from holdfast.withdrawals.visibility import visible_snapshot
+
+HTML_READING: Final[DocumentReading] = {"kind": DocumentKind.HTML.value, "media_type": "text/html", "charset": None}
+"""How pages are parsed that are compared."""
 
 
 def read_whole(database: Database, home: Path, found: Snapshot) -> ComparableText | None:
     """Return the lines that a capture shows; None if its record cannot be read any more. Parses outside any session."""
+    return read_record(database, home, found, HTML_READING | {"whole": True})
+
+
+def read_record(database: Database, home: Path, found: Snapshot, how: DocumentReading) -> ComparableText | None:
+    """Return the lines of a stored HTML record, parsed as `how` says; None if the record cannot be read any more."""
     try:
         # The session ends before the parser begins: that may take seconds.
         with database.read() as session, open_stored(session, home, found) as stored:
@@ -40,20 +48,12 @@ def read_whole(database: Database, home: Path, found: Snapshot) -> ComparableTex
             charset = stored.head.charset if stored.head is not None else None
     except (NotFound, DamagedWarc, OSError):
         return None
-    document = _parsed(body, charset, found.url)
+    return comparable_text(parse_safely(body, **how | {"charset": charset, "url": found.url}))
+
+
+def comparable_text(document: ParsedDocument) -> ComparableText | None:
+    """Return the lines of a parsed document; None if its parser failed."""
     return read_text(document.text, "\n".join(document.headings)) if document.text or not document.problems else None
-
-
-def _parsed(body: bytes, charset: str | None, url: str) -> ParsedDocument:
-    if not looks_pathological(body):
-        return parse_document(
-            body, kind=DocumentKind.HTML.value, media_type="text/html", charset=charset, url=url, whole=True
-        )
-    # A page that hangs or crashes a parser takes the child with it, not the server.
-    with ParseChild() as child:
-        return child.read(
-            body, kind=DocumentKind.HTML.value, media_type="text/html", charset=charset, url=url, whole=True
-        )
 
 
 class PairMismatch(Invalid):

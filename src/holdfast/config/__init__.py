@@ -197,6 +197,9 @@ class ApiSettings(SettingGroup):
         "a capture is mostly two of them.",
     )
     changes: bool = setting(True, description="Whether change tracking is shown.")
+    compare_live: bool = setting(
+        False, description="Whether everybody may compare a capture with the live page; operators always may."
+    )
     upkeep: bool = setting(
         True,
         description="Whether the server itself takes new captures into search, compares them, and runs operations that "

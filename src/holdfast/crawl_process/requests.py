@@ -21,7 +21,7 @@ from holdfast.crawl.outcomes import MAX_REDIRECTS, follow, is_redirect
 from holdfast.crawl.politeness import Pace
 from holdfast.crawl.robots_gate import AGENT, read_of
 from holdfast.crawl_process.process import address_limiter
-from holdfast.errors import NotPermitted, Unavailable, UrlRefused
+from holdfast.errors import AddressForbidden, NotPermitted, Unavailable, UrlRefused
 from holdfast.fetch import robots as robots_file
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.dns import Resolver, ResolverSettings
@@ -39,7 +39,7 @@ from holdfast.types import (
     RobotsState,
 )
 from holdfast.urls import DEFAULT, Normalisation, Url, parse
-from holdfast.warc.payload import decode, parse_head, payload_chunks
+from holdfast.warc.payload import DecodeCaps, PayloadProblem, decode, parse_head, payload_chunks
 from holdfast.wiring import Runtime, open_runtime
 
 KIND = "visitor"
@@ -129,9 +129,13 @@ class DomainLeases:
         assert self._runtime is not None
         return asked_at + self._runtime.settings.lease.seconds * (1.0 - _MARGIN)
 
-    def robots(self, origin: str) -> RobotsState | None:
-        """Return what a crawl has learned of an origin's robots.txt."""
-        return None if self._runtime is None else self._runtime.frontier.robots(origin)
+    def robots(self, url: Url) -> RobotsState | None:
+        """Return the robots.txt that a crawl stored for an origin; None if an operator asked to fetch it again."""
+        if self._runtime is None:
+            return None
+        known, lease = self._runtime.frontier.robots(url.origin), self._held.get(url.domain)
+        again_after = None if lease is None else lease.robots_after
+        return None if known is None or (again_after is not None and known.checked_at < again_after) else known
 
     def give_back(self, *, delay_s: float) -> None:
         """Give all back: the next holder waits for the delay, as if we had asked just now, and never for less than the
@@ -165,9 +169,10 @@ def _asked_delay(lease: DomainLease, *, max_delay_s: float) -> float:
 
 
 class DomainBusy(Unavailable):
-    """A domain is asked by another at this moment, or must rest."""
+    """Another process crawls a domain, or its pace allows no request soon."""
 
     code = "domain_busy"
+    retry_after_s = 5
 
 
 class DomainForbidden(NotPermitted):
@@ -183,9 +188,9 @@ class DomainForbidden(NotPermitted):
 
 
 def busy(domain: str) -> DomainBusy:
-    """Return the refusal of a domain that others ask at this moment."""
+    """Return the error for a domain that cannot be requested now."""
     return DomainBusy(
-        f"{domain} is asked by a crawl at this moment, or must rest; try again later, or stop it with: holdfast stop"
+        f"{domain} is being crawled or is rate-limited; try again later, or stop the crawl with: holdfast stop"
     )
 
 
@@ -234,9 +239,6 @@ def hold_domains(
         yield leases
 
 
-_MAX_BYTES = 10 * 1024 * 1024
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedDocument:
     """A body after its redirects, decoded."""
@@ -244,6 +246,34 @@ class FetchedDocument:
     url: Url
     fetched: Fetched
     body: bytes
+    is_cut: bool
+    """The body was larger than the limit, or ended early."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentLimits:
+    """What one document may cost, redirects included."""
+
+    request_s: float
+    """Of one request."""
+    body_bytes: int = 10 * 1024 * 1024
+    """Compressed and decompressed."""
+    redirects: int = MAX_REDIRECTS
+    patience_s: float | None = None
+    """Longest wait for a domain's turn; `PATIENCE_S` or the domain's delay if not set."""
+
+
+_ROBOTS_LIMITS = DocumentLimits(request_s=10.0)
+_OVERSIZE = frozenset({PayloadProblem.TOO_LARGE, PayloadProblem.RATIO_EXCEEDED})
+
+
+class RobotsDenied(NotPermitted):
+    """robots.txt disallows an address, or cannot be read."""
+
+    code = "robots_denied"
+
+    def __init__(self, url: Url) -> None:
+        super().__init__(f"robots.txt of {url.origin} does not allow {url.fetch}; it was not requested")
 
 
 class PoliteClient:
@@ -264,17 +294,35 @@ class PoliteClient:
         self._paces: dict[str, Pace] = {}
         self._robots: dict[str, RobotsState] = {}
 
-    async def get(self, url: Url, *, deadline_s: float) -> FetchedDocument | FetchFailed | None:
-        """Return what an address answers in the end; None after too many redirects."""
-        for _ in range(MAX_REDIRECTS + 1):
-            result = await self._ask(url, deadline_s)
+    async def get(
+        self, url: Url, limits: DocumentLimits, *, obey_robots: bool = False
+    ) -> FetchedDocument | FetchFailed | None:
+        """Return what an address answers in the end; None after too many redirects.
+
+        With `obey_robots`, RobotsDenied for the first address on the way that robots.txt disallows, and
+        AddressForbidden for the first that the guard refuses.
+        """
+        found = await self._follow(url, limits, obey_robots=obey_robots)
+        if found is None or isinstance(found, FetchFailed):
+            return found
+        head = parse_head(found.response_head)
+        decoded = decode(head, payload_chunks(head, found.body), DecodeCaps(max_output_bytes=limits.body_bytes))
+        found.body.close()
+        is_cut = found.truncated is not None or not _OVERSIZE.isdisjoint(decoded.problems)
+        at = parse(found.url, self._policy)
+        return FetchedDocument(url=at, fetched=found, body=decoded.data, is_cut=is_cut)
+
+    async def _follow(self, url: Url, limits: DocumentLimits, *, obey_robots: bool) -> Fetched | FetchFailed | None:
+        for _ in range(limits.redirects + 1):
+            if obey_robots:
+                await self._demand_allowed(url, limits)
+            result = await self._ask(url, limits)
             if isinstance(result, FetchFailed):
                 return result
-            head = parse_head(result.response_head)
-            location = head.get("location") if is_redirect(result.status) else None
+            location = parse_head(result.response_head).get("location") if is_redirect(result.status) else None
             if location is None:
-                body = decode(head, b"".join(payload_chunks(head, result.body))).data
-                return FetchedDocument(url=url, fetched=result, body=body)
+                return result
+            result.body.close()
             try:
                 url = follow(url, location, self._policy)
             except UrlRefused as exc:
@@ -287,25 +335,35 @@ class PoliteClient:
                 )
         return None
 
-    async def _ask(self, url: Url, deadline_s: float) -> Fetched | FetchFailed:
+    async def _demand_allowed(self, url: Url, limits: DocumentLimits) -> None:
+        state = await self.robots(url, limits, stored=True)
+        verdict = robots_file.verdict(state, state.checked_at)
+        is_allowed = verdict is robots_file.RobotsVerdict.ALLOW or (
+            verdict is robots_file.RobotsVerdict.RULES and rules_of(state, AGENT).decide(url.fetch).allowed
+        )
+        if not is_allowed:
+            raise RobotsDenied(url)
+
+    async def _ask(self, url: Url, limits: DocumentLimits) -> Fetched | FetchFailed:
         """Make one request in its domain's turn."""
-        pace = self._paces.get(url.domain) or await self._open(url.domain)
-        if pace.next_at - self._clock.monotonic() > max(PATIENCE_S, self._delay_of(url.domain)):
+        pace = self._paces.get(url.domain) or await self._open(url.domain, limits.patience_s or PATIENCE_S)
+        longest_s = limits.patience_s or max(PATIENCE_S, self._delay_of(url.domain))
+        if pace.next_at - self._clock.monotonic() > longest_s:
             raise busy(url.domain)  # its server asked us to stay away for longer than a command waits
-        result = await self._ask_in_turn(url, pace, deadline_s)
+        result = await self._ask_in_turn(url, pace, limits)
         if isinstance(result, FetchFailed) and result.kept_connection:  # as a crawl does: it says nothing of the page
-            result = await self._ask_in_turn(url, pace, deadline_s, fresh=True)
+            result = await self._ask_in_turn(url, pace, limits, fresh=True)
         return result
 
     async def _ask_in_turn(
-        self, url: Url, pace: Pace, deadline_s: float, *, fresh: bool = False
+        self, url: Url, pace: Pace, limits: DocumentLimits, *, fresh: bool = False
     ) -> Fetched | FetchFailed:
         async with pace.turn():
             # The turn may have come long after the lease was over.
             if not self._leases.renew():
                 raise busy(url.domain)
             request = FetchRequest(
-                url=url.fetch, deadline_s=deadline_s, max_body_bytes=_MAX_BYTES, fresh_connection=fresh
+                url=url.fetch, deadline_s=limits.request_s, max_body_bytes=limits.body_bytes, fresh_connection=fresh
             )
             result = await self._client.fetch(request)
             # Counted back from now: a pause of this process between two readings may only lengthen the delay.
@@ -323,12 +381,12 @@ class PoliteClient:
     def _delay_of(self, domain: str) -> float:
         return max(self._delay_s, self._leases.crawl_delays.get(domain, 0.0))
 
-    async def _open(self, domain: str) -> Pace:
+    async def _open(self, domain: str, patience_s: float) -> Pace:
         """Take a domain, so that no crawl asks it meanwhile; Unavailable if that cannot be had in time."""
         looks = 0
         while (wait_s := self._leases.try_take(domain)) is None:
             looks += 1
-            if looks * _LOOK_S > PATIENCE_S:
+            if looks * _LOOK_S > patience_s:
                 raise busy(domain)
             await asyncio.sleep(_LOOK_S)
         pace = self._paces[domain] = Pace(
@@ -339,23 +397,29 @@ class PoliteClient:
         )
         return pace
 
-    async def robots(self, url: Url) -> RobotsState:
-        """Return what an origin's robots.txt says, read once; what a crawl has read, while that holds the domain."""
+    async def robots(self, url: Url, limits: DocumentLimits = _ROBOTS_LIMITS, *, stored: bool = False) -> RobotsState:
+        """Return what an origin's robots.txt says, fetched at most once.
+
+        While a crawl holds the domain, and always with `stored`, the copy that the crawl stored is used if it is valid.
+        """
         known = self._robots.get(url.origin)
         if known is not None:
             return known
-        if url.domain not in self._paces and self._leases.try_take(url.domain) is None:
-            known = self._leases.robots(url.origin)
+        if (url.domain not in self._paces and self._leases.try_take(url.domain) is None) or stored:
+            known = self._leases.robots(url)
             if known is not None and robots_file.verdict(known, self._clock.now()) in robots_file.IN_FORCE:
                 self._robots[url.origin] = known
                 return known
-        answer = await self.get(parse(f"{url.origin}/robots.txt", self._policy), deadline_s=10.0)
+        answer = await self._follow(parse(f"{url.origin}/robots.txt", self._policy), limits, obey_robots=False)
         if isinstance(answer, FetchFailed):
+            if stored and answer.problem is FetchProblem.ADDRESS_FORBIDDEN:
+                raise AddressForbidden(f"{url.fetch} may not be requested: {answer.message}")
             read = robots_file.RobotsRead(origin=url.origin, failure=answer.problem)
         elif answer is None:
             read = robots_file.RobotsRead(origin=url.origin, status=310, too_many_redirects=True)
         else:
-            read = read_of(url.origin, answer.fetched)
+            read = read_of(url.origin, answer)
+            answer.body.close()
         state = robots_file.read_answer(None, read, self._clock.now())
         self._robots[url.origin] = state
         delay_s = rules_of(state, AGENT).crawl_delay if state.answer is RobotsAnswer.RULES else None

@@ -23,10 +23,9 @@ from holdfast.index.capture import IndexedCapture, outlinks, resolved
 from holdfast.index.page_marks import SHORT_CHARS, marks_of
 from holdfast.index.writing_queries import DocumentKey, KnownDocument
 from holdfast.parse.charset import decode
-from holdfast.parse.child import ParseChild
+from holdfast.parse.child import ParseChild, needs_child
 from holdfast.parse.content import SiteTemplate
 from holdfast.parse.document import DOCUMENT_VERSION, DocumentKind, DocumentReading, ParsedDocument, parse_document
-from holdfast.parse.page import looks_pathological
 from holdfast.parse.text import canonical_tag
 from holdfast.parse.walking import Anchor
 
@@ -219,10 +218,7 @@ class Extractor:
         how = capture.kind.value, capture.media_type, capture.charset
         # PDF readers and pathological HTML can run for minutes or take the process down: a child with a deadline is
         # killed instead.
-        needs_child = capture.kind is DocumentKind.PDF or (
-            capture.kind is DocumentKind.HTML and looks_pathological(capture.body)
-        )
-        parse = self._child.read if needs_child else parse_document
+        parse = self._child.read if needs_child(capture.body, capture.kind) else parse_document
         reading = DocumentReading(kind=how[0], media_type=how[1], charset=how[2], url=capture.url)
         if self._template is not None:
             reading["template"] = self._template

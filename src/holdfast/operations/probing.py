@@ -26,9 +26,15 @@ from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.page_reading import MAX_LINKS, REQUISITE_PRIORITY
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl.robots_gate import AGENT
-from holdfast.crawl_process.requests import FetchedDocument, PoliteClient, hold_domains, open_polite_client, rules_of
-from holdfast.errors import Invalid, NotPermitted, Unavailable
+from holdfast.crawl_process.requests import (
+    DocumentLimits,
+    FetchedDocument,
+    PoliteClient,
+    hold_domains,
+    open_polite_client,
+    rules_of,
+)
+from holdfast.errors import Invalid, Unavailable
 from holdfast.fetch import robots as robots_file
 from holdfast.parse import parse_page
 from holdfast.types import FetchFailed, UrlKind
@@ -58,19 +64,13 @@ class Look:
 async def ask_plainly(
     settings: Settings, url: Url, *, contact: str, networks: Sequence[str]
 ) -> FetchedDocument | FetchFailed:
-    """Return what our own client gets, politely; NotPermitted if robots.txt forbids it."""
+    """Return what our own client gets, politely; RobotsDenied if robots.txt disallows it or what it redirects to."""
     agent = CrawlPlan(seeds=(url.fetch,), contact=contact).agent()
     async with open_polite_client(
         settings, agent=agent, networks=networks, delay_s=settings.politeness.delay_s
     ) as client:
-        state = await client.robots(url)
-        verdict = robots_file.verdict(state, state.checked_at)
-        allowed = verdict is robots_file.RobotsVerdict.ALLOW or (
-            verdict is robots_file.RobotsVerdict.RULES and rules_of(state, AGENT).decide(url.fetch).allowed
-        )
-        if not allowed:
-            raise NotPermitted(f"robots.txt of {url.origin} does not allow {url.fetch}; nothing was asked")
-        answer = await client.get(url, deadline_s=settings.fetch.deadline_s)
+        limits = DocumentLimits(request_s=settings.fetch.deadline_s)
+        answer = await client.get(url, limits, obey_robots=True)
     if answer is None:
         raise Unavailable(f"{url.fetch} redirects too often; ask for the address where it should end")
     return answer
@@ -244,7 +244,7 @@ async def _look(plan: CrawlPlan, settings: Settings) -> DryRun:
             rows[url.hash64] = (3, url, UrlKind.PAGE, 0, f"seed; {why}")
             if not allowed:
                 continue
-            answer = await client.get(url, deadline_s=settings.fetch.deadline_s)
+            answer = await client.get(url, DocumentLimits(request_s=settings.fetch.deadline_s))
             if not isinstance(answer, FetchedDocument):
                 problem = answer.message if isinstance(answer, FetchFailed) else "it redirects too often"
                 rows[url.hash64] = (3, url, UrlKind.PAGE, 0, f"seed; cannot be read: {problem}")

@@ -18,9 +18,9 @@ from typing import IO, Any, Self, TypeGuard, TypeVar, Unpack
 from holdfast import log
 from holdfast.clock import Clock, SystemClock
 from holdfast.parse.charset import ParseProblem
-from holdfast.parse.document import DocumentReading, ParsedDocument
+from holdfast.parse.document import DocumentKind, DocumentReading, ParsedDocument, parse_document
 from holdfast.parse.metadata import PageType, read_moment
-from holdfast.parse.page import ReadingOptions, salvaged
+from holdfast.parse.page import ReadingOptions, looks_pathological, salvaged
 from holdfast.types import Link, ParsedPage
 
 REQUEST_HEAD = struct.Struct("!II")
@@ -266,3 +266,16 @@ class ParseChild:
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:
                 pipe.close()
+
+
+def needs_child(body: bytes, kind: str) -> bool:
+    """Return whether a parser may hang or crash on a body: PDF, and HTML that looks pathological."""
+    return kind == DocumentKind.PDF or (kind == DocumentKind.HTML and looks_pathological(body))
+
+
+def parse_safely(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocument:
+    """Return a parsed document; what may hang or crash a parser is parsed in a child with a deadline."""
+    if not needs_child(body, how["kind"]):
+        return parse_document(body, **how)
+    with ParseChild() as child:
+        return child.read(body, **how)

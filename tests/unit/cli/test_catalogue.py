@@ -235,8 +235,9 @@ WORKING = "worker start, worker schedule, api, serve, mcp"
 READING = """
 user list, token list, watch alerts, watch series,
 status, report, search, terms, linked-hosts, snapshot show, snapshot cat, noise list, page search, page show,
-changes list, changes compare, changes site, export snapshots, export changes, export cdxj, export wacz,
-export edition, source list, source show, source export, source validate, job executions, job logs,
+changes list, changes compare, changes site, live compare, live fetch,
+export snapshots, export changes, export cdxj, export wacz, export edition,
+source list, source show, source export, source validate, job executions, job logs,
 job events, job validate-config, job list, job show, scheduler metrics, scheduler distribution,
 scheduler preview, edition status, edition verify, edition compare, edition list, edition show,
 edition ledger, feed list, feed show, frontier stats, frontier list,

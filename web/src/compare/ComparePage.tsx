@@ -9,16 +9,20 @@ import { Notice } from "@/design/Notice";
 import type { Word } from "@/language/en";
 import { useWords } from "@/language/LanguageContext";
 import { DiffLines } from "./DiffLines";
-import { Pickers } from "./Pickers";
+import { LiveSides, Pickers } from "./Pickers";
 import { readAskedComparison, type AskedComparison } from "./asked";
 import { marksOf, placesOf, type Hunk } from "./rows";
-import { useComparison, type Comparison } from "./useComparison";
+import { useComparison, useLiveComparison, type Comparison, type LiveComparison } from "./useComparison";
 
-/** Any two captures of a page: what went and what came, word by word. */
+type Found = Comparison | LiveComparison;
+
+/** Any two captures of a page, or a capture and the live page: what went and what came, word by word. */
 export function ComparePage() {
   const { t } = useWords();
   const asked = readAskedComparison({ ...compareRoute.useSearch() });
-  const { data, error, refetch } = useComparison(asked);
+  const stored = useComparison(asked);
+  const live = useLiveComparison(asked);
+  const { data, error, refetch } = asked.live ? live : stored;
   useEffect(() => { document.title = `${t("compare.title")} · Holdfast`; }, [t]);
   const heading = <h1 className="mb-4 text-2xl">{t("compare.title")}</h1>;
   if (asked.to === undefined) return <>{heading}<Notice title={t("compare.choose")}>{t("compare.pick")}</Notice></>;
@@ -27,12 +31,12 @@ export function ComparePage() {
   return (
     <>
       <h1 className="text-2xl">{t("compare.title")}</h1>
-      {data ? <Compared found={data} /> : <p role="status" className="mt-6 min-h-96 text-soft">{t("app.loading")}…</p>}
+      {data ? <Compared found={data} /> : <p role="status" className="mt-6 min-h-96 text-soft">{t(asked.live ? "compare.fetching" : "app.loading")}…</p>}
     </>
   );
 }
 
-function Compared({ found }: { found: Comparison }) {
+function Compared({ found }: { found: Found }) {
   const { t } = useWords();
   const asked = readAskedComparison({ ...compareRoute.useSearch() });
   const hunks = found.diff?.hunks ?? [];
@@ -41,14 +45,15 @@ function Compared({ found }: { found: Comparison }) {
   const [at, goTo] = useJumps(found, count);
   const isUnified = asked.view === "unified";
   const sections = found.diff?.sections ?? [];
+  const [url, source] = "liveFetch" in found ? [found.archivedSnapshot.originalUrl, found.sourceCode] : [found.toSnapshot.originalUrl, found.event.sourceCode];
   return (
     <>
-      <p className="mt-1 flex flex-wrap justify-between gap-x-4"><Link to="/page" search={{ url: found.toSnapshot.originalUrl }} className="break-all">{found.toSnapshot.originalUrl}</Link><Link to="/compare/site" search={{ source: found.event.sourceCode }}>{t("compare.site")}</Link></p>
-      <Pickers found={found} asked={asked} />
+      <p className="mt-1 flex flex-wrap justify-between gap-x-4"><Link to="/page" search={{ url }} className="break-all">{url}</Link><Link to="/compare/site" search={{ source }}>{t("compare.site")}</Link></p>
+      {"liveFetch" in found ? <LiveSides found={found} /> : <Pickers found={found} asked={asked} />}
       <Choices asked={asked} />
       {found.textModeFallback && <p className="mb-3 text-sm text-soft">{t("compare.fallback")}</p>}
       {sections.length > 0 && <p className="mb-3 break-words text-soft">{t("compare.sections", { names: sections.slice(0, 8).join(" · ") })}</p>}
-      {hunks.length === 0 ? <Notice title={found.fromSnapshot ? t("compare.none") : t("compare.first")} /> : (
+      {hunks.length === 0 ? <Same found={found} /> : (
         <>
           <div className="sticky top-0 z-10 mb-3 flex flex-wrap items-center gap-2 border-b border-line bg-paper py-2">
             <span className="mr-auto text-sm text-soft"><span role="status">{t("compare.where", { at: at + 1, all: count })}</span> <span className="hidden sm:inline">· {t("compare.hint")}</span></span>
@@ -65,6 +70,13 @@ function Compared({ found }: { found: Comparison }) {
       )}
     </>
   );
+}
+
+function Same({ found }: { found: Found }) {
+  const { t } = useWords();
+  if (!("liveFetch" in found)) return <Notice title={found.fromSnapshot ? t("compare.none") : t("compare.first")} />;
+  if (found.stats.changeType === "unchanged") return <Notice tone="good" title={t("compare.liveSame")} />;
+  return <Notice tone="warn" title={t("compare.liveError", { status: found.liveFetch.statusCode })} />;
 }
 
 const part = "min-h-9 border border-edge px-3 py-1 text-sm first:rounded-l-part last:rounded-r-part aria-pressed:bg-accent aria-pressed:text-on-accent";
@@ -89,7 +101,7 @@ function Choices({ asked }: { asked: AskedComparison }) {
 }
 
 /** The place among the changes of a comparison, the first of another one; n and p, or j and k, go from one to the next. */
-function useJumps(found: Comparison, count: number): [number, (to: number) => void] {
+function useJumps(found: Found, count: number): [number, (to: number) => void] {
   const [at, setAt] = useState(0);
   const [before, remember] = useState(found);
   if (found !== before) {

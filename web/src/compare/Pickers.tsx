@@ -1,9 +1,10 @@
-import { useNavigate } from "@tanstack/react-router";
+import { Link, useNavigate } from "@tanstack/react-router";
 import { SelectField } from "@/design/Field";
 import { useWords } from "@/language/LanguageContext";
+import { digits } from "@/page/calendar";
 import { useHistory } from "@/page/useHistory";
 import type { AskedComparison } from "./asked";
-import type { Comparison } from "./useComparison";
+import type { Comparison, LiveComparison } from "./useComparison";
 
 type Side = NonNullable<Comparison["fromSnapshot"]>;
 
@@ -18,6 +19,27 @@ export function Pickers({ found, asked }: { found: Comparison; asked: AskedCompa
     <div className="my-4 grid gap-3 sm:grid-cols-2">
       <Picker label={t("compare.from")} side={from} url={to.originalUrl} onPick={(id) => go({ from: id, to: to.snapshotId })} />
       <Picker label={t("compare.to")} side={to} url={to.originalUrl} onPick={(id) => go({ to: id, ...(from ? { from: from.snapshotId } : {}) })} />
+    </div>
+  );
+}
+
+/** A capture and the page as it is now. */
+export function LiveSides({ found: { archivedSnapshot: archived, liveFetch: live } }: { found: LiveComparison }) {
+  const { t, moment } = useWords();
+  const card = "rounded-card border border-line bg-sheet p-3";
+  return (
+    <div className="my-4 grid gap-3 sm:grid-cols-2">
+      <div className={card}>
+        <p className="text-sm text-soft">{t("compare.from")}</p>
+        <Link to="/view/$timestamp" params={{ timestamp: digits(archived.captureTimestamp) }} search={{ url: archived.originalUrl }}>{moment(archived.captureTimestamp)}</Link>
+        <p className="mt-2 line-clamp-2 font-semibold break-words">{archived.title}</p>
+      </div>
+      <div className={card}>
+        <p className="text-sm text-soft">{t("compare.live")}</p>
+        <p>{moment(live.fetchedAt)} · {live.statusCode}</p>
+        <p className="mt-2 text-sm break-all">{live.finalUrl}</p>
+        <p className="mt-2 text-sm text-soft">{t("compare.liveNote")}</p>
+      </div>
     </div>
   );
 }

@@ -6,6 +6,8 @@ export interface AskedComparison {
   by?: "lines";
   /** All that the page shows, with navigation and footer; else its own content. */
   text?: "full";
+  /** The capture `to` compared with the page as it is now. */
+  live?: true;
   /** Without the lines around the changes. */
   only?: "changes";
 }
@@ -19,6 +21,7 @@ export function readAskedComparison(found: Record<string, unknown>): AskedCompar
     view: found["view"] === "unified" ? "unified" : undefined,
     by: found["by"] === "lines" ? "lines" : undefined,
     text: found["text"] === "full" ? "full" : undefined,
+    live: found["live"] === true || undefined,
     only: found["only"] === "changes" ? "changes" : undefined,
   };
   return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));

@@ -58,6 +58,7 @@ export const enReading = {
   "view.nextChange": "Later change",
   "view.from": "kept with",
   "view.compare": "Compare",
+  "view.compareLive": "Compare with the live page",
   "view.cite": "Cite",
   "view.download": "Download",
   "view.report": "Report a problem",

@@ -60,6 +60,7 @@ export const frReading: Record<keyof typeof enReading, string> = {
   "view.nextChange": "Changement suivant",
   "view.from": "conservée avec",
   "view.compare": "Comparer",
+  "view.compareLive": "Comparer avec la page en ligne",
   "view.cite": "Citer",
   "view.download": "Télécharger",
   "view.report": "Signaler un problème",

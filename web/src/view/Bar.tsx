@@ -1,5 +1,5 @@
 import { Link, useNavigate } from "@tanstack/react-router";
-import { CalendarDays, ChevronLeft, ChevronRight, ChevronsLeft, ChevronsRight, Diff, Download, Flag, Quote } from "lucide-react";
+import { CalendarDays, ChevronLeft, ChevronRight, ChevronsLeft, ChevronsRight, Diff, Download, Flag, Globe, Quote } from "lucide-react";
 import { useEffect, useState } from "react";
 import { ChangeTag } from "@/changes/ChangeTag";
 import { Tag } from "@/design/Tag";
@@ -96,6 +96,7 @@ function Doing({ view }: { view: CaptureView }) {
   return (
     <div className="flex flex-wrap gap-1 sm:ml-auto">
       {view.previous && <Link to="/compare" search={{ from: view.previous.snapshotId, to: view.snapshotId }} className={small}><Diff aria-hidden className="size-4" />{t("view.compare")}</Link>}
+      {view.canCompareLive && view.mimeType?.includes("html") && <Link to="/compare" search={{ to: view.snapshotId, live: true }} className={small}><Globe aria-hidden className="size-4" />{t("view.compareLive")}</Link>}
       <button type="button" className={small} onClick={() => setOpen("cite")}><Quote aria-hidden className="size-4" />{t("view.cite")}</button>
       <button type="button" className={small} onClick={() => setOpen("download")}><Download aria-hidden className="size-4" />{t("view.download")}</button>
       <button type="button" className={small} onClick={() => setOpen("report")}><Flag aria-hidden className="size-4" />{t("view.report")}</button>

@@ -18,6 +18,7 @@ from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, export, heavily
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.middleware.request_ids import FOR_MEMBERS
+from holdfast.api.permissions import COMPARE_LIVE, permission_here, principal_of
 from holdfast.api.routes.replay import origins_here
 from holdfast.api.routes.snapshots import SnapshotId
 from holdfast.api.schemas.captures import (
@@ -175,6 +176,7 @@ def capture_view(request: Request, archive: ArchiveDep, session: SessionDep, id:
         permalink=public.memento(digits, "", found.url),
         raw_url=shown.memento(digits, Modifier.RAW, found.url),
         renderer_url=_renderer_url(archive, shown, found),
+        can_compare_live=principal_of(request.scope).may(permission_here(*COMPARE_LIVE, archive.settings)),
         first=_neighbour(around.ends.first),
         previous=_neighbour(around.ends.previous),
         next=_neighbour(around.ends.next),

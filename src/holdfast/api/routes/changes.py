@@ -33,14 +33,12 @@ from holdfast.api.schemas.changes import (
     Comparison,
     Timeline,
     TimelineSnapshot,
+    diff_fields,
     side,
-    structured,
 )
 from holdfast.changes import listing
-from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION
 from holdfast.changes.listing import MAX_ITEMS, MAX_LISTED, ChangeScope, rss, span
 from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
-from holdfast.changes.rendering import diff_html, diff_object
 from holdfast.changes.site_comparison import SLICE, Cursor, PageDifference, SiteKind, site_slice
 from holdfast.changes.verdict import ChangeType
 from holdfast.errors import NotFound
@@ -140,20 +138,12 @@ def _compared(archive: Archive, wanted: WantedComparison) -> Comparison:
         }
         named = job_names(session, [one.execution_id for one in (found.earlier, found.later) if one is not None])
     names = {number: execution_name(found.event.source_code, number, name) for number, name in named.items()}
-    earlier, hunks = found.earlier, found.hunks
+    earlier = found.earlier
     return Comparison(
         event=ChangeEvent.of(found.event),
         from_snapshot=None if earlier is None else side(earlier, titles[earlier.id], names[earlier.execution_id]),
         to_snapshot=side(found.later, titles[found.later.id], names[found.later.execution_id]),
-        diff_format=None if hunks is None else "html",
-        diff_html=None if hunks is None else diff_html(hunks),
-        diff_truncated=found.truncated,
-        diff_version=None if hunks is None else f"v{DIFF_VERSION}",
-        normalization_version=None if hunks is None else f"v{NORMALISATION_VERSION}",
-        diff=None if hunks is None else structured(diff_object(hunks, found.touched)),
-        text_mode_requested=wanted.mode.value,
-        text_mode_used=found.mode.value,
-        text_mode_fallback=found.mode is not wanted.mode,
+        **diff_fields(found.hunks, found.touched, (wanted.mode, found.mode), truncated=found.truncated),
     )
 
 

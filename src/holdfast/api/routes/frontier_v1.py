@@ -25,7 +25,7 @@ from holdfast.api.schemas.frontier_v1 import (
 )
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, decode_cursor, encode_cursor
 from holdfast.errors import NotFound
-from holdfast.jobs.administration.frontier_actions import AddedPlace, AddWish, drop_attempt
+from holdfast.jobs.administration.frontier_actions import AddWish, drop_attempt
 from holdfast.jobs.views.frontier_queries import (
     QueueFigures,
     UrlFilter,
@@ -102,17 +102,7 @@ def submit_url(archive: ArchiveDep, job_service: JobServiceDep, frontier: Fronti
         code = source.code
     with adding_urls(archive, job_service, frontier) as adding:
         [place] = adding.add(AddWish(urls=[form.url], source=code, priority=form.priority)).places
-    return _submitted(place)
-
-
-def _submitted(place: AddedPlace) -> Submitted:
-    return Submitted(
-        source=place.source,
-        status=place.as_what.value,
-        added=place.added,
-        execution_id=place.execution_id,
-        job_id=place.job_id,
-    )
+    return Submitted.of(place)
 
 
 @router.get("/frontier/{id}", responses=answers(400, 403, 404, 503))
@@ -125,7 +115,7 @@ def frontier_entry(session: SessionDep, id: AttemptId) -> FrontierEntry:
 def retry_url(archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, id: AttemptId) -> Submitted:
     """Ask once more for an address that is dead: in its run if that is under way, else in the source's next."""
     with adding_urls(archive, job_service, frontier) as adding:
-        return _submitted(adding.retry(id))
+        return Submitted.of(adding.retry(id))
 
 
 @router.delete("/frontier/{id}", status_code=204, responses=answers(400, 403, 404, 503))
@@ -164,4 +154,4 @@ def crawl_discovered_host(
     """Make a job that crawls a host once, and a source for it if there is none."""
     with adding_urls(archive, job_service, frontier) as adding:
         [place] = adding.add(AddWish(urls=[f"https://{id}/"], is_seed=True)).places
-    return _submitted(place)
+    return Submitted.of(place)

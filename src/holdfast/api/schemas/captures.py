@@ -108,6 +108,7 @@ class CaptureView(Answer):
         description="Where ReplayWeb.page shows it, for a frame; null where that is not installed, or for members.",
         examples=["http://replay.localhost:8060/replay-web-page/open/4194305"],
     )
+    can_compare_live: bool = Field(description="Whether the client may compare it with the live page.")
     first: NeighbourShown | None
     previous: NeighbourShown | None
     next: NeighbourShown | None

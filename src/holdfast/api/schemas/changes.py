@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
 
 from pydantic import Field
 
 from holdfast.api.schemas.base import Answer
+from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION, Hunk
 from holdfast.changes.listing import ListedChange
+from holdfast.changes.pairs import TextMode
+from holdfast.changes.rendering import diff_html, diff_object
 
 
 class ChangeEvent(Answer):
@@ -116,12 +120,9 @@ class StructuredDiff(Answer):
     hunks: list[DiffHunk]
 
 
-class Comparison(Answer):
-    """Two captures of a page and what differs between them."""
+class TextDiff(Answer):
+    """What differs between two texts."""
 
-    event: ChangeEvent
-    from_snapshot: ComparedSnapshot | None
-    to_snapshot: ComparedSnapshot
     diff_format: str | None = Field(description="html, or none if the two cannot be compared as text.")
     diff_html: str | None = Field(description="Escaped; safe to insert. Empty if the text is the same.")
     diff_truncated: bool
@@ -131,6 +132,48 @@ class Comparison(Answer):
     text_mode_requested: str = Field(description="main or full.")
     text_mode_used: str
     text_mode_fallback: bool = Field(description="The full text could not be read any more; the main one was compared.")
+
+
+class Comparison(TextDiff):
+    """Two captures of a page and what differs between them."""
+
+    event: ChangeEvent
+    from_snapshot: ComparedSnapshot | None
+    to_snapshot: ComparedSnapshot
+
+
+class LiveFetch(Answer):
+    """How the live page answered."""
+
+    requested_url: str = Field(examples=["https://example.org/"])
+    final_url: str = Field(description="Where the redirects ended.", examples=["https://www.example.org/"])
+    status_code: int = Field(examples=[200])
+    content_type: str | None = Field(examples=["text/html"])
+    bytes_read: int = Field(description="Decompressed.", examples=[5120])
+    fetched_at: datetime
+
+
+class LiveStats(Answer):
+    """The difference between a capture and the live page in figures; null where the live page is an error page."""
+
+    change_type: str = Field(description="unchanged, updated, gone or error.", examples=["updated"])
+    summary: str = Field(examples=["1 section changed"])
+    added_sections: int | None
+    removed_sections: int | None
+    changed_sections: int | None
+    added_lines: int | None
+    removed_lines: int | None
+    change_ratio: float | None = Field(description="0 for the same text, 1 if no line is the same.")
+    high_noise: bool
+
+
+class LiveComparison(TextDiff):
+    """A capture, the live page, and what differs between them."""
+
+    archived_snapshot: ComparedSnapshot
+    source_code: str
+    live_fetch: LiveFetch
+    stats: LiveStats
 
 
 class TimelineSnapshot(Answer):
@@ -158,9 +201,26 @@ class Timeline(Answer):
     snapshots: list[TimelineSnapshot]
 
 
-def structured(diff: dict[str, Any]) -> StructuredDiff:
-    """Return a diff as it is answered."""
-    return StructuredDiff.model_validate(diff)
+def diff_fields(
+    hunks: Sequence[Hunk] | None, touched: Sequence[str], modes: tuple[TextMode, TextMode], *, truncated: bool
+) -> dict[str, Any]:
+    """Return the fields of a TextDiff; `modes` are the one that was asked for and the one that was compared."""
+    asked, used = modes
+    shown: dict[str, Any] = {
+        "diff_truncated": truncated,
+        "text_mode_requested": asked.value,
+        "text_mode_used": used.value,
+        "text_mode_fallback": used is not asked,
+    }
+    if hunks is None:
+        return shown | dict.fromkeys(("diff_format", "diff_html", "diff_version", "normalization_version", "diff"))
+    return shown | {
+        "diff_format": "html",
+        "diff_html": diff_html(hunks),
+        "diff_version": f"v{DIFF_VERSION}",
+        "normalization_version": f"v{NORMALISATION_VERSION}",
+        "diff": StructuredDiff.model_validate(diff_object(hunks, touched)),
+    }
 
 
 def side(snapshot: Any, title: str | None, job_name: str) -> ComparedSnapshot:

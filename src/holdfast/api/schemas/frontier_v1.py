@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from holdfast.api.schemas.base import RequestForm, RowId
 from holdfast.api.schemas.jobs import JobAnswer
+from holdfast.jobs.administration.frontier_actions import AddedPlace
 from holdfast.jobs.views.frontier_queries import FrontierUrl, QueueFigures, UrlStatus
 
 
@@ -146,6 +147,51 @@ class Submitted(JobAnswer):
     added: int
     execution_id: int | None
     job_id: int | None
+
+    @classmethod
+    def of(cls, place: AddedPlace) -> Self:
+        """Return where an address went."""
+        return cls(
+            source=place.source,
+            status=place.as_what.value,
+            added=place.added,
+            execution_id=place.execution_id,
+            job_id=place.job_id,
+        )
+
+
+class FetchForm(RequestForm):
+    """An address to fetch now."""
+
+    url: Annotated[str, StringConstraints(min_length=1, max_length=8192)] = Field(examples=["https://example.org/"])
+    capture: bool = Field(False, description="Also queue the address, so that a crawl captures it.")
+    source: str | None = Field(None, max_length=64, description="With `capture`: the source's code; found if left out.")
+
+
+class FetchedPage(JobAnswer):
+    """A page as it is now: its text and metadata."""
+
+    id: str = Field(description="The SHA-256 of the normalised address.")
+    requested_url: str = Field(examples=["https://example.org/"])
+    final_url: str = Field(description="Where the redirects ended.")
+    status_code: int = Field(examples=[200])
+    content_type: str | None
+    bytes_read: int = Field(description="Decompressed.")
+    fetched_at: datetime
+    duration_ms: int = Field(description="Of the last request.")
+    title: str | None
+    raw_text: str = Field(description="The main text, as the index would keep it.")
+    meta_description: str | None
+    meta_keywords: list[str]
+    author: str | None
+    published_date: datetime | None
+    canonical_url: str | None = Field(description="As the page writes it.")
+    language: str | None
+    page_type: str
+    word_count: int
+    meta: dict[str, str] = Field(description="Open Graph and JSON-LD values, by name.")
+    links: list[str] = Field(description="Of the main text, as the page writes them.")
+    queued: Submitted | None = Field(description="Where the address was queued; null without `capture`.")
 
 
 class DiscoveredLink(JobAnswer):

@@ -1,0 +1,113 @@
+"""Pages as they are now: compare a capture with the live page, and fetch one address on demand."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from anyio.to_thread import run_sync
+from fastapi import Query, Request
+from starlette.responses import Response
+
+from holdfast.api import queries
+from holdfast.api.dependencies import ArchiveDep
+from holdfast.api.errors import answers
+from holdfast.api.heavy import heavily
+from holdfast.api.job_dependencies import FrontierDep, JobServiceDep
+from holdfast.api.late_routes import LateRouter
+from holdfast.api.routes.frontier import adding_urls
+from holdfast.api.routes.snapshots import SnapshotId
+from holdfast.api.schemas import changes as schemas
+from holdfast.api.schemas.frontier_v1 import FetchedPage, FetchForm, Submitted
+from holdfast.changes.pairs import TextMode
+from holdfast.db.models import Snapshot
+from holdfast.index.queries import document_of
+from holdfast.jobs.administration.frontier_actions import AddWish
+from holdfast.jobs.imports import job_names
+from holdfast.jobs.store import execution_name
+from holdfast.operations.live_pages import (
+    LivePage,
+    comparable_snapshot,
+    compare_live,
+    contact_of,
+    extract,
+    fetch_live,
+)
+from holdfast.wiring.archive import Archive
+
+router = LateRouter(tags=["changes"])
+_HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}
+
+
+@router.get(
+    "/api/snapshots/{id}/compare-live",
+    responses=answers(400, 403, 404, 413, 422, 429, 502, 503),
+    response_model=schemas.LiveComparison,
+)
+async def compare_with_live(
+    request: Request,
+    archive: ArchiveDep,
+    id: SnapshotId,
+    mode: Annotated[
+        TextMode, Query(description="The page's content, or all that it shows: navigation and footer too.")
+    ] = TextMode.MAIN,
+) -> Response:
+    """Fetch the page of a capture now and return what differs; nothing is stored.
+
+    The fetch obeys robots.txt and the pace of the domain, takes at most 8 s, 4 redirects and 2 MB, and 4 run at once.
+    """
+
+    def fetch() -> tuple[Snapshot, LivePage]:
+        with archive.database.read() as session:
+            found = comparable_snapshot(session, id)
+        return found, fetch_live(archive.settings, found.url, contact=contact_of(archive.settings))
+
+    found, page = await run_sync(fetch)
+
+    def work() -> Response:
+        body = _compared(archive, found, page, mode).model_dump_json(by_alias=True)
+        return Response(body, media_type="application/json", headers=_HEADERS)
+
+    return await heavily(request, work)
+
+
+def _compared(archive: Archive, archived: Snapshot, page: LivePage, mode: TextMode) -> schemas.LiveComparison:
+    done = compare_live(archive.database, archive.home, archived, page, mode)
+    with archive.database.read() as session:
+        document = document_of(session, archived)
+        source = queries.sources_by_id(session, [archived.source_id])[archived.source_id]
+        name = job_names(session, [archived.execution_id])[archived.execution_id]
+    found = done.found
+    return schemas.LiveComparison(
+        archived_snapshot=schemas.side(
+            archived, document.title if document else None, execution_name(source.code, archived.execution_id, name)
+        ),
+        source_code=source.code,
+        live_fetch=schemas.LiveFetch(**page.facts()),
+        stats=schemas.LiveStats(**done.stats()),
+        **schemas.diff_fields(
+            None if found is None else found.hunks,
+            found.touched if found else (),
+            (mode, done.mode),
+            truncated=found is not None and found.truncated,
+        ),
+    )
+
+
+@router.post("/api/internal/v1/fetch", include_in_schema=False)
+@router.post("/api/v1/fetch", responses=answers(400, 403, 404, 413, 429, 502, 503), tags=["crawler"])
+def fetch_page(
+    response: Response, archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, form: FetchForm
+) -> FetchedPage:
+    """Fetch one address now and return its text and metadata; with `capture`, also queue it to be crawled.
+
+    The fetch itself is never stored. It obeys robots.txt and the pace of the domain, takes at most 8 s, 4 redirects and
+    2 MB, and 4 run at once.
+    """
+    page = fetch_live(archive.settings, form.url, contact=contact_of(archive.settings))
+    found, queued = extract(page), None
+    if form.capture:
+        with adding_urls(archive, job_service, frontier) as adding:
+            [place] = adding.add(AddWish(urls=[form.url], source=form.source)).places
+        queued = Submitted.of(place)
+    response.headers.update(_HEADERS)
+    return FetchedPage(**found, queued=queued)
