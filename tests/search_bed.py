@@ -68,7 +68,7 @@ class Bed:
     _executions: dict[str, tuple[int, int]] = field(default_factory=dict)
     _groups: dict[tuple[int, int], int] = field(default_factory=dict)
     _documents: dict[str, int] = field(default_factory=dict)
-    _days: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    _days: dict[tuple[str, str, str, str], int] = field(default_factory=dict)
     _ordinal: int = 0
 
     def add(self, captures: Iterable[Capture], *, outbox: bool = True) -> list[int]:
@@ -182,7 +182,7 @@ class Bed:
     def _add(self, session: Session, capture: Capture, snapshot_id: int) -> None:
         execution_id, file_id = self._executions[capture.source]
         address = parse(capture.url)
-        day = (capture.url, capture.at.date().isoformat(), f"{capture.title}\0{capture.text}")
+        day = (capture.source, capture.url, capture.at.date().isoformat(), f"{capture.title}\0{capture.text}")
         session.add(
             Snapshot(
                 id=snapshot_id, warc_file_id=file_id, execution_id=execution_id,

@@ -6,16 +6,19 @@ import itertools
 import os
 import signal
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine, event, text
+from sqlalchemy import Engine, delete, event, select, text, update
 
 from holdfast.db.engine import Database
 from holdfast.db.migrate import compare, downgrade, migrations, upgrade
+from holdfast.db.models import SearchOutbox, Snapshot
 from holdfast.db.schema import SCHEMA, schema_of
 from holdfast.errors import Invalid, Unavailable
+from tests.archive import BEGIN, Shot, build_archive
 
 
 def test_a_migrated_database_is_whole(migrated_url: str) -> None:
@@ -64,6 +67,28 @@ def test_migrations_are_undone_and_run_again_and_rows_stay(bare_url: str) -> Non
     assert compare(bare_url).is_whole
     with closing(Database(bare_url)) as database, database.engine.connect() as connection:
         assert connection.execute(text("SELECT source_id, kind FROM jobs")).all() == [(1, "x")]
+
+
+def test_migration_separates_duplicates_by_source(migrated_url: str, tmp_path: Path) -> None:
+    shots = [
+        Shot(url="https://example.org/", source=source, moment=BEGIN + timedelta(hours=number), execution=number)
+        for number, source in enumerate(("town", "county", "county", "town"), 1)
+    ]
+    with closing(build_archive(tmp_path / "home", shots, database_url=migrated_url).database) as database:
+        downgrade(migrated_url, "0022")
+        with database.write() as session:
+            ids = list(session.scalars(select(Snapshot.id).order_by(Snapshot.captured_at)))
+            # As the schema before left them: all of one day and body name the first, whatever its source is.
+            session.execute(update(Snapshot).where(Snapshot.id != ids[0]).values(canonical_id=ids[0]))
+            session.execute(update(Snapshot).values(compared=True))
+            session.execute(delete(SearchOutbox))
+        upgrade(migrated_url)
+        with database.read() as session:
+            found = session.execute(select(Snapshot.canonical_id, Snapshot.compared).order_by(Snapshot.captured_at))
+            assert [tuple(row) for row in found] == [(None, True), (None, False), (ids[1], False), (ids[0], True)]
+            told = session.execute(select(SearchOutbox.first_id, SearchOutbox.last_id, SearchOutbox.refs)).all()
+    assert {number for first, last, _ in told for number in range(first, last + 1)} >= set(ids[1:3])
+    assert all(refs == {} for *_, refs in told)
 
 
 def test_a_migration_that_is_killed_has_changed_nothing_and_runs_again(bare_url: str) -> None:

@@ -363,6 +363,18 @@ def test_the_earliest_of_a_day_is_canonical_even_if_it_comes_last(home: Path, mi
     assert (other.canonical_id, second.canonical_id, next_day.canonical_id) == (None, None, None)
 
 
+def test_duplicates_are_settled_within_a_source(home: Path, migrated_url: str, rows: Rows) -> None:
+    hours = (BEGIN.replace(hour=hour) for hour in (3, 4, 5))
+    shots = [
+        Shot(url=PAGE, body=BODY, moment=moment, source=source, execution=number)
+        for number, (source, moment) in enumerate(zip(("town", "county", "county"), hours, strict=True), 1)
+    ]
+    _build(home, migrated_url, shots)
+
+    town, county, again = sorted(rows.all(Snapshot), key=lambda row: row.captured_at)
+    assert (town.canonical_id, county.canonical_id, again.canonical_id) == (None, None, county.id)
+
+
 def test_reading_a_file_again_changes_nothing_and_says_nothing(home: Path, migrated_url: str, rows: Rows) -> None:
     shots = [Shot(url=f"https://example.org/{n}", body=BODY.replace("Head", str(n % 7))) for n in range(30)]
     shots += [Shot(url=shots[0].url, same_as=shots[0].url, moment=days_later(1))]

@@ -217,7 +217,7 @@ def backfill_groups(source: OneSource = None, apply: Apply = False, json: AsJson
 def dedupe_snapshots(
     job_id: OfJob = None, execution: OfExecution = None, apply: Apply = False, json: AsJson = False, home: Home = None
 ) -> None:
-    """Settle which captures are duplicates: same address, UTC day and body; the earliest is canonical.
+    """Settle which captures are duplicates: same source, address, UTC day and body; the earliest is canonical.
 
     The rule is kept whenever captures are indexed; this is for archives that were changed by hand.
     Example: holdfast dedupe-snapshots --id 3 --apply

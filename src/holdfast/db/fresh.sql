@@ -987,4 +987,4 @@ CREATE TABLE webhook_attempts (
 );
 CREATE INDEX ix_webhook_attempts_delivery ON webhook_attempts (delivery_id, id);
 CREATE INDEX ix_snapshots_original ON snapshots (original_id) WHERE original_id IS NOT NULL;
-INSERT INTO alembic_version(version_num) VALUES ('0022');
+INSERT INTO alembic_version(version_num) VALUES ('0028');

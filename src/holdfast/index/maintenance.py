@@ -231,7 +231,7 @@ class Duplicates:
 
 
 def dedupe(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, apply: bool, seen: OnRows) -> Duplicates:
-    """Set the canonical capture anew for every address, day and body of an execution, or of all of them."""
+    """Recompute the canonical capture of each source, address, day and body of an execution, or of all of them."""
     found = Duplicates()
     after = 0
     while True:

@@ -175,7 +175,7 @@ def _replace(tx: Transaction, batch: Batch, after: dict[int, Row], made: Sequenc
 
 
 def settle(tx: Transaction, rows: Iterable[Row]) -> list[int]:
-    """Set anew which capture of an address, day and body is canonical, wherever these rows are or were one of them."""
+    """Recompute which capture of a source, address, day and body is canonical, for the days of these rows."""
     days = {(row[_URL_HASH], row[_CAPTURED_AT] - row[_CAPTURED_AT] % DAY) for row in rows}
     return writing_queries.settle_duplicates(tx, sorted(days), day_micros=DAY)
 

@@ -335,7 +335,7 @@ def _canonical(part: Sequence[tuple[int, int]]) -> str:
     return (
         f"WITH w(url_hash, day) AS (VALUES {_pairs(part)}), d AS ("  # noqa: S608 - question marks
         " SELECT s.id, s.canonical_id, FIRST_VALUE(s.id) OVER ("
-        "  PARTITION BY s.url_hash, w.day, s.body_hash ORDER BY s.captured_at, s.id) AS first_id"
+        "  PARTITION BY s.source_id, s.url_hash, w.day, s.body_hash ORDER BY s.captured_at, s.id) AS first_id"
         " FROM w JOIN snapshots s ON s.url_hash = w.url_hash AND s.captured_at >= w.day"
         "  AND s.captured_at < w.day + ? WHERE s.body_hash IS NOT NULL),"
         " n AS (SELECT id, canonical_id, NULLIF(first_id, id) AS wanted FROM d)"
@@ -343,14 +343,14 @@ def _canonical(part: Sequence[tuple[int, int]]) -> str:
 
 
 def settle_duplicates(tx: Transaction, days: Sequence[tuple[int, int]], *, day_micros: int) -> list[int]:
-    """Name the earliest of the captures of one address, day and body as canonical in all others; return what changed.
+    """Name the earliest capture of a source, address, day and body as canonical in the others; return what changed.
 
-    `days` are pairs of url_hash and the day's first microsecond.
+    A capture that becomes canonical is compared again. `days` are pairs of url_hash and the day's first microsecond.
     """
     changed: list[int] = []
     for part in _parts(sorted(set(days))):
         rows = tx.execute(
-            f"{_canonical(part)} UPDATE snapshots SET canonical_id = n.wanted FROM n"  # noqa: S608
+            f"{_canonical(part)} UPDATE snapshots SET canonical_id = n.wanted, compared = (1 = 0) FROM n"  # noqa: S608
             " WHERE snapshots.id = n.id AND n.canonical_id IS DISTINCT FROM n.wanted RETURNING snapshots.id",
             [*(value for pair in part for value in pair), day_micros],
         )

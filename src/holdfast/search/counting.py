@@ -105,16 +105,15 @@ def gates(columns: Columns, hidden: Rows, firsts: Rows, own: Gate | None = None)
     return found
 
 
-def beside(columns: Columns, rows: Rows) -> tuple[Rows, Rows]:
-    """Return the other rows that share a text with some rows, and those of them that count as duplicates."""
+def beside(columns: Columns, rows: Rows) -> Rows:
+    """Return the other rows that share a text with some rows."""
     owned = np.zeros(len(columns), np.bool_)
     owned[rows] = True
     documents = np.zeros(columns.documents.none + 1, np.bool_)
     documents[columns.doc[rows]] = True
     # The last place is for rows whose text is not taken in yet: it is no text that they share.
     documents[-1] = False
-    sharing = np.flatnonzero(documents[columns.doc] & ~owned).astype(np.int32)
-    return sharing, sharing[(columns.flags[sharing] & DUPLICATE) != 0]
+    return np.flatnonzero(documents[columns.doc] & ~owned).astype(np.int32)
 
 
 def passing(columns: Columns, rows: Rows, gate: Gate, filters: Filters) -> Keep:

@@ -35,7 +35,7 @@ from holdfast.search.growth import grow
 from holdfast.search.ranking import Coefficients, PageWorth
 from holdfast.search.segments import Segment, SegmentManifest
 from holdfast.search.writer import read_signals
-from holdfast.withdrawals.visibility import Mark, firsts_beside, originals_hidden, stand_ins, visibility_mark
+from holdfast.withdrawals.visibility import Mark, originals_hidden, stand_ins, visibility_mark
 
 _EMPTY: Final = Segment(
     name="",
@@ -358,13 +358,9 @@ class ResultCache(Generic[Kept]):
         firsts = columns.rows_of_ids(np.array(stand_ins(session), np.int64))
         if mark.hidden:
             own = columns.rows_of_sources(mark.hidden)
-            # What they share with others: a revisit may show a body of theirs, and an equal capture of the same day
-            # may count as a duplicate of one of theirs.
-            revisits, duplicates = counting.beside(columns, own)
-            bodies = originals_hidden(session, columns.ids[revisits].tolist())
+            # A revisit of another source may show a body of theirs.
+            bodies = originals_hidden(session, columns.ids[counting.beside(columns, own)].tolist())
             hidden = np.unique(np.concatenate((hidden, own, columns.rows_of_ids(np.array(sorted(bodies), np.int64)))))
-            first_ids = firsts_beside(session, columns.ids[duplicates].tolist())
-            firsts = np.concatenate((firsts, columns.rows_of_ids(np.array(first_ids, np.int64))))
         gate = self._own_gate
         if gate is None:
             gate = self._own_gate = counting.own_gates(columns, self._older.gate)

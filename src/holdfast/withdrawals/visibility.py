@@ -341,7 +341,7 @@ _DAY_MICROS = 86_400_000_000
 
 
 def stand_ins(session: Session) -> list[int]:
-    """Return the captures that are the first of their address, day and body now that the one before was withdrawn.
+    """Return the captures that are the first of their source, address, day and body now that the first is taken down.
 
     A look at the equal captures of its day for each capture that was withdrawn by itself, or as a revisit of such a
     one: with a page all of them are.
@@ -518,24 +518,6 @@ def originals_hidden(session: Session, ids: Iterable[int]) -> set[int]:
         part = select(Snapshot.id).where(Snapshot.id.in_(wanted[at : at + _AT_ONCE]))
         found.update(session.scalars(part.where(_of_hidden_original(Snapshot.original_id))))
     return found
-
-
-def firsts_beside(session: Session, ids: Iterable[int]) -> list[int]:
-    """Return those of these duplicates that are the first of their address, day and body that the viewer may see.
-
-    Of each, the one that it is a duplicate of is of a source that the viewer may not see.
-    """
-    wanted, found = sorted(set(ids)), dict[int | None, tuple[Any, int]]()
-    for at in range(0, len(wanted), _AT_ONCE):
-        first = aliased(Snapshot)
-        rows = session.execute(
-            select(Snapshot.canonical_id, Snapshot.captured_at, Snapshot.id)
-            .join(first, first.id == Snapshot.canonical_id)
-            .where(Snapshot.id.in_(wanted[at : at + _AT_ONCE]), first.source_id.in_(_HIDDEN_SOURCES), *visible())
-        )
-        for canonical, moment, number in rows:
-            found[canonical] = min(found.get(canonical, (moment, number)), (moment, number))
-    return sorted(number for _, number in found.values())
 
 
 # Figures that change with every withdrawal and every lifting, for a question that asks for other figures too. Liftings

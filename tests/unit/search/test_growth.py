@@ -157,7 +157,7 @@ def _counted(columns: Columns, doc_places: Places) -> dict[str, Any]:
     return {
         "spread": counting.spread(columns, rows, {1: ("one", "One")}),
         "gates": counting.gates(columns, rows[::5], rows[::7]).tolist(),
-        "beside": [part.tolist() for part in counting.beside(columns, rows[::3])],
+        "beside": counting.beside(columns, rows[::3]).tolist(),
         "by source": counting.documents_of(columns, 2)[doc_places].tolist(),
         "worth": worth.by_row.tolist(),
         "pages": sorted(zip(shown.rows.tolist(), shown.best.tolist(), strict=True)),
