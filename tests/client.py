@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -33,6 +33,15 @@ class Client:
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False, client=(self.peer, 40_000))
         async with httpx.AsyncClient(transport=transport, base_url=APP) as client:
             return await client.request(method, url, **options)
+
+    def together(self, asked: Iterable[tuple[str, str]]) -> list[httpx.Response]:
+        """Return the answers to GET requests that are sent at once, each an address of a reader and a URL."""
+
+        async def ask() -> list[httpx.Response]:
+            readers = [(Client(self.app, peer=peer), url) for peer, url in asked]
+            return await asyncio.gather(*(reader._ask("GET", url, {}) for reader, url in readers))
+
+        return self._runner.run(ask())
 
     def get(self, url: str, **options: Any) -> httpx.Response:
         """Return the answer to a GET."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import httpx
@@ -49,6 +50,14 @@ BOMB = Shot(
 )  # fmt: skip
 
 
+# Of 321 KB; packed so badly that it could hold 20 MiB by its length.
+PACKED = Shot(
+    url="http://example.org/packed-page",
+    body=gzip.compress(b"<p>" + Random(1).randbytes(160_500).hex().encode() + b"</p>", 1),
+    headers={"Content-Encoding": "gzip"},
+)
+
+
 class Reader:
     """Asks the replay host."""
 
@@ -89,7 +98,7 @@ def reader(migrated_url: str, tmp_path: Path) -> Iterator[Reader]:
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     """One archive on SQLite that many tests read: for what no database has a part in."""
-    with reading(tmp_path_factory.mktemp("replay") / "home", None, BOMB) as opened:
+    with reading(tmp_path_factory.mktemp("replay") / "home", None, BOMB, PACKED) as opened:
         yield opened
 
 
@@ -219,6 +228,14 @@ def test_what_was_withdrawn_is_nowhere(reader: Reader) -> None:
     assert reader.web(f"2024/{HOME}").status_code == 404, "its twin with www. is the same page"
 
 
+def test_takedown_applies_to_a_page_shown_a_moment_ago(reader: Reader) -> None:
+    path = f"{STAMP}mp_/{HOME}"
+    assert reader.web(path).status_code == 200
+    reader.withdraw(url_key=page_key(HOME))
+
+    assert reader.web(path).status_code == 404
+
+
 def test_an_archived_redirect_leads_into_the_archive(quick: Reader) -> None:
     answer = quick.web(f"{STAMP}/http://example.org/moved")
 
@@ -251,6 +268,15 @@ def test_a_bomb_stops_at_the_caps(quick: Reader) -> None:
 
     assert answer.status_code == 200
     assert 0 < len(answer.content) < 29_000_000
+
+
+def test_readers_at_once_all_get_a_packed_page(quick: Reader) -> None:
+    asked = [(f"10.0.0.{number % 8}", f"{REPLAY}/web/{STAMP}mp_/{PACKED.url}") for number in range(24)]
+
+    answers = quick.client.together(asked)
+
+    assert [answer.status_code for answer in answers] == [200] * 24
+    assert {len(answer.content) > 300_000 for answer in answers} == {True}
 
 
 def test_a_range_of_bytes_is_cut_out(quick: Reader) -> None:

@@ -17,7 +17,7 @@ from holdfast.api import errors
 from holdfast.api.costly_answers import CostlyAnswers
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, CountedWork
-from holdfast.api.heavy import HeavyWork
+from holdfast.api.heavy import HeavyWork, ReplayTurns
 from holdfast.api.kept_answers import KeptAnswers
 from holdfast.api.late_routes import RouteTable
 from holdfast.api.lifespan import lifespan_of
@@ -131,7 +131,8 @@ def create_replay_app(archive: Archive, *, inner: DescribedApp) -> DescribedApp:
     app = assemble("Holdfast replay", REPLAY_ROUTERS, archive)
     # Those of the other host: the limits are of the process and its pool of connections.
     app.state.sessions, app.state.heavy = inner.state.sessions, inner.state.heavy
-    app.state.replay_keys = inner.state.replay_keys
+    app.state.replay_keys, app.state.replay_turns = inner.state.replay_keys, inner.state.replay_turns
+    app.state.promise("rewritten", lambda: inner.state.rewritten)
     return app
 
 
@@ -215,7 +216,7 @@ def create_inner_app(archive: Archive) -> DescribedApp:
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
     app.state.counted_years = CostlyAnswers(archive.clock, kept=_COUNTED_YEARS)
     app.state.histories = CostlyAnswers(archive.clock, kept=_HISTORIES)
-    app.state.heavy = HeavyWork()
+    app.state.heavy, app.state.replay_turns = HeavyWork(), ReplayTurns()
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=archive.settings.replay.members_s)
     app.state.metrics = metrics
 
@@ -234,6 +235,7 @@ def _promise_services(state: LateState, archive: Archive) -> None:
     """Let what few requests need be made, and loaded, by the first that does."""
     settings, database, clock = archive.settings, archive.database, archive.clock
     state.promise("search", lambda: load("holdfast.search.search").SearchService(database, archive.home, clock))
+    state.promise("rewritten", lambda: load("holdfast.replay.body").RewrittenPages(clock))
     state.promise("job_service", lambda: load("holdfast.wiring.jobs").JobService(database, clock, settings))
     state.promise("frontier", lambda: load("holdfast.wiring.frontier").ServedFrontier(settings, clock))
     state.promise("frontier_counts", lambda: load("holdfast.api.crawler_figures").FrontierCounts(database, clock))

@@ -34,10 +34,10 @@ from holdfast.withdrawals.visibility import may_see
 
 SESSIONS = 5
 """Sessions of requests that are open at once."""
-THREADS = 10
-"""Threads that routes run on. With the sessions above, three for heavy work and two for health they stay within a pool
-of 20 connections, so that no thread ever waits for one: one that did could keep the holder of a connection from going
-on."""
+THREADS = 6
+"""Threads that routes run on. With the sessions above, three for heavy work, four for replay and two for health they
+stay within a pool of 20 connections, so that no thread ever waits for one: one that did could keep the holder of a
+connection from going on."""
 
 
 def held(name: str) -> Callable[[Request], Awaitable[Any]]:

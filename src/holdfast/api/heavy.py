@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from functools import partial
 from threading import Event
 from typing import AnyStr, NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 from anyio import CancelScope, CapacityLimiter
 from anyio.to_thread import run_sync
@@ -30,6 +31,8 @@ HEAVY_THREADS = 3
 """Steps of such work at once: with more, they would take the interpreter from all other requests."""
 EXPORT_THREADS = 2
 """Exports and packages that are begun at once; their pieces are then read on the threads of all heavy work."""
+REPLAY_THREADS = 4
+"""Archived pages that are rewritten at once, on threads that nothing else uses."""
 # Requests that may wait for their first step; more are refused at once.
 _WAITING = 8
 _WAIT_S = 5.0
@@ -104,6 +107,25 @@ class HeavyWork:
                 yield piece
                 # A thread for one piece at a time: between two a slow reader holds none.
                 piece = await run_sync(_step, lambda: next(pieces, None), left, limiter=limiter)
+
+
+class ReplayTurns:
+    """The threads that answer with captures; an address has one page at a time rewritten."""
+
+    def __init__(self) -> None:
+        self._limiter: CapacityLimiter | None = None
+        # A lock is there while a request of its address is.
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def run(self, address: str | None, work: Callable[[], _T]) -> _T:
+        """Return what the work returns; with an address, after what this address asked for before."""
+        if self._limiter is None:
+            self._limiter = CapacityLimiter(REPLAY_THREADS)
+        if address is None:
+            return await run_sync(work, limiter=self._limiter)
+        turn = self._turns.setdefault(address, asyncio.Lock())
+        async with turn:
+            return await run_sync(work, limiter=self._limiter)
 
 
 class _Turns:

@@ -34,7 +34,7 @@ from holdfast.db.models import (
 )
 from holdfast.errors import NotFound
 from holdfast.index.writing_queries import OTHER_HOST_TEXTS, OWN_HOST_TEXTS
-from holdfast.warc.payload import DecodeCaps, HttpHead, decode
+from holdfast.warc.payload import DecodeCaps, HttpHead, Reserve, decode, no_reserve
 from holdfast.warc.reader import Record, open_record_at
 from holdfast.warc.record import ORDINALS, RecordHead
 from holdfast.warc.roots import locate
@@ -413,9 +413,10 @@ class StoredRecord:
             return None
         return (self.record.get("Content-Type") or "").partition(";")[0].strip().lower() or None
 
-    def content(self, limit: int) -> bytes:
+    def content(self, limit: int, reserve: Reserve = no_reserve) -> bytes:
         """Return the body with its content codings undone, at most `limit` bytes of it; bombs stop at their caps."""
-        return decode(self.body_head or _EMPTY, self.payload, DecodeCaps(max_output_bytes=limit)).data
+        caps = DecodeCaps(max_output_bytes=limit, reserve=reserve)
+        return decode(self.body_head or _EMPTY, self.payload, caps).data
 
 
 @contextmanager

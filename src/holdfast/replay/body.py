@@ -6,14 +6,16 @@ Bombs stop at the decoder's caps.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Hashable, Iterator
 from itertools import chain
-from threading import RLock
+from threading import Condition, Lock, RLock
 from typing import NamedTuple
+
+from cachetools import TTLCache
 
 from holdfast.clock import Clock
 from holdfast.errors import Unavailable
-from holdfast.gzip_streams import GZIP_MAGIC, largest_honest
+from holdfast.gzip_streams import GZIP_MAGIC
 from holdfast.index.queries import StoredRecord
 from holdfast.parse.charset import BodyForm, decode, decode_text, looks_like_html, sniff
 from holdfast.parse.page import looks_pathological
@@ -154,33 +156,35 @@ class ReplayBusy(Unavailable):
 
 
 class MemoryBudget:
-    """Bytes that may be in use; what wants more than is left is refused at once."""
+    """Bytes that may be in use; a request for more than is left waits `wait_s` seconds, and is refused then."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int, *, wait_s: float = 2.0) -> None:
         self._left = self.total = total
-        self._lock = RLock()
+        self._wait_s = wait_s
+        # Reentrant: a share may be forgotten, and given back, wherever memory is collected, inside `take` as well.
+        self._freed = Condition(RLock())
 
     def take(self, size: int) -> Share:
         """Return a share of this size, at most the whole; ReplayBusy if less is free."""
-        # One that wants more than there is would never be served.
-        size = min(size, self.total)
-        with self._lock:
-            # Refused, not waited for: requests share their threads, and one that waited here for a slow reader would
-            # keep all others waiting.
-            if self._left < size:
-                raise ReplayBusy
-            self._left -= size
-        return Share(self, size)
+        share = Share(self)
+        share.grow(size)
+        return share
 
     @property
     def left(self) -> int:
         """How many bytes are free."""
         return self._left
 
+    def _take(self, size: int) -> None:
+        with self._freed:
+            if not self._freed.wait_for(lambda: self._left >= size, self._wait_s):
+                raise ReplayBusy
+            self._left -= size
+
     def _give_back(self, size: int) -> None:
-        # Reentrant: a share may be forgotten, and given back, wherever memory is collected, inside `take` as well.
-        with self._lock:
+        with self._freed:
             self._left += size
+            self._freed.notify_all()
 
 
 class Share:
@@ -188,8 +192,16 @@ class Share:
 
     __slots__ = ("_budget", "_size")
 
-    def __init__(self, budget: MemoryBudget, size: int) -> None:
-        self._budget, self._size = budget, size
+    def __init__(self, budget: MemoryBudget) -> None:
+        self._budget, self._size = budget, 0
+
+    def grow(self, size: int) -> None:
+        """Hold at least so many bytes, or the whole budget; ReplayBusy if they do not become free."""
+        # One that wants more than there is would never be served.
+        size = min(size, self._budget.total)
+        if size > self._size:
+            self._budget._take(size - self._size)
+            self._size = size
 
     def shrink(self, size: int) -> None:
         """Keep no more than this."""
@@ -273,6 +285,8 @@ class ReplayBody(NamedTuple):
     """Whether it could not be rewritten and must not run scripts."""
     note: str = ""
     """What is wrong with the record, where that shows."""
+    is_kept: bool = False
+    """Whether rewriting it took time, so that it is kept for who asks for it again."""
 
 
 class Rules(NamedTuple):
@@ -353,17 +367,15 @@ def _is_rewritten(declared: str, modifier: Modifier) -> bool:
 
 def _decoded(stored: StoredRecord, *, copies: int = 1) -> tuple[bytes, Share]:
     """Return a body without its content codings, and the memory that it takes."""
-    # How large the decoded body is, is known only afterwards: the most that it can be is taken first, and given back.
-    limit = _MAX_DECODED
-    # A revisit is shorter than what it stands for: its own length says nothing of the body.
-    if stored.record.type != "revisit":
-        most = largest_honest(stored.record.content_length) if _codings(stored) else stored.record.content_length
-        limit = min(limit, max(_WHOLE, most))
-    # Copies are made of what is rewritten, and that is never more than MAX_REWRITTEN.
-    taken = max(limit, min(limit, MAX_REWRITTEN) * copies)
-    share = MEMORY.take(taken)
-    content = stored.content(_MAX_DECODED)
-    share.shrink(min(taken, max(len(content), 1) * copies))
+    share = MEMORY.take(0)
+
+    def reserve(size: int) -> None:
+        # Copies are made of what is rewritten, and that is never more than MAX_REWRITTEN.
+        share.grow(max(size, min(size, MAX_REWRITTEN) * copies))
+
+    # Taken as the body grows: reserving the most that it could be refused pages while nearly all memory was free.
+    content = stored.content(_MAX_DECODED, reserve)
+    reserve(len(content))
     return content, share
 
 
@@ -389,14 +401,47 @@ def _rewritten(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
                 done = rewrite_sheet(content, charset, rules.links, deadline)
             else:
                 done = rewrite_page(content, charset, rules.links, deadline, _additions(content, declared, rules))
-            return ReplayBody(_held(done.body, share), f"{media_type}; charset={done.charset}")
+            return ReplayBody(_held(done.body, share), f"{media_type}; charset={done.charset}", is_kept=True)
         except TooSlow:
             pass
     if is_sheet:
-        return ReplayBody(_held(content, share), _full_type(stored, media_type), nojs=True)
+        return ReplayBody(_held(content, share), _full_type(stored, media_type), nojs=True, is_kept=True)
     # Sent as it was, under a policy that forbids its scripts: nothing of ours would contain what they load.
     done = unrewritten_page(content, charset)
-    return ReplayBody(_held(done.body, share), f"{media_type}; charset={done.charset}", nojs=True)
+    return ReplayBody(_held(done.body, share), f"{media_type}; charset={done.charset}", nojs=True, is_kept=True)
+
+
+_KEPT_BYTES, _KEPT_S = 16 * 1024 * 1024, 5.0
+
+
+def _size_of(body: ReplayBody) -> int:
+    assert isinstance(body.content, bytes)
+    return len(body.content) + _KEPT_BYTES // 1024
+
+
+class RewrittenPages:
+    """Pages as they were sent a moment ago, in at most 16 MiB; who finds a capture may take it from here.
+
+    The keys name the capture and everything around it that the reader is shown. Whether a reader may see the capture is
+    decided before, each time.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._kept: TTLCache[Hashable, ReplayBody] = TTLCache(_KEPT_BYTES, _KEPT_S, clock.monotonic, _size_of)
+        self._lock = Lock()
+
+    def get(self, key: Hashable, make: Callable[[], ReplayBody]) -> ReplayBody:
+        """Return the page under this key, made if it is not kept."""
+        with self._lock:
+            found = self._kept.get(key)
+        if found is not None:
+            return found
+        made = make()
+        # Larger ones stream, and hold their memory until they are sent.
+        if made.is_kept and isinstance(made.content, bytes):
+            with self._lock:
+                self._kept[key] = made
+        return made
 
 
 def _additions(content: bytes, declared: str, rules: Rules) -> Additions:

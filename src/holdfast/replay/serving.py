@@ -19,7 +19,7 @@ from holdfast.db.models import Snapshot
 from holdfast.errors import Invalid, NotFound
 from holdfast.index.queries import StoredRecord, document_of, open_stored
 from holdfast.replay.address import Modifier, WantedAddress, day_in_words, raw_path, replay_path
-from holdfast.replay.body import Additions, HeldBody, ReplayBody, Rules, body_of, stated_length
+from holdfast.replay.body import Additions, HeldBody, ReplayBody, RewrittenPages, Rules, body_of, stated_length
 from holdfast.replay.capabilities import ReplayKeys
 from holdfast.replay.finding import CaptureNeighbours, candidates, is_lost, neighbours
 from holdfast.replay.headers import (
@@ -174,6 +174,7 @@ class Replay:
     """What scripts may read by."""
     keys: ReplayKeys
     """What addresses of members' captures are signed with."""
+    rewritten: RewrittenPages
     scripts: bool = True
     """Whether archived scripts may run, in their sandbox."""
     rewrite_s: float = 3.0
@@ -314,7 +315,8 @@ class _View:
             for known, nojs in ((tag, False), (f"{tag}-n", True)):
                 if f'"{known}"' in self.request.if_none_match:
                     return ReplayAnswer(status=304, headers=[*self._guards(nojs=nojs), ("ETag", f'"{known}"')])
-        body = self._body(links, bar)
+        key = tag, links.site_pass, self.origins, self.request.accepts_gzip
+        body = self.replay.rewritten.get(key, lambda: self._body(links, bar))
         headers = self._headers(links, body)
         if status == 200:
             headers.append(("ETag", f'"{tag}-n"' if body.nojs else f'"{tag}"'))

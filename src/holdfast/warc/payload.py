@@ -352,6 +352,14 @@ def _careful(size: int) -> InflateBudget:
     return InflateBudget(feed_bytes=max(1, size >> 16), output_bytes=512)
 
 
+Reserve = Callable[[int], None]
+"""Called with the size that a body has reached; what it raises ends the decoding."""
+
+
+def no_reserve(_size: int) -> None:
+    """Reserve nothing: the caller bounds memory by the caps alone."""
+
+
 class _Stopped(Exception):
     """The input ended or went on differently than the coding says; what came before stands."""
 
@@ -360,11 +368,13 @@ class _Stopped(Exception):
         self.problem = problem
 
 
-def undo(coding: str, data: bytes, limit: int, excess: PayloadProblem) -> tuple[bytes, PayloadProblem | None]:
+def undo(
+    coding: str, data: bytes, limit: int, excess: PayloadProblem, reserve: Reserve = no_reserve
+) -> tuple[bytes, PayloadProblem | None]:
     """Return the data without this coding and what was wrong, if anything.
 
     More than `limit` bytes are cut there, with `excess` as the problem. What is not of this coding at all, or of one
-    that we do not know, comes back as it is.
+    that we do not know, comes back as it is. `reserve` is called with each size that the output reaches.
     """
     readers = _readers(coding, data)
     if not readers:
@@ -379,6 +389,7 @@ def undo(coding: str, data: bytes, limit: int, excess: PayloadProblem) -> tuple[
                 for piece in reader(data, budget):
                     if not out.take(piece):
                         return out.data(), excess
+                    reserve(out.size)
                 return out.data(), None
             except _Stopped as stopped:
                 problem = stopped.problem
@@ -511,6 +522,7 @@ class DecodeCaps:
     max_ratio: int = MAX_RATIO
     ratio_from_bytes: int = RATIO_FROM_BYTES
     max_layers: int = 2
+    reserve: Reserve = no_reserve
 
 
 class DecodedBody(NamedTuple):
@@ -529,7 +541,7 @@ def decode(head: HttpHead, payload: bytes | Iterable[bytes], caps: DecodeCaps = 
     What cannot be undone comes back as it is, and what breaks off as far as it went, with the problem noted. Bytes
     without a coding are handed back themselves, not a copy.
     """
-    data, is_whole = _gather(payload, caps.max_output_bytes)
+    data, is_whole = _gather(payload, caps.max_output_bytes, caps.reserve)
     problems: list[str] = [] if is_whole else [PayloadProblem.TOO_LARGE]
     declared = head.get_all("content-encoding")
     codings = [coding for text in declared for part in text.split(",") if (coding := part.strip().lower())]
@@ -543,13 +555,13 @@ def decode(head: HttpHead, payload: bytes | Iterable[bytes], caps: DecodeCaps = 
     if by_ratio < limit:
         limit, excess = by_ratio, PayloadProblem.RATIO_EXCEEDED
     for coding in reversed(codings):
-        data, problem = undo(coding, data, limit, excess)
+        data, problem = undo(coding, data, limit, excess, caps.reserve)
         if problem is not None and problem not in problems:
             problems.append(problem)
     return DecodedBody(data, tuple(problems))
 
 
-def _gather(payload: bytes | Iterable[bytes], limit: int) -> tuple[bytes, bool]:
+def _gather(payload: bytes | Iterable[bytes], limit: int, reserve: Reserve) -> tuple[bytes, bool]:
     """Return a payload in one piece, and whether all of it is there; at most `limit` bytes are kept."""
     if isinstance(payload, bytes):
         return (payload, True) if len(payload) <= limit else (payload[:limit], False)
@@ -557,7 +569,7 @@ def _gather(payload: bytes | Iterable[bytes], limit: int) -> tuple[bytes, bool]:
     only = next(pieces, b"")
     second = next(pieces, None)
     if second is None:
-        return _gather(only, limit)
+        return _gather(only, limit, reserve)
     buffer = BytesIO()
     size = buffer.write(only)
     for piece in chain((second,), pieces):
@@ -565,4 +577,5 @@ def _gather(payload: bytes | Iterable[bytes], limit: int) -> tuple[bytes, bool]:
         if size > limit:
             buffer.truncate(limit)
             break
+        reserve(size)
     return buffer.getvalue(), size <= limit

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from threading import Event
+from threading import Barrier, Event
 from time import monotonic
 
 import pytest
@@ -14,7 +16,7 @@ from starlette.types import Message
 
 from holdfast import cancellation
 from holdfast.api.errors import ServerBusy
-from holdfast.api.heavy import EXPORT_THREADS, HEAVY_THREADS, HeavyWork, Streamed
+from holdfast.api.heavy import EXPORT_THREADS, HEAVY_THREADS, HeavyWork, ReplayTurns, Streamed
 from holdfast.cancellation import WorkAbandoned
 from holdfast.config import DiskSettings
 from holdfast.errors import NoSpace, Unavailable
@@ -199,3 +201,24 @@ def test_an_index_that_no_client_waits_for_is_not_sorted_and_leaves_nothing_on_t
 
     assert len(kept) == 3
     assert list(scratch.iterdir()) == []
+
+
+def test_replay_rewrites_one_page_at_a_time_for_an_address() -> None:
+    asyncio.run(_two_addresses())
+
+
+async def _two_addresses() -> None:
+    turns, both = ReplayTurns(), Barrier(2)
+    running: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+
+    def work(address: str) -> None:
+        running[address] += 1
+        most[address] = max(most[address], running[address])
+        both.wait(60)  # only passed while a page of the other address is being rewritten
+        running[address] -= 1
+
+    asked = [address for address in ("a", "b") for _ in range(5)]
+    await asyncio.gather(*(turns.run(address, partial(work, address)) for address in asked))
+
+    assert most == {"a": 1, "b": 1}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from holdfast.replay.body import HeldBody, MemoryBudget, ReplayBusy
 
 
 def test_what_does_not_fit_is_refused_until_something_is_given_back() -> None:
-    budget = MemoryBudget(100)
+    budget = MemoryBudget(100, wait_s=0.01)
     first = budget.take(70)
     with pytest.raises(ReplayBusy):
         budget.take(40)
@@ -38,3 +40,14 @@ def test_no_body_asks_for_more_than_there_is() -> None:
 
     assert budget.take(1_000) is not None
     assert budget.left == 10
+
+
+def test_budget_waits_until_another_share_is_released() -> None:
+    budget = MemoryBudget(100, wait_s=60)
+    first = budget.take(70)
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(budget.take, 40)
+        first.shrink(60)
+
+        assert second.result(timeout=60) is not None
+    assert budget.left == 100 - 60 - 40

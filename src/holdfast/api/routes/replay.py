@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Annotated
 from urllib.parse import quote
@@ -16,8 +16,9 @@ from url import URL, URLError
 
 from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import answers
-from holdfast.api.heavy import Streamed, gathered, heavily
+from holdfast.api.heavy import ReplayTurns, Streamed, gathered, heavily
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.middleware.rate_limits import address_of
 from holdfast.api.middleware.request_ids import CAPABILITY, FOR_MEMBERS
 from holdfast.config import Settings
 from holdfast.errors import Invalid, NotFound, without_folders
@@ -60,6 +61,7 @@ def replay_of(request: Request, archive: Archive) -> Replay:
         clock=archive.clock,
         passes=site_passes(archive.home),
         keys=request.app.state.replay_keys,
+        rewritten=request.app.state.rewritten,
         scripts=settings.scripts,
         rewrite_s=settings.rewrite_s,
     )
@@ -194,14 +196,28 @@ _METHODS = ["GET", "HEAD", *_SENDING, "OPTIONS"]
 @router.api_route("/web/{target:path}", methods=_SENDING, include_in_schema=False, name="web_sent")
 @router.head("/web/{target:path}", include_in_schema=False, name="web_head")
 @router.get("/web/{target:path}", response_class=HTMLResponse)
-def web(request: Request, archive: ArchiveDep, body: SentBody) -> Response:
+async def web(request: Request, archive: ArchiveDep, body: SentBody) -> Response:
     """Show a capture (`/web/<digits><modifier>/<address>`) or choose one (`/web/<address>` with Accept-Datetime).
 
     `/web/timemap/{link,json,cdxj}/<address>` lists all captures, `/web/*/<address>` is a calendar, `/web/*/<address>*`
     lists the addresses that begin alike.
     """
-    origins = origins_here(request, archive)
     target = target_behind(request, "/web/")
+    return await _in_turn(request, lambda: _web(request, archive, target, body), is_costly=not _CHEAP.match(target))
+
+
+# Captures that are never rewritten: pictures, scripts, bytes as they were. What lies about itself is rewritten in turn.
+_CHEAP = re.compile(r"[0-9]{1,14}(?:im_|js_|id_)/")
+
+
+async def _in_turn(request: Request, work: Callable[[], Response], *, is_costly: bool) -> Response:
+    """Return what the work returns, done on a thread for replay; costly work of one address is done one by one."""
+    turns: ReplayTurns = request.app.state.replay_turns
+    return await turns.run(address_of(request.scope) if is_costly else None, work)
+
+
+def _web(request: Request, archive: Archive, target: str, body: bytes) -> Response:
+    origins = origins_here(request, archive)
     wanted: WantedAddress | AddressListing | None = None
     try:
         if target.startswith("timemap/"):
@@ -373,8 +389,12 @@ raw_router = LateRouter(tags=["replay"])
 
 @raw_router.head("/api/snapshots/raw/{snapshot_id}", include_in_schema=False, name="snapshot_raw_head")
 @raw_router.get("/api/snapshots/raw/{snapshot_id}", response_class=HTMLResponse, responses=answers(404, 422))
-def snapshot_raw(snapshot_id: int, request: Request, archive: ArchiveDep) -> Response:
+async def snapshot_raw(snapshot_id: int, request: Request, archive: ArchiveDep) -> Response:
     """Show a capture as it was, with a bar that says what it is; 404 if the snapshot, its file or record is missing."""
+    return await _in_turn(request, lambda: _raw(request, archive, snapshot_id), is_costly=True)
+
+
+def _raw(request: Request, archive: Archive, snapshot_id: int) -> Response:
     answer = replay_of(request, archive).raw(snapshot_id, replay_request(request, archive))
     if viewer().sees_members:
         with archive.database.read() as session:

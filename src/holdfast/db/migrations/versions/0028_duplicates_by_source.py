@@ -1,9 +1,8 @@
 """A capture is a duplicate of a capture of its own source only; rows that name one of another source are corrected"""
 
-import time
-
 from alembic import op
 import sqlalchemy as sa
+from holdfast.clock import SystemClock, to_micros
 
 revision = '0028'
 down_revision = '0022'
@@ -21,7 +20,7 @@ WRONG = """
 def upgrade() -> None:
     op.execute(sa.text(
         "INSERT INTO search_outbox(kind, first_id, last_id, refs, created_at)"
-        f" SELECT 'snapshots', MIN(w.id), MAX(w.id), '{{}}', {time.time_ns() // 1000} FROM ({WRONG}) AS w GROUP BY w.id / 256"
+        f" SELECT 'snapshots', MIN(w.id), MAX(w.id), '{{}}', {to_micros(SystemClock().now())} FROM ({WRONG}) AS w GROUP BY w.id / 256"
     ))
     op.execute(sa.text(
         "UPDATE snapshots SET canonical_id = NULLIF(w.first_id, w.id), compared = (1 = 0)"
