@@ -79,8 +79,7 @@ def _served(home: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     assert process.stdout is not None
     try:
         tour = json.loads(process.stdout.readline())
-        serving = next(line for line in process.stdout if "http://127.0.0.1:" in line)
-        yield next(word for word in serving.split() if word.startswith("http://127.0.0.1:")).rstrip("/"), tour
+        yield tour["address"], tour
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()

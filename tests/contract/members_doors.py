@@ -245,6 +245,7 @@ NO_DOORS = {
     "GET /signin/oidc": "signing in",
     "GET /signin/oidc/callback": "signing in",
     "GET /setup": "making the first account",
+    "GET /setup.js": "a script",
     "POST /setup": "making the first account",
     "GET /api/session": "who is signed in",
     "POST /api/session": "signing in",

@@ -26,6 +26,7 @@ from holdfast.auth.users import (
     add_user,
     change_user,
     find_user,
+    make_link,
     make_setup_link,
     set_password,
 )
@@ -364,12 +365,33 @@ def test_an_invited_user_chooses_a_password_with_a_link_that_works_once(site: Si
 
     assert (made.status_code, made.json()["user"]["state"]) == (201, "invited")
     assert site.sign_in("bob@example.org").status_code == 401
-    assert site.client.get(f"/setup?token={token}").status_code == 200
+    opened = site.client.post("/setup", data={"token": token}, headers={"origin": APP})
+    assert (opened.status_code, "Bob@Example.org".lower() in opened.text) == (200, True)
+    assert site.client.get("/setup").text.count(token) == 0
     short = site.client.post("/setup", data={**form, "new": "short", "again": "short"}, headers={"origin": APP})
     assert short.status_code == 422
     assert site.client.post("/setup", data=form, headers={"origin": APP}).status_code == 303
     assert site.client.post("/setup", data=form, headers={"origin": APP}).status_code == 404
     assert site.sign_in("bob@example.org").status_code == 200
+
+
+def test_sign_in_link_begins_one_session_and_keeps_the_password(site: Site) -> None:
+    def use(field: str, secret: str) -> httpx.Response:
+        return site.client.post("/setup", data={field: secret}, headers={"origin": APP})
+
+    site.user("ada", Role.ADMINISTRATOR)
+    with site.archive.database.write() as session:
+        old = make_link(session, site.clock, find_user(session, "ada"), signs_in=True)
+        secret = make_link(session, site.clock, find_user(session, "ada"), signs_in=True)
+    answers = [use("signin", old), use("token", secret), use("signin", secret), use("signin", secret)]
+    with site.archive.database.write() as session:
+        chooses = make_link(session, site.clock, find_user(session, "ada"))
+    foreign = site.client.post("/setup", data={"signin": chooses}, headers={"origin": "https://evil.example"})
+
+    assert [one.status_code for one in answers] == [404, 404, 303, 404]
+    assert "holdfast-session=" in answers[2].headers["set-cookie"]
+    assert (use("signin", chooses).status_code, foreign.status_code) == (404, 403)
+    assert site.sign_in("ada").status_code == 200, "with the password as it was"
 
 
 def test_the_last_administrator_stays(site: Site) -> None:

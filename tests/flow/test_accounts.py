@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,13 +17,13 @@ import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from holdfast.auth.queries import tokens_of, users
-from holdfast.auth.users import make_setup_link
+from holdfast.auth.users import link_url, make_setup_link
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import ApiSettings, AuthSettings, Settings
 from holdfast.db.engine import Database
 from holdfast.wiring import prepare
 from holdfast.wiring.archive import Archive
-from tests import needs
+from tests import forked, needs
 from tests.clock import FakeClock
 from tests.flow.replay.stage import find_chromium, serving
 from tests.patience import deadline
@@ -64,19 +66,21 @@ def test_a_person_signs_in_looks_after_the_account_and_signs_out(browser: Browse
     with opened(tmp_path, clock) as archive, serving(archive) as port:
         site = f"http://localhost:{port}"
         with archive.database.write() as session:
-            link = f"{site}/setup?token={make_setup_link(session, clock)}"
+            link = link_url(site, str(make_setup_link(session, clock)))
         page = browser.new_page()
 
         # The first administrator, by the link that the server prints.
         page.goto(link)
         page.get_by_label("Name").fill("Ada")
-        for label in ("New password", "The same again"):
+        for label in ("New password", "Repeat password"):
             page.get_by_label(label).fill(_PASSWORD)
         page.get_by_role("button", name="Save and sign in").click()
         expect(page.get_by_role("heading", name="ada")).to_be_visible()
         kept = {(one["name"], one["httpOnly"], one["sameSite"]) for one in page.context.cookies()}
         assert kept == {("holdfast-session", True, "Strict"), ("holdfast-known", True, "Strict")}
-        assert page.goto(link).status == 404  # type: ignore[union-attr]
+        page.goto(link)
+        expect(page.get_by_role("heading", name="This link does not work")).to_be_visible()
+        assert page.url == f"{site}/setup", "the secret is gone from the address"
 
         # A token, shown once.
         page.goto(f"{site}/account")
@@ -99,7 +103,7 @@ def test_a_person_signs_in_looks_after_the_account_and_signs_out(browser: Browse
         expect(other.get_by_role("heading", name="ada")).to_be_visible()
         page.goto(f"{site}/account")
         page.get_by_label("Current password").fill(_PASSWORD)
-        for label in ("New password", "The same again"):
+        for label in ("New password", "Repeat password"):
             page.get_by_label(label).fill(f"{_PASSWORD} again")
         page.get_by_role("button", name="Change it").click()
         expect(page.get_by_role("status")).to_contain_text("1 other sessions ended")
@@ -118,6 +122,29 @@ def test_a_person_signs_in_looks_after_the_account_and_signs_out(browser: Browse
         other.get_by_role("button", name="Sign out").click()
         other.wait_for_url(f"{site}/signin")
         assert [one["name"] for one in other.context.cookies()] == ["holdfast-known"], "which lets no one in"
+
+
+def test_demo_prints_a_link_that_signs_a_browser_in(browser: Browser, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "holdfast.cli.main", "demo", "--json", "--port", "0", "--home", str(tmp_path)]
+    with forked.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        try:
+            assert running.stdout is not None
+            told = json.loads(running.stdout.readline())
+            context = browser.new_context()
+            page = context.new_page()
+            page.goto(told["sign_in_link"])
+            page.wait_for_url(f"{told['address']}/")
+            session = context.request.get(f"{told['address']}/api/session").json()
+            page.goto(told["sign_in_link"])
+            expect(page.get_by_role("heading", name="This link does not work")).to_be_visible()
+            unsigned = httpx.get(f"{told['address']}/metrics", timeout=deadline(20))
+        finally:
+            running.terminate()
+            out, err = running.communicate(timeout=deadline(60))
+
+    assert (session["user"]["name"], session["user"]["role"]) == ("demo", "administrator")
+    assert unsigned.status_code == 401
+    assert (out, "no user yet" in err) == ("", False)
 
 
 _EVIL = """<!doctype html><form id=f method=post action="{site}/account/tokens"><input name=name value=stolen>
@@ -157,11 +184,11 @@ def test_a_page_of_another_site_neither_reads_nor_changes_anything(browser: Brow
     with opened(tmp_path, FakeClock()) as archive, serving(archive) as port:
         site = f"http://localhost:{port}"
         with archive.database.write() as session:
-            link = f"{site}/setup?token={make_setup_link(session, archive.clock)}"
+            link = link_url(site, str(make_setup_link(session, archive.clock)))
         page = browser.new_page()
         page.goto(link)
         page.get_by_label("Name").fill("ada")
-        for label in ("New password", "The same again"):
+        for label in ("New password", "Repeat password"):
             page.get_by_label(label).fill(_PASSWORD)
         page.get_by_role("button", name="Save and sign in").click()
 
@@ -235,7 +262,7 @@ def test_a_person_signs_in_at_an_identity_provider_with_the_role_that_its_claims
                 page = signed_in_as(name)
                 expect(page.get_by_role("heading", name=name)).to_be_visible()
                 assert page.url == f"{site}/account"
-                expect(page.get_by_text(f"You are {role}.")).to_be_visible()
+                expect(page.get_by_text(f"Your role: {role}.")).to_be_visible()
             refused = signed_in_as("eve")
             expect(refused.get_by_role("alert")).to_contain_text("gives you a role here")
             # An answer that this browser did not ask for, and one that was used already.

@@ -16,12 +16,13 @@ from pathlib import Path
 from holdfast.search.outbox import drain
 from tests import forked, patience
 from tests.archive import Shot, build_archive
+from tests.client import ADMIN, WITH_TOKEN
 
 
 @contextmanager
 def _serving(home: Path) -> Iterator[tuple[subprocess.Popen[str], int]]:
     command = [sys.executable, "-m", "holdfast.cli.main", "api", "--processes", "2", "--port", "0"]
-    variables = {**os.environ, "HOLDFAST_HOME": str(home), "HOLDFAST_API_RATE_LIMITING": "false"}
+    variables = {**os.environ, "HOLDFAST_HOME": str(home), "HOLDFAST_API_RATE_LIMITING": "false", **WITH_TOKEN}
     with forked.Popen(command, text=True, stdout=subprocess.PIPE, env=variables) as process:
         try:
             assert process.stdout is not None
@@ -55,7 +56,7 @@ def _status(port: int, path: str) -> int:
 
 def _searches(port: int) -> float:
     with closing(HTTPConnection("127.0.0.1", port, timeout=patience.deadline(30))) as connection:
-        connection.request("GET", "/metrics")
+        connection.request("GET", "/metrics", headers=ADMIN)
         told = connection.getresponse().read().decode()
     found = re.search(r"^holdfast_search_requests_total (\S+)$", told, re.MULTILINE)
     return float(found[1]) if found else 0.0

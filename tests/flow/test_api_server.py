@@ -25,6 +25,7 @@ import pytest
 from holdfast.search.outbox import drain
 from tests import forked
 from tests.archive import Shot, build_archive
+from tests.client import ADMIN, WITH_TOKEN
 from tests.patience import deadline
 from tests.postgres import Postgres
 
@@ -299,8 +300,6 @@ def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> No
     [(("--host", "0.0.0.0"), {}, "loopback"), ((), {"HOLDFAST_API_ENVIRONMENT": "production"}, "ADMIN_TOKEN"),
      ((), {"HOLDFAST_API_ENVIRONMENT": "staging", "HOLDFAST_API_ADMIN_TOKEN": "short"}, "16"),
      ((), {"HOLDFAST_API_ENVIRONMENT": "prod"}, "ADMIN_TOKEN"),
-     ((), {"HOLDFAST_API_SITE_URL": "https://archive.example"}, "ADMIN_TOKEN"),
-     ((), {"HOLDFAST_API_TRUSTED_PROXIES": "127.0.0.1"}, "ADMIN_TOKEN"),
      (("--host", "203.0.113.7"), {"HOLDFAST_API_ADMIN_TOKEN": "x" * 20}, "cannot listen")],
 )  # fmt: skip
 def test_an_open_door_is_refused(
@@ -357,8 +356,8 @@ def test_one_client_cannot_hold_all_connections_also_not_through_a_proxy(tmp_pat
 def test_it_serves_postgres_and_says_when_it_is_gone(tmp_path: Path, postgres: Postgres) -> None:
     url = postgres.fresh()
     build_archive(tmp_path, [Shot(url=_PAGE)], database_url=url).database.close()
-    with _serving(tmp_path, HOLDFAST_DATABASE_URL=url) as running:
-        good = {running.get(path).status_code for path in ("/api/health?details=1", "/api/stats", "/metrics")}
+    with _serving(tmp_path, HOLDFAST_DATABASE_URL=url, **WITH_TOKEN) as running:
+        good = {running.get(path, **ADMIN).status_code for path in ("/api/health?details=1", "/api/stats", "/metrics")}
         name = url.rpartition("/")[2]
         with psycopg.connect(url.replace(name, "postgres"), autocommit=True) as admin:
             _cut(admin, name)

@@ -14,6 +14,7 @@ import pytest
 
 from tests import forked
 from tests.archive import Shot, build_archive
+from tests.client import ADMIN, WITH_TOKEN
 from tests.patience import deadline
 from tests.postgres import Postgres
 
@@ -115,7 +116,7 @@ def test_the_server_shows_it_nowhere_also_when_its_database_goes(tmp_path: Path,
     plain = postgres.fresh()
     url = _with_password(plain)
     build_archive(tmp_path, [Shot(url="https://example.org/")], database_url=url).database.close()
-    variables = {**os.environ, "HOLDFAST_DATABASE_URL": url, "HOLDFAST_LOG_LEVEL": "DEBUG"}
+    variables = {**os.environ, "HOLDFAST_DATABASE_URL": url, "HOLDFAST_LOG_LEVEL": "DEBUG", **WITH_TOKEN}
     process = subprocess.Popen(
         [sys.executable, "-m", "holdfast.cli.main", "api", "--port", "0", "--home", str(tmp_path)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=variables,
@@ -128,10 +129,10 @@ def test_the_server_shows_it_nowhere_also_when_its_database_goes(tmp_path: Path,
     address = lines[-1].split()[1]
     paths = ("/api/health?details=1", "/api/stats", "/api/search?q=words", "/metrics", "/api/v1/jobs")
     try:
-        answers = [httpx.get(f"{address}{path}", timeout=deadline(60)) for path in paths]
+        answers = [httpx.get(f"{address}{path}", headers=ADMIN, timeout=deadline(60)) for path in paths]
         arguments = _arguments(process.pid)
         postgres.drop(plain)
-        answers += [httpx.get(f"{address}{path}", timeout=deadline(60)) for path in paths]
+        answers += [httpx.get(f"{address}{path}", headers=ADMIN, timeout=deadline(60)) for path in paths]
     finally:
         process.terminate()
         rest, _ = process.communicate(timeout=deadline(60))

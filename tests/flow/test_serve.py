@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.supervision.state import read_parts
 from tests import patience
+from tests.client import ADMIN, WITH_TOKEN
 from tests.flow.crawler import Crawler
 from tests.flow.faults.bed import until
 from tests.flow.plant import Plant
@@ -39,13 +40,14 @@ def _pid(plant: Plant, name: str) -> int:
 
 
 def test_serve_runs_a_job_that_was_made_over_http_survives_a_killed_worker_and_drains(plant: Plant) -> None:
-    supervisor = plant.start("serve", "--port", "0", HOLDFAST_API_RATE_LIMITING="false")
+    supervisor = plant.start("serve", "--port", "0", HOLDFAST_API_RATE_LIMITING="false", **WITH_TOKEN)
     assert supervisor.stdout is not None
     line = supervisor.stdout.readline()
     assert line.startswith("serving http://127.0.0.1:"), plant.log()[-2000:]
     address, port = line.split()[1], line.rpartition(":")[2].strip()
 
-    with Site.plain(hosts=1, pages=8) as site, httpx.Client(base_url=address, timeout=patience.deadline(20)) as client:
+    asking = httpx.Client(base_url=address, headers=ADMIN, timeout=patience.deadline(20))
+    with Site.plain(hosts=1, pages=8) as site, asking as client:
 
         def parts() -> dict[str, str]:
             found: dict[str, str] = _json(client.get("/api/health"))["checks"]["parts"]

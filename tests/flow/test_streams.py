@@ -24,6 +24,7 @@ from holdfast.clock import SystemClock
 from holdfast.config import JobSettings
 from holdfast.jobs.journal import LogBook, emit, progress
 from tests import forked
+from tests.client import TOKEN, WITH_TOKEN
 from tests.jobs_bed import Bed, open_bed
 from tests.patience import allowed, deadline
 
@@ -44,7 +45,8 @@ class _Line:
         self._socket.settimeout(deadline(20))
         self._socket.connect(("127.0.0.1", port))
         known = "" if last_id is None else f"Last-Event-ID: {last_id}\r\n"
-        self._socket.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{known}\r\n".encode())
+        head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Admin-Token: {TOKEN}\r\n{known}\r\n"
+        self._socket.sendall(head.encode())
         self._file = self._socket.makefile("rb")
         self.status = int(self._file.readline().split()[1])
         while self._file.readline().strip():
@@ -81,7 +83,13 @@ class _Serving(NamedTuple):
 @contextmanager
 def _serving(home: Path, **variables: str) -> Iterator[_Serving]:
     settings = config.load(home=home)
-    environment = {**os.environ, "HOLDFAST_LOG_LEVEL": "ERROR", "HOLDFAST_API_RATE_LIMITING": "false", **variables}
+    environment = {
+        **os.environ,
+        "HOLDFAST_LOG_LEVEL": "ERROR",
+        "HOLDFAST_API_RATE_LIMITING": "false",
+        **WITH_TOKEN,
+        **variables,
+    }
     process = forked.Popen(
         [sys.executable, "-m", "holdfast.cli.main", "api", "--port", "0", "--home", str(home)],
         stdout=subprocess.PIPE,

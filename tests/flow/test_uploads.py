@@ -21,6 +21,7 @@ from typing import Any
 import httpx
 
 from tests import forked
+from tests.client import ADMIN, WITH_TOKEN
 from tests.patience import allowed, deadline
 
 _TUS = {"Tus-Resumable": "1.0.0"}
@@ -43,7 +44,13 @@ def _warc() -> bytes:
 
 @contextmanager
 def _serving(home: Path, **variables: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
-    environment = {**os.environ, "HOLDFAST_LOG_LEVEL": "ERROR", "HOLDFAST_API_RATE_LIMITING": "false", **variables}
+    environment = {
+        **os.environ,
+        "HOLDFAST_LOG_LEVEL": "ERROR",
+        "HOLDFAST_API_RATE_LIMITING": "false",
+        **WITH_TOKEN,
+        **variables,
+    }
     process = forked.Popen(
         [sys.executable, "-m", "holdfast.cli.main", "api", "--port", "0", "--home", str(home)],
         stdout=subprocess.PIPE,
@@ -54,7 +61,7 @@ def _serving(home: Path, **variables: str) -> Iterator[tuple[subprocess.Popen[st
     line = process.stdout.readline()
     assert line.startswith("serving http://127.0.0.1:"), line
     try:
-        with httpx.Client(base_url=line.split()[1], timeout=deadline(30)) as client:
+        with httpx.Client(base_url=line.split()[1], headers=ADMIN, timeout=deadline(30)) as client:
             yield process, client
     finally:
         process.kill()

@@ -172,7 +172,7 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
     app = UsageCounts(app, inner.state.usage) if settings.usage else app
     permissions, accounts = PathPermissions(inner.state.route_table), inner.state.accounts
     app = Bodies(HeadRequests(app), limit=settings.body_bytes)
-    app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions), archive.settings)
+    app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions))
     # Not for the replay host: no credential reaches it.
     app = identified = Principals(app, archive.settings, accounts, permissions)
     inner.state.hub.identify = identified.identify

@@ -13,7 +13,7 @@ from fastapi import Depends, Request
 from starlette.routing import BaseRoute
 from starlette.types import Scope
 
-from holdfast.api.errors import AdminTokenMissing, OriginRefused
+from holdfast.api.errors import AdminTokenMissing
 from holdfast.api.late_routes import RouteTable
 from holdfast.api.origins import is_own_origin
 from holdfast.auth.credentials import is_same
@@ -348,6 +348,7 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
         "GET /signin/oidc": Permission.READ,
         "GET /signin/oidc/callback": Permission.READ,
         "GET /setup": Permission.READ,
+        "GET /setup.js": Permission.READ,
         "POST /setup": Permission.READ,
         "GET /account": Permission.OWN_ACCOUNT,
         "POST /account/sessions": Permission.OWN_ACCOUNT,
@@ -445,7 +446,7 @@ async def check_permission(request: Request) -> None:
     settings: Settings = request.app.state.archive.settings
     permission = permission_here(request.method, scope["route"].path, settings)
     principal = principal_of(scope)
-    # A strict environment closes what it cannot guard, also for its own machine.
+    # A strict environment closes what it cannot guard.
     is_guarded = settings.api.admin_token is not None or not settings.api.strict
     if not is_guarded and permission is not Permission.READ and principal.way is SignInWay.ANONYMOUS:
         raise AdminTokenMissing
@@ -455,7 +456,7 @@ async def check_permission(request: Request) -> None:
         if principal.way is SignInWay.ANONYMOUS:
             raise Unauthenticated
         raise RoleTooLow(permission.value)
-    if request.method not in SAFE_METHODS and principal.way in (SignInWay.SESSION, SignInWay.LOOPBACK):
+    if request.method not in SAFE_METHODS and principal.way is SignInWay.SESSION:
         _demand_same_site(request, settings, permission)
 
 
@@ -467,14 +468,9 @@ FORM_PATHS: Final = frozenset(
 
 
 def _demand_same_site(request: Request, settings: Settings, permission: Permission) -> None:
-    """Refuse a change that a browser may have been made to send: with a session, or where no credential is needed."""
-    origin, principal = request.headers.get("origin"), principal_of(request.scope)
+    """Refuse a change with a session that a page of another site may have had a browser send."""
+    origin = request.headers.get("origin")
     is_own = origin is not None and is_own_origin(origin, request.headers, settings)
-    if principal.way is SignInWay.LOOPBACK:
-        # Programs of this machine send none. Browsers send a bodiless POST without asking: any page could stop a job.
-        if origin is not None and not is_own and permission is not Permission.READ:
-            raise OriginRefused
-        return
     shown = request.headers.get("x-csrf-token", "")
     is_form = request.url.path in FORM_PATHS or permission is Permission.READ
     if not is_own or not (is_form or is_same(shown, request.scope["state"]["csrf_token"])):

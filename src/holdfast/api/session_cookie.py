@@ -1,10 +1,12 @@
 """The cookie that holds a browser's session: HttpOnly, SameSite=Strict, and bound to this host over https.
 
-On plain http its name has no `__Host-` prefix, because browsers take that with Secure alone. That is only done on this
-machine's own loopback address, where nothing says that others reach the server.
+On plain http its name has no `__Host-` prefix, because browsers accept that only with Secure. Plain http is only for
+loopback names of a server whose settings name no other host and no proxy.
 """
 
 from __future__ import annotations
+
+from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
@@ -12,7 +14,7 @@ from starlette.types import Scope
 from holdfast.auth.known_browsers import LASTS
 from holdfast.auth.sessions import BegunSession
 from holdfast.config import Settings
-from holdfast.wiring.server import is_loopback, outside_hint
+from holdfast.wiring.server import is_loopback
 
 _SECURE = "__Host-holdfast"
 _PLAIN = "holdfast-session"
@@ -24,6 +26,15 @@ FLOW_S = 600
 """How long signing in at an identity provider may take."""
 
 
+def _is_local(settings: Settings) -> bool:
+    """Return whether no setting names a proxy or a host other than loopback."""
+    api = settings.api
+    urls = [url for url in (api.site_url, settings.replay.origin) if url]
+    # A URL without a host counts as another host.
+    names = [api.host, *api.allowed_hosts, *(urlsplit(url).hostname or url for url in urls)]
+    return not api.trusted_proxies and all(is_loopback(name) for name in names)
+
+
 class SessionCookie:
     """Reads and writes the cookie, and two that let no one in.
 
@@ -32,8 +43,8 @@ class SessionCookie:
     """
 
     def __init__(self, settings: Settings) -> None:
-        # A proxy on this machine may forward its own Host: then every browser is told to send it over https alone.
-        self._may_be_plain = not settings.api.strict and outside_hint(settings) is None
+        # A proxy on this machine may forward a loopback Host: with one, browsers send the cookie over https only.
+        self._may_be_plain = not settings.api.strict and _is_local(settings)
         self._max_age_s = int(settings.auth.session_hours * 3600)
 
     def is_secure(self, scope: Scope) -> bool:

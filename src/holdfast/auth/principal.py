@@ -13,8 +13,8 @@ class SignInWay(StrEnum):
     """How a request showed who asks."""
 
     ANONYMOUS = "anonymous"
-    LOOPBACK = "loopback"
-    """A user of this machine, where no admin token is set and nothing says that others reach the server."""
+    LOCAL = "local"
+    """A command on the server's machine, such as `holdfast mcp`; no request over HTTP."""
     ADMIN_TOKEN = "admin_token"  # noqa: S105 - a word, no secret
     SESSION = "session"
     TOKEN = "token"  # noqa: S105 - a word, no secret

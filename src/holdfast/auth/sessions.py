@@ -24,6 +24,7 @@ from holdfast.auth.users import (
     name_of_identity,
     replace_password,
     use_link,
+    use_sign_in_link,
     user_of_identity,
 )
 from holdfast.clock import Clock
@@ -105,6 +106,13 @@ class SignIn:
             user = use_link(session, self._clock, secret, name=kept, hashed=hashed)
             begun = begin_session(session, self._clock, user, browser, settings=self._settings)
             return begun._replace(mark=new_mark(user, now=self._clock.now()))
+
+    def with_sign_in_link(self, secret: str, browser: Browser) -> BegunSession:
+        """Begin the session of a link that signs in; LinkSpent."""
+        with self._database.write() as session:
+            user = use_sign_in_link(session, self._clock, secret)
+            with acting(f"{user.name}@{browser.address}"):
+                return begin_session(session, self._clock, user, browser, settings=self._settings)
 
     def with_identity(self, identity: ProviderIdentity, browser: Browser) -> BegunSession:
         """Begin a session of the user that an identity provider vouches for; ProviderRefused if it is disabled."""

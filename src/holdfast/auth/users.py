@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from enum import StrEnum
+from hashlib import sha256
 from typing import Any
 
 from sqlalchemy.exc import IntegrityError
@@ -180,12 +181,17 @@ def replace_password(session: Session, clock: Clock, user: User, hashed: str, *,
     return ended
 
 
-def make_link(session: Session, clock: Clock, user: User) -> str:
-    """Return the secret of a link by which a user chooses a password, once; an older one of it stops working."""
+def link_url(site: str, secret: str, *, signs_in: bool = False) -> str:
+    """Return a one-time link; its secret is in the fragment, which browsers send to no server, proxy or log."""
+    return f"{site.rstrip('/')}/setup#{'signin' if signs_in else 'token'}={secret}"
+
+
+def make_link(session: Session, clock: Clock, user: User, *, signs_in: bool = False) -> str:
+    """Return the secret of a link by which a user, once, chooses a password or only signs in; older links end."""
     if user.disabled_at is not None:
         raise Invalid(f"{user.name} is disabled; enable the account first: holdfast user enable {user.name}")
     _record(session, clock, "link_made", user)
-    return _new_link(session, clock, user.id, hours=LINK_HOURS)
+    return _new_link(session, clock, user.id, hours=LINK_HOURS, signs_in=signs_in)
 
 
 def make_setup_link(session: Session, clock: Clock) -> str | None:
@@ -193,14 +199,21 @@ def make_setup_link(session: Session, clock: Clock) -> str | None:
     return None if queries.has_users(session) else _new_link(session, clock, None, hours=SETUP_HOURS)
 
 
-def _new_link(session: Session, clock: Clock, user_id: int | None, *, hours: int) -> str:
+def _new_link(session: Session, clock: Clock, user_id: int | None, *, hours: int, signs_in: bool = False) -> str:
     queries.delete_links(session, user_id)
     secret, now = new_secret(), clock.now()
-    digest = digest_of(secret)
+    digest = _link_digest(secret, signs_in=signs_in)
     expires = now + timedelta(hours=hours)
     session.add(AccountLink(user_id=user_id, secret_hash=digest, created_at=now, expires_at=expires))
     session.flush()
     return secret
+
+
+def _link_digest(secret: str, *, signs_in: bool = False) -> bytes | None:
+    """Return what is stored of a link's secret; None for an invalid one."""
+    digest = digest_of(secret)
+    # Another digest: a link to choose a password never signs in without changing it, which the owner would not notice.
+    return sha256(b"sign in" + digest).digest() if digest is not None and signs_in else digest
 
 
 def link_owner(session: Session, clock: Clock, secret: str) -> User | None:
@@ -217,19 +230,31 @@ def use_link(session: Session, clock: Clock, secret: str, *, name: str, hashed: 
 
     LinkSpent, also for the second of two that use it at once.
     """
-    digest = digest_of(secret)
+    user = _take_link(session, clock, secret)
+    if user is None:
+        return _made(session, clock, name=name, role=Role.ADMINISTRATOR, hashed=hashed)
+    replace_password(session, clock, user, hashed)
+    return user
+
+
+def use_sign_in_link(session: Session, clock: Clock, secret: str) -> User:
+    """Return the user that a one-time link signs in; LinkSpent, also for the second of two that use it at once."""
+    user = _take_link(session, clock, secret, signs_in=True)
+    if user is None:
+        raise LinkSpent
+    return user
+
+
+def _take_link(session: Session, clock: Clock, secret: str, *, signs_in: bool = False) -> User | None:
+    """Use up a link and return its user, None for the link of the first administrator; LinkSpent."""
+    digest = _link_digest(secret, signs_in=signs_in)
     link = None if digest is None else queries.take_link(session, digest, now=clock.now())
     if link is None:
         raise LinkSpent
-    if link.user_id is not None:
-        user = find_user(session, link.user_id)
-        if user.disabled_at is not None:
-            raise LinkSpent
-        replace_password(session, clock, user, hashed)
-        return user
-    if queries.has_users(session):
+    user = None if link.user_id is None else find_user(session, link.user_id)
+    if queries.has_users(session) if user is None else user.disabled_at is not None:
         raise LinkSpent
-    return _made(session, clock, name=name, role=Role.ADMINISTRATOR, hashed=hashed)
+    return user
 
 
 def name_of_identity(session: Session, identity: ProviderIdentity) -> str:

@@ -6,6 +6,7 @@ import json as jsonlib
 import os
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -13,16 +14,23 @@ from urllib.parse import quote
 
 import typer
 
+from holdfast.auth.credentials import new_secret
+from holdfast.auth.roles import Role
+from holdfast.auth.users import LINK_HOURS, add_user, link_url, make_link
 from holdfast.cli.api import configured
 from holdfast.cli.formatting import counted
 from holdfast.cli.parameters import AsJson, configure_log
 from holdfast.cli.serve import parts_of, supervise
+from holdfast.config import Settings
 from holdfast.crawl_process.stopping import obeying_signals
 from holdfast.demo.building import CONTACT, TOWN, build_archive
 from holdfast.demo.server import DemoWeb, WebPlace
 from holdfast.demo.tour import DemoTour
 from holdfast.supervision.part_process import ServicePart
+from holdfast.wiring.archive import open_archive
 from holdfast.wiring.server import listen
+
+_ACCOUNT = "demo"
 
 
 def demo(
@@ -51,18 +59,38 @@ def demo(
         # Standard output is for the result: with --json nothing else may stand there.
         tour = build_archive(settings, web, stops, lambda line: print(line, file=sys.stderr, flush=True))
         place, variables, front_page = web.place, web.variables, web.town_url
-    if json:
-        print(jsonlib.dumps({"home": str(folder), "front_page": front_page, **asdict(tour)}), flush=True)
-    else:
+    made = {"home": str(folder), "front_page": front_page, **asdict(tour)}
+    if not json:
         _tell(tour)
-    if not no_serve:
-        code = _serve(folder, place, variables, tour)
-        print(f"\nthe archive stays in {folder}; serve it again with: holdfast api --home {folder}")
-        if code:
-            raise typer.Exit(code)
+    elif no_serve:
+        print(jsonlib.dumps(made), flush=True)
+    if no_serve:
+        return
+    secret = _add_account(settings)
+
+    def invite(address: str) -> None:
+        link = link_url(address, secret, signs_in=True)
+        if json:
+            print(jsonlib.dumps({**made, "address": address, "sign_in_link": link}), flush=True)
+        else:
+            _invite(address, tour, link)
+
+    code = _serve(folder, place, variables, invite)
+    again = f"\nthe archive stays in {folder}; serve it again with: holdfast api --home {folder}"
+    print(f"{again}\nto sign in then: holdfast user password {_ACCOUNT} --home {folder}", file=sys.stderr)
+    if code:
+        raise typer.Exit(code)
 
 
-def _serve(folder: Path, place: WebPlace, variables: dict[str, str], tour: DemoTour) -> int:
+def _add_account(settings: Settings) -> str:
+    """Add the demo's administrator, whose password nobody knows; return the secret of a link that signs in, once."""
+    with open_archive(settings) as archive, archive.database.write() as session:
+        clock = archive.clock
+        user = add_user(session, clock, name=_ACCOUNT, role=Role.ADMINISTRATOR, password=new_secret())
+        return make_link(session, clock, user, signs_in=True)
+
+
+def _serve(folder: Path, place: WebPlace, variables: dict[str, str], ready: Callable[[str], None]) -> int:
     """Serve the archive, with a worker and the sites that it can crawl; return the exit code."""
     site = ServicePart(name="sites", command=(sys.executable, "-P", "-m", "holdfast.demo", *map(str, place)))
     # Warnings alone: what the parts say otherwise would push the invitation off the screen.
@@ -71,7 +99,7 @@ def _serve(folder: Path, place: WebPlace, variables: dict[str, str], tour: DemoT
         [*parts_of(workers=1), site],
         folder,
         variables={**variables, **quiet, "HOLDFAST_HOME": str(folder.resolve()), "HOLDFAST_CONTACT": CONTACT},
-        on_ready=lambda address: _invite(address, tour),
+        on_ready=ready,
     )
 
 
@@ -83,7 +111,7 @@ def _tell(tour: DemoTour) -> None:
     )
 
 
-def _invite(address: str, tour: DemoTour) -> None:
+def _invite(address: str, tour: DemoTour, link: str) -> None:
     """Print that the server answers, and what to try."""
     fees = quote(tour.fees_url, safe=":/")
     print(f"\nready: {address}\n\nThe town is invented, and so are the dates of all crawls but today's.")
@@ -102,7 +130,7 @@ def _invite(address: str, tour: DemoTour) -> None:
     if tour.compare_path:
         print(f"  a change         {address}{tour.compare_path}")
     print(f"  all routes       {address}/docs")
-    print("\nThe control room needs an account: the link that follows makes the first one.")
+    print(f"\nFor the control room, a link that signs you in, once and within {LINK_HOURS} hours:\n  {link}")
     print("\nCtrl-C ends it.", flush=True)
 
 

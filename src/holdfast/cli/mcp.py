@@ -45,7 +45,7 @@ def mcp(
     settings = config.load(home=home)
     # Standard output belongs to the protocol: the log goes to standard error, as everywhere.
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
-    local = Principal(role=viewer, name="local", way=SignInWay.LOOPBACK)
+    local = Principal(role=viewer, name="local", way=SignInWay.LOCAL)
     principal = ANONYMOUS if viewer is Role.ANONYMOUS else local
     with open_archive(settings) as archive:
         search = SearchService(archive.database, archive.home, archive.clock)

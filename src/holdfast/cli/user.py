@@ -23,6 +23,7 @@ from holdfast.auth.users import (
     change_user,
     delete_user,
     find_user,
+    link_url,
     make_link,
     set_password,
     state_of,
@@ -113,7 +114,7 @@ def _password() -> str:
 
 
 def _link(archive: Archive, secret: str) -> str:
-    return f"{archive.settings.site_origin}/setup?token={secret}"
+    return link_url(archive.settings.site_origin, secret)
 
 
 def _say_link(link: str | None) -> None:

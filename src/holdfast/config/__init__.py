@@ -217,7 +217,7 @@ class ApiSettings(SettingGroup):
 
     @property
     def strict(self) -> bool:
-        """Whether a missing admin token is an error rather than an open door on loopback.
+        """Whether the server refuses to start without an admin token.
 
         A name that we do not know is taken for an installation that others rely on: `prod` and `live` are strict.
         """

@@ -15,7 +15,7 @@ from holdfast.auth.identities import Identities
 from holdfast.auth.jwt_bearer import JwtBearer
 from holdfast.auth.queries import has_users
 from holdfast.auth.sessions import SignIn
-from holdfast.auth.users import make_setup_link
+from holdfast.auth.users import link_url, make_setup_link
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.db.engine import Database
@@ -72,7 +72,7 @@ def setup_link(settings: Settings, address: str) -> str | None:
                 return None
         with database.write() as session:
             secret = make_setup_link(session, SystemClock())
-    return None if secret is None else f"{(settings.api.site_url or address).rstrip('/')}/setup?token={secret}"
+    return None if secret is None else link_url(settings.api.site_url or address, secret)
 
 
 def open_accounts(archive: Archive) -> Accounts:

@@ -45,29 +45,8 @@ def listen(settings: Settings) -> socket.socket:
         ) from exc
 
 
-def outside_hint(settings: Settings) -> str | None:
-    """Return which setting says that a proxy, or another machine, stands in front of this server; None if none does."""
-    # Behind a proxy on this machine every peer is loopback, and so may the Host be: neither tells who really asks.
-    api = settings.api
-    names = [
-        ("HOLDFAST_API_HOST", (api.host,)),
-        ("HOLDFAST_API_ALLOWED_HOSTS", api.allowed_hosts),
-        ("HOLDFAST_API_SITE_URL", (_hostname(api.site_url),)),
-        ("HOLDFAST_REPLAY_ORIGIN", (_hostname(settings.replay.origin),)),
-    ]
-    if api.trusted_proxies:
-        return f"HOLDFAST_API_TRUSTED_PROXIES names {api.trusted_proxies[0]}"
-    found = ((setting, name) for setting, given in names for name in given if name and not is_loopback(name))
-    return next((f"{setting} names {name}" for setting, name in found), None)
-
-
-def _hostname(url: str | None) -> str | None:
-    """Return the host of an address; what has none is returned whole, for it is no loopback name either."""
-    return (urlsplit(url).hostname or url) if url else None
-
-
 def demand_closed(settings: Settings) -> None:
-    """Refuse, with Invalid, settings under which a stranger could reach admin routes."""
+    """Refuse, with Invalid, settings that leave the server unprotected on a network, and contradictory ones."""
     demand_strong_secret(settings.auth)
     token = settings.api.admin_token
     if settings.api.strict and (token is None or len(token.get_secret_value()) < _SECRET_CHARS):
@@ -79,12 +58,6 @@ def demand_closed(settings: Settings) -> None:
         raise Invalid(
             f"without HOLDFAST_API_ADMIN_TOKEN the server listens on loopback only, not on {settings.api.host}; "
             "set one (openssl rand -hex 32) or leave out --host"
-        )
-    hint = outside_hint(settings)
-    if token is None and hint is not None:
-        raise Invalid(
-            f"{hint}, so others than this machine's users reach the server, and admin routes would be open to them; "
-            "set HOLDFAST_API_ADMIN_TOKEN (openssl rand -hex 32), or take that setting away"
         )
     replay = urlsplit(settings.replay.origin or "").hostname
     own = {urlsplit(settings.api.site_url or "").hostname, *settings.api.allowed_hosts, settings.api.host, "localhost"}

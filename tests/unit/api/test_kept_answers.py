@@ -180,20 +180,21 @@ def test_what_is_kept_has_a_size_whatever_it_is_kept_under(archive: Archive, clo
     assert 10 * 20_000 < kept.size < 10 * 25_000
 
 
-def test_what_a_user_of_this_machine_may_see_is_not_for_pages_of_another_origin(archive: Archive) -> None:
+def test_members_captures_are_found_with_a_credential_only(archive: Archive) -> None:
     page = "https://reader.example"
-    api = archive.settings.api.model_copy(update={"cors_origins": (page,)})
+    api = archive.settings.api.model_copy(update={"cors_origins": (page,), "admin_token": Secret("a token of a test")})
     listing = replace(archive, settings=archive.settings.model_copy(update={"api": api}))
     with archive.database.write() as session:
         session.execute(update(Source).values(visibility="members"))
+    shown = {"x-admin-token": "a token of a test"}
 
     with asking(listing) as client:
         answers = [
-            client.get("/api/search?q=gneiss", headers=one) for one in ({}, {"origin": page}, {"origin": APP}, {})
+            client.get("/api/search?q=gneiss", headers=one) for one in (shown, {}, {"origin": page}, {"origin": APP})
         ]
 
-    assert [one.json()["total"] for one in answers] == [1, 0, 1, 1]
-    assert answers[1].headers["access-control-allow-origin"] == page
+    assert [one.json()["total"] for one in answers] == [1, 0, 0, 0]
+    assert answers[2].headers["access-control-allow-origin"] == page
 
 
 def test_a_page_whose_file_is_missing_does_not_say_where_files_are(archive: Archive) -> None:

@@ -12,13 +12,12 @@ from anyio.to_thread import run_sync
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.api.admin_token import has_owner, is_admin_token, is_owner
 from holdfast.api.errors import OriginRefused, failed_outside
 from holdfast.api.middleware.host_routing import RefuseAll
 from holdfast.api.origins import is_own_origin
 from holdfast.api.permissions import SAFE_METHODS, PathPermissions
 from holdfast.api.session_cookie import SessionCookie
-from holdfast.auth.credentials import TOKEN_PREFIX, csrf_token, digest_of
+from holdfast.auth.credentials import TOKEN_PREFIX, csrf_token, digest_of, is_same
 from holdfast.auth.errors import CredentialWrong
 from holdfast.auth.principal import ANONYMOUS, Principal, SignInWay
 from holdfast.auth.roles import Permission, Role
@@ -26,7 +25,9 @@ from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.wiring.accounts import Accounts
 
-SIGN_IN_PATHS = frozenset({"/signin", "/setup", "/signin/oidc", "/signin/oidc/callback", "/account.css", "/style.css"})
+SIGN_IN_PATHS = frozenset(
+    {"/signin", "/setup", "/setup.js", "/signin/oidc", "/signin/oidc/callback", "/account.css", "/style.css"}
+)
 """What a browser needs to sign in again: a session that has ended does not keep it out of these."""
 SIGN_IN_ROUTES = frozenset({("POST", "/api/session"), ("POST", "/api/auth/login")})
 # Where a credential may be shown: most requests have none of them, and need not be looked through for each.
@@ -43,8 +44,6 @@ class Principals:
         self._identities, self._jwt = accounts.identities, accounts.jwt
         self._cookie = SessionCookie(settings)
         self._admin = Principal(role=Role.ADMINISTRATOR, name="admin", way=SignInWay.ADMIN_TOKEN)
-        self._owner = Principal(role=Role.ADMINISTRATOR, name="admin", way=SignInWay.LOOPBACK)
-        self._has_owner = has_owner(settings)
         self._limiter: CapacityLimiter | None = None
 
     async def identify(self, scope: Scope) -> Principal:
@@ -83,7 +82,7 @@ class Principals:
 
     def _is_foreign_change(self, scope: Scope, principal: Principal) -> bool:
         """Return whether a page of another origin had a browser send a change in the name of its reader."""
-        if scope["method"] in SAFE_METHODS or principal.way not in (SignInWay.SESSION, SignInWay.LOOPBACK):
+        if scope["method"] in SAFE_METHODS or principal.way is not SignInWay.SESSION:
             return False
         headers = Headers(scope=scope)
         origin = headers.get("origin")
@@ -98,10 +97,10 @@ class Principals:
         """
         headers = Headers(scope=scope)
         if _SHOWN.isdisjoint([name for name, _ in scope["headers"]]):
-            return self._unnamed(scope, headers)
+            return ANONYMOUS
         shown = headers.getlist("authorization")
         admin_token = headers.get("x-admin-token")
-        if admin_token and not is_admin_token(self._settings, admin_token):
+        if admin_token and not self._is_admin_token(admin_token):
             raise self._wrong("the admin token")
         if shown:
             return await self._bearer(shown)
@@ -116,11 +115,12 @@ class Principals:
                 raise CredentialWrong("the session")
             state["csrf_token"] = csrf_token(secret)
             return found
-        return self._unnamed(scope, headers)
+        return ANONYMOUS
 
-    def _unnamed(self, scope: Scope, headers: Headers) -> Principal:
-        """Return who asks and shows nothing."""
-        return self._owner if self._has_owner and is_owner(scope, headers) else ANONYMOUS
+    def _is_admin_token(self, shown: str) -> bool:
+        """Return whether this is the admin token; nothing is, where none is set."""
+        token = self._settings.api.admin_token
+        return token is not None and is_same(shown, token.get_secret_value())
 
     async def _bearer(self, shown: list[str]) -> Principal:
         scheme, _, token = shown[0].partition(" ")
@@ -133,7 +133,7 @@ class Principals:
             if found is None:
                 raise CredentialWrong("the token")
             return found
-        if is_admin_token(self._settings, token):
+        if self._is_admin_token(token):
             return self._admin
         if self._jwt.looks_like(token):
             return self._jwt.principal(token)
@@ -143,7 +143,7 @@ class Principals:
         if self._settings.api.admin_token is not None:
             return CredentialWrong(what)
         # Meant for another server, or left over: letting it in would hide that mistake.
-        step = "this server has no HOLDFAST_API_ADMIN_TOKEN: ask from its own machine without a token, or set one"
+        step = "this server has no HOLDFAST_API_ADMIN_TOKEN: set one, or use an API token of an account"
         return CredentialWrong(what, step)
 
     async def _looked_up(self, digest: bytes, *, is_session: bool) -> Principal | None:

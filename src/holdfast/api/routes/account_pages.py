@@ -1,6 +1,7 @@
 """`/signin`, `/setup` and `/account`: the pages by which a person signs in and looks after an account.
 
-Plain HTML with one style sheet and no script: they work before anything else does.
+Plain HTML with one style sheet: they work before anything else does. The one script sends the secret of a one-time
+link; without scripts it is typed.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ from holdfast.wiring.archive import Archive
 
 router = LateRouter(tags=["account"], include_in_schema=False)
 _STYLE = (Path(__file__).parents[1] / "account.css").read_text("utf-8")
-# The secret of a one-time link stands in the address: it must not leave in a Referer. `same-origin` and not
-# `no-referrer`, with which a browser sends `Origin: null`.
+_SCRIPT = (Path(__file__).parents[1] / "setup.js").read_text("utf-8")
+# `same-origin` and not `no-referrer`, with which a browser sends `Origin: null`.
 _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
 _MAX_FIELDS = 30
 _SHOWN = PER_USER
@@ -67,6 +68,12 @@ _SHOWN = PER_USER
 def account_style() -> Response:
     """Return the style sheet of these pages."""
     return Response(_STYLE, media_type="text/css", headers={"Cache-Control": "public, max-age=3600"})
+
+
+@router.get("/setup.js")
+def setup_script() -> Response:
+    """Return the script that sends the secret of a one-time link."""
+    return Response(_SCRIPT, media_type="text/javascript", headers={"Cache-Control": "public, max-age=3600"})
 
 
 def _page(title: str, body: str, *, status: int = 200, wide: bool = False, head: str = "") -> HTMLResponse:
@@ -243,21 +250,28 @@ def _at_provider(request: Request, archive: Archive, problem: HoldfastError, fol
     return _page("Sign in", form, status=status_of(problem, request.url.path))
 
 
-Secret = Annotated[str, Query(alias="token", max_length=200)]
-
-
 @router.get("/setup")
-def setup_page(archive: ArchiveDep, session: SessionDep, secret: Secret = "") -> Response:
-    """Show the form of a one-time link: a name for the first administrator, and a password."""
-    try:
-        owner = link_owner(session, archive.clock, secret)
-    except LinkSpent as exc:
-        return _page("Link", f"<h1>This link does not work</h1>{_alert(_sentence(str(exc)))}", status=404)
-    return _page("Choose a password", _setup_form(secret, owner))
+async def setup_page() -> Response:
+    """Send the secret of a one-time link, which is in the fragment; ask for it where no script runs."""
+    return _link_page(
+        "One-time link",
+        "<h1>One-time link</h1><section><form method=post action=/setup><label for=token>Code of your link</label>"
+        "<input id=token name=token required autocomplete=off autocapitalize=none spellcheck=false maxlength=200>"
+        "<p class=quiet>The characters behind <code>token=</code>.</p><button class=wide>Continue</button>"
+        "</form></section>",
+    )
+
+
+def _link_page(title: str, body: str, *, status: int = 200) -> HTMLResponse:
+    return _page(title, body, status=status, head="<script src=/setup.js defer></script>")
+
+
+def _spent(problem: LinkSpent) -> Response:
+    return _link_page("Link", f"<h1>This link does not work</h1>{_alert(_sentence(str(problem)))}", status=404)
 
 
 def _setup_form(secret: str, owner: User | None, *, name: str = "", problem: str | None = None) -> str:
-    title = "Make the first administrator" if owner is None else "Choose a password"
+    title = "Create your administrator account" if owner is None else "Choose a password"
     who = (
         f'<label for=name>Name</label><input id=name name=name value="{escape(name)}" required autofocus '
         "autocomplete=username autocapitalize=none spellcheck=false maxlength=64>"
@@ -276,19 +290,23 @@ def _new_password() -> str:
     return (
         "<label for=new>New password</label><input id=new name=new type=password required "
         f"autocomplete=new-password minlength={MIN_CHARS} maxlength=256 aria-describedby=rule>"
-        f"<p class=quiet id=rule>At least {MIN_CHARS} characters; several words are easy to keep in mind.</p>"
-        "<label for=again>The same again</label><input id=again name=again type=password required "
+        f"<p class=quiet id=rule>At least {MIN_CHARS} characters; a few random words are easy to remember.</p>"
+        "<label for=again>Repeat password</label><input id=again name=again type=password required "
         f"autocomplete=new-password minlength={MIN_CHARS} maxlength=256>"
     )
 
 
 @router.post("/setup")
 async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDep, fields: Fields) -> Response:
-    """Use a one-time link and sign in, or show the form again with what is wrong."""
+    """Use a one-time link and sign in; show its form first, and again with what is wrong."""
     secret, name = fields.get("token", "")[:200], fields.get("name", "")[:200]
     browser = browser_of(request)
 
-    def choose() -> BegunSession:
+    def choose() -> BegunSession | None:
+        if "signin" in fields:
+            return accounts.sign_in.with_sign_in_link(fields["signin"][:200], browser)
+        if "new" not in fields:
+            return None
         if fields.get("new", "") != fields.get("again", ""):
             raise Invalid("the two passwords differ; type the same twice")
         return accounts.sign_in.with_link(secret, name=name, password=fields.get("new", "")[:1024], browser=browser)
@@ -299,13 +317,15 @@ async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDe
 
     try:
         begun = await accounts.turns.run(choose)
+        if begun is None:
+            return _link_page("Choose a password", _setup_form(secret, await accounts.turns.run(owner)))
     except LinkSpent as exc:
-        return _page("Link", f"<h1>This link does not work</h1>{_alert(_sentence(str(exc)))}", status=404)
+        return _spent(exc)
     except Invalid as exc:
         form = _setup_form(secret, await accounts.turns.run(owner), name=name, problem=_sentence(str(exc)))
-        return _page("Choose a password", form, status=422)
+        return _link_page("Choose a password", form, status=422)
     accounts.identities.forget()
-    return _begun(request, archive, begun, "/account")
+    return _begun(request, archive, begun, "/" if "signin" in fields else "/account")
 
 
 @router.get("/account")
@@ -323,7 +343,7 @@ def _account(
     tokens = queries.tokens_of(session, user.id, after=0, limit=_SHOWN)
     body = (
         f"<header><h1>{escape(user.name)}</h1><form method=post action=/signout class=inline>{csrf}"
-        f"<button class=plain>Sign out</button></form></header><p class=quiet>You are {escape(user.role)}. "
+        f"<button class=plain>Sign out</button></form></header><p class=quiet>Your role: {escape(user.role)}. "
         f"<a href=/>To the archive</a></p>{notice}"
         f"{_sessions(sessions, principal.session_id, csrf)}{_tokens(tokens, principal, csrf)}{_password(user, csrf)}"
     )
@@ -358,7 +378,8 @@ def _tokens(rows: list[ApiToken], principal: Principal, csrf: str) -> str:
         for row in reversed(rows)
     )
     table = (
-        f"<div class=scroll><table><tr><th>Name<th>Begins with<th>May<th>Until<th>Last used<th>{lines}</table></div>"
+        "<div class=scroll><table><tr><th>Name<th>Begins with<th>Permissions<th>Until<th>Last used<th>"
+        f"{lines}</table></div>"
         if rows
         else "<p class=quiet>A token lets a program act for you. You have none.</p>"
     )
@@ -372,7 +393,7 @@ def _tokens(rows: list[ApiToken], principal: Principal, csrf: str) -> str:
         f"<section><h2>Tokens</h2>{table}<form method=post action=/account/tokens>{csrf}"
         "<div class=row><div><label for=token-name>Name of a new token</label><input id=token-name name=name required "
         "maxlength=100 autocomplete=off></div><div><label for=days>Days</label><input id=days name=days type=number "
-        f"min=1 max=366 value=90 required></div></div><fieldset><legend>It may</legend>{choices}</fieldset>"
+        f"min=1 max=366 value=90 required></div></div><fieldset><legend>Permissions</legend>{choices}</fieldset>"
         "<p><button>Make a token</button></p></form></section>"
     )
 

@@ -27,7 +27,7 @@ from holdfast.auth import queries
 from holdfast.auth.roles import Role
 from holdfast.auth.sessions import end_session, end_sessions
 from holdfast.auth.tokens import revoke_token
-from holdfast.auth.users import UserChanges, add_user, change_user, delete_user, find_user, make_link
+from holdfast.auth.users import UserChanges, add_user, change_user, delete_user, find_user, link_url, make_link
 
 router = LateRouter(prefix="/api/admin/users", tags=["admin"], dependencies=[KNOWN_ONLY])
 UserId = Annotated[RowId, Path(description="A user's id.", examples=[1])]
@@ -50,7 +50,7 @@ def invite_user(
     with write.write() as session:
         user = add_user(session, write.job_service.clock, name=form.name, role=Role(form.role))
         secret = make_link(session, write.job_service.clock, user)
-    return InvitedUser(user=UserShown.of(user), link=f"{site_of(request, archive.settings)}/setup?token={secret}")
+    return InvitedUser(user=UserShown.of(user), link=link_url(site_of(request, archive.settings), secret))
 
 
 @router.get("/{id}", responses=answers(401, 403, 404, 422, 503))
@@ -86,7 +86,7 @@ def make_user_link(
     with write.write() as session:
         user = find_user(session, id)
         secret = make_link(session, write.job_service.clock, user)
-    return InvitedUser(user=UserShown.of(user), link=f"{site_of(request, archive.settings)}/setup?token={secret}")
+    return InvitedUser(user=UserShown.of(user), link=link_url(site_of(request, archive.settings), secret))
 
 
 @router.get("/{id}/sessions", responses=answers(401, 403, 404, 422, 503))

@@ -101,7 +101,7 @@ class InvitedUser(Answer):
 class SignedInUser(Answer):
     """Who is signed in."""
 
-    id: int | None = Field(description="null for the admin token, a JWT, and the owner of this machine.")
+    id: int | None = Field(description="null for the admin token and a JWT.")
     name: str
     role: Role
 
