@@ -144,6 +144,11 @@ def _bare(host: str) -> str:
     return name if colon and port.isdecimal() else host
 
 
+def host_key(name: str) -> str:
+    """Return the key of a host, as `org,example` for example.org."""
+    return ",".join(reversed(name.split(".")))
+
+
 def host_name(key: str) -> str:
     """Return the host that a key stands for."""
     return ".".join(reversed(key.split(",")))

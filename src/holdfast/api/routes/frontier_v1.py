@@ -34,8 +34,8 @@ from holdfast.jobs.views.frontier_queries import (
     meant_frontier,
     newest_of_source,
 )
-from holdfast.search.linked_hosts import MAX_LISTED, host_name
-from holdfast.search.linked_queries import linked_hosts
+from holdfast.search.linked_hosts import MAX_LISTED, host_key, host_name
+from holdfast.search.linked_queries import linked_hosts, totals
 from holdfast.sources.queries import source_by_id
 from holdfast.urls import typed_host
 
@@ -149,9 +149,16 @@ def crawl_discovered_host(
     archive: ArchiveDep,
     job_service: JobServiceDep,
     frontier: FrontierDep,
-    id: Annotated[str, Path(max_length=255, description="A host.", examples=["example.org"])],
+    id: Annotated[
+        str,
+        Path(max_length=255, pattern=r"^[a-z0-9._-]+$", description="A host, as listed.", examples=["example.org"]),
+    ],
 ) -> Submitted:
-    """Make a job that crawls a host once, and a source for it if there is none."""
+    """Make a job that crawls a listed host once, and a source for it if there is none."""
+    # Only a listed one: any other text may be an address, which `https://999999999/` is.
+    with archive.database.read() as session:
+        if not totals(session, [host_key(id)]):
+            raise NotFound("no capture links to this host; GET /api/v1/discovered-links lists those that are linked to")
     with adding_urls(archive, job_service, frontier) as adding:
         [place] = adding.add(AddWish(urls=[f"https://{id}/"], is_seed=True)).places
     return Submitted.of(place)
