@@ -83,7 +83,7 @@ def demo(
 
 
 def _add_account(settings: Settings) -> str:
-    """Add the demo's administrator, whose password nobody knows; return the secret of a link that signs in, once."""
+    """Add the demo's administrator with a random password; return the secret of a link that signs in, once."""
     with open_archive(settings) as archive, archive.database.write() as session:
         clock = archive.clock
         user = add_user(session, clock, name=_ACCOUNT, role=Role.ADMINISTRATOR, password=new_secret())
