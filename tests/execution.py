@@ -23,10 +23,10 @@ class Begin(NamedTuple):
 
 
 @contextmanager
-def begun_execution(home: Path) -> Iterator[Begin]:
-    """Begin an execution on SQLite; nothing of it runs."""
+def begun_execution(home: Path, database_url: str | None = None) -> Iterator[Begin]:
+    """Begin an execution, on SQLite unless another database is given; nothing of it runs."""
     plan = CrawlPlan(seeds=("https://example.org/",), contact="tests@example.org")
-    with open_runtime(config.load(home=home)) as runtime:
+    with open_runtime(config.load(home=home, database_url=database_url)) as runtime:
         begun = executions.begin(
             runtime.raw_db, runtime.clock, plan, executions.ExecutionWish(home), is_working=lambda _execution_id: False
         )

@@ -9,10 +9,16 @@ import pytest
 
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase, sqlite_path
+from holdfast.db.run_slices import SLICE_END
 from holdfast.frontier import sql
+from holdfast.frontier.queries import SUMMARY
+from holdfast.jobs.execution_queries import ENDED_AS, FAILURES
 
 PLAIN = {name: text for name, text in vars(sql).items() if re.match(r"[A-Z]", name) and isinstance(text, str)}
-PLAIN.pop("IS_LAST_ATTEMPT", None)  # a condition in other statements
+for condition in ("IS_LAST_ATTEMPT", "IN_SLICE"):  # parts of other statements
+    PLAIN.pop(condition)
+PLAIN |= {"SLICE_END": SLICE_END, "ENDED_AS": ENDED_AS, "FAILURES": FAILURES, "SUMMARY": SUMMARY}
+"""Those over a whole run too: they read a slice."""
 PAIRS = {name: pair for name, pair in vars(sql).items() if isinstance(pair, sql.Statement)}
 SQLITE = PLAIN | {name: pair.sqlite for name, pair in PAIRS.items()}
 POSTGRES = PLAIN | {name: pair.postgresql for name, pair in PAIRS.items()}

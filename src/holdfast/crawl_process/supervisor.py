@@ -27,7 +27,7 @@ from holdfast.coordination.runfile import RunFile, last_tick, new_name
 from holdfast.crawl.plan import Assignment, CrawlPlan, seed_batches
 from holdfast.crawl_process.recovery import discard, recover
 from holdfast.crawl_process.stopping import Stops, obeying_signals
-from holdfast.db.raw import last_refusal
+from holdfast.db.raw import StatementTimeout, last_refusal
 from holdfast.errors import Conflict, NoSpace, Unavailable, UrlRefused
 from holdfast.frontier import Frontier
 from holdfast.frontier.control_queries import WaitingUrl
@@ -195,8 +195,8 @@ _SHOW_S = 0.5
 _BEAT_S = 15.0
 # How often the time at work is written: so much of it is lost to a kill.
 _COUNT_S = 2.0
-_AGAIN_S = 0.5
-"""How often a database that is away is asked again."""
+_AGAIN_S = 0.5  # how often a database that is away is tried again
+_TIMEOUTS = 3  # so often a statement may time out: then waiting does not help
 # A longer pause between two looks means that this process stood still: silence meanwhile proves nothing.
 _ASLEEP_S = 2.0
 # So many deaths in a row, with nothing settled between, end the execution: in all, and for each process of it.
@@ -242,8 +242,7 @@ class Supervisor:
         self._stopped_at: float | None = None
         self._deaths = 0
         self._settled = -1
-        self._started = runtime.clock.monotonic()
-        self._shown_at = self._looked_at = self._beat_at = self._counted_at = self._started
+        self._shown_at = self._looked_at = self._beat_at = self._counted_at = runtime.clock.monotonic()
         self._time = WorkTime(runtime.clock, begun)
         self._failure: str | None = None
         self._mount = MountIdentity(begun.output_dir)
@@ -289,8 +288,7 @@ class Supervisor:
     def crawl(self, stops: Stops, *, epoch: int | None = None) -> Conclusion:
         """Crawl until nothing is open, a limit is reached or an operator stops it; its own row is not written.
 
-        With the epoch of a lease, that decides who may be here; without, a live supervisor that was there before is a
-        Conflict.
+        Without the epoch of a lease, a live supervisor of the same execution is a Conflict.
         """
         with self._in_place() as owner:
             return self._crawl(owner, stops, epoch)
@@ -350,14 +348,16 @@ class Supervisor:
         return Cost(cpu_s=sum(one.cpu_s for one in self._costs.values()), peak_bytes=self._peak_bytes)
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Return what a call gives, waiting for a database that is away; a second request to stop ends that."""
+        """Return what a call gives, waiting for a database that is away; StatementTimeout if it is too slow."""
+        timeouts = 0
         while True:
             try:
                 return call()
             except NoSpace:
                 raise
             except Unavailable as exc:
-                if self._stops.count > 1:
+                timeouts += isinstance(exc, StatementTimeout)
+                if self._stops.count > 1 or timeouts >= _TIMEOUTS:
                     raise
                 _log.warning("crawl.database_unavailable", message=str(exc))
                 time.sleep(_AGAIN_S)
@@ -486,9 +486,9 @@ class Supervisor:
             return
         # A start beside a live supervisor yields by itself within a moment: so a later one counts if our row was closed
         # before it came, or if it is still there a beat later.
-        raw_db, clock, folder = self._runtime.raw_db, self._runtime.clock, self._runtime.run_folder
-        rivals = {one.id for one in later_rivals(raw_db, clock, owner, folder=folder)}
-        is_replaced = bool(rivals & self._rivals or (rivals and was_closed(raw_db, owner)))
+        runtime = self._runtime
+        rivals = {one.id for one in later_rivals(runtime.raw_db, runtime.clock, owner, folder=runtime.run_folder)}
+        is_replaced = bool(rivals & self._rivals or (rivals and was_closed(runtime.raw_db, owner)))
         self._rivals = rivals
         if is_replaced or self._status().state != "running":
             _log.error("crawl.replaced", execution=self._begun.execution_id)
@@ -562,15 +562,14 @@ class Supervisor:
         if Shortfall.STORAGE in self._endings and not self._stops.count:
             return self._without_room()
         frontier, is_over = self._runtime.frontier, limit is not None and not self._stops.count
-        rereads = frontier.reread_count(self._begun.frontier_id)
+        rereads = frontier.reread_count(number := self._begun.frontier_id)
         if is_over:
             self._close_rest(f"over_limit:{limit}")
-        left = frontier.open_count(self._begun.frontier_id)
-        left += rereads + self._seeds_left if self._stops.count else 0
+        left = frontier.open_count(number) + (rereads + self._seeds_left if self._stops.count else 0)
         if left:
             return self._concluded(RunReading("stopped", Shortfall.STOPPED.value, {Shortfall.STOPPED.value: left}))
         unread = {str(limit): rereads} if is_over else {}
-        reading = read_ending(self._runtime.raw_db, frontier_id=self._begun.frontier_id, unread=unread)
+        reading = read_ending(self._runtime.raw_db, frontier_id=number, unread=unread)
         return self._concluded(reading, error=self._why(reading))
 
     def _without_room(self) -> Conclusion:

@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.pq import PipelineStatus
 
-from holdfast.db.raw import STATEMENT_S, Row, Transaction, connect_arguments, taken, want_of_room
+from holdfast.db.raw import STATEMENT_S, Row, StatementTimeout, Transaction, connect_arguments, taken, want_of_room
 from holdfast.errors import Unavailable
 
 
@@ -87,6 +87,8 @@ class PostgresRawDatabase:
                 yield _PostgresTransaction(cursor, self._texts)
         except psycopg.errors.DiskFull as exc:
             raise want_of_room(self._url) from exc
+        except psycopg.errors.QueryCanceled as exc:
+            raise StatementTimeout from exc
         # InternalError where the server ended a transaction that stood idle for too long.
         except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError) as exc:
             raise Unavailable(f"the database did not take the transaction: {exc}") from exc

@@ -155,6 +155,18 @@ class DatabaseMoved(Unavailable):
         )
 
 
+class StatementTimeout(Unavailable):
+    """A statement took longer than STATEMENT_S. The database is there; the same statement would time out again."""
+
+    code = "statement_timeout"
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"a statement took the database longer than {STATEMENT_S:.0f} s; check its load, its disk and that "
+            "autovacuum is on, then start this again: what was done so far is kept"
+        )
+
+
 class DatabaseDamaged(HoldfastError):
     """The SQLite file is damaged. Not Unavailable: that is waited for, and no waiting mends a file."""
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
+from itertools import groupby
+from operator import itemgetter
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.raw import RawDatabase
@@ -307,10 +309,19 @@ class Frontier:
 
         In short transactions, before any process works on the execution. A repeat finds nothing to do.
         """
+        slices = self._connection.in_slices(sql.DOMAINS_GIVEN_UP, execution_id)
+        given_up = None if every_domain else {row[0] for rows in slices for row in rows}
         reopened = 0
-        for domain_id in self._closing.failed_domains(execution_id, every_domain=every_domain):
-            while some := self._closing.reopen(execution_id, domain_id, limit=limit):
-                reopened += some
+        if given_up is not None and not given_up:
+            return 0
+        # The attempts that are inserted lie in the slice that was read already: none is found again.
+        for rows in self._connection.in_slices(sql.FAILED_ATTEMPTS, execution_id):
+            chosen = (row for row in rows if given_up is None or row[0] in given_up)
+            for domain_id, group in groupby(chosen, key=itemgetter(0)):
+                ended = [(number, outcome) for _, number, outcome in group]
+                for start in range(0, len(ended), limit):
+                    self._closing.reopen(execution_id, domain_id, ended[start : start + limit])
+                reopened += len(ended)
         return reopened
 
     def reopen_one(self, attempt_id: int) -> bool:

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
 from holdfast.clock import from_micros
 from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase, Row
+from holdfast.db.run_slices import IN_SLICE, in_slices
 from holdfast.frontier.leasing import moment
 from holdfast.frontier.sql import Connection, FrontierTransaction, Statement
 from holdfast.types import Outcome, UrlKind
@@ -103,6 +105,8 @@ class Summary:
     wire_bytes: int
     exclusions: Mapping[tuple[str, str], int]
     """Links that were not added, by (rule, host): the largest thousand."""
+    response_ms: tuple[float | None, float | None, float | None] = (None, None, None)
+    """How long the captured answers took: average, shortest, longest."""
 
 
 class Unreachable(NamedTuple):
@@ -335,34 +339,43 @@ def account(raw_db: RawDatabase, execution_id: int) -> Iterator[Account]:
         after = (rows[-1][0], rows[-1][1])
 
 
+_TOOK = "c.completed_at - c.started_at"
+SUMMARY = (
+    "SELECT c.domain_id, c.kind, c.depth, c.outcome, c.reason, c.status_code, c.media_type, count(*),"  # noqa: S608
+    f" coalesce(sum(c.wire_bytes), 0), count({_TOOK}), sum({_TOOK}), min({_TOOK}), max({_TOOK})"
+    f" FROM page_crawls c WHERE {IN_SLICE} AND {IS_LAST_ATTEMPT} GROUP BY 1, 2, 3, 4, 5, 6, 7"
+)
+_NAMES = (
+    "SELECT d.id, d.name FROM queues q JOIN domains d ON d.id = q.domain_id"
+    " WHERE q.execution_id = ? AND q.domain_id > ? ORDER BY q.domain_id LIMIT ?"
+)
+
+
 def summary(raw_db: RawDatabase, execution_id: int) -> Summary:
     """Return an execution's addresses by current outcome, counted each way; one pass over its attempts."""
-    with Connection(raw_db).read() as tx:
-        groups = tx.execute(
-            "SELECT c.domain_id, c.kind, c.depth, c.outcome, c.reason, c.status_code, c.media_type, count(*),"  # noqa: S608
-            " coalesce(sum(c.wire_bytes), 0) FROM page_crawls c"
-            f" WHERE c.execution_id = ? AND {IS_LAST_ATTEMPT} GROUP BY 1, 2, 3, 4, 5, 6, 7",
-            (execution_id,),
-        )
-        names = tx.execute(
-            "SELECT d.id, d.name FROM queues q JOIN domains d ON d.id = q.domain_id WHERE q.execution_id = ?",
-            (execution_id,),
-        )
+    groups = chain.from_iterable(in_slices(raw_db, SUMMARY, execution_id))
+    names: dict[int, str] = {}
+    while True:
+        with raw_db.read() as tx:
+            rows = tx.execute(_NAMES, (execution_id, max(names, default=-1), 20 * _PAGE))
+        names.update((number, name) for number, name in rows)
+        if len(rows) < 20 * _PAGE:
+            break
+    with raw_db.read() as tx:
         excluded = tx.execute(
             "SELECT rule, host, count FROM exclusions WHERE execution_id = ? ORDER BY count DESC, rule, host LIMIT ?",
             (execution_id, _EXCLUSIONS_SHOWN),
         )
-    return _summed_up(
-        groups, {number: name for number, name in names}, {(rule, host): count for rule, host, count in excluded}
-    )
+    return _summed_up(groups, names, {(rule, host): count for rule, host, count in excluded})
 
 
-def _summed_up(groups: list[tuple[Any, ...]], names: dict[int, str], exclusions: dict[tuple[str, str], int]) -> Summary:
+def _summed_up(groups: Iterable[Row], names: dict[int, str], exclusions: dict[tuple[str, str], int]) -> Summary:
     counts: dict[str, Counter[Any]] = {
         name: Counter() for name in ("outcome", "reason", "kind", "status", "type", "domain", "depth")
     }
-    wire_bytes = 0
-    for domain_id, kind, depth, outcome, reason, status, media_type, count, size in groups:
+    wire_bytes = timed = whole = longest = 0
+    shortest: int | None = None
+    for domain_id, kind, depth, outcome, reason, status, media_type, count, size, *took in groups:
         current = outcome or "open"
         wire_bytes += int(size)
         counts["outcome"][current] += count
@@ -375,6 +388,10 @@ def _summed_up(groups: list[tuple[Any, ...]], names: dict[int, str], exclusions:
             counts["type"][media_type] += count
         if kind == UrlKind.PAGE:
             counts["depth"][depth] += count
+        if outcome == Outcome.SUCCESS and took[0]:
+            timed, whole = timed + took[0], whole + int(took[1])
+            shortest = took[2] if shortest is None else min(shortest, took[2])
+            longest = max(longest, took[3])
     still_open = counts["outcome"].pop("open", 0)
     return Summary(
         total=still_open + counts["outcome"].total(),
@@ -388,6 +405,9 @@ def _summed_up(groups: list[tuple[Any, ...]], names: dict[int, str], exclusions:
         depths=counts["depth"],
         wire_bytes=wire_bytes,
         exclusions=exclusions,
+        response_ms=(None, None, None)
+        if shortest is None
+        else (round(whole / timed / 1000, 1), round(shortest / 1000, 1), round(longest / 1000, 1)),
     )
 
 

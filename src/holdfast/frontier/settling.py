@@ -98,16 +98,12 @@ class Closing:
             self._end(tx, quarantined, ending)
         return quarantined
 
-    def reopen(self, execution_id: int, domain_id: int, *, limit: int) -> int:
-        """Ask once more for up to `limit` addresses of a domain that had failed; return how many there were."""
-        with self._connection.read() as tx:
-            rows = tx.execute(sql.FAILED_OF_DOMAIN, (execution_id, domain_id, limit))
-        if rows:
-            with self._connection.write() as tx:
-                # Under the lock of their domains, as whatever closes attempts.
-                _lock(tx, [row[0] for row in rows])
-                self._open_again(tx, execution_id, domain_id, [(row[0], row[1]) for row in rows])
-        return len(rows)
+    def reopen(self, execution_id: int, domain_id: int, ended: Sequence[tuple[int, str]]) -> None:
+        """Retry failed attempts on one domain, by id and outcome."""
+        with self._connection.write() as tx:
+            # Under the lock of their domains, as whatever closes attempts.
+            _lock(tx, [number for number, _ in ended])
+            self._open_again(tx, execution_id, domain_id, ended)
 
     def _open_again(
         self, tx: FrontierTransaction, execution_id: int, domain_id: int, ended: Sequence[tuple[int, str]]
@@ -135,12 +131,6 @@ class Closing:
     def close_one(self, attempt_id: int, ending: ClosedUnvisited) -> bool:
         """Close one open attempt; False if it is not open."""
         return self._close([attempt_id], ending) > 0
-
-    def failed_domains(self, execution_id: int, *, every_domain: bool) -> list[int]:
-        """Return the domains that were given up, or every one with addresses that failed."""
-        with self._connection.read() as tx:
-            chosen = sql.FAILED_DOMAINS if every_domain else sql.DOMAINS_GIVEN_UP
-            return [row[0] for row in tx.execute(chosen, (execution_id,))]
 
     def forget_originals(self, warc_file_id: int, *, chunk: int) -> None:
         """Take the originals in one WARC file, and the validators that went with them, from their pages."""

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase, Row, Transaction
+from holdfast.db.run_slices import IN_SLICE, in_slices
 
 
 class Statement(NamedTuple):
@@ -498,22 +499,17 @@ FAIL_PAGES = Statement(
 )
 
 # A page that took down a process, or that was cut off each time, is not mended by a server that is back.
-# `+c.id`, or a server that takes this domain for most of the table walks all attempts ever made in the order of ids.
-FAILED_OF_DOMAIN = f"""
-SELECT c.id, c.outcome FROM page_crawls c WHERE c.execution_id = ? AND c.domain_id = ?
+FAILED_ATTEMPTS = f"""
+SELECT c.domain_id, c.id, c.outcome FROM page_crawls c WHERE {IN_SLICE}
    AND c.outcome IN ('failed', 'timeout', 'blocked_5xx')
    AND c.reason NOT IN ('quarantined', 'parse_timeout', 'truncated') AND {IS_LAST_ATTEMPT}
- ORDER BY +c.id LIMIT ?"""
+ ORDER BY c.domain_id, c.page_id"""
 FAILED_ATTEMPT = f"""
 SELECT c.execution_id, c.domain_id, c.outcome FROM page_crawls c WHERE c.id = ?
    AND c.outcome IN ('failed', 'timeout', 'blocked_4xx', 'blocked_5xx') AND {IS_LAST_ATTEMPT}"""
-FAILED_DOMAINS = """
-SELECT q.domain_id FROM queues q WHERE q.execution_id = ? AND q.failed > 0 ORDER BY q.domain_id"""
 DOMAINS_GIVEN_UP = f"""
-SELECT q.domain_id FROM queues q WHERE q.execution_id = ? AND q.failed > 0
-   AND EXISTS (SELECT 1 FROM page_crawls c WHERE c.execution_id = q.execution_id AND c.domain_id = q.domain_id
-                  AND c.reason IN ('domain_unreachable', 'domain_paused') AND {IS_LAST_ATTEMPT} LIMIT 1 OFFSET 0)
- ORDER BY q.domain_id"""
+SELECT DISTINCT c.domain_id FROM page_crawls c WHERE {IN_SLICE}
+   AND c.reason IN ('domain_unreachable', 'domain_paused') AND {IS_LAST_ATTEMPT}"""
 
 
 class FrontierTransaction:
@@ -564,6 +560,10 @@ class Connection:
         self._prepared = 0
         self.is_postgres = raw_db.dialect == "postgresql"
         """Whether a round trip costs something, and arrays and LATERAL exist."""
+
+    def in_slices(self, statement: str, execution_id: int) -> Iterator[list[Row]]:
+        """Yield a statement's rows for each slice of a run (see `run_slices`)."""
+        return in_slices(self._raw_db, statement, execution_id)
 
     @contextmanager
     def write(self) -> Iterator[FrontierTransaction]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from holdfast.clock import from_micros
-from holdfast.db.raw import IS_LAST_ATTEMPT, Row, Transaction
+from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase, Row, Transaction
+from holdfast.db.run_slices import IN_SLICE, in_slices
 from holdfast.jobs.endings import EndedAs
 
 
@@ -310,16 +312,27 @@ def end_execution(tx: Transaction, ending: ExecutionEnding, *, now: int) -> None
     )
 
 
-def ended_as(tx: Transaction, *, frontier_id: int) -> list[EndedAs]:
+ENDED_AS = (
+    "SELECT c.outcome, c.reason, c.kind, count(*), count(DISTINCT c.domain_id), count(c.status_code),"  # noqa: S608
+    f" min(c.domain_id), max(c.domain_id) FROM page_crawls c WHERE {IN_SLICE} AND {IS_LAST_ATTEMPT} GROUP BY 1, 2, 3"
+)
+
+
+def ended_as(raw_db: RawDatabase, *, frontier_id: int) -> list[EndedAs]:
     """Return how the addresses of a frontier ended, by words and kind: one pass over its attempts."""
-    rows = tx.execute(
-        "SELECT c.outcome, c.reason, c.kind, count(*), count(DISTINCT c.domain_id), count(c.status_code)"  # noqa: S608
-        " FROM page_crawls c WHERE c.execution_id = ?"
-        f" AND {IS_LAST_ATTEMPT}"
-        " GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
-        (frontier_id,),
-    )
-    return [EndedAs(*row) for row in rows]
+    found: dict[tuple[str | None, str | None, str], EndedAs] = {}
+    last_domain: dict[tuple[str | None, str | None, str], int] = {}
+    for rows in in_slices(raw_db, ENDED_AS, frontier_id):
+        for *words, addresses, domains, statuses, first, last in rows:
+            key = outcome, reason, kind = words[0], words[1], words[2]
+            before = found.get(key, EndedAs(outcome, reason, kind, 0, 0, 0))
+            # Slices go by domain: only the first domain of this one may have been counted in the one before.
+            new = domains - (last_domain.get(key) == first)
+            found[key] = EndedAs(
+                outcome, reason, kind, before.addresses + addresses, before.domains + new, before.statuses + statuses
+            )
+            last_domain[key] = last
+    return list(found.values())
 
 
 def frontier_of(tx: Transaction, execution_id: int) -> int:
@@ -455,24 +468,14 @@ def _moment(micros: Any) -> datetime | None:
     return None if micros is None else from_micros(micros)
 
 
-def timing(tx: Transaction, *, execution_id: int) -> tuple[float | None, float | None, float | None]:
-    """Return how long the answers of an execution took, in milliseconds: on average, at least, at most."""
-    rows = tx.execute(
-        "SELECT avg(completed_at - started_at), min(completed_at - started_at), max(completed_at - started_at)"
-        " FROM page_crawls WHERE execution_id = ? AND outcome = 'success' AND started_at IS NOT NULL",
-        (execution_id,),
-    )
-    average, least, most = (None if value is None else round(float(value) / 1000, 1) for value in rows[0])
-    return average, least, most
+FAILURES = (
+    "SELECT p.url, c.outcome, c.reason, c.status_code, c.message FROM page_crawls c JOIN pages p ON p.id = c.page_id"  # noqa: S608
+    f" WHERE {IN_SLICE} AND c.outcome IN ('failed', 'timeout', 'blocked_4xx', 'blocked_5xx') AND {IS_LAST_ATTEMPT}"
+    " ORDER BY c.domain_id, c.page_id"
+)
 
 
-def failures(tx: Transaction, *, execution_id: int, limit: int) -> list[Row]:
-    """Return the first attempts that failed for good: address, outcome, reason, status, message."""
-    return tx.execute(
-        "SELECT p.url, c.outcome, c.reason, c.status_code, c.message FROM page_crawls c"  # noqa: S608
-        " JOIN pages p ON p.id = c.page_id WHERE c.execution_id = ?"
-        " AND c.outcome IN ('failed', 'timeout', 'blocked_4xx', 'blocked_5xx')"
-        f" AND {IS_LAST_ATTEMPT}"
-        " ORDER BY c.id LIMIT ?",
-        (execution_id, limit),
-    )
+def failures(raw_db: RawDatabase, *, execution_id: int, limit: int) -> list[Row]:
+    """Return attempts that failed for good, by domain: address, outcome, reason, status, message."""
+    rows = (row for slice_ in in_slices(raw_db, FAILURES, execution_id) for row in slice_)
+    return list(islice(rows, limit))

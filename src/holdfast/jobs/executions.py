@@ -229,9 +229,7 @@ def read_ending(
 
     `unread` are pages whose links were to be looked at once more when a limit, by its word, ended the run.
     """
-    with raw_db.read() as tx:
-        groups = execution_queries.ended_as(tx, frontier_id=frontier_id)
-    facts = facts_of(groups, stopped=stopped)
+    facts = facts_of(execution_queries.ended_as(raw_db, frontier_id=frontier_id), stopped=stopped)
     # Pages whose links were still to be read are left over by the limit, too: what lies behind them is not known.
     return read(replace(facts, over=Counter(facts.over) + Counter(unread or {})))
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from holdfast import log
 from holdfast.clock import Clock
@@ -44,14 +44,6 @@ _RULED_OUT: Final = (Outcome.EXCLUDED.value, Outcome.BLOCKED_ROBOTS.value)
 _UNSUPPORTED: Final = "unsupported_type"
 
 
-class Timing(NamedTuple):
-    """How long the answers took, in milliseconds; nothing if there were none."""
-
-    average_ms: float | None
-    min_ms: float | None
-    max_ms: float | None
-
-
 def counts_of(outcomes: dict[str, int], *, pages: int, queue: int) -> Counts:
     """Return the counts of an execution from its totals, while it runs or at its end."""
     failed = sum(count for word, count in outcomes.items() if word not in (*_CAPTURED, *_RULED_OUT))
@@ -65,7 +57,7 @@ def counted(summary: Summary) -> Counts:
     return Counts(items_crawled=crawled, items_failed=failed, items_total=summary.total)
 
 
-def crawl_metrics(summary: Summary, timing: Timing, *, requests: int) -> dict[str, Any]:
+def crawl_metrics(summary: Summary, *, requests: int) -> dict[str, Any]:
     """Return the metrics of an execution that is over."""
     failed: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
@@ -85,7 +77,7 @@ def crawl_metrics(summary: Summary, timing: Timing, *, requests: int) -> dict[st
         "rate_limits": summary.statuses.get(429, 0),
         "error_categories": dict(failed),
         "top_errors": [{"message": reason, "count": count} for reason, count in reasons.most_common(_TOP)],
-        "response_time": {"avg_ms": timing.average_ms, "min_ms": timing.min_ms, "max_ms": timing.max_ms},
+        "response_time": dict(zip(("avg_ms", "min_ms", "max_ms"), summary.response_ms, strict=True)),
         "skipped": {"non_html": other, "max_depth": too_deep, "robots_txt": robots},
     }
 
@@ -310,10 +302,9 @@ class NativeRunner:
     ) -> RunEnding:
         """Return the ending with its metrics, its start page, and whether there is something to index."""
         with runtime.raw_db.read() as tx:
-            timing = Timing(*execution_queries.timing(tx, execution_id=status.frontier_id))
             has_files = bool(files.files_of(tx, execution_id=lease.execution_id))
         found = summary(runtime.raw_db, status.frontier_id)
-        metrics = crawl_metrics(found, timing, requests=status.requests)
+        metrics = crawl_metrics(found, requests=status.requests)
         costs = ending.counts
         ending = replace(
             ending, counts=replace(counted(found), cpu_ms=costs.cpu_ms, peak_memory_bytes=costs.peak_memory_bytes)
@@ -464,8 +455,7 @@ def _close_rest(runtime: Runtime, frontier_id: int, reason: str) -> None:
 
 
 def _note_failures(runtime: Runtime, frontier_id: int, holding: RunnerHolding) -> None:
-    with runtime.raw_db.read() as tx:
-        rows = execution_queries.failures(tx, execution_id=frontier_id, limit=_LISTED)
+    rows = execution_queries.failures(runtime.raw_db, execution_id=frontier_id, limit=_LISTED)
     for url, outcome, reason, status, message in rows:
         holding.note("warning", "fetch", f"{url}: {reason}", url=url, outcome=outcome, status=status, detail=message)
 

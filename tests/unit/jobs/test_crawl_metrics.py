@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from holdfast.frontier import Summary
-from holdfast.worker.native import Timing, counted, counts_of, crawl_metrics
+from holdfast.worker.native import counted, counts_of, crawl_metrics
 
 
 def test_the_metrics_add_up_to_the_account() -> None:
@@ -15,7 +17,7 @@ def test_the_metrics_add_up_to_the_account() -> None:
         wire_bytes=1234, exclusions={("max_depth", "a"): 4, ("max_depth", "b"): 3, ("host", "c"): 9},
     )  # fmt: skip
 
-    found = crawl_metrics(summary, Timing(12.5, 1.0, 40.0), requests=11)
+    found = crawl_metrics(replace(summary, response_ms=(12.5, 1.0, 40.0)), requests=11)
 
     assert found == {
         "status_codes": {"200": 6, "429": 1}, "requests_total": 11, "requests_failed": 2, "bytes_downloaded": 1234,
