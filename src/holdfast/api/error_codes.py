@@ -142,6 +142,7 @@ ERROR_CODES: Final = (
     "sources_differ",
     "stable_name_taken",
     "state_unwritable",
+    "statement_timeout",
     "store_missing",
     "stray_file",
     "streams_full",
