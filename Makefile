@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PEERS := .venv-peers
 PROVIDER := tests/flow/oidc
+COVERAGE := .coverage-tool
+COVERED ?= tests/unit tests/contract
 PYTEST := $(BIN)/python -m pytest
 # One more than there are cores: flow tests wait for most of their time, for a delay, a lease or a dead server.
 WORKERS ?= $(shell expr $$(nproc) + 1)
@@ -16,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 
-.PHONY: docs help setup web services demo test quick quick-contract quick-unit check types lint pages house suite bench soak peers lock clean
+.PHONY: docs help setup web services demo test quick quick-contract quick-unit check types lint pages house suite coverage reload bench soak peers lock clean
 
 help: ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | sort | expand -t 12
@@ -81,6 +83,21 @@ soak: export HOLDFAST_REQUIRE_SERVICES = 1
 soak: setup services ## the long fault tests, up to 20 minutes
 	$(PYTEST) tests -m soak --timeout 1200
 
+# Beside .venv, not in it: nothing but this target needs it.
+$(COVERAGE)/.done: Makefile
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --target $(COVERAGE) --upgrade coverage
+	@touch $@
+
+# In this process only: what child processes run is not counted.
+coverage: setup $(COVERAGE)/.done ## lines of src that the unit and contract tests on SQLite run, with a report in .coverage-report
+	PYTHONPATH=$(COVERAGE) $(BIN)/python -m coverage run --source src/holdfast --data-file $(COVERAGE)/data -m pytest $(COVERED) -m "not postgres and not slow and not soak"
+	PYTHONPATH=$(COVERAGE) $(BIN)/python -m coverage html --quiet --data-file $(COVERAGE)/data --directory .coverage-report
+	PYTHONPATH=$(COVERAGE) $(BIN)/python -m coverage report --data-file $(COVERAGE)/data --skip-covered --sort cover
+
+reload: setup ## serve the API from HOLDFAST_HOME and start it again whenever a file of src changes
+	$(BIN)/holdfast migrate up
+	$(BIN)/uvicorn holdfast.api.app:application --factory --reload --reload-dir src --host 127.0.0.1 --port 8060
+
 bench: setup services peers ## measure beside Scrapy and wget, in one run
 	$(BIN)/python -m bench
 
@@ -102,5 +119,5 @@ lock: ## compile requirements.txt anew from pyproject.toml
 	$(BIN)/python -m piptools compile --quiet --strip-extras --no-emit-index-url --no-emit-trusted-host --no-header --annotation-style=line --extra dev --allow-unsafe --no-emit-find-links -o requirements.txt pyproject.toml
 
 clean: ## remove everything that these commands built
-	rm -rf $(VENV) $(PEERS) $(PROVIDER)/node_modules .node web/node_modules src/holdfast/api/web_app .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist src/holdfast.egg-info
+	rm -rf $(VENV) $(PEERS) $(COVERAGE) .coverage-report $(PROVIDER)/node_modules .node web/node_modules src/holdfast/api/web_app .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist src/holdfast.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

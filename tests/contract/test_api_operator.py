@@ -191,6 +191,18 @@ def test_a_run_is_asked_to_stop(server: Server) -> None:
     assert deeds == [("admin@127.0.0.1", "execution.stop_asked", f"execution {held.execution_id}")]
 
 
+def test_an_ended_run_is_neither_stopped_nor_paused(server: Server) -> None:
+    job_id = server.recurring()
+    server.bed.run_once(job_id)
+    execution_id = server.bed.executions(job_id)[-1].id
+    answers = [
+        server.ask("POST", f"{ADMIN}/crawls/{action}", execution=execution_id) for action in ("stop", "pause", "resume")
+    ]
+
+    assert [answer.status_code for answer in answers] == [409, 409, 409]
+    assert answers[0].json()["code"] == "not_stoppable"
+
+
 def test_processes_at_work_are_shown_with_their_run(server: Server) -> None:
     job_id = server.recurring()
     server.bed.set_next_run(job_id, server.clock.now())

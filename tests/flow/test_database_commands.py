@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -170,6 +171,17 @@ def test_settings_never_print_a_secret(typed: Typist, monkeypatch: pytest.Monkey
         shown = typed(line)
         assert "hunter2" not in shown.out + shown.err, line
         assert "me:***@db" in shown.out
+
+
+@pytest.mark.parametrize(("level", "is_logged"), [("WARNING", False), ("INFO", True)])
+def test_log_level_decides_what_a_process_writes(tmp_path: Path, level: str, is_logged: bool) -> None:
+    environment = {**os.environ, "HOLDFAST_HOME": str(tmp_path / "home"), "HOLDFAST_LOG_LEVEL": level}
+    environment["HOLDFAST_CONTACT"] = "https://archive.example/"
+    command = [sys.executable, "-m", "holdfast.cli.main", "start-worker", "--once"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    levels = {json.loads(line)["level"] for line in done.stderr.splitlines() if line.startswith("{")}
+    assert ("info" in levels) is is_logged
 
 
 def test_a_setting_that_cannot_be_is_named(typed: Typist, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -318,6 +318,21 @@ def test_the_tool_is_run_without_a_job_and_zimits_flags_stand_behind_two_dashes(
     assert (odd.code, "--name" in odd.err, sorted(bed.settings.home.rglob("*"))) == (1, True, before)
 
 
+def test_run_job_takes_several_seeds_after_one_flag(bed: ZimitBed) -> None:
+    bed.engine.script(WHOLE)
+    seeds = ("https://example.org/", "https://example.org/fr/")
+
+    done = _typed(
+        bed, "run-job", "--name", "test", "--home", str(bed.settings.home), "--json", "--seeds", *seeds,
+        "--", "--scopeType", "host",
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    argv = bed.engine.zimit(0)
+    assert argv[argv.index("--seeds") + 1] == ",".join(seeds)
+    assert argv[argv.index("--scopeType") + 1] == "host"
+
+
 @pytest.fixture
 def stalled(bed: ZimitBed) -> Iterator[tuple[ExecutionLease, list[RunEnding | None]]]:
     """A crawl that runs, and looks as if no page had come for two hours."""

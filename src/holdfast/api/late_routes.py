@@ -21,6 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.api.errors import answers
 from holdfast.api.loading import LOADING
+from holdfast.api.query_names import known_parameters, refuse_unknown
 
 # What any route may answer, beside what it says itself.
 _ANYWHERE = (400, 401, 403, 414, 422, 429, 500, 503)
@@ -28,6 +29,9 @@ _ANYWHERE = (400, 401, 403, 414, 422, 429, 500, 503)
 
 class LateRoute(APIRoute):
     """A route of which only the name, the path and the methods are known until it is used."""
+
+    any_query = False
+    """Whether the route ignores query parameters that it does not declare, instead of refusing them."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **declared: Any) -> None:
         # Without `super().__init__`, which reads the types of all parameters and answers.
@@ -70,12 +74,25 @@ class LateRoute(APIRoute):
     def _build(self) -> None:
         built = APIRoute(self.path, self.endpoint, **{**self._declared, "openapi_extra": self.openapi_extra})
         state = vars(built)
+        state["query_names"] = known_parameters(built)
         if _is_plain(built):
             state["app"] = _plain(built.endpoint)
         # Last, because the others are looked for as soon as it is there.
         dependant = state.pop("dependant")
         vars(self).update(state)
         vars(self)["dependant"] = dependant
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; UnknownParameter if its query has a parameter that the route does not declare."""
+        if not self.any_query and scope.get("query_string"):
+            refuse_unknown(scope, self.query_names)
+        await super().handle(scope, receive, send)
+
+
+class AnyQueryRoute(LateRoute):
+    """A route for addresses that other sites and old links write: it ignores query parameters it does not declare."""
+
+    any_query = True
 
 
 def _is_plain(route: APIRoute) -> bool:
@@ -118,6 +135,7 @@ class LateRouter(APIRouter):
         dependencies: Sequence[Any] = (),
         responses: dict[int | str, dict[str, Any]] | None = None,
         include_in_schema: bool = True,
+        any_query: bool = False,
     ) -> None:
         super().__init__(
             prefix=prefix,
@@ -125,7 +143,7 @@ class LateRouter(APIRouter):
             dependencies=list(dependencies),
             responses={**answers(*_ANYWHERE), **(responses or {})},
             include_in_schema=include_in_schema,
-            route_class=LateRoute,
+            route_class=AnyQueryRoute if any_query else LateRoute,
             generate_unique_id_function=_operation_id,
             redirect_slashes=False,
         )

@@ -1,4 +1,7 @@
-"""Refuses a query with a parameter that the route does not know: a misspelled filter would list everything."""
+"""Refuses query parameters that a route does not declare: a misspelled filter would list everything.
+
+`late_routes.LateRoute` calls it for every route; a router made with `any_query=True` is exempt.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from fastapi import Depends, Request
 from fastapi.dependencies.models import Dependant
+from starlette.datastructures import QueryParams
+from starlette.types import Scope
 
 from holdfast.api.errors import UnknownParameter
 
@@ -26,17 +30,10 @@ def _named(dependant: Dependant) -> Iterator[str]:
         yield from _named(below)
 
 
-async def refuse_unknown(request: Request) -> None:
-    """Refuse, with UnknownParameter, the first parameter that the route does not know, and name the nearest one."""
-    if not request.scope.get("query_string"):
-        return
-    known = known_parameters(request.scope["route"])
-    for name in request.query_params:
+def refuse_unknown(scope: Scope, known: Sequence[str]) -> None:
+    """UnknownParameter for the first parameter of the query that is not `known`; it names the nearest known one."""
+    for name in QueryParams(scope["query_string"]):
         if name not in known:
             shown = name[:_NAME_CHARS].encode("ascii", "replace").decode().replace("\x00", "?")
             nearest = get_close_matches(shown, known, n=1, cutoff=0.5)
             raise UnknownParameter(shown, nearest[0] if nearest else None, known)
-
-
-KNOWN_ONLY = Depends(refuse_unknown)
-"""Put into `dependencies=[…]` of a router: its routes take no parameter that they do not name."""

@@ -60,6 +60,8 @@ def quick_snapshot(settings: Settings) -> QuickHandler:
     """Return the quick way of `/api/snapshot/{id}`."""
 
     def answer(scope: Scope, connections: RawConnections) -> QuickAnswer | None:
+        if scope["query_string"]:
+            return None
         digits = scope["path"].removeprefix("/api/snapshot/")
         # Without a zero in front and nothing else: what else there is, the route says what is wrong with it.
         if not (digits.isascii() and digits.isdecimal()) or len(digits) > 19 or (snapshot_id := int(digits)) > MAX_ID:

@@ -258,9 +258,10 @@ def _is_a(value: object, wanted: str) -> bool:
 
 
 def _check_options(options: ToolOptions, host: Host) -> None:
-    monitored = ("enable_adaptive_workers", "enable_adaptive_restart", "enable_vpn_rotation")
-    for name in monitored:
-        if getattr(options, name) and not options.enable_monitoring:
+    # An option that would never reach the tool is refused, not ignored.
+    monitored = [rule.field for rule in OPTION_FLAGS if rule.when is _watched]
+    for name in ("enable_adaptive_workers", "enable_adaptive_restart", "enable_vpn_rotation", *monitored):
+        if getattr(options, name) not in (None, False) and not options.enable_monitoring:
             raise ToolConfigRefused(f"tool_options.{name}", "it needs enable_monitoring")
     # Commands that run on the host come from the server's settings, never from a job.
     if options.vpn_connect_command is not None and options.vpn_connect_command != host.vpn_command:
@@ -331,10 +332,15 @@ def tool_command(config: JobConfig, host: Host, *, name: str, output_dir: Path) 
 
 
 def with_annual_minima(options: ToolOptions) -> ToolOptions:
-    """Return the options with the minima of annual crawls: restarts and thresholds at least, the wait exactly."""
+    """Return the options with the minima of annual crawls: restarts and thresholds at least, the wait exactly.
+
+    Thresholds and the wait only with monitoring: without it the tool takes neither.
+    """
+    options = replace(options, max_container_restarts=max(options.max_container_restarts or 0, ANNUAL_RESTARTS))
+    if not options.enable_monitoring:
+        return options
     return replace(
         options,
-        max_container_restarts=max(options.max_container_restarts or 0, ANNUAL_RESTARTS),
         error_threshold_timeout=max(options.error_threshold_timeout or 0, ANNUAL_ERRORS),
         error_threshold_http=max(options.error_threshold_http or 0, ANNUAL_ERRORS),
         backoff_delay_minutes=ANNUAL_BACKOFF_MINUTES,

@@ -14,6 +14,7 @@ from pathlib import Path
 from holdfast import log
 from holdfast.archive_tool.capture import crawl_command
 from holdfast.archive_tool.docker import Docker, Times, crawl_arguments, prepare_launch
+from holdfast.archive_tool.errors import ToolConfigRefused
 from holdfast.archive_tool.options import Backend, Options, read_options
 from holdfast.archive_tool.output_directory import LastEnd, forget_end, hold_output, load_state, note_end, open_place
 from holdfast.archive_tool.run import RESUME_NAME, EndState, RunMode, Survey, ToolRun, survey
@@ -82,6 +83,10 @@ def run_tool(arguments: Sequence[str]) -> int:
             print(describe_plan(options, survey(options), state.current_workers))
             return 0
         ended = _run(options)
+    except ToolConfigRefused as exc:
+        # As for wrong usage: a caller that tries again gets the same.
+        print(f"archive-tool: error: {exc}", file=sys.stderr)
+        return 2
     except HoldfastError as exc:
         log.get().error("run.refused", error=exc.code)
         print(f"archive-tool: {exc}", file=sys.stderr)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import yaml  # type: ignore[import-untyped]
 
-from holdfast.archive_tool.errors import OutputBusy, StateUnwritable, StoreMissing
+from holdfast.archive_tool.errors import OutputBusy, StateUnwritable, StoreMissing, ToolConfigRefused
 from holdfast.values import dataclass
 from holdfast.warc.outfile import sync_directory
 
@@ -73,15 +73,19 @@ class OutputDirectory(NamedTuple):
 def open_place(output_dir: Path, store_root: Path | None) -> OutputDirectory:
     """Return the output directory, made if it is missing; StoreMissing rather than a directory in a wrong place.
 
-    With a store root, its sentinel must be there, and directories are made below it; without one, the parent must be.
+    ToolConfigRefused if the directory does not lie below the store root. With a store root, its sentinel must be there,
+    and directories are made below it; without one, the parent must be.
     """
     try:
         if store_root is not None:
+            # Before anything of the store is read: no mount makes this right, so a retry would fail the same way.
+            if not output_dir.is_relative_to(store_root):
+                raise ToolConfigRefused(
+                    "store_root", f"{output_dir} does not lie below {store_root}; set HOLDFAST_ZIMIT_STORE_ROOT to it"
+                )
             # Without its mark the store is not mounted; a directory that is made now would fill the disk below.
             if not (store_root / SENTINEL).is_file():
                 raise StoreMissing(store_root, f"there is no {SENTINEL} in it")
-            if not output_dir.is_relative_to(store_root):
-                raise StoreMissing(output_dir, f"it does not lie below {store_root}")
             output_dir.mkdir(parents=True, exist_ok=True)
         else:
             output_dir.mkdir(exist_ok=True)

@@ -37,6 +37,12 @@ __all__ = [
 ADHOC = "adhoc"
 
 
+class NotStoppable(Conflict):
+    """An execution cannot be stopped: it has not begun, or has ended."""
+
+    code = "not_stoppable"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begun:
     """An execution that may be worked on."""
@@ -235,7 +241,9 @@ def read_ending(
 
 
 def request_stop(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, cancel: bool) -> list[int]:
-    """Ask one execution, or all that run, to drain or to discard; return their ids. NotFound if none runs.
+    """Ask one execution, or all that run, to drain or to discard; return their ids.
+
+    NotFound if there is no such execution, or none that runs; NotStoppable if the one that is named does not run.
 
     The audit log has who asked, and whether what was captured is to be thrown away.
     """
@@ -245,6 +253,8 @@ def request_stop(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None,
             is_begun = one is not None and (
                 one.state in execution_queries.OPEN or execution_queries.handed_back(tx, one.id)
             )
+            if one is not None and not is_begun:
+                raise NotStoppable(f"execution {one.id} is {one.state} and cannot be stopped; see: holdfast status")
             ids = [execution_id] if is_begun else []
         else:
             ids = execution_queries.latest_executions(tx, limit=1000, running=True)
@@ -253,6 +263,6 @@ def request_stop(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None,
             detail = {"discard": cancel}
             append_event(tx, clock, action="execution.stop_asked", subject=f"execution {one_id}", detail=detail)
     if not ids:
-        which = "no execution runs" if execution_id is None else f"execution {execution_id} does not run"
+        which = "no execution runs" if execution_id is None else f"there is no execution {execution_id}"
         raise NotFound(f"{which}; see them with: holdfast status")
     return ids

@@ -415,6 +415,8 @@ def minima(watched: WatchedRun) -> dict[str, int]:
 def lacking(options: dict[str, object], *, annual: bool) -> dict[str, int]:
     """Return what these tool options would have to become, and only that."""
     least = {"max_container_restarts": ANNUAL_RESTARTS if annual else OTHER_RESTARTS}
+    # Without monitoring the tool takes neither thresholds nor a wait.
+    annual = annual and bool(options.get("enable_monitoring"))
     if annual:
         least |= {"error_threshold_timeout": ANNUAL_ERRORS, "error_threshold_http": ANNUAL_ERRORS}
     found = {name: value for name, value in least.items() if _number(options.get(name)) < value}

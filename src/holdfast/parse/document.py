@@ -199,6 +199,7 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentRead
         terms=len(content.terms),
         has_article="article" in words,
         has_form="form" in words and word_count < _FORM_WORDS and _has_form(tree),
+        has_title=bool(title or content.title),
         is_signed=bool(about.author or about.published),
     )
     return ParsedDocument(

@@ -314,7 +314,7 @@ _LISTS = frozenset({"CollectionPage", "SearchResultsPage", "ItemList", "Blog"})
 _HOME_PATH = re.compile(r"/?|/(?:index|home|default|accueil|welcome)(?:\.\w{1,5})?/?|/[a-z]{2}(?:-[a-z]{2})?/?", re.I)
 # Measured as the field does: twenty links, and fewer than ten words for each.
 _LIST_LINKS, _WORDS_A_LINK = 20, 10
-_ARTICLE_WORDS, _FORM_WORDS, _MEDIA_WORDS = 120, 150, 200
+_ARTICLE_WORDS, _FORM_WORDS, _MEDIA_WORDS, _TEXT_WORDS = 120, 150, 200, 200
 _REFERENCE_TERMS, _WORDS_A_TERM = 5, 200
 
 
@@ -330,6 +330,7 @@ class PageTraits(NamedTuple):
     terms: int
     has_article: bool
     has_form: bool
+    has_title: bool
     is_signed: bool
     """An author or a date stands with it."""
 
@@ -351,7 +352,9 @@ def page_type(traits: PageTraits) -> PageType:
         return PageType.ARTICLE
     if traits.terms >= _REFERENCE_TERMS and traits.words < traits.terms * _WORDS_A_TERM:
         return PageType.REFERENCE
-    return PageType.ARTICLE if traits.has_article and traits.words >= _ARTICLE_WORDS else PageType.OTHER
+    # Long running text under a title is an article, whatever its markup.
+    least = _ARTICLE_WORDS if traits.has_article else _TEXT_WORDS
+    return PageType.ARTICLE if traits.words >= least and (traits.has_article or traits.has_title) else PageType.OTHER
 
 
 def _said(traits: PageTraits) -> PageType | None:

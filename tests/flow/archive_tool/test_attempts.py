@@ -210,6 +210,17 @@ def test_storage_that_is_not_mounted_is_told_by_its_missing_sentinel(bed: Bed, t
     assert accepted.code == 0
 
 
+def test_store_root_elsewhere_is_a_configuration_error(bed: Bed, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / SENTINEL).touch()
+
+    refused = bed.run(ONLY_WARCS, "--store-root", str(elsewhere))
+
+    assert refused.code == 2
+    assert _meaning(bed, refused)[1] is CrawlerStatus.CONFIG
+
+
 def test_a_disk_that_takes_no_more_stops_the_container_and_keeps_what_is_there(bed: Bed) -> None:
     bed.script([{"warc": "a.warc.gz"}, {"long": 2_000_000}, {"hang": 30}])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from holdfast.archive_tool.outcome import crawl_statistics
@@ -52,6 +53,14 @@ def test_our_own_crawl_that_is_refused_is_a_failure(bed: Bed) -> None:
     assert "contact" in bed.log()
     assert bed.raw_calls() == []
     assert (bed.output / ".tmp-http-warc").exists()
+
+
+def test_own_crawl_logs_the_zimit_flags_it_ignores(bed: Bed) -> None:
+    ended = bed.run(ONLY_WARCS, "--capture-backend", "http_warc", "--waitUntil", "load", "--pageLimit", "1")
+
+    events = [json.loads(line) for line in ended.err.splitlines() if line.startswith("{")]
+    [ignored] = [event for event in events if event["event"] == "capture.flags_unheeded"]
+    assert (ignored["level"], ignored["backend"], ignored["flags"]) == ("warning", "http_warc", ["--waitUntil"])
 
 
 def test_a_signal_ends_our_own_crawl_with_its_files_sealed(bed: Bed, site: Site) -> None:

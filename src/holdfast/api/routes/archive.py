@@ -43,7 +43,7 @@ def page(title: str, body: str) -> str:
     return html_page(title, body, style="<link rel=stylesheet href=/style.css>")
 
 
-home_router = LateRouter(tags=["archive"], include_in_schema=False)
+home_router = LateRouter(tags=["archive"], include_in_schema=False, any_query=True)
 _SHOWN = 200
 _UNBUILT = "<p>The browser application is not built here: <code>make web</code> in a checkout builds it.</p>"
 

@@ -12,7 +12,6 @@ from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.job_dependencies import FrontierCountsDep, FrontierDep
 from holdfast.api.late_routes import LateRouter
-from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.routes.frontier import PORTION_S, WhichExecution, within
 from holdfast.api.schemas.crawler import (
     ClearReceipt,
@@ -47,7 +46,7 @@ from holdfast.jobs.views.frontier_queries import (
 from holdfast.types import RobotsAnswer, RobotsState
 from holdfast.urls import parse_seed
 
-router = LateRouter(tags=["crawler"], dependencies=[KNOWN_ONLY])
+router = LateRouter(tags=["crawler"])
 DomainName = Annotated[
     str,
     Path(

@@ -9,13 +9,12 @@ from fastapi import Query
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
-from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import MAX_ID
 from holdfast.api.schemas.lists import BadCursor, ListCursor
 from holdfast.explanation.explaining import DEFAULT_LIMIT, MAX_LIMIT, ExplainWish, explain
 from holdfast.explanation.model import Explanation
 
-router = LateRouter(tags=["crawler"], dependencies=[KNOWN_ONLY])
+router = LateRouter(tags=["crawler"])
 
 
 @router.get("/api/explain", responses=answers(403, 422, 503))

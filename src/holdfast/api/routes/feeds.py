@@ -12,7 +12,6 @@ from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, source
 from holdfast.api.errors import answers
 from holdfast.api.job_dependencies import AdminWrite, AdminWriteDep
 from holdfast.api.late_routes import LateRouter
-from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.feeds import (
     FeedDetail,
@@ -32,7 +31,7 @@ from holdfast.jobs.administration.source_jobs import follow_feeds, make_feeds_du
 from holdfast.sources.queries import source_by_id
 from holdfast.wiring.archive import Archive
 
-router = LateRouter(prefix="/api/admin/feeds", tags=["feeds"], dependencies=[KNOWN_ONLY])
+router = LateRouter(prefix="/api/admin/feeds", tags=["feeds"])
 FeedId = Annotated[RowId, Path(description="A feed's id.", examples=[3])]
 _CHANGED = answers(403, 404, 409, 422, 503)
 _SENT = answers(403, 404, 409, 413, 415, 422, 503)

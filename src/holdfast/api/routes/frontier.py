@@ -13,7 +13,6 @@ from holdfast.api.errors import answers
 from holdfast.api.job_dependencies import FrontierCountsDep, FrontierDep, JobServiceDep, ServedFrontierTurn
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.loading import load
-from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId, Words
 from holdfast.api.schemas.crawler import (
     AddForm,
@@ -44,7 +43,7 @@ from holdfast.urls import typed_host
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.jobs import JobService
 
-router = LateRouter(tags=["crawler"], dependencies=[KNOWN_ONLY])
+router = LateRouter(tags=["crawler"])
 PORTION_S = 5.0
 """How long one request takes attempts from a queue; it says whether to go on."""
 WhichExecution = Annotated[

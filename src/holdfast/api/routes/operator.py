@@ -14,7 +14,6 @@ from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.job_dependencies import AdminWriteDep, WriteTurnsDep
 from holdfast.api.late_routes import LateRouter
-from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import Words
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
 from holdfast.api.schemas.operations import OperationShown
@@ -63,7 +62,7 @@ from holdfast.operations.uploads import uploads_folder
 from holdfast.search import queries as search_queries
 from holdfast.search.directory import IndexDirectory
 
-router = LateRouter(prefix="/api/admin", tags=["operations"], dependencies=[KNOWN_ONLY])
+router = LateRouter(prefix="/api/admin", tags=["operations"])
 _DOMAINS = 10
 _READING = 20
 
@@ -305,9 +304,12 @@ def resume_crawl(admin: AdminWriteDep, form: CrawlPauseForm) -> CrawlPaused:
         return CrawlPaused.of(resume_run(session, admin.job_service.clock, form.execution))
 
 
-@router.post("/crawls/stop", status_code=202, responses=answers(403, 404, 413, 415, 422, 503))
+@router.post("/crawls/stop", status_code=202, responses=answers(403, 404, 409, 413, 415, 422, 503))
 def stop_crawl(archive: ArchiveDep, turns: WriteTurnsDep, form: CrawlStopForm) -> CrawlStopped:
-    """Ask a run to end: it drains and is sealed, or is thrown away; `held` says what has not ended at once."""
+    """Ask a run to end: it drains and is sealed, or is thrown away; `held` says what has not ended at once.
+
+    404 if there is no such run; 409 if it has not begun, or has ended.
+    """
     # Without the turn to write: to throw away a run that no process holds may take minutes, in short transactions.
     with acting(turns.actor):
         ids, held = stop_execution(archive.settings, form.execution, discard=form.discard)

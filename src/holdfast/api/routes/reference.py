@@ -143,7 +143,7 @@ def _marked(text: str) -> str:
     return _CODE.sub(r"<code>\1</code>", escape(text)).replace("\n\n", "</p><p>")
 
 
-router = LateRouter(tags=["reference"], include_in_schema=False)
+router = LateRouter(tags=["reference"], include_in_schema=False, any_query=True)
 
 
 @router.get("/api/openapi.json", name="openapi_below_api")

@@ -28,7 +28,7 @@ from holdfast.replay.renderer import RENDERER_FILES, renderer_folder
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.visibility import visible_snapshot
 
-router = LateRouter(prefix="/replay-web-page", tags=["replay"], include_in_schema=False)
+router = LateRouter(prefix="/replay-web-page", tags=["replay"], include_in_schema=False, any_query=True)
 # ReplayWeb.page takes a package of this size at once; a larger one it would ask for in ranges.
 _MOST_BYTES: Final = 25_000_000
 # It styles itself from its script, and compiles WebAssembly to unpack; frames, workers and answers are this host's.

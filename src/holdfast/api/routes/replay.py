@@ -161,7 +161,7 @@ def make_text(texts: Iterable[str], media_type: str, *, packed: bool = False) ->
     return Streamed(chain((first, second), pieces), media_type, headers)
 
 
-router = LateRouter(tags=["replay"])
+router = LateRouter(any_query=True, tags=["replay"])
 
 _HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 
@@ -311,7 +311,7 @@ def refuse_expired(scope: Scope, settings: Settings, rest: str) -> Response:
     return answer
 
 
-members_router = LateRouter(tags=["replay"], include_in_schema=False)
+members_router = LateRouter(any_query=True, tags=["replay"], include_in_schema=False)
 
 
 @members_router.get("/members/web/{target:path}")
@@ -333,7 +333,7 @@ def open_for_members(request: Request) -> HTMLResponse:
     )
 
 
-stray_router = LateRouter(tags=["replay"])
+stray_router = LateRouter(any_query=True, tags=["replay"])
 
 _MODIFIERS = {
     "document": Modifier.PAGE,
@@ -384,7 +384,7 @@ def _meant(asker: WantedAddress, path: str) -> str | None:
         return None
 
 
-raw_router = LateRouter(tags=["replay"])
+raw_router = LateRouter(any_query=True, tags=["replay"])
 
 
 @raw_router.head("/api/snapshots/raw/{snapshot_id}", include_in_schema=False, name="snapshot_raw_head")
@@ -407,7 +407,7 @@ def _listing_origins(archive: Archive, origins: ReplayOrigins) -> ReplayOrigins:
         return listing_origins(session, origins)
 
 
-cdx_router = LateRouter(tags=["replay"])
+cdx_router = LateRouter(any_query=True, tags=["replay"])
 
 
 @cdx_router.get("/cdx/search/cdx", include_in_schema=False, name="cdx_wayback")

@@ -18,7 +18,6 @@ from holdfast.api.errors import OriginRefused, answers
 from holdfast.api.job_dependencies import AdminWriteDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.origins import is_own_origin
-from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.routes.archive import STYLE, page
 from holdfast.api.schemas.archive import ReportChanges, ReportDetail, ReportForm, ReportList, ReportReceipt
 from holdfast.api.schemas.base import RowId, Words
@@ -60,7 +59,7 @@ def keep_report(archive: Archive, usage: UsageTally, form: ReportForm) -> Receip
     return receipt
 
 
-admin_router = LateRouter(prefix="/api/admin/reports", tags=["admin"], dependencies=[KNOWN_ONLY])
+admin_router = LateRouter(prefix="/api/admin/reports", tags=["admin"])
 ReportId = Annotated[RowId, Path(description="A report's id.", examples=[1])]
 
 
@@ -123,7 +122,7 @@ def _shown(row: IssueReport) -> ReportDetail:
     )
 
 
-form_router = LateRouter(tags=["reports"], include_in_schema=False)
+form_router = LateRouter(tags=["reports"], include_in_schema=False, any_query=True)
 _CATEGORIES = {
     "broken_snapshot": "The page is shown wrongly",
     "incorrect_metadata": "Its title, date or language is wrong",

@@ -11,7 +11,6 @@ from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, WorkDe
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.live.topics import sample_figures
-from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
 from holdfast.api.schemas.series import AlertShown, AlertState, CrawlerFigures, SeriesStep, TimeSeries
@@ -20,7 +19,7 @@ from holdfast.jobs.alert_queries import list_alerts as select_alerts
 from holdfast.jobs.alerts import AlertName, AlertSeverity
 from holdfast.jobs.views.timeseries import DEFAULT_HOURS, SeriesQuestion, read_series, series_columns
 
-router = LateRouter(tags=["crawler"], dependencies=[KNOWN_ONLY])
+router = LateRouter(tags=["crawler"])
 
 
 @router.get("/api/stats/timeseries", responses=answers(404, 422, 503))

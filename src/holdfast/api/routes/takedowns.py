@@ -11,7 +11,6 @@ from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.job_dependencies import AdminWriteDep
 from holdfast.api.late_routes import LateRouter
-from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.schemas.base import RowId, Words, checked_text
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
 from holdfast.api.schemas.takedowns import (
@@ -35,7 +34,7 @@ from holdfast.withdrawals.hiding import (
     unhide_by_id,
 )
 
-router = LateRouter(prefix="/api/admin/takedowns", tags=["takedowns"], dependencies=[KNOWN_ONLY])
+router = LateRouter(prefix="/api/admin/takedowns", tags=["takedowns"])
 TakedownId = Annotated[RowId, Path(description="A takedown's id.", examples=[4])]
 Subject = Annotated[
     str,

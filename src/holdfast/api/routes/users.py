@@ -10,7 +10,6 @@ from holdfast.api.dependencies import AccountsDep, ArchiveDep, SessionDep, site_
 from holdfast.api.errors import answers
 from holdfast.api.job_dependencies import AdminWriteDep
 from holdfast.api.late_routes import LateRouter
-from holdfast.api.query_names import KNOWN_ONLY
 from holdfast.api.routes.account import SessionId, TokenId, after_of, sessions_listed, tokens_listed
 from holdfast.api.schemas.accounts import (
     EndedSessions,
@@ -29,7 +28,7 @@ from holdfast.auth.sessions import end_session, end_sessions
 from holdfast.auth.tokens import revoke_token
 from holdfast.auth.users import UserChanges, add_user, change_user, delete_user, find_user, link_url, make_link
 
-router = LateRouter(prefix="/api/admin/users", tags=["admin"], dependencies=[KNOWN_ONLY])
+router = LateRouter(prefix="/api/admin/users", tags=["admin"])
 UserId = Annotated[RowId, Path(description="A user's id.", examples=[1])]
 
 

@@ -138,7 +138,7 @@ class RebalanceShown(JobAnswer):
 
 
 class SyncShown(JobAnswer):
-    """What became of the sources; each by its code."""
+    """How many sources got a job, had one, or were skipped."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -146,11 +146,11 @@ class SyncShown(JobAnswer):
                 {
                     "sources_seen": 3,
                     "sources_enabled": 2,
-                    "created": ["new"],
-                    "already_has_job": ["example"],
-                    "resumed": [],
-                    "skipped_disabled": ["old"],
-                    "skipped_rate_limit_parse_failure": [],
+                    "created": 1,
+                    "already_has_job": 1,
+                    "resumed": 0,
+                    "skipped_disabled": 1,
+                    "skipped_rate_limit_parse_failure": 0,
                     "errors": [],
                 }
             ]
@@ -159,13 +159,11 @@ class SyncShown(JobAnswer):
 
     sources_seen: int
     sources_enabled: int
-    created: list[str] = Field(description="Have a job now.")
-    already_has_job: list[str]
-    resumed: list[str] = Field(description="Of those, whose jobs go on.")
-    skipped_disabled: list[str]
-    skipped_rate_limit_parse_failure: list[str] = Field(
-        description="Always empty: a delay that is no number is kept out."
-    )
+    created: int = Field(description="Sources that got a job.")
+    already_has_job: int
+    resumed: int = Field(description="Sources whose paused jobs were resumed.")
+    skipped_disabled: int
+    skipped_rate_limit_parse_failure: int = Field(description="Always 0: a delay must be a number when it is saved.")
     errors: list[str] = Field(description="Code and reason of those whose configuration cannot be used.")
 
 

@@ -132,14 +132,14 @@ def rebalance_object(plan: Rebalance) -> dict[str, Any]:
 
 
 def sync_object(done: Synced) -> dict[str, Any]:
-    """Return what became of the sources, each by its code."""
+    """Return how many sources each thing happened to, and the errors by source."""
     return {
         "sources_seen": done.sources_seen,
         "sources_enabled": done.sources_enabled,
-        "created": list(done.created),
-        "already_has_job": list(done.with_job),
-        "resumed": list(done.woken),
-        "skipped_disabled": list(done.disabled),
-        "skipped_rate_limit_parse_failure": [],
+        "created": len(done.created),
+        "already_has_job": done.already_has_job,
+        "resumed": done.resumed,
+        "skipped_disabled": len(done.disabled),
+        "skipped_rate_limit_parse_failure": 0,
         "errors": [f"{code}: {message}" for code, message in done.errors.items()],
     }
