@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.archive_tool.capture import crawl_command, has_html
 from holdfast.archive_tool.docker import Docker, Times, inside_path, relax, relax_with
-from holdfast.archive_tool.errors import StoreMissing
+from holdfast.archive_tool.errors import StoreMissing, ToolConfigRefused
 from holdfast.archive_tool.options import read_options
 from holdfast.archive_tool.output_directory import SENTINEL, open_place, store_is_present
 
@@ -98,7 +98,7 @@ def test_no_directory_is_made_where_storage_should_be(tmp_path: Path) -> None:
     (tmp_path / SENTINEL).touch()
     open_place(tmp_path / "code" / "job", tmp_path)
     assert store_is_present(tmp_path)
-    with pytest.raises(StoreMissing, match="below"):
+    with pytest.raises(ToolConfigRefused, match="below"):
         open_place(tmp_path.parent / "elsewhere", tmp_path)
 
 

@@ -24,7 +24,7 @@ from holdfast.api.job_dependencies import AdminWrite, AdminWriteDep, JobServiceD
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.jobs import Limit, Offset
 from holdfast.api.schemas.archive import EditionSummary, SourceSummary
-from holdfast.api.schemas.base import MAX_ID, Words
+from holdfast.api.schemas.base import MAX_ID, RowId, Words
 from holdfast.api.schemas.jobs import Message
 from holdfast.api.schemas.sources import (
     ImportedShown,
@@ -166,7 +166,12 @@ def _noted_extent(session: Session, crawl: CrawlSummary, hidden: int) -> Capture
 
 
 @router.get("/api/sources/{code}/preview", responses=answers(404, 422))
-def preview(session: SessionDep, code: Code) -> None:
+def preview(
+    session: SessionDep,
+    code: Code,
+    job_id: Annotated[RowId | None, Query(alias="jobId", description="Of this crawl.")] = None,
+    lang: Annotated[str | None, Query(description="In this language.", max_length=35)] = None,
+) -> None:
     """Return a picture of a source's first page. There is none until pages are captured with a browser: always 404."""
     source_of(session, code)
     raise NotFound(f"there is no preview of {code}: previews come with browser capture")
