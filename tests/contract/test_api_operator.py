@@ -508,36 +508,6 @@ def test_an_edition_is_planned_reported_and_refused_over_http(server: Server) ->
     assert wrong.json()["field"] == "earlierYear"
 
 
-@pytest.mark.parametrize(
-    ("path", "name", "nearest"),
-    [
-        ("/operations", "kin", "kind"),
-        ("/takedowns", "serch", "search"),
-        ("/feeds", "sorce", "source"),
-        ("/workers", "limt", "limit"),
-        ("/settings", "orgin", "origin"),
-        ("/audit", "actr", "actor"),
-        ("/reports", "statu", "status"),
-        ("/reports/1", "statu", None),
-        ("/users", "limt", "limit"),
-        ("/webhooks", "limt", "limit"),
-        ("/api/frontier/urls", "exection", "execution"),
-        ("/api/frontier/stats", "exection", "execution"),
-        ("/api/domains", "stat", "state"),
-        ("/api/explain", "limt", "limit"),
-        ("/api/alerts", "limt", "limit"),
-    ],
-)
-def test_a_parameter_that_a_route_does_not_know_is_refused_with_the_nearest(
-    one_source: Server, path: str, name: str, nearest: str | None
-) -> None:
-    params = {name: "x", "url": "https://example.org/"} if path == "/api/explain" else {name: "x"}
-    answer = one_source.get(path if path.startswith("/api/") else f"{ADMIN}{path}", params=params)
-
-    assert (answer.status_code, answer.json()["code"], answer.json()["field"]) == (422, "unknown_parameter", name)
-    assert (f"did you mean {nearest}?" if nearest else "it takes none") in answer.json()["error"]
-
-
 def test_reports_are_filtered_read_piece_by_piece_and_triaged_with_notes(server: Server) -> None:
     for number in range(3):
         server.ask(
