@@ -98,6 +98,7 @@ ERROR_CODES: Final = (
     "not_permitted",
     "not_retryable",
     "not_running",
+    "not_stoppable",
     "nothing_sealed",
     "nothing_to_compare",
     "nothing_to_go_by",
