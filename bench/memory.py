@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from holdfast.crawl.page_reading import SeenUrls
+from holdfast.crawl.link_filter import SeenUrls
 
 URLS = 1_000_000
 

@@ -437,6 +437,9 @@ class ParsedPage:
     """To follow: a, area, canonical, alternate, meta refresh, frames. Raw, as written, once each."""
     resources: tuple[Link, ...] = ()
     """Needed to show the page: images, styles, scripts, fonts, media."""
+    links_over: int = 0
+    """Links beyond those that are listed."""
+    resources_over: int = 0
     nofollow: bool = False
     noindex: bool = False
     problems: tuple[str, ...] = ()

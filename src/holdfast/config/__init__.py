@@ -123,10 +123,10 @@ class EngineSettings(SettingGroup):
 class TrapSettings(SettingGroup):
     """From where on a site looks endless; what is over is counted as `trap`."""
 
-    query_variants: int = setting(1_000, ge=1, description="Different queries of one path.")
-    hosts: int = setting(1_000, ge=1, description="Hosts of one registrable domain.")
-    directory_urls: int = setting(100_000, ge=1, description="URLs that stand in one directory of a host.")
-    domain_urls: int = setting(5_000_000, ge=1, description="URLs of one host in one execution.")
+    query_variants: int = setting(100_000, ge=1, description="Different queries of one path.")
+    hosts: int = setting(10_000, ge=1, description="Hosts of one registrable domain.")
+    directory_urls: int = setting(1_000_000, ge=1, description="URLs that stand in one directory of a host.")
+    domain_urls: int = setting(20_000_000, ge=1, description="URLs of one host in one execution.")
 
 
 class DiskSettings(SettingGroup):

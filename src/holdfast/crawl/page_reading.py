@@ -5,24 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from threading import Lock
 
-from cachetools import LRUCache
-
 from holdfast import parse as parsing
-from holdfast.clock import Clock, to_micros
+from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.domain_worker import CaptureHistory
+from holdfast.crawl.link_filter import LinkSieve, SievedLinks
 from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
 from holdfast.crawl.plan import CrawlScope
-from holdfast.crawl.robots_gate import SITEMAP_PRIORITY
 from holdfast.errors import UrlRefused
 from holdfast.fetch.endings import parse_retry_after
 from holdfast.parse import (
-    FeedEntry,
     FeedParse,
     ParseChild,
     ParseProblem,
@@ -38,7 +35,6 @@ from holdfast.types import (
     Fetched,
     FoundUrl,
     Link,
-    ListedUrl,
     Original,
     Outcome,
     PageToReread,
@@ -48,256 +44,16 @@ from holdfast.types import (
 )
 from holdfast.urls import (
     DEFAULT,
-    SEED_RULE,
     Base,
     Normalisation,
-    ResolvedLink,
-    TrapGuard,
-    TrapLimits,
     Url,
     parse,
-    priority,
-    resolve,
 )
 from holdfast.values import dataclass
-from holdfast.warc.payload import HttpHead, decode, parse_head
+from holdfast.warc.payload import HttpHead, PayloadProblem, decode, parse_head
 
-MAX_LINKS = 1000
-"""Links taken from one page; the rest are counted as over_limit."""
-URLS_PER_S = 100.0
-"""New URLs a second from one discovering domain; more are only delayed."""
-# Discovering domains whose pace is remembered: more are not asked within the ten seconds that a burst is worth.
-_PACED_DOMAINS = 10_000
-# Above every page: what a captured page needs is fetched before the next page, so that it replays whole.
-REQUISITE_PRIORITY = 4
-MAX_GENERATIONS = 5
-"""How far what a requisite needs is fetched: a style sheet may import one that imports one, but not for ever. Each
-generation ranks above the one before."""
-# The depth of what was not met yet: no way is as long.
-_UNMET = 1 << 62
-# Each host is a row in the database, and a hostile page may name a thousand that there are not.
-MAX_EXCLUDED_HOSTS = 10_000
-"""Hosts of links left out that are counted by name in one process."""
-OTHER_HOSTS = "(other hosts)"
-"""Stands for all hosts beyond them."""
 # Added after a redirect from one domain to another: such a target is asked first.
 HOP_PRIORITY = 10
-
-
-@dataclass(slots=True)
-class SievedLinks:
-    """What came through, and what did not."""
-
-    found: list[FoundUrl] = field(default_factory=list)
-    shallower: list[FoundUrl] = field(default_factory=list)
-    """Pages that were met before, further away."""
-    excluded: Counter[tuple[str, str]] = field(default_factory=Counter)
-    listing: PolledListing | None = None
-    """What a feed or a sitemap said that is polled."""
-    feeds: list[FoundUrl] = field(default_factory=list)
-    """Feeds that a page refers to."""
-
-
-class SeenUrls:
-    """Addresses that this process has met, with the smallest depth of each."""
-
-    # Two generations, so that memory stays bounded (about 100 bytes a URL): the older half is dropped as a whole, which
-    # costs nothing for each address, and the database knows what was forgotten.
-
-    def __init__(self, limit: int, forgot: Callable[[], None] = lambda: None) -> None:
-        """`forgot` is called when the older half is dropped."""
-        self._half, self._forgot = max(1, limit // 2), forgot
-        self.recent: dict[int, int] = {}
-        """Those that were met last, with their depths."""
-        self._old: dict[int, int] = {}
-
-    def add(self, url_hash: int, depth: int = 0) -> int | None:
-        """Remember an address; return the depth at which it was met before, None if it was not."""
-        known = self.recent.get(url_hash)
-        if known is None:
-            known = self._old.get(url_hash)
-        if known is None or depth < known:
-            self.recent[url_hash] = depth
-            if len(self.recent) >= self._half:
-                if self._old:
-                    self._forgot()
-                self._old, self.recent = self.recent, {}
-        return known
-
-    def forget(self, url_hash: int) -> None:
-        """Let an address that was just added be met anew."""
-        self.recent.pop(url_hash, None)
-        self._old.pop(url_hash, None)
-
-    def __len__(self) -> int:
-        return len(self.recent) + len(self._old)
-
-
-class LinkSieve:
-    """Which of the addresses that documents name are added. One per process, used by the threads that parse."""
-
-    def __init__(
-        self, scope: CrawlScope, settings: Settings, clock: Clock, *, forgot: Callable[[], None] = lambda: None
-    ) -> None:
-        """`forgot` is called when addresses that are in the database may be met again as if they were new."""
-        self._scope, self._clock, self._forgot = scope, clock, forgot
-        # The thread that parses and the one for slow documents both sieve.
-        self._lock = Lock()
-        self._rules = scope.rules
-        self._most = settings.engine.known_urls
-        self._seen = SeenUrls(self._most, forgot)
-        traps = settings.traps
-        self._traps = TrapGuard(
-            TrapLimits(
-                query_variants=traps.query_variants,
-                domains=traps.hosts,
-                directory_urls=traps.directory_urls,
-                domain_urls=traps.domain_urls,
-            )
-        )
-        self._requisites = scope.plan.requisites and scope.plan.keeps_bodies
-        self.ready_at: LRUCache[str, float] = LRUCache(_PACED_DOMAINS)
-        """From when on the links of a discovering domain count against its pace (monotonic)."""
-        self._excluded_hosts: set[str] = set()
-
-    def sift(
-        self,
-        page: Url,
-        base_href: str | None,
-        links: Iterable[Link],
-        resources: Iterable[Link],
-        depth: int,
-        generation: int = 0,
-    ) -> SievedLinks:
-        """Return the addresses to add from one document at this depth; its requisites are of this generation."""
-        sieved = SievedLinks()
-        base = Base(page, base_href, self._scope.normalisation)
-        self._take(
-            self._resolve(base, [link.url for link in links], page.host, sieved), UrlKind.PAGE, depth + 1, sieved
-        )
-        if self._requisites:
-            needed = [link.url for link in resources]
-            if needed and generation > MAX_GENERATIONS:
-                sieved.excluded["over_limit:requisites", page.host] += len(needed)
-            else:
-                self._take(self._resolve(base, needed, page.host, sieved), UrlKind.REQUISITE, depth, sieved, generation)
-        if len(sieved.found) > 1:
-            self._pace(page.domain, sieved)
-        return sieved
-
-    def _resolve(self, base: Base, hrefs: list[str], host: str, sieved: SievedLinks) -> list[ResolvedLink]:
-        """Return the addresses that references spell, at most a thousand; what is over, or is none, is counted."""
-        if len(hrefs) > MAX_LINKS:
-            sieved.excluded["over_limit:links", host] += len(hrefs) - MAX_LINKS
-        found, dropped = base.resolve(hrefs[:MAX_LINKS])
-        if dropped:
-            sieved.excluded["not_an_address", host] += dropped
-        return found
-
-    def sift_listed(self, base_url: str, urls: Iterable[str], kind: UrlKind, depth: int) -> SievedLinks:
-        """Return the addresses to add from a list that says what they are (a sitemap)."""
-        sieved = SievedLinks()
-        self._take(resolve(Base(base_url, policy=self._scope.normalisation), urls), kind, depth, sieved)
-        return sieved
-
-    def sift_entries(
-        self, base_url: str, entries: Iterable[FeedEntry], kind: UrlKind, sieved: SievedLinks
-    ) -> list[ListedUrl]:
-        """Return what a polled feed or sitemap names, in scope and with its dates; met before or not."""
-        base, listed = Base(base_url, policy=self._scope.normalisation), []
-        for url, told_at in entries:
-            for link in base.resolve((url,)).links:
-                verdict = self._scope.rules.decide(link, 0, kind)
-                if verdict.allowed:
-                    listed.append(ListedUrl(FoundUrl(link.fetch, link.hash64, link.domain, kind, 0, 0), told_at))
-                else:
-                    sieved.excluded[verdict.rule, self._counted_as(link.host)] += 1
-        return listed
-
-    def one(self, base_url: str, url: str, kind: UrlKind, depth: int) -> SievedLinks:
-        """Return the one address that a redirect points to, if it is in scope and new."""
-        return self.sift_listed(base_url, [url], kind, depth)
-
-    def forget(self, found: Iterable[FoundUrl]) -> None:
-        """Let addresses be met anew whose page could not be settled: they were not added, and it is read again."""
-        with self._lock:
-            for one in found:
-                self._seen.forget(one.url_hash ^ (0 if one.kind is UrlKind.PAGE else 1))
-        self._forgot()
-
-    def _take(
-        self, resolved: Iterable[ResolvedLink], kind: UrlKind, depth: int, sieved: SievedLinks, generation: int = 0
-    ) -> None:
-        with self._lock:
-            rules = self._scope.rules
-            if rules is not self._rules:  # a seed has landed: what was left out before is judged anew
-                self._rules, self._seen = rules, SeenUrls(self._most, self._forgot)
-                self._forgot()
-            # What is no page may be embedded, and what is embedded may be a page too: each sighting is judged once.
-            salt = 0 if kind is UrlKind.PAGE else 1
-            met_at = 0 if salt else depth
-            depth_of = self._seen.recent.get
-            for link in resolved:
-                # Most links of a page were met before: for them this look is all.
-                if depth_of(link.hash64 ^ salt, _UNMET) <= met_at:
-                    continue
-                known = self._seen.add(link.hash64 ^ salt, met_at)
-                if known is not None:
-                    if met_at < known and rules.decide(link, depth, kind).allowed:
-                        rank = _rank(link, kind, depth)
-                        sieved.shallower.append(FoundUrl(link.fetch, link.hash64, link.domain, kind, depth, rank))
-                    continue
-                verdict = rules.decide(link, depth, kind)
-                trap = self._traps.refuses(link) if verdict.allowed else None
-                if not verdict.allowed or trap is not None:
-                    sieved.excluded[trap or verdict.rule, self._counted_as(link.host)] += 1
-                    if verdict.rule == "max_depth":
-                        self._seen.forget(link.hash64 ^ salt)  # a shorter way may lead there
-                    continue
-                if verdict.rule == SEED_RULE or (kind is UrlKind.REQUISITE and rules.is_seed(link.hash64)):
-                    # It may be met before it is added as a seed: whichever comes first, it is one.
-                    rank = priority(link.normalised, 0, is_seed=True)
-                    sieved.found.append(FoundUrl(link.fetch, link.hash64, link.domain, UrlKind.PAGE, 0, rank))
-                    continue
-                rank = _rank(link, kind, depth) + generation
-                sieved.found.append(
-                    FoundUrl(link.fetch, link.hash64, link.domain, kind, depth, rank, generation=generation)
-                    if generation
-                    else FoundUrl(link.fetch, link.hash64, link.domain, kind, depth, rank)
-                )
-
-    def _counted_as(self, host: str) -> str:
-        """Return the name under which a link to this host is counted that was left out."""
-        known = self._excluded_hosts
-        if host in known:
-            return host
-        if len(known) >= MAX_EXCLUDED_HOSTS:
-            return OTHER_HOSTS
-        known.add(host)
-        return host
-
-    def _pace(self, domain: str, sieved: SievedLinks) -> None:
-        """Delay what a domain discovers beyond 100 URLs a second; a burst of one page's links passes at once."""
-        now = self._clock.monotonic()
-        with self._lock:  # two threads that make room in the cache at once would raise KeyError
-            ready = max(self.ready_at.get(domain, 0.0), now - MAX_LINKS / URLS_PER_S)
-            late = ready + len(sieved.found) / URLS_PER_S - now
-            self.ready_at[domain] = ready + len(sieved.found) / URLS_PER_S  # forgotten, it may pass one burst more
-        if late > 0:
-            first = max(0, len(sieved.found) - int(late * URLS_PER_S))
-            start = to_micros(self._clock.now())
-            sieved.found[first:] = [
-                found._replace(scheduled_for=start + int((n + 1) / URLS_PER_S * 1e6))
-                for n, found in enumerate(sieved.found[first:])
-            ]
-
-
-def _rank(link: ResolvedLink, kind: UrlKind, depth: int) -> int:
-    if kind is UrlKind.PAGE:
-        return priority(link.normalised, depth)
-    return REQUISITE_PRIORITY if kind is UrlKind.REQUISITE else SITEMAP_PRIORITY
-
-
 MAX_FEEDS = 20
 """Feeds that are taken from one page."""
 _FOR_GOOD = (301, 308)
@@ -335,7 +91,7 @@ def _problem(answer: Fetched, feed: FeedParse | None) -> str | None:
     """Return why a good answer could not be read: it is nothing that we know, or too large to be looked at."""
     if answer.status == 304 or not 200 <= answer.status < 300:
         return None
-    return "too_large_to_parse" if feed is None else feed.failure
+    return TOO_LARGE if feed is None else feed.failure
 
 
 def _moved_to(hops: Sequence[Fetched]) -> str | None:
@@ -348,6 +104,15 @@ def _moved_to(hops: Sequence[Fetched]) -> str | None:
 UNREADABLE = "original_unreadable"
 """The problem of a 304 whose original cannot be read: the page must be asked for again, without a condition."""
 _FATAL = (ParseProblem.PARSE_TIMEOUT, ParseProblem.PARSE_CRASHED)
+TOO_LARGE = "too_large_to_parse"
+"""The problem of a document that is longer than what is read for links."""
+_UNREAD = frozenset(
+    {
+        *(TOO_LARGE, ParseProblem.PARSE_FAILED, ParseProblem.BODY_CUT, *_FATAL),
+        *(PayloadProblem.BAD_ENCODING, PayloadProblem.UNKNOWN_ENCODING, PayloadProblem.TOO_MANY_ENCODINGS),
+        *(PayloadProblem.TOO_LARGE, PayloadProblem.RATIO_EXCEEDED),
+    }
+)
 _HTML = ("text/html", "application/xhtml+xml")
 _SITEMAP_DEPTH = 3
 # One index may name as many, and each of them again.
@@ -370,6 +135,9 @@ class DocumentFacts:
     """Pages that a sitemap lists."""
     children: tuple[str, ...] = ()
     """Sitemaps that a sitemap index lists."""
+    links_over: int = 0
+    """Links, or pages and sitemaps that a sitemap lists, beyond those that are read from one document."""
+    resources_over: int = 0
     feed: FeedParse | None = None
     """What a feed or a sitemap names that is polled."""
     content_hash: str | None = None
@@ -435,7 +203,8 @@ class DocumentReader:
                 return DocumentFacts(problem=UNREADABLE)
             return self._document(page.hops[-1].url, attempt, *original, "")
         if payload is None:
-            problem = "too_large_to_parse" if head.media_type in _HTML else None
+            is_read = head.media_type in _HTML or attempt.kind is UrlKind.SITEMAP
+            problem = TOO_LARGE if is_read else None
             return DocumentFacts(problem=problem, form=sniff(b"", head.media_type).form)
         if not 200 <= head.status < 300:
             return DocumentFacts(content_hash=_hash(payload))
@@ -478,7 +247,8 @@ class DocumentReader:
         form = BodyForm.HTML if is_page else sniff(body, head.media_type).form
         known = DocumentFacts(content_hash=content_hash, notes=notes, form=form)
         if form is BodyForm.CSS:
-            return replace(known, resources=css_links(body, head.charset))
+            named = css_links(body, head.charset)
+            return replace(known, resources=named.listed(), resources_over=named.over)
         if form is BodyForm.HTML or form is BodyForm.XML or (form is BodyForm.TEXT and not self._plan.keeps_bodies):
             return self._page(known, url, head, body, in_child=in_child)
         return known
@@ -499,6 +269,11 @@ class DocumentReader:
 
     def sift(self, sieve: LinkSieve, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> SievedLinks:
         """Return the addresses that a page brings: links, requisites, listed pages, or where it was sent to."""
+        sieved = self._sift(sieve, page, attempt, reading)
+        sieved.excluded += left_out(page, attempt, reading)
+        return sieved
+
+    def _sift(self, sieve: LinkSieve, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> SievedLinks:
         if page.redirected_to is not None:
             if page.outcome is not Outcome.SUCCESS:
                 return SievedLinks()  # it leads too far, out of scope, or where robots.txt forbids
@@ -558,6 +333,18 @@ class DocumentReader:
         return sieved
 
 
+def left_out(page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> Counter[tuple[str, str]]:
+    """Return what the limits of one document left out by rule and host; one that was not read to its end is one."""
+    may_link = attempt.kind is not UrlKind.REQUISITE and reading.form is not BodyForm.OTHER
+    is_unread = may_link and not _UNREAD.isdisjoint((*reading.notes, reading.problem))
+    if page.outcome is not Outcome.SUCCESS or not (reading.links_over or reading.resources_over or is_unread):
+        return Counter()
+    host = parse(page.hops[-1].url).host
+    counts = Counter({("over_limit:links", host): reading.links_over, ("over_limit:unread", host): int(is_unread)})
+    counts["over_limit:requisites", host] = reading.resources_over
+    return +counts
+
+
 def _generation(attempt: Attempt) -> int:
     """Return to which generation the requisites of a document belong: 0 below a page, one more below a requisite."""
     return 0 if attempt.kind is UrlKind.PAGE else attempt.generation + 1
@@ -565,7 +352,8 @@ def _generation(attempt: Attempt) -> int:
 
 def _read_sitemap(known: DocumentFacts, body: bytes, url: str) -> DocumentFacts:
     sitemap = parse_sitemap(body, url)
-    return replace(known, listed=sitemap.urls, children=sitemap.children, notes=(*known.notes, *sitemap.problems))
+    notes = (*known.notes, *sitemap.problems)
+    return replace(known, listed=sitemap.urls, children=sitemap.children, links_over=sitemap.over, notes=notes)
 
 
 def _read_feed(known: DocumentFacts, body: bytes, charset: str | None) -> DocumentFacts:
@@ -579,6 +367,8 @@ def _read_page(known: DocumentFacts, page: ParsedPage) -> DocumentFacts:
         page=page,
         links=() if page.nofollow else page.links,
         resources=page.resources,
+        links_over=0 if page.nofollow else page.links_over,
+        resources_over=page.resources_over,
         content_hash=known.content_hash,
         form=known.form,
         problem=problem,

@@ -19,8 +19,9 @@ from typing import NamedTuple
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.coordination.runfile import RunFile
+from holdfast.crawl.link_filter import LinkSieve, SievedLinks
 from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
-from holdfast.crawl.page_reading import UNREADABLE, DocumentFacts, DocumentReader, LinkSieve, SievedLinks, SlowDocument
+from holdfast.crawl.page_reading import UNREADABLE, DocumentFacts, DocumentReader, SlowDocument, left_out
 from holdfast.crawl.storing import Payload, Storage, read_payload
 from holdfast.errors import Unavailable
 from holdfast.failpoints import reach
@@ -320,7 +321,8 @@ class CaptureWriter:
         if (page := self._parsing) is not None and page.attempt is not None:
             self._given_up = page.number
             reading = DocumentFacts(problem="parse_timeout")
-            yield page, _visit(page, page.attempt, self._clock.now(), reading, SievedLinks())
+            sieved = SievedLinks(excluded=left_out(page, page.attempt, reading))
+            yield page, _visit(page, page.attempt, self._clock.now(), reading, sieved)
             self._run.put_down(0)
         yield from ((page, None) for page in list(self._preparing.values()))
         while not self._inbox.empty():

@@ -30,8 +30,9 @@ from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.domain_worker import CaptureHistory, DomainWorker, Fetcher, PacedClient, PageRequests
 from holdfast.crawl.engine import CrawlEngine, EngineFactories, ProcessEnding
+from holdfast.crawl.link_filter import LinkSieve
 from holdfast.crawl.outcomes import PageUnderWay
-from holdfast.crawl.page_reading import DocumentReader, LinkSieve
+from holdfast.crawl.page_reading import DocumentReader
 from holdfast.crawl.plan import PRODUCT, Assignment, CrawlPlan, CrawlScope
 from holdfast.crawl.politeness import DomainPoliteness
 from holdfast.crawl.process_watch import ProcessWatch, end_with_parent

@@ -168,7 +168,7 @@ def summary(view: EditionView, content: dict[str, Any]) -> dict[str, Any]:
 def _notes(figures: Figures) -> list[str]:
     notes = [
         "Intended are seeds, what sitemaps and feeds named, and links in scope; what pages embed is not counted.",
-        "Links out of scope, traps and links beyond a thousand a page have no row: exclusion_rules counts them.",
+        "Links out of scope, traps and links beyond a limit have no row: exclusion_rules counts them.",
     ]
     over = sum(left.links for left in figures.left_out if left.rule == "over_limit:links")
     if over:

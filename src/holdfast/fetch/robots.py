@@ -220,7 +220,6 @@ class RuleIndex:
 
 MAX_BYTES = 512 * 1024
 """What is parsed; RFC 9309 section 2.5 asks for 500 KiB at least."""
-MAX_SITEMAPS = 50
 MAX_SITEMAP_CHARS = 2_048
 MAX_NOTES = 20
 MAX_CRAWL_DELAY_S = 86_400.0
@@ -341,7 +340,7 @@ class _Lines:
 
     def __init__(self, token: str, notes: list[str]) -> None:
         self.own, self.star = _Group(), _Group()
-        self.sitemaps: list[str] = []
+        self.sitemaps: dict[str, None] = {}
         self._token = token
         self._notes = notes
         self._current: list[_Group] = []
@@ -401,10 +400,8 @@ class _Lines:
             return
         if len(value) > MAX_SITEMAP_CHARS or not value.isprintable():
             self._note(f"line {number}: a sitemap address that cannot be one")
-        elif len(self.sitemaps) == MAX_SITEMAPS:
-            self._note(f"more than {MAX_SITEMAPS} sitemaps: the rest is left out")
         else:
-            self.sitemaps.append(value)
+            self.sitemaps[value] = None
 
     def _note(self, note: str) -> None:
         if len(self._notes) < MAX_NOTES and note not in self._notes:

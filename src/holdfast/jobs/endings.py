@@ -36,6 +36,7 @@ class Shortfall(StrEnum):
     MAX_BYTES = "max_bytes"
     MAX_PAGES = "max_pages"
     HOSTS_GIVEN_UP = "hosts_given_up"
+    BUILT_IN_LIMITS = "limits"
     TRUNCATED = "truncated"
 
 
@@ -69,6 +70,14 @@ RULES: Final = (
     ),
     ReadingRule(
         "bodies stayed cut off after every retry, or at our limit", "completed", "truncated", Retry.NO, False, 0
+    ),
+    ReadingRule(
+        "built-in limits or traps left out links, or pages were not read to their end",
+        "completed",
+        "limits",
+        Retry.NO,
+        False,
+        0,
     ),
     ReadingRule("the limit of pages was reached", "completed", "max_pages", Retry.NO, False, 0),
     ReadingRule("the limit of bytes was reached", "completed", "max_bytes", Retry.NO, False, 0),
@@ -132,6 +141,8 @@ class Facts:
     """Addresses that a limit left over, by its word."""
     stopped: int | None = None
     """Addresses that were left when a person stopped it; None if it was not stopped."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Links that built-in limits and traps left out, and documents that were not read to their end, by rule."""
 
 
 class RunReading(NamedTuple):
@@ -140,7 +151,7 @@ class RunReading(NamedTuple):
     state: str
     reason: str
     shortfalls: dict[str, int]
-    """Everything that it fell short of, the worst first, with counts."""
+    """Everything that it fell short of, the worst first, with counts; then the rules behind `limits`, with theirs."""
 
     @property
     def rule(self) -> ReadingRule:
@@ -169,11 +180,13 @@ def read(facts: Facts) -> RunReading:
             fell[word] = facts.over[word.value]
     if facts.hosts_given_up:
         fell[Shortfall.HOSTS_GIVEN_UP] = facts.hosts_given_up
+    if facts.left_out:
+        fell[Shortfall.BUILT_IN_LIMITS] = sum(facts.left_out.values())
     if facts.truncated:
         fell[Shortfall.TRUNCATED] = facts.truncated
     # In the order of the enum, which is that of their weight.
     worst = [word for word in Shortfall if word in fell]
-    shortfalls = {word.value: fell[word] for word in worst}
+    shortfalls = {word.value: fell[word] for word in worst} | dict(facts.left_out)
     if not worst:
         return RunReading("completed", DONE, {})
     failed = worst[0] in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED)
@@ -232,6 +245,18 @@ def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
 
 _COUNTED: Final = {
     Shortfall.HOSTS_GIVEN_UP.value: "{} given up: nothing could be reached there",
+    Shortfall.BUILT_IN_LIMITS.value: "{} left out or not read because of built-in limits",
+    "over_limit:links": "{} beyond the limit of one page or sitemap",
+    "over_limit:requisites": "{} that pages embed beyond the limit of one document or too many steps away",
+    "over_limit:sitemaps": "{} of sitemaps beyond the limit of one run",
+    "over_limit:sitemap_depth": "{} of sitemaps in indexes that are nested too deep",
+    "over_limit:unread": "{} not read to their end, so that links may be missing",
+    "trap:query_variants": "{} with too many queries of one path",
+    "trap:subdomains": "{} on too many hosts of one domain",
+    "trap:directory_budget": "{} in directories with too many addresses",
+    "trap:domain_budget": "{} on hosts with too many addresses",
+    "trap:path_depth": "{} with paths that are too deep",
+    "trap:repeated_segments": "{} with paths that repeat themselves",
     Shortfall.TRUNCATED.value: "{} cut off by their servers or by our limit",
     Shortfall.MAX_PAGES.value: "{} left over by the limit of pages",
     Shortfall.MAX_BYTES.value: "{} left over by the limit of bytes",
@@ -240,8 +265,12 @@ _COUNTED: Final = {
     Shortfall.NO_SERVER.value: "{} asked for and no server answered",
     Shortfall.NOTHING_CAPTURED.value: "{} asked for and none captured",
 }
-_NOUNS: Final = {Shortfall.HOSTS_GIVEN_UP.value: "host", Shortfall.TRUNCATED.value: "body"}
-_PLURALS: Final = {"host": "hosts", "body": "bodies", "address": "addresses"}
+_NOUNS: Final = {
+    Shortfall.HOSTS_GIVEN_UP.value: "host",
+    Shortfall.TRUNCATED.value: "body",
+    "over_limit:unread": "document",
+}
+_PLURALS: Final = {"host": "hosts", "body": "bodies", "document": "documents", "address": "addresses"}
 
 
 def shortfall_text(word: str, count: int) -> str:

@@ -335,6 +335,19 @@ def ended_as(raw_db: RawDatabase, *, frontier_id: int) -> list[EndedAs]:
     return list(found.values())
 
 
+def left_out_by_limits(tx: Transaction, *, frontier_id: int) -> dict[str, int]:
+    """Return what built-in limits and traps left out of a frontier, by rule, the largest count first.
+
+    The rules of its own scope (exclude, depth, hosts) cut nothing short and are not among them.
+    """
+    rows = tx.execute(
+        "SELECT rule, sum(count) FROM exclusions WHERE execution_id = ?"
+        " AND (rule LIKE 'over_limit:%' OR rule LIKE 'trap:%') GROUP BY rule ORDER BY 2 DESC, 1",
+        (frontier_id,),
+    )
+    return {rule: int(count) for rule, count in rows}
+
+
 def frontier_of(tx: Transaction, execution_id: int) -> int:
     """Return the execution whose frontier an execution works on."""
     rows = tx.execute("SELECT coalesce(frontier_id, id) FROM executions WHERE id = ?", (execution_id,))

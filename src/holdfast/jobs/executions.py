@@ -236,8 +236,10 @@ def read_ending(
     `unread` are pages whose links were to be looked at once more when a limit, by its word, ended the run.
     """
     facts = facts_of(execution_queries.ended_as(raw_db, frontier_id=frontier_id), stopped=stopped)
+    with raw_db.read() as tx:
+        left_out = execution_queries.left_out_by_limits(tx, frontier_id=frontier_id)
     # Pages whose links were still to be read are left over by the limit, too: what lies behind them is not known.
-    return read(replace(facts, over=Counter(facts.over) + Counter(unread or {})))
+    return read(replace(facts, over=Counter(facts.over) + Counter(unread or {}), left_out=left_out))
 
 
 def request_stop(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, cancel: bool) -> list[int]:

@@ -24,7 +24,7 @@ from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.config import Settings
-from holdfast.crawl.page_reading import MAX_LINKS, REQUISITE_PRIORITY
+from holdfast.crawl.link_filter import REQUISITE_PRIORITY
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.requests import (
     DocumentLimits,
@@ -267,9 +267,9 @@ def _mentioned(
     head = parse_head(answer.fetched.response_head)
     page = parse_page(answer.body, url=answer.url.fetch, media_type=head.media_type, charset=head.charset)
     base = (answer.url.fetch, page.base)
-    found = [(UrlKind.PAGE, (base, [link.url for link in page.links][:MAX_LINKS]))]
+    found = [(UrlKind.PAGE, (base, [link.url for link in page.links]))]
     if requisites:
-        found.append((UrlKind.REQUISITE, (base, [link.url for link in page.resources][:MAX_LINKS])))
+        found.append((UrlKind.REQUISITE, (base, [link.url for link in page.resources])))
     return found
 
 

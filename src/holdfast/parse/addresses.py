@@ -108,7 +108,40 @@ def written_link(text: str) -> str:
     return "" if colon and scheme.isalnum() and scheme.lower() not in ("http", "https") else text
 
 
-MAX_CSS_LINKS = 2000
+# A crawl follows a fifth of it (`crawl/link_filter.py`), but can tell only of a link that is listed whether it is in
+# its scope.
+MAX_NAMED = 100_000
+"""Addresses of one kind that are listed of one document."""
+
+
+class NamedUrls(dict[str, str]):
+    """The addresses that a document names, each with what it is there; those over the limit are only counted."""
+
+    __slots__ = ("_over",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._over: set[int] = set()
+
+    def take(self, url: str, rel: str) -> None:
+        """Add an address unless it is there already."""
+        if url not in self:
+            if len(self) < MAX_NAMED:
+                self[url] = rel
+            else:
+                self._over.add(hash(url))
+
+    @property
+    def over(self) -> int:
+        """How many different addresses there was no room for."""
+        return len(self._over)
+
+    def listed(self) -> tuple[Link, ...]:
+        """Return the addresses as links, in order."""
+        new = tuple.__new__  # half the cost of the constructor that NamedTuple writes
+        return tuple([new(Link, pair) for pair in self.items()])
+
+
 _MAX_CSS_BYTES = 8 * 1024 * 1024
 # A token costs a microsecond; real sheets of this size have a tenth of these.
 _MAX_TOKENS = 200_000
@@ -122,23 +155,23 @@ _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})(?:\r\n|[ \t\n\r\f])?|(\r\n|.))", 
 _FONTS = (".woff2", ".woff", ".ttf", ".otf", ".eot")
 
 
-def css_links(sheet: bytes | str, charset: str | None = None) -> tuple[Link, ...]:
-    """Return the addresses in a style sheet, as written, without repeats, at most 2,000: imports, fonts, then images.
+def css_links(sheet: bytes | str, charset: str | None = None) -> NamedUrls:
+    """Return the addresses in a style sheet, as written: imports, fonts and images.
 
     `charset` is the HTTP header's, for bytes. Never raises.
     """
     text = sheet if isinstance(sheet, str) else decode_text(sheet[:_MAX_CSS_BYTES], charset)[0]
-    found: dict[str, str] = {}
-    gather_css(text[:_MAX_CSS_BYTES], found, MAX_CSS_LINKS)
-    return tuple(map(Link._make, found.items()))
+    found = NamedUrls()
+    gather_css(text[:_MAX_CSS_BYTES], found)
+    return found
 
 
-def gather_css(text: str, found: dict[str, str], limit: int) -> None:
-    """Add the addresses in a style sheet or a style attribute to `found`, until it holds `limit`."""
+def gather_css(text: str, found: NamedUrls) -> None:
+    """Add the addresses in a style sheet or a style attribute to `found`."""
     at, rel = 0, ""
     for _ in range(_MAX_TOKENS):
         token = _NEXT.search(text, at)
-        if token is None or len(found) >= limit:
+        if token is None:
             return
         word, at = token[0].lower(), token.end()
         if word == "/*":
@@ -167,12 +200,12 @@ def gather_css(text: str, found: dict[str, str], limit: int) -> None:
                 rel = ""
 
 
-def _add(found: dict[str, str], value: str, rel: str) -> None:
+def _add(found: NamedUrls, value: str, rel: str) -> None:
     url = address(_unescaped(value))
     if url and url not in found:
         # A style sheet does not say what an address is: fonts are told by their ending.
         path = url.partition("?")[0].lower()
-        found[url] = rel or ("font" if path.endswith(_FONTS) else "img")
+        found.take(url, rel or ("font" if path.endswith(_FONTS) else "img"))
 
 
 def _url(text: str, at: int) -> tuple[str, int]:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import fields
 from datetime import datetime
 from typing import IO, Any, Self, TypeGuard, TypeVar, Unpack
 
@@ -47,7 +47,9 @@ def is_for_index(how: ReadingOptions | DocumentReading) -> TypeGuard[DocumentRea
 
 def pack_reply(page: ParsedPage | ParsedDocument) -> bytes:
     """Return a parsed page or document as bytes: a length and JSON."""
-    reply = json.dumps(asdict(page), default=datetime.isoformat).encode("ascii")
+    # Not `asdict`, which copies each of 100,000 links.
+    shallow = {one.name: getattr(page, one.name) for one in fields(page)}
+    reply = json.dumps(shallow, default=datetime.isoformat).encode("ascii")
     return REPLY_HEAD.pack(len(reply)) + reply
 
 
@@ -60,6 +62,8 @@ def unpack_reply(reply: bytes) -> ParsedPage:
         **texts,
         links=_links(fields["links"]),
         resources=_links(fields["resources"]),
+        links_over=int(fields["links_over"]),
+        resources_over=int(fields["resources_over"]),
         nofollow=fields["nofollow"] is True,
         noindex=fields["noindex"] is True,
         problems=tuple(str(problem) for problem in fields["problems"]),

@@ -43,6 +43,8 @@ class SitemapParse:
     urls: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
     """Sitemaps that an index names, without the index itself."""
+    over: int = 0
+    """Addresses beyond the 50,000, or too long."""
     problems: tuple[str, ...] = ()
 
 
@@ -82,6 +84,7 @@ class _SitemapFound:
         self._own = url
         self._urls: dict[str, None] = {}
         self._children: dict[str, None] = {}
+        self._over: set[int] = set()
         self._problems: dict[str, None] = {}
 
     def note(self, problem: ParseProblem) -> None:
@@ -91,20 +94,23 @@ class _SitemapFound:
         text = written_link(raw)
         if not text:
             return
-        if len(text) > _MAX_URL_CHARS or self.full:
-            self.note(ParseProblem.URLS_CUT)
-        elif not child:
-            self._urls[text] = None
+        found = self._children if child else self._urls
         # An index that names itself is not one of its sitemaps.
-        elif text != self._own:
-            self._children[text] = None
-
-    @property
-    def full(self) -> bool:
-        return len(self._urls) + len(self._children) >= MAX_URLS
+        if text in found or (child and text == self._own):
+            return
+        if len(text) > _MAX_URL_CHARS or len(self._urls) + len(self._children) >= MAX_URLS:
+            self.note(ParseProblem.URLS_CUT)
+            self._over.add(hash(text))
+        else:
+            found[text] = None
 
     def result(self) -> SitemapParse:
-        return SitemapParse(urls=tuple(self._urls), children=tuple(self._children), problems=tuple(self._problems))
+        return SitemapParse(
+            urls=tuple(self._urls),
+            children=tuple(self._children),
+            over=len(self._over),
+            problems=tuple(self._problems),
+        )
 
 
 def _read_sitemap_xml(chunks: Iterable[bytes], found: _SitemapFound) -> None:
@@ -118,9 +124,6 @@ def _read_sitemap_xml(chunks: Iterable[bytes], found: _SitemapFound) -> None:
                     return
                 continue
             _take(element, found)
-            if found.full:
-                found.note(ParseProblem.URLS_CUT)
-                return
     except XmlBroken as broken:
         found.note(ParseProblem.XML_REFERENCE if broken.by_reference else ParseProblem.XML_BROKEN)
 
@@ -145,9 +148,6 @@ def _take(element: Element, found: _SitemapFound) -> None:
 def _read_sitemap_text(addresses: Iterable[str], found: _SitemapFound) -> None:
     for address in addresses:
         found.add(address)
-        if found.full:
-            found.note(ParseProblem.URLS_CUT)
-            return
     if not found.result().urls:
         found.note(ParseProblem.NOT_A_SITEMAP)
 

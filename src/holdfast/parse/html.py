@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from holdfast.parse.addresses import MAX_CSS_LINKS, SPACE, address, gather_css, refresh, srcset
+from holdfast.parse.addresses import SPACE, NamedUrls, address, gather_css, refresh, srcset
 from holdfast.parse.charset import DecodedText, ParseProblem
 from holdfast.parse.text import canonical_tag, clean_line, guess_language, main_text, text_sample, tree_of
-from holdfast.types import Link, ParsedPage
+from holdfast.types import ParsedPage
 
 # Directives that carry a value after a colon: a word before a colon that is none of these names a crawler.
 _VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
@@ -62,8 +62,6 @@ def _addressed(value: str, agent: str) -> Iterable[str]:
             yield word
 
 
-MAX_LINKS = 20_000
-MAX_RESOURCES = 5_000
 _TITLE_CHARS, _DESCRIPTION_CHARS = 500, 1000
 _LANGUAGE_SAMPLE_CHARS = 1000
 _MAX_STYLE_CHARS = 1024 * 1024
@@ -96,8 +94,8 @@ class _Harvest:
 
     def __init__(self, agent: str) -> None:
         self.agent = agent
-        self.links: dict[str, str] = {}
-        self.resources: dict[str, str] = {}
+        self.links = NamedUrls()
+        self.resources = NamedUrls()
         self.robots: list[str] = []
         self.base: str | None = None
         self.canonical: str | None = None
@@ -116,9 +114,7 @@ class _Harvest:
             links = self.links
             known = links.get(url)
             if known is None:
-                # One more than are listed, so that it is noticed that there were more.
-                if len(links) <= MAX_LINKS:
-                    links[url] = rel
+                links.take(url, rel)
             # The same address, linked plainly elsewhere on the page.
             elif known == "nofollow":
                 links[url] = rel
@@ -126,21 +122,19 @@ class _Harvest:
 
     def need(self, raw: str | None, rel: str) -> None:
         """Add a resource."""
-        if raw and (url := address(raw)) and len(self.resources) <= MAX_RESOURCES:
-            self.resources.setdefault(url, rel)
+        if raw and (url := address(raw)):
+            self.resources.take(url, rel)
 
     def need_set(self, value: str | None) -> None:
         """Add the images of a srcset."""
         if value:
             for url in srcset(value):
-                if len(self.resources) <= MAX_RESOURCES:
-                    self.resources.setdefault(url, "img")
+                self.resources.take(url, "img")
 
     def need_style(self, text: str | None) -> None:
         """Add what a style sheet or attribute refers to."""
         if text and ("(" in text or "@" in text):
-            limit = min(len(self.resources) + MAX_CSS_LINKS, MAX_RESOURCES + 1)
-            gather_css(text[:_MAX_STYLE_CHARS], self.resources, limit)
+            gather_css(text[:_MAX_STYLE_CHARS], self.resources)
 
 
 _Reader = Callable[[_Harvest, LexborNode], None]
@@ -169,8 +163,10 @@ def parse_html(
         canonical=page.canonical,
         base=page.base,
         text=text,
-        links=_listed(page.links, MAX_LINKS),
-        resources=_listed(page.resources, MAX_RESOURCES),
+        links=page.links.listed(),
+        resources=page.resources.listed(),
+        links_over=page.links.over,
+        resources_over=page.resources.over,
         nofollow=wishes.nofollow,
         noindex=wishes.noindex,
         problems=(*notes, *source.problems, *_problems(page, noarchive=wishes.noarchive)),
@@ -202,17 +198,11 @@ def _first_line(texts: tuple[str | None, ...], limit: int) -> str | None:
     return None
 
 
-def _listed(found: dict[str, str], limit: int) -> tuple[Link, ...]:
-    new = tuple.__new__  # half the cost of the constructor that NamedTuple writes
-    links = tuple([new(Link, pair) for pair in found.items()])
-    return links if len(links) <= limit else links[:limit]
-
-
 def _problems(page: _Harvest, *, noarchive: bool) -> tuple[str, ...]:
     problems: list[str] = []
-    if len(page.links) > MAX_LINKS:
+    if page.links.over:
         problems.append(ParseProblem.LINKS_CUT)
-    if len(page.resources) > MAX_RESOURCES:
+    if page.resources.over:
         problems.append(ParseProblem.RESOURCES_CUT)
     if noarchive:
         problems.append(ParseProblem.NOARCHIVE)

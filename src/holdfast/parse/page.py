@@ -117,13 +117,15 @@ def _read_html(body: bytes, how: ReadingOptions, notes: Sequence[str]) -> Parsed
 def _read_other(form: BodyForm, body: bytes, how: ReadingOptions) -> ParsedPage:
     """Return what a style sheet, a feed or a plain text says; of anything else, nothing."""
     if form is BodyForm.CSS:
-        return ParsedPage(resources=css_links(body, how["charset"]))
+        named = css_links(body, how["charset"])
+        return ParsedPage(resources=named.listed(), resources_over=named.over)
     if form is BodyForm.XML:
         found = parse_sitemap(body, how["url"])
         # `feed` is what a link to a feed has: the items of one are no feeds.
         links = [Link(url, "item") for url in found.urls] + [Link(url, "sitemap") for url in found.children]
         # XML that lists nothing is ordinary (a drawing, data): only a sitemap can be a bad one.
-        return ParsedPage(links=tuple(links), problems=tuple(set(found.problems) - {ParseProblem.NOT_A_SITEMAP}))
+        problems = tuple(set(found.problems) - {ParseProblem.NOT_A_SITEMAP})
+        return ParsedPage(links=tuple(links), links_over=found.over, problems=problems)
     if form is BodyForm.TEXT:
         text, charset = decode_text(body, how["charset"])
         wanted = clean_text(text) if how.get("want_text", False) else None

@@ -37,17 +37,19 @@ class Address(Protocol):
 class TrapLimits:
     """From where on a site looks endless."""
 
-    repeats: int = 3
+    repeats: int = 5
     """How often one segment may stand in a path."""
-    path_segments: int = 20
-    query_variants: int = 1_000
-    """How many different queries one path may have."""
-    domains: int = 1_000
+    path_segments: int = 40
+    query_variants: int = 100_000
+    """How many different queries one path may have. A large forum has its topics there; at one request a second so
+    many take 28 hours."""
+    domains: int = 10_000
     """How many hosts one registrable domain may have: a wildcard in the DNS makes up millions."""
-    directory_urls: int = 100_000
-    """How many addresses may stand in one directory: a calendar or a shop makes up new ones for ever."""
-    domain_urls: int = 5_000_000
-    """How many addresses one domain may have in one execution."""
+    directory_urls: int = 1_000_000
+    """How many addresses may stand in one directory: a calendar or a shop makes up new ones for ever. At one request a
+    second so many take 11 days."""
+    domain_urls: int = 20_000_000
+    """How many addresses one domain may have in one execution. The largest encyclopedia has 7 million articles."""
 
 
 DEFAULT_LIMITS: Final = TrapLimits()
@@ -86,7 +88,8 @@ class TrapGuard:
 
     __slots__ = ("_closed", "_domains", "_limits", "_max_entries", "_owners", "_size", "_taken", "_variants")
 
-    def __init__(self, limits: TrapLimits = DEFAULT_LIMITS, *, max_entries: int = 200_000) -> None:
+    def __init__(self, limits: TrapLimits = DEFAULT_LIMITS, *, max_entries: int = 400_000) -> None:
+        """`max_entries` bounds each memory: full, the queries take 30 MB. It must be above the queries of one path."""
         self._limits = limits
         self._max_entries = max_entries
         self._variants: dict[int, set[int]] = {}

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from holdfast.crawl.page_reading import (
+from holdfast.crawl.link_filter import (
+    BURST_URLS,
     MAX_EXCLUDED_HOSTS,
     MAX_GENERATIONS,
     MAX_LINKS,
@@ -74,13 +75,10 @@ def test_what_was_left_out_is_judged_anew_when_a_seed_lands() -> None:
     assert len(_sift(sieve, ["http://b.test/x"]).found) == 1
 
 
-def test_what_is_over_a_thousand_is_counted_and_what_is_no_address_too() -> None:
+def test_reference_that_is_no_address_is_counted() -> None:
     _, sieve = _bed()
-    many = _sift(sieve, [f"/{n}" for n in range(MAX_LINKS + 50)], [f"/{n}.png" for n in range(MAX_LINKS + 7)])
     odd = _sift(sieve, ["http://a.test:22/", "http://u:p@a.test/", "http://["])
 
-    assert len(many.found) == 2 * MAX_LINKS
-    assert many.excluded["over_limit:links", "a.test"] == 57
     assert odd.excluded == {("not_an_address", "a.test"): 3}
 
 
@@ -96,7 +94,7 @@ def test_what_requisites_need_is_fetched_for_a_few_generations_each_before_the_l
 
 def test_a_domain_that_finds_more_than_a_hundred_a_second_is_delayed_not_cut() -> None:
     _, sieve = _bed()
-    first = _sift(sieve, [f"/a{n}" for n in range(MAX_LINKS)]).found
+    first = _sift(sieve, [f"/a{n}" for n in range(BURST_URLS)]).found
     second = _sift(sieve, [f"/b{n}" for n in range(100)]).found
 
     assert all(one.scheduled_for is None for one in first)
@@ -149,11 +147,11 @@ def test_hosts_that_pages_make_up_are_counted_together_from_some_number_on() -> 
     _, sieve = _bed()
     counted: Counter[tuple[str, str]] = Counter()
     for page in range(12):
-        counted += _sift(sieve, [f"http://h{page}x{number}.test/" for number in range(MAX_LINKS)]).excluded
+        counted += _sift(sieve, [f"http://h{page}x{number}.test/" for number in range(BURST_URLS)]).excluded
 
-    assert counted.total() == 12 * MAX_LINKS
+    assert counted.total() == 12 * BURST_URLS
     assert len(counted) == MAX_EXCLUDED_HOSTS + 1
-    assert counted["scope:host", OTHER_HOSTS] == 12 * MAX_LINKS - MAX_EXCLUDED_HOSTS
+    assert counted["scope:host", OTHER_HOSTS] == 12 * BURST_URLS - MAX_EXCLUDED_HOSTS
     assert _sift(sieve, ["http://h0x0.test/more"]).excluded == {("scope:host", "h0x0.test"): 1}
 
 
@@ -174,3 +172,14 @@ def test_that_addresses_were_forgotten_is_told() -> None:
     assert len(times) == 2
     seen.add(3)
     assert len(times) == 3, "the older half was dropped"
+
+
+def test_link_over_the_limit_is_taken_from_another_page() -> None:
+    _, sieve = _bed()
+    first = _sift(sieve, [f"/{n}" for n in range(MAX_LINKS + 5)], [f"/{n}.png" for n in range(MAX_LINKS + 7)])
+    second = _sift(sieve, [f"/{n}" for n in range(MAX_LINKS + 5)])
+
+    assert len(first.found) == 2 * MAX_LINKS
+    assert first.excluded == {("over_limit:links", "a.test"): 5, ("over_limit:requisites", "a.test"): 7}
+    assert [one.url for one in second.found] == [f"http://a.test/{n}" for n in range(MAX_LINKS, MAX_LINKS + 5)]
+    assert second.excluded == {}

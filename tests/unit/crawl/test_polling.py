@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.crawl.link_filter import SievedLinks
 from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
-from holdfast.crawl.page_reading import DocumentFacts, SievedLinks, SlowDocument
+from holdfast.crawl.page_reading import DocumentFacts, SlowDocument
 from holdfast.crawl.plan import CrawlPlan, Polled, seeds_of
 from holdfast.types import Attempt, FetchProblem, FetchRequest, PolledListing, UrlKind
 from holdfast.warc.payload import parse_head

@@ -7,17 +7,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.crawl.link_filter import REQUISITE_PRIORITY, SievedLinks
 from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
-from holdfast.crawl.page_reading import (
-    HOP_PRIORITY,
-    REQUISITE_PRIORITY,
-    UNREADABLE,
-    DocumentFacts,
-    SievedLinks,
-    SlowDocument,
-)
+from holdfast.crawl.page_reading import HOP_PRIORITY, UNREADABLE, DocumentFacts, SlowDocument
+from holdfast.parse import ParseChild
 from holdfast.types import Attempt, FetchRequest, Original, Outcome, ParsedPage, UrlKind
 from holdfast.warc.payload import parse_head
+from tests import patience
 from tests.unit.crawl.bed import Answer, Bed, attempt, fetched, make_bed
 
 _URL = "http://a.test/x"
@@ -173,3 +169,68 @@ def test_a_sitemap_index_adds_no_more_sitemaps_than_the_crawl_may_have_pages() -
     assert [found.kind for found in first.found] == [UrlKind.SITEMAP] * 10
     assert first.excluded["over_limit:sitemaps", "a.test"] == 49_990
     assert second.found == []
+
+
+def _sifted(bed: Bed, answer: Answer, one: Attempt | None = None, *, payload: bytes | None) -> SievedLinks:
+    """Return what a document brings that is read whole, or not at all if its payload is None."""
+    one = one or attempt(_URL)
+    hop = fetched(FetchRequest(url=one.url), answer, bed.clock)
+    page = _page(bed, one, [hop])
+    stored = StoredExchange(ref=None, head=parse_head(hop.response_head), payload=payload, payload_digest="")
+    with ParseChild(deadline_s=patience.deadline(60)) as child:
+        reader = bed.reader(child)
+        reading = reader.read(page, one, stored)
+        return reader.sift(bed.sieve(), page, one, reading.call() if isinstance(reading, SlowDocument) else reading)
+
+
+@pytest.mark.parametrize("count", [20_000, 20_001, 100_000, 100_300])
+def test_links_beyond_the_limit_of_one_page_are_counted(count: int) -> None:
+    body = "".join(f"<a href=/{n}></a>" for n in range(count)).encode()
+    sieved = _sifted(make_bed({}), _typed("text/html", body), payload=body)
+
+    assert len(sieved.found) == 20_000
+    assert sieved.excluded["over_limit:links", "a.test"] == count - 20_000
+
+
+@pytest.mark.parametrize("plan", [{"max_depth": 0}, {"scope": "page"}, {"exclude": ("a.test/[0-9]",)}])
+def test_links_that_the_scope_leaves_out_are_not_over_the_limit(plan: dict[str, Any]) -> None:
+    body = "".join(f"<a href=/{n}></a>" for n in range(20_500)).encode()
+    sieved = _sifted(make_bed({}, **plan), _typed("text/html", body), payload=body)
+
+    assert sieved.found == []
+    assert [count for (rule, _), count in sieved.excluded.items() if not rule.startswith("over_limit")] == [20_500]
+
+
+def test_nofollow_page_is_never_over_the_limit() -> None:
+    body = b"<meta name=robots content=nofollow>" + b"".join(b"<a href=/%d></a>" % n for n in range(20_001))
+
+    assert _sifted(make_bed({}), _typed("text/html", body), payload=body) == SievedLinks()
+
+
+@pytest.mark.parametrize(
+    ("media", "kind", "unread"),
+    [
+        ("text/html", UrlKind.PAGE, 1),
+        ("application/xml", UrlKind.SITEMAP, 1),
+        ("application/pdf", UrlKind.PAGE, 0),
+        ("text/html", UrlKind.REQUISITE, 0),
+    ],
+)
+def test_document_too_large_to_read_is_counted_as_unread(media: str, kind: UrlKind, unread: int) -> None:
+    sieved = _sifted(make_bed({}), _typed(media, b""), attempt(_URL, kind=kind), payload=None)
+
+    assert sieved.excluded["over_limit:unread", "a.test"] == unread
+
+
+def test_page_with_unreadable_encoding_is_counted_as_unread() -> None:
+    answer = _typed("text/html", b"no gzip", **{"Content-Encoding": "gzip"})
+
+    assert _sifted(make_bed({}), answer, payload=answer.body).excluded == {("over_limit:unread", "a.test"): 1}
+
+
+def test_sitemap_urls_beyond_the_limit_are_in_the_account() -> None:
+    body = b"\n".join(b"http://a.test/%d" % n for n in range(50_007))
+    sieved = _sifted(make_bed({}), _typed("text/plain", body), attempt(_URL, kind=UrlKind.SITEMAP), payload=body)
+
+    assert len(sieved.found) == 50_000
+    assert sieved.excluded == {("over_limit:links", "a.test"): 7}

@@ -43,6 +43,18 @@ _GOOD = Facts(captured=10, answered=10)
             "max_pages",
             {"max_pages": 5, "hosts_given_up": 3, "truncated": 2},
         ),
+        (
+            replace(_GOOD, left_out={"over_limit:links": 4000, "trap:query_variants": 2}),
+            "completed",
+            "limits",
+            {"limits": 4002, "over_limit:links": 4000, "trap:query_variants": 2},
+        ),
+        (
+            replace(_GOOD, truncated=1, hosts_given_up=1, left_out={"over_limit:unread": 1}),
+            "completed",
+            "hosts_given_up",
+            {"hosts_given_up": 1, "limits": 1, "truncated": 1, "over_limit:unread": 1},
+        ),
     ],
 )
 def test_the_reason_is_the_worst_and_all_shortfalls_are_named(
@@ -87,6 +99,7 @@ def test_only_what_is_done_is_ready_and_every_shortfall_has_its_words() -> None:
     assert [rule.reason for rule in RULES if rule.is_ready] == ["done"]
     assert {word.value for word in Shortfall} <= {rule.reason for rule in RULES}
     assert shortfall_text("hosts_given_up", 1) == "1 host given up: nothing could be reached there"
+    assert shortfall_text("over_limit:unread", 2) == "2 documents not read to their end, so that links may be missing"
     assert sentence_of("completed", "truncated", {"truncated": 2}) == (
         "bodies stayed cut off after every retry, or at our limit (2 bodies cut off by their servers or by our limit)"
     )

@@ -168,10 +168,11 @@ def test_every_link_of_a_long_page_is_listed() -> None:
     assert len(_parse("".join(f"<a href=/{i}></a>" for i in range(5000))).links) == 5000
 
 
-def test_a_page_without_end_is_cut_and_noted() -> None:
-    page = _parse("".join(f"<a href=/{i}></a><img src=/{i}.png>" for i in range(20_100)))
+def test_links_beyond_the_limit_are_counted_once_each() -> None:
+    page = _parse("".join(f"<a href=/{i}></a><img src=/{i}.png>" for i in range(100_100)) + "<a href=/100050></a>")
 
-    assert (len(page.links), len(page.resources)) == (20_000, 5_000)
+    assert (len(page.links), len(page.resources)) == (100_000, 100_000)
+    assert (page.links_over, page.resources_over) == (100, 100)
     assert page.problems == (ParseProblem.LINKS_CUT, ParseProblem.RESOURCES_CUT)
 
 

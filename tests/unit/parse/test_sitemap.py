@@ -163,26 +163,26 @@ def test_a_gzip_bomb_is_left_unexploded() -> None:
     assert ParseProblem.BODY_CUT in _parse(body).problems
 
 
-def test_fifty_thousand_pages_and_not_one_more() -> None:
-    body = _urlset(*(f"/{i}" for i in range(50_001)))
+def test_sitemap_urls_beyond_the_limit_are_counted() -> None:
+    body = _urlset(*(f"/{i}" for i in range(50_300)), "/50299", "/0")
 
     found = _parse(body)
 
-    assert len(found.urls) == 50_000
+    assert (len(found.urls), found.over) == (50_000, 300)
     assert found.problems == (ParseProblem.URLS_CUT,)
 
 
 def test_a_text_list_has_the_same_limit() -> None:
     found = _parse("\n".join(f"http://x/{i}" for i in range(50_001)))
 
-    assert len(found.urls) == 50_000
+    assert (len(found.urls), found.over) == (50_000, 1)
     assert found.problems == (ParseProblem.URLS_CUT,)
 
 
 def test_an_address_over_2048_characters_is_dropped() -> None:
     found = _parse(_urlset("/" + "a" * 2048, "/ok"))
 
-    assert (found.urls, found.problems) == (("/ok",), (ParseProblem.URLS_CUT,))
+    assert (found.urls, found.over, found.problems) == (("/ok",), 1, (ParseProblem.URLS_CUT,))
 
 
 _LAUGHS = (

@@ -71,7 +71,9 @@ class RunReport(JobAnswer):
     execution: int
     state: str
     reason: str | None
-    shortfalls: dict[str, int] = Field(description="What it fell short of, by word and count, the worst first.")
+    shortfalls: dict[str, int] = Field(
+        description="What it fell short of, by word and count, the worst first; the rules behind `limits` follow it."
+    )
     sentence: str | None = Field(description="The same for people; null while it runs.")
     research_ready: bool | None
     total: int

@@ -136,7 +136,9 @@ class ExecutionSummary(JobAnswer):
     status: str = Field(description="queued, running, stopped, completed, failed or cancelled.")
     state: str = Field(description="The same as `status`.")
     reason: str | None = Field(description="Why it ended, in a word: done, hosts_given_up, max_pages, stopped…")
-    shortfalls: dict[str, int] = Field(description="What it fell short of, by word and count, the worst first.")
+    shortfalls: dict[str, int] = Field(
+        description="What it fell short of, by word and count, the worst first; the rules behind `limits` follow it."
+    )
     sentence: str | None = Field(description="The same for people; null while it runs.")
     research_ready: bool | None = Field(description="Whether an edition may rest on it as it is; null while it runs.")
     created_at: datetime
