@@ -212,7 +212,7 @@ def test_the_tools_answer_over_http_in_the_name_of_who_asks(tools: ToolArchive) 
     headers = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
     with asking(tools.archive) as client:
         local = client.post("/mcp", json=body, headers=headers)
-    with asking(tools.archive, peer="192.0.2.7") as client:
+    with asking(tools.archive, as_admin=False) as client:
         stranger = client.post("/mcp", json=body, headers=headers)
 
     assert "explain" in _listed(local)

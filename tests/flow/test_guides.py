@@ -304,12 +304,13 @@ class Server:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(self.rename(text), "utf-8")
         (folder / "opt").mkdir()
+        (folder / "var/log/nginx").mkdir(parents=True)
         (folder / "opt/holdfast/.venv").mkdir(parents=True)
         (folder / "opt/holdfast/.venv/bin").symlink_to(_BIN)
 
     def rename(self, text: str) -> str:
         """Return a text of the page with this machine's folders and ports."""
-        text = re.sub(r"(?<![\w./])/(etc|srv|opt)/", rf"{self.folder}/\1/", text)
+        text = re.sub(r"(?<![\w./])/(etc|srv|opt|var)/", rf"{self.folder}/\1/", text)
         text = re.sub(r"\n *listen \[::\]:[^\n]*", "", text)
         text = re.sub(r"listen 80;", f"listen 127.0.0.1:{self.http};", text)
         text = re.sub(r"listen 443 ", f"listen 127.0.0.1:{self.https} ", text)
@@ -396,3 +397,21 @@ def test_the_deployment_page_serves_an_archive_through_nginx_with_tls(tmp_path: 
                     terminal.leave_running("the unit holdfast-api", serve)
                     terminal.leave_running("nginx", proxy)
                 terminal.run(block.place, command)
+        secret = "what-only-a-member-has"
+        opened_page = f"https://replay.example.net/!{secret}/web/2026/https://example.org/"
+        signed_in = f"https://archive.example.org/signin/oidc/callback?code={secret}&state={secret}"
+        for address in (
+            opened_page,
+            f"-e {opened_page} https://replay.example.net/style.css",
+            f"{signed_in} -e {signed_in}",
+        ):
+            command = ["curl", "-s", "-o", "/dev/null", *address.split()]
+            subprocess.run(command, env=variables, check=True, timeout=deadline(30))
+        until, pause, log = monotonic() + deadline(_LONG_S), Event(), server.folder / "var/log/nginx"
+        while "callback" not in (told := (log / "holdfast.log").read_text("utf-8")):
+            assert monotonic() < until, told
+            pause.wait(0.05)
+
+    assert "/!-/web/2026/https://example.org/" in told
+    assert "/signin/oidc/callback?-" in told
+    assert secret not in told + (log / "holdfast-error.log").read_text("utf-8")

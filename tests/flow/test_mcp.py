@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +49,7 @@ def test_an_assistant_reads_over_standard_input_and_output(home: Path) -> None:
     environment = {**os.environ, "HOLDFAST_LOG_LEVEL": "ERROR"}
 
     async def ask() -> tuple[list[str], Any]:
-        server = StdioServerParameters(
-            command=sys.executable, args=_command(home, "--as", "anonymous"), env=environment
-        )
+        server = StdioServerParameters(command=sys.executable, args=_command(home), env=environment)
         async with Client(server, read_timeout_seconds=deadline(30)) as client:
             return await _asked(client)
 
@@ -58,6 +58,23 @@ def test_an_assistant_reads_over_standard_input_and_output(home: Path) -> None:
     assert names == ["search", "page_history", "page_text", "compare"]
     assert "Some words about it." in text["text"]
     assert text["citation"]["digest"].startswith("sha256:")
+
+
+@pytest.mark.parametrize(("arguments", "is_shown"), [((), False), (("--as", "member"), True)])
+def test_members_pages_reach_an_assistant_only_by_option(
+    home: Path, arguments: tuple[str, ...], is_shown: bool
+) -> None:
+    with closing(sqlite3.connect(home / "holdfast.db")) as database, database:
+        database.execute("UPDATE sources SET visibility = 'members'")
+
+    async def ask() -> Any:
+        server = StdioServerParameters(command=sys.executable, args=_command(home, *arguments), env=dict(os.environ))
+        async with Client(server, read_timeout_seconds=deadline(30)) as client:
+            return await client.call_tool("page_text", {"url": PAGE})
+
+    told = asyncio.run(ask())
+
+    assert ("Some words about it." in str(told)) is is_shown
 
 
 def test_over_http_a_token_is_asked_for_and_guesses_end(home: Path) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from starlette.datastructures import Headers
+from starlette.types import Scope
 
 from holdfast.config import Settings
 
 
-def is_own_origin(origin: str, headers: Headers, settings: Settings) -> bool:
+def is_own_origin(origin: str, scope: Scope, settings: Settings) -> bool:
     """Return whether a page of this host sent a request; `null` never is: an archived page in its sandbox sends it."""
-    # The configured one, too: a proxy may forward another Host than the browser asked for.
-    return origin.partition("://")[2] == headers.get("host") or origin == settings.site_origin
+    # The configured one, too: a proxy that speaks TLS may forward neither the scheme nor the Host that a browser used.
+    host = Headers(scope=scope).get("host")
+    return origin in (f"{scope.get('scheme', 'http')}://{host}", settings.site_origin)

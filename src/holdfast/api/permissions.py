@@ -470,7 +470,7 @@ FORM_PATHS: Final = frozenset(
 def _demand_same_site(request: Request, settings: Settings, permission: Permission) -> None:
     """Refuse a change with a session that a page of another site may have had a browser send."""
     origin = request.headers.get("origin")
-    is_own = origin is not None and is_own_origin(origin, request.headers, settings)
+    is_own = origin is not None and is_own_origin(origin, request.scope, settings)
     shown = request.headers.get("x-csrf-token", "")
     is_form = request.url.path in FORM_PATHS or permission is Permission.READ
     if not is_own or not (is_form or is_same(shown, request.scope["state"]["csrf_token"])):

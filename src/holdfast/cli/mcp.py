@@ -29,13 +29,16 @@ def mcp(
     port: Annotated[
         int | None, typer.Option("--port", min=0, max=65535, help="With --http: port (8060); 0 is any free one.")
     ] = None,
-    viewer: Annotated[Role, typer.Option("--as", help="Without --http: in whose role the tools look.")] = Role.OPERATOR,
+    viewer: Annotated[
+        Role, typer.Option("--as", help="Without --http: in whose role the tools look.")
+    ] = Role.ANONYMOUS,
     home: Home = None,
 ) -> None:
     """Serve search, history, text, comparison and explanation to an assistant; nothing can be changed.
 
-    Without --http the assistant starts this command and speaks to it over standard input and output.
-    Example: holdfast mcp --as anonymous
+    Without --http the assistant starts this command and speaks to it over standard input and output. It sees what is
+    public; --as member shows members' pages, --as operator what operators see, too.
+    Example: holdfast mcp --as member
     """
     if http:
         settings = configured(home=str(home) if home else None, host=host, port=port)

@@ -248,9 +248,11 @@ class AuthSettings(SettingGroup):
         None,
         min_length=1,
         description="Secret of at least 32 bytes that another system signs bearer tokens with (JWT, HS256); without "
-        "it none is taken. Their `role` is member, operator or administrator.",
+        "it none is taken. Their `role` is required: member, operator or administrator.",
     )
-    jwt_audience: str = setting("holdfast", min_length=1, description="`aud` that such a token must have.")
+    jwt_audience: str = setting(
+        "holdfast", min_length=1, description="`aud` that such a token must have, alone or in a list."
+    )
     jwt_issuer: str = setting("holdfast", min_length=1, description="`iss` that such a token must have.")
     jwt_max_s: float = setting(86_400.0, gt=0.0, description="Longest time from `iat` to `exp` of such a token.")
     oidc_issuer: str | None = setting(

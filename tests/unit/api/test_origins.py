@@ -83,3 +83,19 @@ def test_whole_crawls_are_read_by_listed_origins_alone(client: Client, path: str
     assert client.get(path, headers={"origin": _LISTED[1]}).headers["access-control-allow-origin"] == _LISTED[1]
     assert _preflight(client, path, "https://evil.com") == (403, None)
     assert "access-control-allow-origin" not in client.get(path, headers={"origin": "https://evil.com"}).headers
+
+
+@pytest.mark.parametrize(
+    ("origin", "site_url", "status"),
+    [("http://127.0.0.1:8060", None, 401), ("https://127.0.0.1:8060", None, 403), ("http://evil.example", None, 403),
+     ("https://archive.example", "https://archive.example", 401),
+     ("http://archive.example", "https://archive.example", 403)],
+)  # fmt: skip
+def test_origin_is_own_only_with_the_scheme_of_the_site(
+    make_client: MakeClient, origin: str, site_url: str | None, status: int
+) -> None:
+    client = make_client(site_url=site_url)
+
+    answer = client.post("/api/session", json={"name": "ada", "password": "wrong one"}, headers={"origin": origin})
+
+    assert answer.status_code == status, answer.text

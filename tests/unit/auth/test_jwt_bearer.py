@@ -46,15 +46,18 @@ def test_a_token_of_another_system_speaks_for_its_subject() -> None:
     assert found.user_id is None
 
 
-def test_a_token_without_a_role_is_a_member() -> None:
-    assert _bearer().principal(jwt.encode(_claims(role=None), _SECRET, "HS256")).role is Role.MEMBER
+def test_token_with_a_list_of_audiences_is_accepted() -> None:
+    token = jwt.encode(_claims(aud=["other", "holdfast"]), _SECRET, "HS256")
+
+    assert _bearer().principal(token).role is Role.OPERATOR
 
 
 @pytest.mark.parametrize(
     "changed",
     [{"exp": None}, {"iat": None}, {"aud": None}, {"iss": None}, {"sub": None}, {"exp": _NOW - 31},
      {"exp": str(_NOW + 300)}, {"exp": 1e99}, {"exp": True}, {"exp": [_NOW]}, {"iat": _NOW + 31}, {"iat": "1"},
-     {"nbf": _NOW + 31}, {"aud": "other"}, {"aud": ["holdfast", "other"]}, {"iss": "holdfast "}, {"iss": "Holdfast"},
+     {"nbf": _NOW + 31}, {"aud": "other"}, {"aud": ["other", "another"]}, {"aud": []},
+     {"role": None}, {"iss": "holdfast "}, {"iss": "Holdfast"},
      {"sub": ""}, {"sub": 7}, {"sub": "x" * 65}, {"sub": "a\nb"}, {"role": "root"}, {"role": "anonymous"}, {"role": 3},
      {"exp": _NOW + 90_000}, {"exp": _NOW}, {"role": ["administrator"]}],
 )  # fmt: skip

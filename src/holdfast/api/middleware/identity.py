@@ -84,9 +84,8 @@ class Principals:
         """Return whether a page of another origin had a browser send a change in the name of its reader."""
         if scope["method"] in SAFE_METHODS or principal.way is not SignInWay.SESSION:
             return False
-        headers = Headers(scope=scope)
-        origin = headers.get("origin")
-        if origin is None or is_own_origin(origin, headers, self._settings):
+        origin = Headers(scope=scope).get("origin")
+        if origin is None or is_own_origin(origin, scope, self._settings):
             return False
         return self._permissions.asked(scope["method"], scope["path"]) is not Permission.READ
 

@@ -84,7 +84,7 @@ async def begin_with_password(request: Request, archive: Archive, accounts: Acco
     """Begin a session; OriginRefused if a page of another site sent the name and the password."""
     origin = request.headers.get("origin")
     # Without it, any page could sign its reader in to an account of its own, and see what is done there.
-    if origin is not None and not is_own_origin(origin, request.headers, archive.settings):
+    if origin is not None and not is_own_origin(origin, request.scope, archive.settings):
         raise OriginRefused
     browser = browser_of(request)
     return await accounts.turns.run(lambda: accounts.sign_in.with_password(form.name, form.password, browser))

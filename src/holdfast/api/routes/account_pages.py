@@ -95,7 +95,7 @@ def _alert(message: str | None) -> str:
 async def _fields(request: Request) -> dict[str, str]:
     """Return the fields of a form that a page of ours sent; OriginRefused for any other, and for what no browser is."""
     origin = request.headers.get("origin")
-    if origin is None or not is_own_origin(origin, request.headers, request.app.state.archive.settings):
+    if origin is None or not is_own_origin(origin, request.scope, request.app.state.archive.settings):
         raise OriginRefused
     body = (await request.body()).decode("utf-8", "replace")
     try:

@@ -49,7 +49,7 @@ async def call_tools(request: Request, archive: ArchiveDep, search: SearchDep, p
     The protocol wants a page of another origin refused, whatever it shows: OriginRefused.
     """
     origin = request.headers.get("origin")
-    if origin is not None and not is_own_origin(origin, request.headers, archive.settings):
+    if origin is not None and not is_own_origin(origin, request.scope, archive.settings):
         raise OriginRefused
     if getattr(request.app.state, "tools_only", False) and principal.role is Role.ANONYMOUS:
         raise Unauthenticated

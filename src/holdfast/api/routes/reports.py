@@ -154,7 +154,7 @@ async def _sent(request: Request) -> dict[str, str]:
     """Return the fields of a form; OriginRefused if a page of another origin sent it."""
     origin = request.headers.get("origin")
     # `null` too: an archived page is sandboxed.
-    if origin is not None and not is_own_origin(origin, request.headers, request.app.state.archive.settings):
+    if origin is not None and not is_own_origin(origin, request.scope, request.app.state.archive.settings):
         raise OriginRefused
     body = (await request.body()).decode("utf-8", "replace")
     try:

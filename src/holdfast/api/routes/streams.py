@@ -47,7 +47,7 @@ def _open(request: Request, wish: StreamWish) -> EventStream:
     """Return the stream; OriginRefused for a page of another origin."""
     origin = request.headers.get("origin")
     # Browsers let any page open a stream with the reader's cookies; it could not read it, but it would hold a place.
-    if origin is not None and not is_own_origin(origin, request.headers, request.app.state.archive.settings):
+    if origin is not None and not is_own_origin(origin, request.scope, request.app.state.archive.settings):
         raise OriginRefused
     permission = permission_of(request.method, request.scope["route"].path)
     listener = Listener(principal_of(request.scope), permission, request.scope)
