@@ -48,6 +48,8 @@ class Truncated(StrEnum):
 # `length` is none of them: a revisit has it, and what a size limit cut is what was asked for.
 BROKEN_OFF = frozenset({"disconnect", "time", "unspecified"})
 """What WARC-Truncated says of a body that is not whole, in files of any maker."""
+CUT_RECORD = "file_ends_inside"
+"""The problem of a capture whose record the file ends in: as much of its body as is there is shown."""
 
 
 class Body(Protocol):

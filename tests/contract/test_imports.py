@@ -30,6 +30,7 @@ from holdfast.imports.importer import ImportedFile, Importer, ImportStep
 from holdfast.imports.packages import spelled
 from holdfast.imports.placing import digest_of
 from holdfast.index.indexer import open_indexer
+from holdfast.index.queries import open_stored
 from holdfast.jobs.imports import ImportWish, begin_import, ensure_import_source
 from holdfast.jobs.views.status import read_status
 from holdfast.series.queries import series_totals
@@ -254,6 +255,46 @@ def test_a_file_that_begins_with_records_without_captures_is_read_whole(tmp_path
     assert again[0].indexed is not None
     assert (done[0].indexed.snapshots, again[0].indexed.changed) == (3, 0)
     assert _counts(database)[:1] == (1,)
+
+
+_LONG = b"<p>" + b"These words of a page are there, although its file ends inside it. " * 200
+_DIGEST = b"WARC-Payload-Digest: sha256:" + hashlib.sha256(_LONG).hexdigest().encode() + b"\r\n"
+
+
+def _cut_file(path: Path, form: str) -> Path:
+    """Write a file of some form that ends inside the body of its last record."""
+    answer = response(_LONG)
+    pages = [record(), record(answer, url="http://example.org/cut", more=_DIGEST)]
+    if form == "arc":
+        first = b"filedesc://b.arc 0.0.0.0 19990101000000 text/plain %d\n1 0 x\n%b\n" % (6 + len(ARC), ARC)
+        line = b"http://example.org/cut 192.0.2.1 19990101000000 text/html %d\n"
+        path.write_bytes(b"\n" + first + line % len(answer) + answer[:-2000])
+    elif form == "one member":
+        # Stored, so that what is cut off is a part of the last record.
+        path.write_bytes(gzip.compress(b"".join(pages), 0)[:-2000])
+    else:
+        last = gzip.compress(pages[1], 0) if form == "gzip" else pages[1]
+        path.write_bytes((gzip.compress(pages[0]) if form == "gzip" else pages[0]) + last[:-2000])
+    return path
+
+
+@pytest.mark.parametrize("form", ["plain", "gzip", "one member", "arc"])
+def test_record_at_the_end_of_a_cut_file_is_kept_as_truncated(database: Database, tmp_path: Path, form: str) -> None:
+    home = tmp_path / "home"
+    path = _cut_file(tmp_path / ("a.arc" if form == "arc" else "a.warc.gz" if form != "plain" else "a.warc"), form)
+
+    [done] = _run(database, home, [path])
+
+    assert done.error is None
+    assert [one.kind for one in done.damage] == ["truncated"]
+    with database.read() as session:
+        found = session.scalars(select(Snapshot).where(Snapshot.url == "http://example.org/cut")).one()
+        assert (found.truncated, found.status, found.is_page) == ("unspecified", 200, True)
+        with open_stored(session, home, found) as stored:
+            body = stored.content(10**6)
+        assert len(_LONG) - 2100 < len(body) < len(_LONG)
+        assert _LONG.startswith(body)
+        assert found.payload_digest == f"sha256:{hashlib.sha256(body).hexdigest()}"
 
 
 def test_of_links_the_files_are_kept_and_nothing_points_out_of_the_archive(tmp_path: Path, database: Database) -> None:

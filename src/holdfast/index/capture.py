@@ -21,6 +21,7 @@ from holdfast.parse.document import DocumentKind, kind_of
 from holdfast.parse.html import read_directives
 from holdfast.parse.page import AGENT
 from holdfast.parse.walking import Anchor
+from holdfast.types import CUT_RECORD
 from holdfast.urls import Base, hash64, normalised_or_plain, page_key, url_key
 from holdfast.urls.links import ResolvedLink, edges_of, leading_out
 from holdfast.warc.member import Pulse
@@ -247,7 +248,8 @@ def read_capture(record: Record, context: ReadingContext, fallback: datetime | N
     """
     head = record.head
     url = _clean(head.url, _URL_CHARS) or ""
-    stated = _clean(head.get("WARC-Payload-Digest"), _DIGEST_CHARS)
+    # Of a record that the file ends in, the digest is of more than is there: no revisit may take it for its original.
+    stated = None if record.is_cut else _clean(head.get("WARC-Payload-Digest"), _DIGEST_CHARS)
     is_http = head.type != "resource" and (head.get("Content-Type") or "application/http").lower().startswith(
         "application/http"
     )
@@ -261,12 +263,14 @@ def read_capture(record: Record, context: ReadingContext, fallback: datetime | N
         identity=identify(url),
         captured_at=0,
         payload_digest=stated,
-        truncated=_clean(head.get("WARC-Truncated"), 16),
+        truncated="unspecified" if record.is_cut else _clean(head.get("WARC-Truncated"), 16),
         concurrent_to=frozenset(
             value.strip().strip("<>").removeprefix("urn:uuid:") for value in head.every("WARC-Concurrent-To")
         ),
         is_content=(head.get("Holdfast-Purpose") or "").strip().lower() not in _OWN_PURPOSES,
     )
+    if record.is_cut:
+        capture.problems.append(CUT_RECORD)
     if head.is_url_encoded_anew:
         capture.problems.append("address_bytes")
     framed = hasher_for(stated) if stated else None

@@ -7,7 +7,7 @@ to the original of a revisit: nothing is held in memory but what the caller asks
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
@@ -34,6 +34,7 @@ from holdfast.db.models import (
 )
 from holdfast.errors import NotFound
 from holdfast.index.writing_queries import OTHER_HOST_TEXTS, OWN_HOST_TEXTS
+from holdfast.types import CUT_RECORD
 from holdfast.warc.payload import DecodeCaps, HttpHead, Reserve, decode, no_reserve
 from holdfast.warc.reader import Record, open_record_at
 from holdfast.warc.record import ORDINALS, RecordHead
@@ -426,9 +427,7 @@ def open_stored(session: Session, home: Path, snapshot: Snapshot) -> Iterator[St
     NotFound if the file is gone or the original of a revisit was withdrawn, DamagedWarc if no record stands there.
     """
     with ExitStack() as stack:
-        record = stack.enter_context(
-            open_record_at(path_of(session, home, snapshot.warc_file_id), snapshot.warc_offset)
-        )
+        record = stack.enter_context(_opened_at(session, home, snapshot))
         if snapshot.record_type != "revisit":
             head, payload = _opened(record)
             yield StoredRecord(head=head, record=record.head, payload=payload, body_head=head)
@@ -439,10 +438,14 @@ def open_stored(session: Session, home: Path, snapshot: Snapshot) -> Iterator[St
             yield StoredRecord(head=own, record=record.head, payload=iter(()), body_head=own)
             return
         visible_snapshot(session, original.id)  # what is withdrawn shows through none of its revisits either
-        place = path_of(session, home, original.warc_file_id), original.warc_offset
-        body_head, payload = _opened(stack.enter_context(open_record_at(*place)))
+        body_head, payload = _opened(stack.enter_context(_opened_at(session, home, original)))
         head = _confirmed(own, body_head)
         yield StoredRecord(head=head, record=record.head, payload=payload, body_head=body_head)
+
+
+def _opened_at(session: Session, home: Path, snapshot: Snapshot) -> AbstractContextManager[Record]:
+    path = path_of(session, home, snapshot.warc_file_id)
+    return open_record_at(path, snapshot.warc_offset, is_cut=CUT_RECORD in (snapshot.problems or "").split(","))
 
 
 def _opened(record: Record) -> tuple[HttpHead | None, Iterator[bytes]]:

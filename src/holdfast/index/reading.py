@@ -110,7 +110,7 @@ class FileReading:
         """
         began = self._clock.monotonic()
         try:
-            for record in read_records(self._path, self._damaged, self._context.pulse):
+            for record in read_records(self._path, self._damaged, self._context.pulse, with_cut=True):
                 if record.ordinal >= ORDINALS:
                     self.warnings.add("too_many_records", record.offset, f"only {ORDINALS} fit into one file")
                     break

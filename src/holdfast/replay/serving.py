@@ -415,7 +415,9 @@ class _View:
         replay, url = self.replay, self.snapshot.url
         shim = shim_for(url, links, self.origins, site_of(url)) if self._runs_scripts else ""
         additions = Additions(bar=bar, shim=shim, framed_at=self._framed_at())
-        rules = Rules(self.modifier, links, additions, self.request.accepts_gzip, replay.clock, replay.rewrite_s)
+        # What breaks off is decoded here: a browser shows nothing of a gzip stream without its end.
+        accepts_gzip = self.request.accepts_gzip and self.snapshot.truncated is None
+        rules = Rules(self.modifier, links, additions, accepts_gzip, replay.clock, replay.rewrite_s)
         try:
             return body_of(self.stored, rules)
         except DamagedWarc as exc:

@@ -52,6 +52,11 @@ _V2 = (
 _DATE = re.compile(r"[0-9]{12,17}")
 _LENGTH = re.compile(r"[0-9]{1,18}")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,31}:", re.IGNORECASE)
+# A block in which a file ends is kept up to this size; it is held in memory, for its length is not known before.
+_CUT_BYTES = 16 << 20
+_CUT = ("WARC-Truncated", "unspecified")
+# What these say is of the whole block.
+_OF_THE_WHOLE = frozenset({"content-length", "warc-block-digest", "warc-payload-digest", "warc-truncated"})
 _CARRIED = {"url": "WARC-Target-URI", "ip-address": "WARC-IP-Address"}
 
 
@@ -72,7 +77,7 @@ def is_arc(path: Path) -> bool:
     with open_source(path) as source:
         try:
             first = GzipMember(source, 0).pieces() if source.at(0, 3) == MAGIC else source.pieces(0)
-            start = next(first, b"")
+            start = next(first, b"").lstrip(b"\r\n")
         except BadBytes:
             return False
         if start.startswith(_FIRST):
@@ -156,9 +161,11 @@ class _ArcReader:
                 if bad.kind != "arc_header" or not self._resynchronise(feed):
                     return
                 continue
+            cut = self._cut(feed, size)
+            size = len(cut) if cut else size
             taken = RecordStream(self._block(feed, size))
             try:
-                head = self._head(fields, size, offset)
+                head = self._head(fields, size, offset, is_cut=bool(cut))
             except Invalid as bad:
                 # An address that no field can hold costs its own record: the next one begins behind its block.
                 self._on_damage(DamagedWarc(offset, "arc_header", str(bad)))
@@ -167,6 +174,8 @@ class _ArcReader:
                 if head is not None:
                     yield PlainRecord(offset, head, size, taken.take(size))
                 taken.drain()
+                if cut:
+                    raise BadBytes("truncated", "the file ends inside a record")
             except BadBytes as bad:
                 self._on_damage(DamagedWarc(offset, bad.kind, bad.detail))
                 return
@@ -188,7 +197,7 @@ class _ArcReader:
         return False
 
     def _line(self, feed: RecordStream) -> str:
-        ahead = feed.peek(_LINE_BYTES if self._count else 4096)
+        ahead = _ahead(feed, _LINE_BYTES if self._count else 4096)
         end = ahead.find(b"\n")
         if end < 0:
             if ahead:
@@ -226,6 +235,13 @@ class _ArcReader:
         elif lines and lines[0].startswith("2"):
             self._names = _V2
 
+    def _cut(self, feed: RecordStream, size: int) -> bytes:
+        """Return what is there of a block in which the stream ends; nothing of one that is whole, or large."""
+        if size > _CUT_BYTES:
+            return b""
+        block = _ahead(feed, size)
+        return block if len(block) < size else b""
+
     def _block(self, feed: RecordStream, size: int) -> Iterator[bytes]:
         left = size
         for piece in feed.take(size):
@@ -234,7 +250,7 @@ class _ArcReader:
         if left:
             raise BadBytes("truncated", f"the block ends {left} bytes too early")
 
-    def _head(self, fields: dict[str, str], size: int, offset: int) -> bytes:
+    def _head(self, fields: dict[str, str], size: int, offset: int, *, is_cut: bool) -> bytes:
         url, kind = fields["url"], fields.get("content-type", "")
         # ARC has no record ids. Made from the seed (an import's is the file's digest) and the place: an import that is
         # repeated gives the same ones.
@@ -248,6 +264,7 @@ class _ArcReader:
             ("WARC-Type", "warcinfo" if is_first else "response"),
             ("WARC-Record-ID", f"<urn:uuid:{record_id}>"),
             ("WARC-Date", date),
+            *([_CUT] if is_cut else []),
         ]
         if is_first:
             warc.append(("WARC-Filename", url.removeprefix("filedesc://")))
@@ -261,6 +278,18 @@ class _ArcReader:
         declared = "application/http; msgtype=response" if is_http else "text/plain" if is_first else kind
         warc += [("Content-Type", declared or "application/octet-stream"), ("Content-Length", str(size))]
         return format_head(warc)
+
+
+def _ahead(feed: RecordStream, count: int) -> bytes:
+    """Return the next bytes; fewer where the file ends in them, BadBytes of a stream that gives none at all."""
+    try:
+        return feed.peek(count)
+    except BadBytes as bad:
+        # A stream that has raised is at its end: what came before is held.
+        held = feed.peek(count)
+        if bad.kind != "truncated" or not held:
+            raise
+        return held
 
 
 def _date(text: str) -> str | None:
@@ -294,12 +323,17 @@ def convert_arc(
 
 
 def _raw_records(path: Path, on_damage: OnDamage, pulse: Pulse | None) -> Iterator[PlainRecord]:
-    for record in read_records(path, on_damage, pulse):
-        yield PlainRecord(record.offset, _head(record.head), record.head.content_length, record.block())
+    for record in read_records(path, on_damage, pulse, with_cut=True):
+        fields, size, block = record.head.fields, record.head.content_length, record.block()
+        if record.is_cut:
+            held = RecordStream(block).peek(_CUT_BYTES)
+            kept = tuple(field for field in fields if field[0].lower() not in _OF_THE_WHOLE)
+            fields, size, block = (*kept, _CUT, ("Content-Length", str(len(held)))), len(held), iter((held,))
+        yield PlainRecord(record.offset, _head(record.head, fields), size, block)
 
 
-def _head(head: RecordHead) -> bytes:
-    lines = [head.version, *(f"{name}: {value}" for name, value in head.fields), "", ""]
+def _head(head: RecordHead, fields: Iterable[tuple[str, str]]) -> bytes:
+    lines = [head.version, *(f"{name}: {value}" for name, value in fields), "", ""]
     return "\r\n".join(lines).encode("utf-8", "surrogateescape")
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
@@ -153,12 +154,14 @@ OnDamage = Callable[[DamagedWarc], None]
 class Record:
     """One record: its head, where it stands, and its block, which can be read once and before the next record."""
 
-    __slots__ = ("_feed", "_left", "head", "is_alone", "length", "offset", "ordinal")
+    __slots__ = ("_feed", "_left", "head", "is_alone", "is_cut", "length", "offset", "ordinal")
 
     def __init__(
         self, head: RecordHead, feed: RecordStream, *, offset: int, length: int, ordinal: int, is_alone: bool = False
     ) -> None:
         self.head = head
+        self.is_cut = False
+        """Whether the file ends inside its block, which then ends where the file does."""
         self.offset = offset
         self.length = length
         """Bytes that it takes up in the file."""
@@ -176,9 +179,10 @@ class Record:
                 self._left -= len(piece)
                 yield piece
         except BadBytes as bad:
-            raise DamagedWarc(self.offset, bad.kind, bad.detail) from bad
+            if not self.is_cut:
+                raise DamagedWarc(self.offset, bad.kind, bad.detail) from bad
         # A gzip member can be whole and still hold less than the head of its record says.
-        if self._left > 0:
+        if self._left > 0 and not self.is_cut:
             raise DamagedWarc(self.offset, "content_length", f"the block ends {self._left} bytes too early")
 
     def read(self, limit: int = _MAX_WHOLE_BYTES) -> bytes:
@@ -219,15 +223,17 @@ class Record:
                 raise DamagedWarc(self.offset, bad.kind, bad.detail) from bad
 
 
-def read_records(path: Path, on_damage: OnDamage | None = None, pulse: Pulse | None = None) -> Iterator[Record]:
-    """Yield every whole record of a file, in order.
+def read_records(
+    path: Path, on_damage: OnDamage | None = None, pulse: Pulse | None = None, *, with_cut: bool = False
+) -> Iterator[Record]:
+    """Yield every whole record of a file, in order; `with_cut` the last one, too, if the file ends inside its block.
 
     Damage goes to `on_damage` and one ordinal is passed over for it, as in a repaired file; without it DamagedWarc is
     raised. `pulse` is called once a piece, whether a record comes of it or not. NotFound or Unavailable if the file
     cannot be read.
     """
     with open_source(path) as source:
-        walk = _Walk(source, on_damage, pulse)
+        walk = _Walk(source, on_damage, pulse, with_cut=with_cut)
         if source.size == 0:
             walk.damaged(0, BadBytes("empty_file", "there is nothing in it"))
         # By its bytes, not by its name: plain WARC is met under .warc.gz. Where they say nothing (the front is
@@ -241,10 +247,10 @@ def read_records(path: Path, on_damage: OnDamage | None = None, pulse: Pulse | N
 
 
 @contextmanager
-def open_record_at(path: Path, offset: int) -> Iterator[Record]:
+def open_record_at(path: Path, offset: int, *, is_cut: bool = False) -> Iterator[Record]:
     """Open the record that begins at this offset, with one seek.
 
-    DamagedWarc if no whole head stands there; the block says so itself when it is read.
+    DamagedWarc if no whole head stands there; the block says so itself when it is read, unless `is_cut` is known.
     """
     with open_source(path) as source:
         try:
@@ -256,7 +262,9 @@ def open_record_at(path: Path, offset: int) -> Iterator[Record]:
             else:
                 feed, length = RecordStream(source.pieces(offset)), 0
             head = parse_head(feed.head(MAX_HEAD_BYTES))
-            yield Record(head, feed, offset=offset, length=length, ordinal=-1)
+            record = Record(head, feed, offset=offset, length=length, ordinal=-1)
+            record.is_cut = is_cut
+            yield record
         except BadHead as exc:
             raise DamagedWarc(offset, "record_header", str(exc)) from exc
         except BadBytes as bad:
@@ -283,11 +291,14 @@ def read_response_at(path: Path, offset: int, *, limit: int = _MAX_WHOLE_BYTES) 
 class _Walk:
     """From record to record, whatever the file is made of."""
 
-    def __init__(self, source: ByteSource, on_damage: OnDamage | None, pulse: Pulse | None) -> None:
+    def __init__(
+        self, source: ByteSource, on_damage: OnDamage | None, pulse: Pulse | None, *, with_cut: bool = False
+    ) -> None:
         self._source = source
         self._on_damage = on_damage
         self._pulse = pulse
         self._ordinal = 0
+        self._with_cut = with_cut
 
     def damaged(self, offset: int, bad: BadBytes) -> None:
         """Report damage, and count the record that stood there."""
@@ -296,6 +307,28 @@ class _Walk:
             raise damage from bad
         self._on_damage(damage)
         self._ordinal += 1
+
+    def _cut(self, pieces: Callable[[], Iterator[bytes]], at: int, bad: BadBytes) -> Iterator[Record]:
+        """Yield what stands in the frame that the file ends in, where that is wanted; report the damage."""
+        if self._with_cut and bad.kind == "truncated":
+            # Read twice: a record is whole or cut before its reader looks at its block.
+            left = 0
+            with suppress(BadBytes):
+                for piece in pulsed(pieces(), self._pulse):
+                    left += len(piece)
+            with suppress(BadBytes, BadHead):
+                feed = RecordStream(pulsed(pieces(), self._pulse))
+                while (raw := feed.head(MAX_HEAD_BYTES)) and feed.position < left:
+                    length = self._source.size - at
+                    record = Record(parse_head(raw), feed, offset=at, length=length, ordinal=self._ordinal)
+                    record.is_cut = feed.position + record.head.content_length > left
+                    yield record
+                    if record.is_cut:
+                        break
+                    self._ordinal += 1
+                    record.drain()
+                    feed.skip_breaks()
+        self.damaged(at, bad)
 
     def members(self) -> Iterator[Record]:
         """Walk gzip members."""
@@ -314,9 +347,13 @@ class _Walk:
                 else:
                     feed, end, inflated = self._settled(member, twin)
             except BadBytes as bad:
-                self.damaged(at, bad)
                 resync.spend(member.inflated + twin.inflated)
-                at = resync.after(at) or self._source.size
+                behind = resync.after(at)
+                if behind is None:
+                    yield from self._cut(GzipMember(self._source, at).pieces, at, bad)
+                else:
+                    self.damaged(at, bad)
+                at = behind or self._source.size
                 continue
             yield from self._inside(feed, at, end, inflated)
             at = end
@@ -344,7 +381,7 @@ class _Walk:
                     ZstdFrame(self._source, at, dictionary), ZstdFrame(self._source, at, dictionary)
                 )
             except BadBytes as bad:
-                self.damaged(at, bad)
+                yield from self._cut(ZstdFrame(self._source, at, dictionary).pieces, at, bad)
                 return
             yield from self._inside(feed, at, end, inflated)
             at = skip_frames(self._source, end)
@@ -360,10 +397,14 @@ class _Walk:
                 if end > self._source.size:
                     raise BadBytes("truncated", "the file ends inside a record")
             except (BadHead, BadBytes) as bad:
-                self.damaged(at, bad if isinstance(bad, BadBytes) else BadBytes("record_header", str(bad)))
                 # A plain file has no other mark to go on at; a body that holds this line is taken for a record, and
                 # noted as damage.
                 found = self._source.find(b"\nWARC/1.", at + 1)
+                damage = bad if isinstance(bad, BadBytes) else BadBytes("record_header", str(bad))
+                if found is None:
+                    yield from self._cut(partial(self._source.pieces, at), at, damage)
+                else:
+                    self.damaged(at, damage)
                 at = self._source.size if found is None else found + 1
                 continue
             end = self._after_breaks(end)
