@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,17 @@ from holdfast.cli import status as shown
 from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.raw import FULL, NOTE, RawDatabase, last_refusal, note_below, sqlite_path, want_of_room
+from holdfast.db.locked import DatabaseLocked
+from holdfast.db.raw import (
+    FULL,
+    NOTE,
+    RawDatabase,
+    SqliteRawDatabase,
+    last_refusal,
+    note_below,
+    sqlite_path,
+    want_of_room,
+)
 from holdfast.errors import NoSpace
 from holdfast.jobs.views.status import read_overview
 from holdfast.wiring.archive import Archive
@@ -159,3 +170,22 @@ def test_who_sends_something_to_a_full_disk_is_told_that_it_is_full(tmp_path: Pa
     assert (refused.status_code, refused.json()["code"]) == (503, "no_space")
     assert refused.json()["detail"].startswith("the disk takes no more of the database")
     assert str(tmp_path) not in refused.text
+
+
+def test_health_and_error_say_that_another_process_keeps_the_lock(tmp_path: Path) -> None:
+    archive = build_archive(tmp_path / "home", [Shot(url="https://example.org/")])
+    path = sqlite_path(archive.database.url)
+    assert path is not None
+    with (
+        asking(archive) as client,
+        closing(sqlite3.connect(path, isolation_level=None)) as other,
+        closing(SqliteRawDatabase(path, busy_timeout_s=0.01)) as ours,
+    ):
+        other.execute("BEGIN IMMEDIATE")
+        assert client.get("/api/health?details=1").json()["checks"]["writes"] == "refused"
+        with pytest.raises(DatabaseLocked, match=r"end its transaction.*try again"), ours.write():
+            pass
+
+        other.execute("ROLLBACK")
+        assert client.get("/api/health?details=1").json()["checks"]["writes"] == "ok"
+    archive.database.close()

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
@@ -15,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock, SystemClock, from_micros
 from holdfast.config import Settings
+from holdfast.db.locked import DatabaseLocked, is_locked
 from holdfast.db.models.base import Model
 from holdfast.db.prepared import RawConnections
 from holdfast.db.raw import (
@@ -24,6 +26,7 @@ from holdfast.db.raw import (
     connect_arguments,
     damage_of,
     is_read_only,
+    last_refusal,
     open_sqlite,
     refused,
     sqlite_path,
@@ -37,6 +40,8 @@ from holdfast.errors import Unavailable
 from holdfast.outside_text import to_json
 
 _KEPT = 5
+# Twice as long as any write transaction of ours takes.
+_LOCK_S = 1.0
 _DISK_FULL = "53100"
 _BUSY_S = 30.0
 # At once, for all threads of a serving process (api/dependencies.py): none of them ever waits for a connection.
@@ -131,8 +136,23 @@ class Database:
                 code = exc.orig.sqlite_errorcode & 0xFF
                 if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
                     raise refused(self._path, exc.orig) from exc
+                if is_locked(exc.orig):
+                    raise DatabaseLocked(self._path) from exc
             # InternalError where the server ended an idle transaction.
             raise Unavailable(f"the database did not answer: {_plain(exc)}") from exc
+
+    def takes_writes(self, home: Path) -> bool:
+        """Return whether writes are taken: the last one was not refused, and no process keeps SQLite's lock."""
+        if last_refusal(home) is not None:
+            return False
+        if self._path is None or is_read_only(self._path):
+            return True
+        with closing(open_sqlite(self._path, timeout_s=_LOCK_S)) as connection:
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as exc:
+                return not is_locked(exc)
+        return True
 
     def is_in_place(self) -> bool:
         """Return whether the file that is open is still at its path; a database server always is."""

@@ -24,6 +24,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from holdfast import log
 from holdfast.clock import Clock, SystemClock, from_micros
+from holdfast.db.locked import DatabaseLocked, is_locked
 from holdfast.errors import HoldfastError, NoSpace, Unavailable
 from holdfast.values import dataclass
 
@@ -460,6 +461,8 @@ class SqliteRawDatabase:
                 raise full from exc
             if exc.sqlite_errorcode & _PRIMARY in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN):
                 raise refused(self._path, exc) from exc
+            if is_locked(exc):
+                raise DatabaseLocked(self._path) from exc
             raise Unavailable(f"the database did not take the transaction: {exc}") from exc
         if begin != "BEGIN":
             taken(f"sqlite:///{self._path}")

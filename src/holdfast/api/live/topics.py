@@ -14,7 +14,6 @@ from holdfast.api.live.frames import Frame, frame
 from holdfast.coordination.disk import low_volume
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, JobEvent, LogLine
-from holdfast.db.raw import last_refusal
 from holdfast.errors import HoldfastError
 from holdfast.jobs.journal import REPLAYED, entry, last_event, last_lines, payload, read_events, read_lines
 from holdfast.jobs.views.listing import NewestLog, execution, newest_logs, numbered_execution
@@ -210,7 +209,7 @@ def sample_health(archive: Archive) -> dict[str, Any]:
         with archive.database.read() as session:
             workers = len(queries.active_workers(session, archive.clock))
         disk = "ok" if low_volume(archive.settings) is None else "low"
-        writes = "ok" if last_refusal(archive.home) is None else "refused"
+        writes = "ok" if archive.database.takes_writes(archive.home) else "refused"
     except (HoldfastError, SQLAlchemyError, OSError):
         return {"status": "error", "checks": {"db": "error"}}
     status = "ok" if (disk, writes) == ("ok", "ok") else "degraded"

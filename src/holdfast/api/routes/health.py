@@ -22,7 +22,6 @@ from holdfast.api.late_routes import LateRouter
 from holdfast.api.readiness import ReadinessProbe
 from holdfast.api.schemas.health import Alive, Checks, Health, Ready, Services
 from holdfast.coordination.disk import low_volume
-from holdfast.db.raw import last_refusal
 from holdfast.errors import HoldfastError
 from holdfast.supervision.state import served_parts
 from holdfast.withdrawals.viewers import viewer
@@ -93,7 +92,7 @@ async def look(
                 return Checks(db="ok", parts=found), workers
             total = totals.read(session).snapshots
             disk: Literal["ok", "low"] = "ok" if low_volume(archive.settings) is None else "low"
-            writes: Literal["ok", "refused"] = "ok" if last_refusal(archive.home) is None else "refused"
+            writes: Literal["ok", "refused"] = "ok" if archive.database.takes_writes(archive.home) else "refused"
             counted = work.read(session)
             jobs = counted.jobs if viewer().sees_members else counted.public_jobs
             return Checks(
