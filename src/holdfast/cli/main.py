@@ -23,9 +23,16 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):  # a terminal that lacks a letter is shown its number instead
             stream.reconfigure(errors="backslashreplace")
     try:
-        _run(sys.argv[1:])
+        try:
+            _run(sys.argv[1:])
+        finally:
+            sys.stdout.flush()  # here, or the interpreter complains while it ends
     except KeyboardInterrupt:
         sys.exit(130)
+    # `holdfast … | head`: the reader has left. Without another stdout the interpreter complains again while it ends.
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
 
 
 def _run(arguments: list[str]) -> None:
@@ -55,10 +62,6 @@ def _run(arguments: list[str]) -> None:
     try:
         # A Typer with one command is that command.
         runner.run(loaded, f"holdfast {name}", rest, subcommand=None if apart else subcommand)
-    # `holdfast … | head`: the reader has left. Without another stdout the interpreter complains again while it ends.
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
     finally:
         gc.freeze()  # or the interpreter walks through all of it once more before it ends: 0.28 s after a crawl
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -47,3 +50,22 @@ def test_an_export_needs_the_name_of_a_file(typed: Typist) -> None:
     for output in ("", "/"):
         said = typed("export snapshots", "-o", output)
         assert (said.code, "name a file" in said.err) == (1, True), said
+
+
+@pytest.mark.parametrize("typed", ["help all", "--version", "settings", "help crawl"])
+def test_command_ends_quietly_when_its_reader_has_left(typed: str, tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "holdfast.cli.main", *typed.split()],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            cwd=tmp_path,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+
+    assert (done.returncode, done.stderr) == (1, "")
