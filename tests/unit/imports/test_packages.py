@@ -228,3 +228,17 @@ def test_a_signature_of_another_package_is_no_signature(tmp_path: Path) -> None:
     assert len(fixity.problems) == 1
     assert fixity.problems[0].endswith("the signature does not hold: it is one of another datapackage.json")
     assert fixity.notes == ()
+
+
+def test_package_with_too_many_members_is_refused_at_once(tmp_path: Path) -> None:
+    path = _package(tmp_path / "a.wacz", *((f"archive/{number}.warc", b"") for number in range(10_001)))
+    with pytest.raises(BadPackage, match="lists 10001 members, more than the 10000 that are read"), open_package(path):
+        pass
+
+    # As many in truth, and fewer by the number that the end of the file states.
+    whole = bytearray(path.read_bytes())
+    end = whole.rindex(b"PK\x05\x06")
+    whole[end + 8 : end + 12] = struct.pack("<HH", 3, 3)
+    path.write_bytes(bytes(whole))
+    with pytest.raises(BadPackage, match="more than the 10000"), open_package(path):
+        pass
