@@ -9,15 +9,12 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 from typing import Any, Final
-from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -50,6 +47,7 @@ from holdfast.search.asked import (
     document_clauses,
     kept_stems,
 )
+from holdfast.search.linked_folder import LinkedFolder
 from holdfast.search.named_words import author_terms, is_letter, spellings, terms_of
 from holdfast.search.query import Field
 
@@ -131,22 +129,6 @@ def _open(folder: Path) -> Any:
     for name, analyser in ANALYSERS.items():
         index.register_tokenizer(name, analyser)
     return index
-
-
-class _LinkedFolder:
-    """A folder of our own with links to the files of an index; removed when no reader has it any more."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder, self.path = folder, Path(mkdtemp(prefix="holdfast-index-"))
-        finalize(self, rmtree, self.path, ignore_errors=True)
-        self.add_new()
-
-    def add_new(self) -> None:
-        """Link the files that have come since."""
-        for path in self._folder.iterdir():
-            if not path.name.endswith(".lock"):
-                with suppress(FileExistsError):
-                    (self.path / path.name).symlink_to(path.resolve())
 
 
 class Writer:
@@ -233,14 +215,14 @@ class IndexReader:
 
     def __init__(self, folder: Path, before: IndexReader | None = None) -> None:
         self._folder = folder
-        self._links: _LinkedFolder | None = None if before is None else before._links
+        self._links: LinkedFolder | None = None if before is None else before._links
         self._known_pairs: dict[tuple[str, tuple[str, ...]], list[tuple[str, str]]] = {}
         try:
             if before is None:
                 # An index that this process may only read can be searched: tantivy locks what it reads, and only the
                 # lock file needs a place to be written.
                 if not os.access(folder, os.W_OK):
-                    self._links = _LinkedFolder(folder)
+                    self._links = LinkedFolder(folder)
                 self._index = _open(folder if self._links is None else self._links.path)
                 # By itself it would move on in the middle of a search, away from the columns that belong to it.
                 self._index.config_reader(reload_policy="manual")

@@ -131,6 +131,8 @@ class SearchWriter:
         # Before the first entry is added: a writer that dies later leaves it behind.
         if not self._mark.exists():
             self._mark.touch()
+            # On the disk before the entries are: after a power loss they must not stand there without it.
+            disk.sync_folder(self._mark.parent)
 
     def _link_texts(self, groups: Iterable[int]) -> dict[int, list[str]]:
         """Return what links say of these pages; those of a page with a query stand for many pages, and are no use."""
