@@ -379,8 +379,10 @@ def test_the_deployment_page_serves_an_archive_through_nginx_with_tls(tmp_path: 
         f'connect-to = "replay.example.net:443:127.0.0.1:{server.https}"\ncacert = "{live}/fullchain.pem"\n'
     )
     main = tmp_path / "nginx.conf"
+    # Started as root, nginx would serve as another user, who may not write below this folder.
+    user = "user root; " if os.geteuid() == 0 else ""
     main.write_text(
-        f"daemon off; pid {tmp_path}/nginx.pid; error_log stderr notice; events {{}}\n"
+        f"{user}daemon off; pid {tmp_path}/nginx.pid; error_log stderr notice; events {{}}\n"
         f"http {{ access_log off; client_body_temp_path {tmp_path}/body; proxy_temp_path {tmp_path}/proxy;\n"
         f"include {server.path('/etc/nginx/conf.d/holdfast.conf')}; }}\n"
     )
@@ -397,6 +399,8 @@ def test_the_deployment_page_serves_an_archive_through_nginx_with_tls(tmp_path: 
                     terminal.leave_running("the unit holdfast-api", serve)
                     terminal.leave_running("nginx", proxy)
                 terminal.run(block.place, command)
+        # 502 where the server, which refuses it, hangs up before all of it is sent; nginx itself would say 413.
+        assert _sent_piece(tmp_path, variables) in ("401", "502"), "the largest piece reaches the server"
         secret = "what-only-a-member-has"
         opened_page = f"https://replay.example.net/!{secret}/web/2026/https://example.org/"
         signed_in = f"https://archive.example.org/signin/oidc/callback?code={secret}&state={secret}"
@@ -415,3 +419,15 @@ def test_the_deployment_page_serves_an_archive_through_nginx_with_tls(tmp_path: 
     assert "/!-/web/2026/https://example.org/" in told
     assert "/signin/oidc/callback?-" in told
     assert secret not in told + (log / "holdfast-error.log").read_text("utf-8")
+
+
+def _sent_piece(folder: Path, variables: Mapping[str, str]) -> str:
+    """Return the status of an upload's largest piece, sent without signing in."""
+    client = (ROOT / "web/src/control/imports/tus.ts").read_text()
+    [shift] = re.findall(r"LARGEST_PIECE = 64 << (\d+);", client)
+    piece = folder / "piece"
+    with piece.open("wb") as out:
+        out.truncate(64 << int(shift))
+    url = "https://archive.example.org/api/uploads/1"
+    sent = ["curl", "-sS", "-o", os.devnull, "-w", "%{http_code}", "-X", "PATCH", "-T", str(piece), url]
+    return subprocess.run(sent, capture_output=True, text=True, check=True, env={**os.environ, **variables}).stdout

@@ -84,13 +84,23 @@ test("after a break the server says where to go on: half a piece that arrived co
 });
 
 test("a refusal ends it at once; a server that stays away ends it after some tries", async () => {
-  const refused = new Server(MB, [() => { throw Object.assign(new Error("full"), { status: 413 }); }]);
+  const refused = new Server(MB, [() => { throw Object.assign(new Error("full"), { status: 403 }); }]);
   await expect(sendPieces(refused, 1, file(MB), watching())).rejects.toThrow("full");
   expect(refused.asked.length).toBe(1);
   const away = new Server(MB, Array.from({ length: 20 }, () => () => { throw new TypeError("network"); }));
   const seen = watching();
   await expect(sendPieces(away, 1, file(MB), seen)).rejects.toThrow("network");
   expect(seen.waits).toEqual([1, 2, 4, 8, 16, 30, 30, 30]);
+});
+
+test("pieces that a proxy refuses as too large are sent smaller, and stay so", async () => {
+  const tooLarge = (piece: Uint8Array) => { if (piece.length > MB) throw Object.assign(new Error("large"), { status: 413 }); };
+  const server = new Server(5 * MB, Array.from({ length: 20 }, () => tooLarge));
+  expect(await sendPieces(server, 1, file(5 * MB), watching())).toBe(7);
+  expect(server.asked).toEqual([0, MB, MB, 2 * MB, 3 * MB, 4 * MB]);
+  await whole(server, file(5 * MB));
+  const closed = new Server(MB, Array.from({ length: 20 }, () => () => { throw Object.assign(new Error("closed"), { status: 413 }); }));
+  await expect(sendPieces(closed, 1, file(MB), watching())).rejects.toThrow("closed");
 });
 
 test("an upload that the server let go is told as such, and a whole one is not sent again", async () => {

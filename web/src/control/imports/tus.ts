@@ -27,11 +27,12 @@ export interface Watching {
 
 const FIRST_PIECE = 1 << 20;
 const LARGEST_PIECE = 64 << 20;
+const SMALLEST_PIECE = 64 << 10;
 const TRIES = 8;
 
 /** Return how large the next piece is: it should take about two seconds, so that a bar moves and a break costs little. */
-export function nextPiece(before: number, tookMs: number): number {
-  if (tookMs < 1000) return Math.min(before * 2, LARGEST_PIECE);
+export function nextPiece(before: number, tookMs: number, largest: number = LARGEST_PIECE): number {
+  if (tookMs < 1000) return Math.min(before * 2, largest);
   return tookMs > 4000 ? Math.max(before / 2, FIRST_PIECE) : before;
 }
 
@@ -58,6 +59,7 @@ export async function sendPieces(wire: Wire, id: number, file: Blob, watching: W
   const { signal, onProgress, onWait, wait, now } = watching;
   let here = await wire.offset(id, signal);
   let piece = FIRST_PIECE;
+  let largest = LARGEST_PIECE;
   let tries = 0;
   for (;;) {
     if (!here) throw new UploadGone();
@@ -67,9 +69,14 @@ export async function sendPieces(wire: Wire, id: number, file: Blob, watching: W
     const started = now();
     try {
       here = await wire.append(id, before, file.slice(before, before + piece), signal);
-      piece = nextPiece(piece, now() - started);
+      piece = nextPiece(piece, now() - started, largest);
       tries = 0;
     } catch (problem) {
+      // A proxy in front of the server takes no piece of this size (nginx: 1 MB by itself): smaller ones from now on.
+      if ((problem as { status?: unknown } | null)?.status === 413 && piece > SMALLEST_PIECE) {
+        largest = piece = piece / 2;
+        continue;
+      }
       if (signal.aborted || !mayGoOn(problem) || ++tries > TRIES) throw problem;
       const seconds = waitBefore(tries, (problem as { retryAfter?: number }).retryAfter);
       onWait(problem, seconds);
