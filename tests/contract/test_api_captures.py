@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -230,6 +230,33 @@ def test_a_page_is_taken_away_with_its_parts(archive: Archive, client: Client) -
     assert described["mainPageUrl"] == _HOME
     stated = {one["path"]: one["hash"] for one in described["resources"]}
     assert all(f"sha256:{sha256(found[path]).hexdigest()}" == digest for path, digest in stated.items())
+
+
+def test_package_of_a_page_holds_what_its_scripts_requested(tmp_path: Path) -> None:
+    page = "https://example.org/app"
+    shots = [
+        Shot(url=page, body="<script src=/app.js></script>"),
+        Shot(url="https://example.org/words.md", media_type="text/markdown", body="# Words", moment=_later(3)),
+        Shot(url="https://api.example.net/data", media_type="application/json", body="{}", moment=_later(5)),
+        Shot(url="https://example.org/other.html", moment=_later(7)),
+        Shot(url="https://example.org/late.json", media_type="application/json", body="[1]", moment=_later(3600)),
+        Shot(url="https://example.org/run.json", media_type="application/json", body="[2]", execution=2),
+    ]
+    archive = build_archive(tmp_path / "home", shots)
+    with asking(archive) as client:
+        found = _members(client.get(f"/api/snapshots/{_id(archive, page, 0)}/wacz").content)
+    archive.database.close()
+
+    lines = gzip.decompress(found["indexes/index.cdx.gz"]).decode().splitlines()
+    assert [line.split(" ")[0] for line in lines] == [
+        "net,example,api)/data",
+        "org,example)/app",
+        "org,example)/words.md",
+    ]
+
+
+def _later(seconds: float) -> datetime:
+    return BEGIN + timedelta(seconds=seconds)
 
 
 def test_what_replays_packages_reads_one_of_a_page(archive: Archive, client: Client) -> None:

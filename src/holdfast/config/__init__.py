@@ -179,6 +179,9 @@ class ApiSettings(SettingGroup):
     search_per_minute: int = setting(60, ge=1, description="Searches an address may make in a minute.")
     cdx_per_minute: int = setting(120, ge=1, description="CDX queries an address may make in a minute, on both hosts.")
     exports_per_minute: int = setting(10, ge=1, description="Exports an address may start in a minute.")
+    packages_per_minute: int = setting(
+        60, ge=1, description="Pages an address may open in ReplayWeb.page in a minute: each is read from a package."
+    )
     reports_per_minute: int = setting(5, ge=1, description="Problem reports an address may send in a minute.")
     replay_per_minute: int = setting(3000, ge=1, description="Archived resources an address may load in a minute.")
     admin_per_minute: int = setting(

@@ -1,14 +1,17 @@
 """What an archived page is made of beside itself: pictures, styles, scripts, each with the capture that replay shows.
 
-Only what the page's own markup names: what a style sheet or a script asks for is not looked at.
+`page_parts` goes by the page's own markup. What its style sheets and scripts requested is in no markup, and rows do not
+say which page a request was made for: `captured_beside` goes by the place in the file and by the moment.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
 from holdfast.clock import digits14
@@ -19,7 +22,7 @@ from holdfast.index.queries import open_stored
 from holdfast.parse.page import MAX_PARSED_BYTES, looks_pathological, parse_page
 from holdfast.replay.finding import FoundCapture, NotCaptured, candidates
 from holdfast.urls import Base
-from holdfast.withdrawals.visibility import visible_snapshot
+from holdfast.withdrawals.visibility import visible, visible_snapshot
 
 MOST_PARTS = 300
 """Parts of a page that are looked for: each takes a few seeks."""
@@ -61,6 +64,40 @@ def page_parts(database: Database, home: Path, snapshot_id: int) -> PageParts:
         looked_for = list(kinds.items())[:MOST_PARTS]
         parts = [PagePart(url, kind, _nearest(session, url, digits)) for url, kind in looked_for]
     return PageParts(moment, parts, len(kinds), True)
+
+
+MOST_BESIDE, BESIDE_BYTES = 300, 8 * 1024 * 1024
+"""Captures that stand beside a page, at most, and their bytes in the file together."""
+_NEAR_RECORDS = 2_000
+_NEAR_S = 300
+
+
+def captured_beside(session: Session, snapshot_id: int, *, but: Collection[int]) -> list[int]:
+    """Return what the same run captured around a page and is no page of its own, nearest first: data, fonts, pictures.
+
+    Scripts and style sheets of the page requested some of it. `but` is in the package already.
+    """
+    page = visible_snapshot(session, snapshot_id)
+    rows = session.execute(
+        select(Snapshot.id, Snapshot.captured_at, Snapshot.warc_length).where(
+            # Neighbours in the file, by the order that ids have: a run may have millions of captures.
+            Snapshot.id.between(page.id - _NEAR_RECORDS, page.id + _NEAR_RECORDS),
+            Snapshot.execution_id == page.execution_id,
+            Snapshot.status.between(200, 299),
+            or_(Snapshot.media_type.is_(None), Snapshot.media_type.not_like("%html%")),
+            *visible(),
+        )
+    ).all()
+    found: list[int] = []
+    size = 0
+    for number, moment, length in sorted(rows, key=lambda row: (abs(row[1] - page.captured_at), row[0])):
+        if number in but or abs(moment - page.captured_at).total_seconds() > _NEAR_S:
+            continue
+        size += length
+        if size > BESIDE_BYTES or len(found) == MOST_BESIDE:
+            break
+        found.append(number)
+    return found
 
 
 def _read(session: Session, home: Path, snapshot: Snapshot) -> tuple[bytes, str, str | None] | None:

@@ -244,6 +244,8 @@ def test_files_that_are_made_for_one_reader_count_as_exports(make_client: MakeCl
     assert [one.status_code == 429 for one in answers] == [False, False, False, True]
     # The same packages, for the second renderer.
     rendered = client.get(f"{REPLAY}/replay-web-page/captures/7.wacz")
-    assert (rendered.headers["ratelimit-policy"], rendered.status_code) == ('"exports";q=3;w=60', 429)
+    assert (rendered.headers["ratelimit-policy"], rendered.status_code) == ('"packages";q=60;w=60', 404)
+    asked = client.request("HEAD", f"{REPLAY}/replay-web-page/captures/7.wacz")
+    assert asked.headers["ratelimit-policy"] == '"replay";q=1;w=60'
     # Those of whole crawls are kept, and read in many parts.
     assert "replay" in client.get("/api/executions/1/wacz").headers["ratelimit-policy"]

@@ -44,7 +44,7 @@ _HEALTH = ("/api/health", "/health", "/health/live", "/health/ready")
 _MONITORS = (*_HEALTH, "/metrics")
 _CDX = ("/cdx", "/cdx/search/cdx")
 _FILES = (".csv", ".json", ".jsonl")
-# On the replay host the same packages as `/api/snapshots/{id}/wacz`: they are no second way past its limit.
+# On the replay host the same packages as `/api/snapshots/{id}/wacz`, one for each page that a reader opens.
 _RENDERED = "/replay-web-page/captures/"
 
 
@@ -145,8 +145,9 @@ class RateLimits:
         # On both hosts, and behind a capability: a walk through the index costs more than a page.
         if (without_capability(path) if permissions is None else path) in _CDX:
             return Tier("cdx", settings.cdx_per_minute)
-        is_made = _is_made_anew(path) if permissions is not None else path.startswith(_RENDERED)
-        if is_made:
+        if permissions is None and path.startswith(_RENDERED) and scope["method"] != "HEAD":
+            return Tier("packages", settings.packages_per_minute)
+        if permissions is not None and _is_made_anew(path):
             return Tier("exports", settings.exports_per_minute)
         is_package = path.endswith(("/wacz", ".wacz"))
         if permissions is None or is_package or path.startswith(("/web/", "/api/snapshots/raw/")):

@@ -50,7 +50,7 @@ from holdfast.replay.address import Modifier
 from holdfast.replay.finding import FoundCapture, NotCaptured
 from holdfast.replay.history import HistoricCapture, PageHistory
 from holdfast.replay.origins import ReplayOrigins
-from holdfast.replay.page_parts import PagePart, PageParts, page_parts
+from holdfast.replay.page_parts import PagePart, PageParts, captured_beside, page_parts
 from holdfast.replay.renderer import renderer_folder, renderer_path
 from holdfast.replay.serving import CaptureLost
 from holdfast.warc.reader import DamagedWarc
@@ -351,13 +351,12 @@ def pack_capture(archive: Archive, snapshot_id: int) -> Streamed:
         found = page_parts(archive.database, archive.home, snapshot_id)
     except DamagedWarc as exc:
         raise CaptureLost(f"snapshot {snapshot_id}", str(exc)) from exc
-    ids = [snapshot_id, *(one.capture.id for one in found.parts if one.capture is not None)]
+    named = {snapshot_id: None, **{one.capture.id: None for one in found.parts if one.capture is not None}}
     with archive.database.read() as session:
         url = visible_snapshot(session, snapshot_id).url
+        ids = [*named, *captured_beside(session, snapshot_id, but=named)]
     name = f"capture-{snapshot_id}"
-    chosen = SelectedCaptures(
-        ids=list(dict.fromkeys(ids)), title=f"{url[:500]}, {found.captured_at:%Y-%m-%d}", name=name
-    )
+    chosen = SelectedCaptures(ids=ids, title=f"{url[:500]}, {found.captured_at:%Y-%m-%d}", name=name)
     return stream_selection(archive, chosen)
 
 
