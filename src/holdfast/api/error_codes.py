@@ -39,6 +39,7 @@ ERROR_CODES: Final = (
     "damaged_warc",
     "database_away",
     "database_damaged",
+    "database_locked",
     "database_moved",
     "database_read_only",
     "delay_refused",
