@@ -8,7 +8,7 @@ import gzip
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -23,6 +23,7 @@ from holdfast.clock import digits14
 from holdfast.config import DiskSettings
 from holdfast.coordination.disk import demand_room
 from holdfast.db.engine import Database
+from holdfast.db.models import Snapshot
 from holdfast.editions.edition_view import view_edition
 from holdfast.errors import Conflict, UrlRefused
 from holdfast.exports import queries
@@ -35,7 +36,7 @@ from holdfast.sorting import sorted_lines
 from holdfast.urls import parse_seed
 from holdfast.warc.outfile import disk_error
 from holdfast.warc.roots import locate, placed
-from holdfast.withdrawals.hidden_captures import HiddenRecord, hidden_records
+from holdfast.withdrawals.hidden_captures import HiddenRecord, hidden_records, veiled_revisits
 from holdfast.withdrawals.visibility import (
     is_any_withdrawn,
     withdrawals_fingerprint,
@@ -49,9 +50,10 @@ _FEW = 1000
 
 
 def write_pages(
-    database: Database, executions: Iterable[ExportedExecution], folder: Path
+    database: Database, executions: Iterable[ExportedExecution], folder: Path, veiled: Container[int] = ()
 ) -> tuple[dict[str, str], list[str]]:
-    """Write the page lists below `folder/pages`; return the main page's fields, and the names of the lists."""
+    """Write the page lists below `folder/pages`, less the captures that are veiled; return the main page's fields, and
+    the names of the lists."""
     every = list(executions)
     seeds = {page for execution in every for page in _seed_hashes(execution)}
     below = folder / "pages"
@@ -61,7 +63,7 @@ def write_pages(
     with (below / PAGES).open("wb") as first, (below / EXTRA).open("wb") as extra:
         first.write(_header("pages", "Pages"))
         extra.write(_header("extra-pages", "More pages"))
-        for row in _pages(database, [execution.id for execution in every]):
+        for row in _pages(database, [execution.id for execution in every], veiled):
             is_first = row.url_hash in seeds if seeds else count < _FEW
             (first if is_first else extra).write(_line(row))
             if main is None or (is_first and not first_count):
@@ -88,12 +90,12 @@ def _seed_hashes(execution: ExportedExecution) -> set[int]:
     return hashes
 
 
-def _pages(database: Database, executions: Iterable[int]) -> Iterator[ExportedPage]:
+def _pages(database: Database, executions: Iterable[int], veiled: Container[int]) -> Iterator[ExportedPage]:
     """Yield each page once: the first capture of it, by execution and id."""
     seen: set[int] = set()
     for execution_id in executions:
         for row in _captured(database, execution_id):
-            if row.url_hash not in seen:
+            if row.url_hash not in seen and row.id not in veiled:
                 seen.add(row.url_hash)
                 yield row
 
@@ -277,7 +279,7 @@ class Records:
 
 WACZ_VERSION = "1.1.1"
 # Raised with any change that gives the same rows other bytes.
-LAYOUT_VERSION = 3
+LAYOUT_VERSION = 4
 _AT_ONCE = 500
 _ODD_IN_NAME = re.compile(r"[^A-Za-z0-9._=@-]+")
 
@@ -396,12 +398,14 @@ def build(database: Database, home: Path, contents: Contents, folder: Path) -> l
 
     StrayFile, NotFound or MemberChanged if a WARC file is not where or as it was sealed.
     """
-    archive = _archive_members(database, home, contents)
+    with database.read() as session:
+        veiled = veiled_revisits(session, Snapshot.execution_id.in_([one.id for one in contents.executions]))
+    archive = _archive_members(database, home, contents, veiled.values())
     names = {file.id: found.member.name.rpartition("/")[2] for file, found in zip(contents.files, archive, strict=True)}
     records = Records(database, home, names)
-    _write_index(database, contents, folder, records)
+    _write_index(database, contents, folder, records, veiled)
     extra = [Resource(f"archive/{name}", segments) for name, segments in records.borrowed()]
-    main, pages = write_pages(database, contents.executions, folder)
+    main, pages = write_pages(database, contents.executions, folder, veiled)
     resources = [
         *archive,
         *extra,
@@ -418,7 +422,9 @@ def build(database: Database, home: Path, contents: Contents, folder: Path) -> l
     return [resource.member for resource in resources]
 
 
-def _archive_members(database: Database, home: Path, contents: Contents) -> list[Resource]:
+def _archive_members(
+    database: Database, home: Path, contents: Contents, veiled: Iterable[HiddenRecord]
+) -> list[Resource]:
     def withdrawn(keys: set[str]) -> set[str]:
         with database.read() as session:
             return {str(key) for key in withdrawn_among(session, keys=keys)}
@@ -437,10 +443,10 @@ def _archive_members(database: Database, home: Path, contents: Contents) -> list
         plain = _ODD_IN_NAME.sub("-", path.name)
         name = f"archive/{plain}" if plain not in taken else f"archive/{file.id}-{plain}"
         taken.add(plain)
-        hidden = [record for record in contents.hidden if record.warc_file_id == file.id]
+        hidden = [record for record in (*contents.hidden, *veiled) if record.warc_file_id == file.id]
         # What goes with a withdrawn record may lie in another file of its crawl, and what was noted of a withdrawn page
         # in a crawl that never captured it.
-        gaps = find_gaps(path, hidden, withdrawn) if is_any else []
+        gaps = find_gaps(path, hidden, withdrawn) if is_any or hidden else []
         if gaps:
             found.append(Resource(name, blanked(path, file.size, gaps, file.sealed_at)))
         else:
@@ -448,10 +454,13 @@ def _archive_members(database: Database, home: Path, contents: Contents) -> list
     return found
 
 
-def _write_index(database: Database, contents: Contents, folder: Path, records: Records) -> None:
+def _write_index(
+    database: Database, contents: Contents, folder: Path, records: Records, veiled: Container[int]
+) -> None:
     def lines() -> Iterator[bytes]:
         rows = chain.from_iterable(captures(database, execution_id=one.id) for one in contents.executions)
-        while batch := list(islice(rows, _AT_ONCE)):
+        shown = (row for row in rows if row.id not in veiled)
+        while batch := list(islice(shown, _AT_ONCE)):
             yield from records.lines(batch)
 
     (folder / "indexes").mkdir()

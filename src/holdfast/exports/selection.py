@@ -15,12 +15,14 @@ from pathlib import Path
 
 from holdfast import __version__
 from holdfast.db.engine import Database
+from holdfast.db.models import Snapshot
 from holdfast.errors import Invalid, NotFound
 from holdfast.exports import queries
 from holdfast.exports.package import WACZ_VERSION, Resource, cdxj_line, page_list, write_zipnum
 from holdfast.exports.zipping import FileRange, VirtualZip
 from holdfast.index.queries import CdxRow, cdx_rows_of
 from holdfast.warc.roots import placed
+from holdfast.withdrawals.hidden_captures import veiled_revisits
 
 MOST_CAPTURES = 2_000
 """Captures of one choice: their index is sorted in memory."""
@@ -59,6 +61,8 @@ def pack_selection(database: Database, home: Path, chosen: SelectedCaptures, *, 
     with database.read() as session:
         rows = cdx_rows_of(session, chosen.ids)
         rows |= cdx_rows_of(session, (row.original_id for row in rows.values() if row.original_id is not None))
+        for number in veiled_revisits(session, Snapshot.id.in_(list(rows))):
+            del rows[number]
         paths = queries.file_paths(session, sorted({row.warc_file_id for row in rows.values()}))
         pages = queries.chosen_pages(session, [number for number in chosen.ids if number in rows])
     size = sum(row.length for row in rows.values())

@@ -9,11 +9,18 @@ from collections.abc import Collection
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, Integer, Select, bindparam, func, select, union
+from sqlalchemy import BigInteger, ColumnElement, Integer, Select, bindparam, func, select, union
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Snapshot
-from holdfast.withdrawals.visibility import withdrawn_captures
+from holdfast.withdrawals.visibility import (
+    hidden_addresses,
+    hidden_sources,
+    is_any_withdrawn,
+    names_hidden_original,
+    originals_hidden,
+    withdrawn_captures,
+)
 
 _PAGES = (Snapshot.is_page, Snapshot.group_id.is_not(None))
 
@@ -35,6 +42,34 @@ def hidden_records(session: Session, execution_id: int, file_ids: list[int]) -> 
         rows = session.execute(question.where(Snapshot.execution_id + 0 == execution_id))
         found.update(map(HiddenRecord._make, rows))
     return sorted(record for record in found if record.warc_file_id in known)
+
+
+_AT_ONCE = 2_000
+
+
+def veiled_revisits(session: Session, which: ColumnElement[bool]) -> dict[int, HiddenRecord]:
+    """Return the revisits, among captures for which a clause holds, that name a capture which the viewer may not see.
+
+    Their records bear its address. By id, with where they stand.
+    """
+    veiled: dict[int, HiddenRecord] = {}
+    if not (is_any_withdrawn(session) or hidden_sources(session)):
+        return veiled
+    columns = Snapshot.id, Snapshot.warc_file_id, Snapshot.warc_offset, Snapshot.warc_length
+    wanted = (
+        select(*columns, Snapshot.refers_to_url)
+        .where(which, Snapshot.record_type == "revisit", names_hidden_original())
+        .order_by(Snapshot.id)
+        .limit(_AT_ONCE)
+    )
+    after, is_more = -1, True
+    while is_more:
+        rows = session.execute(wanted.where(Snapshot.id > after)).all()
+        borrowed = originals_hidden(session, (row[0] for row in rows))
+        secret = hidden_addresses(session, {row[4] for row in rows if row[4]})
+        veiled |= {row[0]: HiddenRecord(*row[1:4]) for row in rows if row[0] in borrowed or row[4] in secret}
+        after, is_more = (rows[-1][0] if rows else after), len(rows) == _AT_ONCE
+    return veiled
 
 
 def hidden_groups(session: Session, *, most: int) -> list[int]:

@@ -42,6 +42,7 @@ from holdfast.db.models import Execution, Job, LinkText, PageGroup, SignalPage, 
 from holdfast.db.prepared import PreparedSelect
 from holdfast.db.raw import Transaction
 from holdfast.errors import NotFound
+from holdfast.urls import page_key, url_key
 from holdfast.withdrawals.viewers import PUBLIC, Visibility, seen_by, viewer
 
 _IN_FORCE = Withdrawal.lifted_at.is_(None)
@@ -518,6 +519,25 @@ def originals_hidden(session: Session, ids: Iterable[int]) -> set[int]:
         part = select(Snapshot.id).where(Snapshot.id.in_(wanted[at : at + _AT_ONCE]))
         found.update(session.scalars(part.where(_of_hidden_original(Snapshot.original_id))))
     return found
+
+
+def hidden_addresses(session: Session, urls: Iterable[str]) -> set[str]:
+    """Return which of these addresses the viewer may not learn: of pages that are taken down, or that no captures have
+    but those of sources that the viewer may not see."""
+    wanted, found = {url: (url_key(url), page_key(url)) for url in urls}, set[int | str]()
+    keys = sorted({key for key, _ in wanted.values()})
+    for at in range(0, len(keys), _AT_ONCE):
+        among = select(Snapshot.url_key).where(Snapshot.url_key.in_(keys[at : at + _AT_ONCE]))
+        for key in session.scalars(among.where(Snapshot.source_id.in_(_HIDDEN_SOURCES)).distinct()).all():
+            if session.scalar(select(Snapshot.id).where(Snapshot.url_key == key, *visible()).limit(1)) is None:
+                found.add(key)
+    found |= withdrawn_among(session, keys={page for _, page in wanted.values()})
+    return {url for url, both in wanted.items() if not found.isdisjoint(both)}
+
+
+def names_hidden_original(capture: Any = Snapshot) -> ColumnElement[bool]:
+    """Return the clause for revisits that may name a capture which the viewer may not see."""
+    return or_(capture.refers_to_url != capture.url, _of_hidden_original(capture.original_id))
 
 
 # Figures that change with every withdrawal and every lifting, for a question that asks for other figures too. Liftings

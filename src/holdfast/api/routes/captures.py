@@ -56,7 +56,7 @@ from holdfast.replay.serving import CaptureLost
 from holdfast.warc.reader import DamagedWarc
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.viewers import viewer
-from holdfast.withdrawals.visibility import members_source, visibility_mark, visible_snapshot
+from holdfast.withdrawals.visibility import hidden_addresses, members_source, visibility_mark, visible_snapshot
 
 router = LateRouter(tags=["snapshots"])
 _LISTED = 500
@@ -231,6 +231,7 @@ def _opened(archive: Archive, session: Session, found: Snapshot) -> Iterator[Sto
 def capture_record(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> CaptureRecord:
     """Return the headers of a capture: those that its server sent, and those of its WARC record."""
     found = visible_snapshot(session, id)
+    is_veiled = found.refers_to_url is not None and bool(hidden_addresses(session, [found.refers_to_url]))
     with _opened(archive, session, found) as stored:
         head = stored.head
         return CaptureRecord(
@@ -238,7 +239,11 @@ def capture_record(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> 
             status_code=stored.status,
             reason="" if head is None else head.reason,
             headers=[] if head is None else [_header(*pair) for pair in head.headers],
-            record_headers=[_header(*pair) for pair in stored.record.fields],
+            record_headers=[
+                _header(*pair)
+                for pair in stored.record.fields
+                if not (is_veiled and pair[0].lower().startswith("warc-refers-to"))
+            ],
         )
 
 
