@@ -341,8 +341,13 @@ class _View:
 
     @property
     def _runs_scripts(self) -> bool:
-        """Whether archived scripts run in this answer: never on the application's host, whose API would be theirs."""
-        return self.replay.scripts and self.origins.is_replay
+        """Whether archived scripts run in this answer: never on the application's host, whose API would be theirs.
+
+        Below a capability only inside another page: where browsers have no Connection-Allowlist, a script of a
+        top-level page could send its own address, capability included, to the live web.
+        """
+        is_inside = self.request.destination not in ("", "document")
+        return self.replay.scripts and self.origins.is_replay and (is_inside or not self.origins.root)
 
     def _tag(self, bar: Bar | None) -> str:
         """Return what names this answer to a cache: the capture, and all that we put around it."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Frame, Page
 
 from holdfast.sources import registry
 from holdfast.wiring.archive import Archive
@@ -85,11 +85,12 @@ def _fill(archive: Archive, port: int) -> None:
             registry.edit(session, archive.clock, code, {"visibility": "members"})
 
 
-def _told(page: Page, url: str) -> dict[str, str]:
-    page.goto(url)
-    page.wait_for_function("document.getElementById('out').textContent.includes('done')", timeout=15_000)
-    told: dict[str, str] = page.evaluate("JSON.parse(document.getElementById('out').textContent)")
-    return told
+def _framed(page: Page, url: str) -> Frame:
+    """Return the frame of a viewer that shows an address."""
+    page.set_content(f'<iframe src="{url}"></iframe>')
+    found = page.frames[1]
+    found.wait_for_function("document.getElementById('out')?.textContent.includes('done')", timeout=15_000)
+    return found
 
 
 def test_a_members_page_is_whole_and_can_do_nothing(archive: Archive, browser: Browser, leaks: Leaks) -> None:
@@ -103,10 +104,11 @@ def test_a_members_page_is_whole_and_can_do_nothing(archive: Archive, browser: B
         asked: list[str] = []
         context.on("requestfinished", lambda request: asked.append(request.url))
         for address in (_CLUB, f"{_CLUB}bare"):
-            told = _told(page, f"http://localhost:{port}/web/2024/{address}")
+            frame = _framed(page, f"http://localhost:{port}/web/2024/{address}")
+            told: dict[str, str] = frame.evaluate("JSON.parse(document.getElementById('out').textContent)")
 
-            assert page.url.startswith(f"http://replay.localhost:{port}/!"), "by a capability"
-            assert page.evaluate("document.getElementById('dot').naturalWidth") == 1, "with its pictures"
+            assert frame.url.startswith(f"http://replay.localhost:{port}/!"), "by a capability"
+            assert frame.evaluate("document.getElementById('dot').naturalWidth") == 1, "with its pictures"
             assert told["origin"] == "null"
             assert "secret" not in str(told), told
             assert told["others"] != "200", "no page reads what other members' sources have"
@@ -115,6 +117,8 @@ def test_a_members_page_is_whole_and_can_do_nothing(archive: Archive, browser: B
                 assert told[name] not in ("200", "201", "opaque"), (name, told)
             assert told["window"] in ("null", "TypeError"), told
         page.goto(f"http://localhost:{port}/web/2024/{_CLUB}")
+        assert "/!" in page.url
+        assert page.locator("#out").text_content() == "", "no script runs in a window of its own"
         page.click("#next")
         page.wait_for_selector("#there")
         assert "/!" in page.url, "what it links to is opened the same way"
