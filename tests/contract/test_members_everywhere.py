@@ -9,11 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from sqlalchemy import event
+from starlette.types import ASGIApp
 
 from holdfast.api.queries import crawl_totals
 from holdfast.auth.roles import Role
@@ -27,7 +31,7 @@ from holdfast.urls import surt
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, Viewer, seen_by
 from holdfast.withdrawals.visibility import visible_snapshot
 from tests.archive import days_later
-from tests.client import REPLAY
+from tests.client import REPLAY, Client
 from tests.contract.members_bed import (
     BORROWED,
     CLUB,
@@ -208,6 +212,29 @@ def test_no_cache_keeps_what_a_member_was_told(world: World) -> None:
             assert {"cookie", "authorization"} <= {one.strip().lower() for one in answer.headers["vary"].split(",")}
 
 
+class _Noting(Client):
+    """A client that keeps what it was answered."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(app)
+        self.answers = list[httpx.Response]()
+
+    def request(self, method: str, url: str, **options: Any) -> httpx.Response:
+        """Ask, and keep the answer."""
+        self.answers.append(super().request(method, url, **options))
+        return self.answers[-1]
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_shared_caches_ask_again_before_they_answer(world: World, door: str) -> None:
+    with closing(_Noting(world.servers[0].app)) as noting:
+        DOORS[door][1](replace(world, servers=[noting]), Role.ANONYMOUS, OPEN)
+
+    assert noting.answers
+    for answer in noting.answers:
+        assert answer.headers["cache-control"] in ("no-cache", "no-store"), answer.url
+
+
 def test_a_tag_that_a_member_was_given_opens_nothing(world: World) -> None:
     paths = [f"/api/executions/{CLUB.executions[0]}/wacz", f"/api/changes/rss?source={CLUB.code}"]
     for path in paths:
@@ -249,7 +276,8 @@ def test_everything_on_a_members_page_carries_its_capability(world: World) -> No
     addresses = re.findall(r'(?:href|src)="([^"]*)"', page.text)
     assert len(addresses) >= 4
     assert all(one.startswith(f"{root}/web/") for one in addresses), addresses
-    assert f'"root": "{root}"' in page.text, "and what its scripts ask for"
+    framed = world.ask(str(page.url), Role.ANONYMOUS, headers={"Sec-Fetch-Dest": "iframe"})
+    assert f'"root": "{root}"' in framed.text, "and what its scripts ask for"
     for link in re.findall(r"<([^>]*)>; rel=\"(?:[a-z ]*memento|timegate|timemap)\"", page.headers["link"]):
         assert link.startswith(f"{REPLAY}{root}/web/"), link
     [picture] = [one for one in addresses if one.endswith("club.png")]
@@ -275,6 +303,23 @@ def test_what_a_capability_opened_is_for_no_cache_and_no_other_site(world: World
                 assert "access-control-allow-origin" not in answer.headers
             assert answer.headers["referrer-policy"] == "same-origin"
             assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize("suffix", ["", "mp_", "id_"])
+def test_scripts_below_a_capability_run_in_frames_alone(world: World, suffix: str) -> None:
+    page = str(_opened(world, _PAGE).url)
+    url = re.sub(r"(/web/\d+)", rf"\1{suffix}", page)
+
+    def policy(url: str, destination: str | None) -> str:
+        headers = {} if destination is None else {"Sec-Fetch-Dest": destination}
+        return world.ask(url, Role.ANONYMOUS, headers=headers).headers["content-security-policy"]
+
+    for destination in (None, "document"):
+        assert "allow-scripts" not in policy(url, destination)
+        assert "script-src 'none'" in policy(url, destination)
+    assert "allow-scripts" in policy(url, "iframe")
+    public = f"{REPLAY}/web/{digits14(days_later(0.2))}{suffix}/{OPEN.own}"
+    assert "allow-scripts" in policy(public, "document"), "what is public has no capability to tell"
 
 
 def test_a_capability_opens_its_source_and_no_other_and_not_the_api(world: World) -> None:

@@ -19,6 +19,8 @@ from holdfast.auth.roles import Permission
 _COMMON = [
     (b"x-content-type-options", b"nosniff"),
     (b"permissions-policy", b"camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
+    # A shared cache asks again each time: what is taken down, or becomes members', is gone at once.
+    (b"cache-control", b"no-cache"),
 ]
 _APP = [
     *_COMMON,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fastapi import Response
 from fastapi.responses import HTMLResponse
 
 from holdfast import log
@@ -89,17 +88,14 @@ def _counted(number: int, noun: str) -> str:
 _log = log.get()
 router = LateRouter(tags=["archive"])
 
-# It names pages, and one that is withdrawn is to be gone at once.
-_CACHE = "no-cache"
 _RECENT = 20
 
 
 @router.get("/api/stats", responses=answers(503))
-def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, response: Response) -> Stats:
+def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> Stats:
     """Return the archive's totals and the crawls'. Workers are numbered, not named."""
     found = totals.read(session)
     crawls, latest = found.crawls, found.latest
-    response.headers["Cache-Control"] = _CACHE
     return Stats(
         snapshots_total=found.snapshots,
         pages_total=found.pages,
