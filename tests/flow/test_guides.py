@@ -409,8 +409,8 @@ def test_the_deployment_page_serves_an_archive_through_nginx_with_tls(tmp_path: 
             f"-e {opened_page} https://replay.example.net/style.css",
             f"{signed_in} -e {signed_in}",
         ):
-            command = ["curl", "-s", "-o", "/dev/null", *address.split()]
-            subprocess.run(command, env=variables, check=True, timeout=deadline(30))
+            request = ["curl", "-s", "-o", "/dev/null", *address.split()]
+            subprocess.run(request, env=variables, check=True, timeout=deadline(30))
         until, pause, log = monotonic() + deadline(_LONG_S), Event(), server.folder / "var/log/nginx"
         while "callback" not in (told := (log / "holdfast.log").read_text("utf-8")):
             assert monotonic() < until, told

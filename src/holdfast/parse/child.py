@@ -274,7 +274,7 @@ class ParseChild:
 
 def needs_child(body: bytes, kind: str) -> bool:
     """Return whether a parser may hang or crash on a body: PDF, and HTML that looks pathological."""
-    return kind == DocumentKind.PDF or (kind == DocumentKind.HTML and looks_pathological(body))
+    return kind == DocumentKind.PDF or (kind == DocumentKind.HTML and bool(looks_pathological(body)))
 
 
 def parse_safely(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocument:
