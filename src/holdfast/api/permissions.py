@@ -397,6 +397,8 @@ SEEDING: Final = frozenset(
         "POST /api/frontier/add",
         "POST /api/frontier/seed",
         "POST /api/v1/discovered-links/{id}/create-job",
+        "POST /api/internal/v1/fetch",
+        "POST /api/v1/fetch",
         "POST /api/v1/frontier/submit",
     }
 )

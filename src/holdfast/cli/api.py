@@ -22,6 +22,7 @@ from holdfast.auth.users import SETUP_HOURS
 from holdfast.cli.parameters import Home
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
+from holdfast.db.schema import open_to_others
 from holdfast.errors import HoldfastError
 from holdfast.supervision.part_process import FOR_PEOPLE, STARTED_AGAIN
 from holdfast.wiring.accounts import setup_link
@@ -91,6 +92,8 @@ def serve(
     """Serve until SIGINT or SIGTERM, then let what is in flight end; `ready` is told the address once it answers."""
     # Bound here and handed over: a port that is taken is one sentence, not a traceback of uvicorn.
     listener = listen(settings)
+    if (advice := open_to_others(settings)) is not None:
+        _log.warning("home.open", home=str(settings.home), message=advice)
     name, port = listener.getsockname()[:2]
     # Port 0 is chosen by the kernel; links that the API builds need the real one.
     os.environ["HOLDFAST_API_PORT"] = str(port)

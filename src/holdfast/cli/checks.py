@@ -15,7 +15,6 @@ import tempfile
 import textwrap
 from collections.abc import Collection, Iterator
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
@@ -30,7 +29,7 @@ from holdfast.config.showing import redacted, walk
 from holdfast.coordination.disk import is_low, low_volume
 from holdfast.db.migrate import Migration, compare, downgrade, migrations
 from holdfast.db.raw import sqlite_path
-from holdfast.db.schema import SCHEMA, schema_of
+from holdfast.db.schema import SCHEMA, open_to_others, schema_of
 from holdfast.errors import Conflict, Unavailable
 from holdfast.wiring import prepare
 
@@ -211,7 +210,7 @@ def findings(settings: Settings) -> Iterator[Finding]:
     yield Finding(
         "python", platform.python_version(), None if sys.version_info >= (3, 11) else "3.11 or later is needed"
     )
-    yield _directory(settings.home)
+    yield _directory(settings)
     yield _disk(settings)
     files = os.sysconf("SC_OPEN_MAX")
     yield Finding("open files", str(files), None if files >= _FILES else f"raise the limit (ulimit -n) to {_FILES}")
@@ -269,8 +268,9 @@ def _nearest(name: str, known: Collection[str]) -> str:
     return f"write {bare[close[0]]} if that is meant" if close else "it does nothing"
 
 
-def _directory(home: Path) -> Finding:
-    """Return whether we may write where the archive is, or will be."""
+def _directory(settings: Settings) -> Finding:
+    """Return whether we may write where the archive is, or will be, and other users may not read it."""
+    home = settings.home
     place = home.resolve()
     # The data directory is made by the first command; until then its nearest parent is asked.
     while not place.exists():
@@ -278,7 +278,7 @@ def _directory(home: Path) -> Finding:
     try:
         # Written, not asked with access(): ACLs, read-only mounts and full quotas show only so.
         with tempfile.TemporaryFile(dir=place):
-            return Finding("data directory", str(home.resolve()))
+            return Finding("data directory", str(home.resolve()), open_to_others(settings))
     except OSError as exc:
         return Finding("data directory", str(home.resolve()), f"{place}: {exc.strerror}; choose another with --home")
 

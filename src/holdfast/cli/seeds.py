@@ -12,6 +12,7 @@ from typing import BinaryIO
 import typer
 
 from holdfast.config import Settings
+from holdfast.db.schema import make_home
 from holdfast.errors import Invalid, UrlRefused
 from holdfast.fetch.guard import AddressGuard, demand_public
 from holdfast.urls import DEFAULT, Normalisation, parse, parse_seed
@@ -121,7 +122,7 @@ def find_contact(settings: Settings, given: str | None = None, *, has_option: bo
 
 def remember(path: Path, contact: str) -> None:
     """Keep the contact for the next crawl from this data directory."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_home(path.parent)
     path.write_text(contact + "\n")
 
 

@@ -14,6 +14,7 @@ from holdfast import config, log
 from holdfast.cli.parameters import Home
 from holdfast.cli.seeds import find_contact
 from holdfast.clock import SystemClock
+from holdfast.db.schema import make_home
 from holdfast.supervision.part_process import ServicePart, own_command
 from holdfast.supervision.state import alone_at
 from holdfast.supervision.supervisor import ServiceSupervisor
@@ -80,7 +81,7 @@ def supervise(
     on_ready: Callable[[str], None],
 ) -> int:
     """Run the parts until a signal and return the exit code; Conflict if another supervisor has this directory."""
-    home.mkdir(parents=True, exist_ok=True)
+    make_home(home)
     with alone_at(home):
         return ServiceSupervisor(
             parts,

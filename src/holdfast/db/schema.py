@@ -6,7 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from holdfast.config import Settings
@@ -20,6 +20,9 @@ SCHEMA = "0028"
 
 MIGRATED = "HOLDFAST_MIGRATED_DATABASE"
 """The variable that tells the migrating process its database."""
+
+# The group may write: such a directory is meant to be shared by several users.
+_SHARED = 0o020
 
 
 def schema_of(database_url: str) -> str | None:
@@ -76,15 +79,43 @@ def dump(path: Path) -> str:
     return "".join(f"{sql};\n" for sql in [*(row[0] for row in rows), insert])
 
 
+def make_home(home: Path) -> None:
+    """Create the data directory for its owner alone; so is an empty one of ours, unless its group may write there."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = home.stat()
+    is_ours = found.st_uid == os.geteuid() and not found.st_mode & _SHARED
+    if is_ours and found.st_mode & 0o077 and not any(home.iterdir()):
+        with suppress(OSError):  # some file systems have no modes
+            home.chmod(found.st_mode & 0o7700)
+
+
+def _make_private(settings: Settings) -> None:
+    """Create the SQLite file before SQLite does, which would let everybody read it; -wal and -shm take its mode."""
+    path = sqlite_path(settings.database)
+    if path is not None and not path.exists():
+        is_shared = settings.home.stat().st_mode & _SHARED
+        # A folder that is not there, or may not be written, is reported where the database is opened.
+        with suppress(OSError):
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o660 if is_shared else 0o600))
+
+
+def open_to_others(settings: Settings) -> str | None:
+    """Return how to close a data directory that every user of the machine may read; None for one that is closed."""
+    if not settings.home.exists() or not settings.home.stat().st_mode & 0o007:
+        return None
+    return f"every user of this machine may read it; close it with: chmod -R o-rwx {settings.home}"
+
+
 def prepare(settings: Settings) -> None:
     """Make the data directory and bring the schema up to date; Unavailable says what to do if that is not possible."""
     try:
-        settings.home.mkdir(parents=True, exist_ok=True)
+        make_home(settings.home)
     except OSError as exc:
         raise Invalid(
             f"cannot use {settings.home} as data directory: {exc.strerror}; choose one with --home or HOLDFAST_HOME"
         ) from exc
     note_below(settings.home, settings.database)
+    _make_private(settings)
     found = schema_of(settings.database)
     if found == SCHEMA or (found is None and make_fresh(settings.database)):
         return

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
+from holdfast.config import Settings
 from holdfast.db import connect, schema
 from holdfast.db.engine import Database
 from holdfast.db.migrate import upgrade
+from holdfast.db.schema import prepare
 
 
 def _lines(script: str) -> list[str]:
@@ -56,3 +60,45 @@ def test_who_opens_a_new_file_while_another_begins_to_write_to_it_waits_for_that
 
     with closing(sqlite3.connect(tmp_path / "holdfast.db")) as found:
         assert found.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+@pytest.fixture
+def _no_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def _mode(path: Path) -> int:
+    return path.stat().st_mode & 0o7777
+
+
+@pytest.mark.usefixtures("_no_umask")
+@pytest.mark.parametrize(
+    ("made_before", "directory", "file"), [(None, 0o700, 0o600), (0o755, 0o700, 0o600), (0o2770, 0o2770, 0o660)]
+)
+def test_new_data_directory_is_private_unless_it_is_shared(
+    tmp_path: Path, made_before: int | None, directory: int, file: int
+) -> None:
+    settings = Settings(home=tmp_path / "home")
+    if made_before is not None:
+        settings.home.mkdir()
+        settings.home.chmod(made_before)
+    prepare(settings)
+    with closing(Database(settings.database)) as database, database.write() as session:
+        session.execute(text("UPDATE alembic_version SET version_num = version_num"))
+        modes = {path.name: _mode(path) for path in settings.home.glob("holdfast.db*")}
+
+    assert _mode(settings.home) == directory
+    assert modes == {name: file for name in ("holdfast.db", "holdfast.db-wal", "holdfast.db-shm")}
+    assert schema.open_to_others(settings) is None
+
+
+def test_data_directory_that_others_may_read_is_reported_and_kept(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home")
+    prepare(settings)
+    settings.home.chmod(0o755)
+    prepare(settings)
+
+    assert _mode(settings.home) == 0o755
+    assert "chmod -R o-rwx" in str(schema.open_to_others(settings))
