@@ -15,6 +15,8 @@ from holdfast.clock import to_micros
 from holdfast.db.models import Edition, Execution, Job, Source
 from holdfast.db.models.frontier import Domain, Exclusion, Page, PageCrawl
 from holdfast.editions.campaign import CampaignRequest, Plan
+from holdfast.editions.decisions import Decision, EditionDecisions
+from holdfast.editions.edition_view import Acceptance, EditionView
 from holdfast.editions.report import EditionReport, write_report
 from holdfast.editions.scheduling import Campaigns
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
@@ -35,6 +37,7 @@ class EditionBed:
 
     def __init__(self, jobs: Bed, clock: FakeClock, home: Path) -> None:
         self.jobs, self.clock, self.home, self.database = jobs, clock, home, jobs.database
+        self.decisions = EditionDecisions(jobs.database, home, clock)
         self.campaigns = Campaigns(jobs.database, jobs.party.actions, clock, Host())
 
     def schedule(self, *sources: str, year: int | None = 2026, apply: bool = True, **wish: Any) -> Plan:
@@ -102,6 +105,10 @@ class EditionBed:
     def report(self, code: str, year: int = 2026, **how: Any) -> EditionReport:
         """Write the report of an edition."""
         return write_report(self.database, self.home, self.clock, self.edition(code, year).id, **how)
+
+    def accept(self, job_id: int, reason: str) -> EditionView:
+        """Accept the gap of a shard."""
+        return self.decisions.decide_shard(job_id, Decision(Acceptance.ACCEPTED_GAP, reason))
 
     def ledger(self, code: str, year: int = 2026) -> list[dict[str, Any]]:
         """Return the rows of a ledger as they were written."""

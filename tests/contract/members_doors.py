@@ -140,6 +140,7 @@ DOORS: dict[str, tuple[str, Door]] = {
     "terms over time": ("GET /api/terms", _term),
     "snapshot": ("GET /api/snapshot/{id}", _of_ids("/api/snapshot/{id}")),
     "latest": ("GET /api/snapshots/{id}/latest", _of_ids("/api/snapshots/{id}/latest")),
+    "provenance": ("GET /api/snapshots/{id}/provenance", _of_ids("/api/snapshots/{id}/provenance")),
     "timeline": ("GET /api/snapshots/{id}/timeline", _of_ids("/api/snapshots/{id}/timeline")),
     "page through time": ("GET /api/history", _asked("/api/history?url={page}")),
     "page of both through time": ("GET /api/history", _history_of_both),

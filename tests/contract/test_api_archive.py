@@ -345,11 +345,24 @@ def test_a_snapshot_tells_all_its_fields(archive: Archive, client: Client) -> No
         "id": number, "title": "Notes", "sourceCode": "example", "sourceName": "Example", "language": told["language"],
         "captureDate": "2024-03-01", "captureTimestamp": "2024-03-01T12:00:00Z", "jobId": told["jobId"],
         "originalUrl": "https://example.org/notes?page=2", "snippet": told["snippet"],
-        "rawSnapshotUrl": f"/api/snapshots/raw/{number}", "captureBackend": "native", "captureFidelity": "unknown",
+        "rawSnapshotUrl": f"/api/snapshots/raw/{number}", "captureBackend": "native", "captureFidelity": "high",
         "mimeType": "text/html", "statusCode": 200, "author": None, "publishedAt": None, "modifiedAt": None,
         "keywords": [], "wordCount": told["wordCount"], "pageType": "other", "noise": None, "noiseEvidence": None,
         "browseUrl": f"http://replay.localhost:8060/web/20240301120000/https://example.org/notes?page=2#ha_snapshot={number}",
     }  # fmt: skip
+
+
+def test_provenance_names_run_writer_and_record(archive: Archive, client: Client) -> None:
+    number = _snapshot(archive, "https://example.org/notes?page=2")
+
+    told = client.get(f"/api/snapshots/{number}/provenance").json()
+
+    assert (told["captureBackend"], told["captureFidelity"]) == ("native", "high")
+    assert told["executionId"] == client.get(f"/api/snapshot/{number}").json()["jobId"]
+    assert "holdfast" in told["warcInfo"]["software"].lower()
+    assert told["warcFile"].endswith(".warc.gz")
+    assert (told["rawSnapshotPath"], told["warcLength"] > 0) == (f"/api/snapshots/raw/{number}", True)
+    assert client.get("/api/snapshots/999999999/provenance").status_code == 404
 
 
 def test_a_snapshot_tells_what_the_page_says_of_itself(tmp_path: Path, migrated_url: str) -> None:

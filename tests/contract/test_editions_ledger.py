@@ -13,7 +13,6 @@ import pytest
 from holdfast.db.models import Feed, FeedItem, Job
 from holdfast.editions.campaign import CampaignRequest
 from holdfast.editions.edition_files import EditionBusy, draft, edition_folder
-from holdfast.editions.report import accept_gap
 from holdfast.jobs.endings import RunEnding, RunResult
 from holdfast.urls import parse_seed
 from tests.clock import FakeClock
@@ -178,7 +177,7 @@ def test_shards_with_one_name_are_told_apart(bed: EditionBed) -> None:
             job.shard_key = "twin"
 
     content = bed.report("hc").content
-    accept_gap(bed.database, bed.home, bed.clock, job_id=bed.job("hc-20260101-lang-en").id, reason="closed")
+    bed.accept(bed.job("hc-20260101-lang-en").id, "closed")
 
     assert [shard["outcomes"] for shard in content["shards"]] == [{"failed": 1}, {"captured": 1, "failed": 1}]
     on_disk = json.loads((bed.home / "editions/hc/2026/coverage-report.json").read_bytes())
@@ -204,7 +203,7 @@ def test_a_seed_of_an_accepted_shard_does_not_block_whichever_shard_decided_abou
     bed.ran(ending=BROKEN)
     before = bed.report("hc").content
 
-    view = accept_gap(bed.database, bed.home, bed.clock, job_id=bed.job("hc-20260101-lang-fr").id, reason="gone")
+    view = bed.accept(bed.job("hc-20260101-lang-fr").id, "gone")
 
     assert before["missing_seeds"][0]["job_id"] == bed.job("hc-20260101").id
     assert (view.edition.status, view.edition.research_ready) == ("research_ready", True)
@@ -220,7 +219,7 @@ def test_a_gap_is_not_accepted_by_half_while_the_report_is_written(bed: EditionB
     job_id = bed.job("hc-20260101").id
 
     with draft(edition_folder(bed.home, "hc", 2026)), pytest.raises(EditionBusy):
-        accept_gap(bed.database, bed.home, bed.clock, job_id=job_id, reason="closed")
+        bed.accept(job_id, "closed")
 
     assert bed.job("hc-20260101").acceptance_state == "needs_review"
     assert "operator_acceptance" not in bed.job("hc-20260101").details
@@ -233,7 +232,7 @@ def test_a_gap_can_be_accepted_when_the_report_was_lost_and_a_new_one_is_due(bed
     written = bed.report("hc")
     (written.folder / "target-ledger.jsonl").unlink()
 
-    view = accept_gap(bed.database, bed.home, bed.clock, job_id=bed.job("hc-20260101").id, reason="closed")
+    view = bed.accept(bed.job("hc-20260101").id, "closed")
 
     assert (view.edition.generated_at, view.edition.status) == (None, "search_ready")
     assert bed.report("hc").content["status"] == "research_ready"

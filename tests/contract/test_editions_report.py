@@ -16,9 +16,10 @@ from sqlalchemy import Connection, event
 
 from holdfast.db.models import AuditEvent, Execution
 from holdfast.editions.campaign import CampaignRequest
+from holdfast.editions.decisions import ShardNotFound
 from holdfast.editions.edition_view import EditionNotReady
 from holdfast.editions.freezing import freeze
-from holdfast.editions.report import ShardNotFound, accept_gap, due
+from holdfast.editions.report import due
 from holdfast.errors import Invalid
 from holdfast.jobs.endings import RunEnding, RunResult
 from holdfast.jobs.states import JobAction
@@ -171,7 +172,7 @@ def test_a_failed_shard_waits_for_somebody_who_accepts_its_gap(bed: EditionBed) 
     content = bed.report("hc").content
     waiting = bed.edition("hc")
     shard = bed.job("hc-20260101-lang-fr")
-    view = accept_gap(bed.database, bed.home, bed.clock, job_id=shard.id, reason="  closed in\n March ")
+    view = bed.accept(shard.id, "  closed in\n March ")
 
     assert (content["status"], content["search_ready"]) == ("needs_review", False)
     assert (waiting.status, waiting.needs_review_shard_count, shard.acceptance_state) == (
@@ -212,10 +213,10 @@ def test_a_gap_is_accepted_only_with_a_reason_and_only_of_a_shard(bed: EditionBe
     other = bed.jobs.once("other")
 
     with pytest.raises(Invalid, match="say why"):
-        accept_gap(bed.database, bed.home, bed.clock, job_id=bed.job("hc-20260101").id, reason="  a ")
+        bed.accept(bed.job("hc-20260101").id, "  a ")
     for job_id in (other, 999, -1, 1 << 70):
         with pytest.raises(ShardNotFound):
-            accept_gap(bed.database, bed.home, bed.clock, job_id=job_id, reason="because")
+            bed.accept(job_id, "because")
     assert bed.job("hc-20260101").acceptance_state == "pending"
 
 
@@ -224,7 +225,7 @@ def test_an_edition_without_a_report_can_be_decided_about_too(bed: EditionBed) -
     bed.schedule("hc")
     bed.ran(ending=BROKEN)
 
-    view = accept_gap(bed.database, bed.home, bed.clock, job_id=bed.job("hc-20260101").id, reason="closed")
+    view = bed.accept(bed.job("hc-20260101").id, "closed")
 
     assert (view.edition.status, view.edition.search_ready) == ("in_progress", False)
 
@@ -290,7 +291,7 @@ def test_an_edition_is_accounted_for_again_when_its_files_were_read_or_a_gap_was
     bed.report("hc")
     done = found()
     bed.clock.advance(1)
-    accept_gap(bed.database, bed.home, bed.clock, job_id=lease.job.id, reason="all is well")
+    bed.accept(lease.job.id, "all is well")
 
     edition_id = bed.edition("hc").id
     assert early == "in_progress"

@@ -130,6 +130,53 @@ def crawls(session: Session, execution_ids: Sequence[int]) -> list[CrawlSummary]
     return [CrawlSummary(row[0], int(row[1]), int(row[2]), row[3], row[4]) for row in rows]
 
 
+class IndexedSoFar(NamedTuple):
+    """How far the files of an execution are indexed."""
+
+    phase: str
+    warc_index: int
+    warc_total: int
+    current_warc: str | None
+    records_processed: int
+    bytes_processed: int
+    bytes_total: int
+    started_at: datetime | None
+    last_progress_at: datetime | None
+
+
+def index_progress(session: Session, execution_id: int) -> IndexedSoFar | None:
+    """Return how far the sealed files of an execution are indexed; None if no file was begun."""
+    run = IndexRun
+    of_run = (WarcFile.execution_id == execution_id, WarcFile.state == "sealed")
+    total, done, size = session.execute(
+        select(
+            func.count(),
+            func.coalesce(func.sum(case((WarcFile.index_state == "indexed", 1), else_=0)), 0),
+            func.coalesce(func.sum(WarcFile.size), 0),
+        ).where(*of_run)
+    ).one()
+    joined = select(WarcFile.path, WarcFile.index_state, run.phase).join(run, run.warc_file_id == WarcFile.id)
+    current = session.execute(joined.where(*of_run).order_by(run.progress_at.desc(), WarcFile.id).limit(1)).first()
+    if current is None:
+        return None
+    figures = (func.sum(run.records), func.sum(run.bytes_done), func.min(run.started_at), func.max(run.progress_at))
+    records, read, began, moved = session.execute(
+        select(*figures).join(WarcFile, WarcFile.id == run.warc_file_id).where(*of_run)
+    ).one()
+    is_over = done == total
+    return IndexedSoFar(
+        phase="done" if is_over else current.phase,
+        warc_index=min(done + 1, total),
+        warc_total=total,
+        current_warc=None if is_over else current.path.rpartition("/")[2],
+        records_processed=int(records),
+        bytes_processed=int(read),
+        bytes_total=int(size),
+        started_at=began,
+        last_progress_at=moved,
+    )
+
+
 def entry_of_crawl(session: Session, base_url: str, execution_id: int) -> Snapshot | None:
     """Return the last good capture of a source's first page by this execution; None if it made none."""
     within = holding_of(session, execution_id)

@@ -84,6 +84,7 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
     "snapshots.router": {
         "GET /api/snapshot/{id}": Permission.READ,
         "GET /api/snapshots/{id}/latest": Permission.READ,
+        "GET /api/snapshots/{id}/provenance": Permission.READ,
         "GET /api/replay/resolve": Permission.READ,
     },
     "captures.router": {
@@ -134,6 +135,7 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
         "GET /api/v1/sources": Permission.OPERATE,
         "POST /api/v1/sources": Permission.OPERATE,
         "GET /api/v1/sources/export": Permission.OPERATE,
+        "GET /api/v1/sources/exclude-presets": Permission.OPERATE,
         "POST /api/v1/sources/preview": Permission.OPERATE,
         "POST /api/v1/sources/import": Permission.OPERATE,
         "GET /api/v1/sources/{id}": Permission.OPERATE,
@@ -242,6 +244,8 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
         "GET /api/admin/annual-editions": Permission.OPERATE,
         "GET /api/admin/annual-editions/{id}": Permission.OPERATE,
         "POST /api/admin/annual-editions/jobs/{job_id}/accept-gap": Permission.OPERATE,
+        "PUT /api/admin/annual-editions/jobs/{job_id}/decision": Permission.OPERATE,
+        "PUT /api/admin/annual-editions/{id}/pages": Permission.OPERATE,
         "POST /api/admin/annual-editions/plan": Permission.OPERATE,
         "POST /api/admin/annual-editions/{id}/report": Permission.OPERATE,
         "POST /api/admin/annual-editions/{id}/freeze": Permission.OPERATE,

@@ -16,8 +16,10 @@ from holdfast.db.engine import SessionClock, moment_in
 from holdfast.db.models import (
     Document,
     Domain,
+    Execution,
     ExecutionCount,
     IndexRun,
+    Job,
     NoiseVerdict,
     Owner,
     Page,
@@ -360,6 +362,18 @@ def active_workers(session: Session, clock: Clock) -> list[Owner]:
             .order_by(Owner.id)
         )
     )
+
+
+def origin_of(session: Session, snapshot: Snapshot) -> tuple[WarcFile, Execution, Job]:
+    """Return the file that holds a capture, the run that made it and that run's job."""
+    file, execution, job = session.execute(
+        select(WarcFile, Execution, Job)
+        .select_from(WarcFile)
+        .join(Execution, Execution.id == snapshot.execution_id)
+        .join(Job, Job.id == Execution.job_id)
+        .where(WarcFile.id == snapshot.warc_file_id)
+    ).one()
+    return file, execution, job
 
 
 SNAPSHOT_IN_FULL = PreparedSelect(

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from holdfast.archive_tool.errors import FlagRefused, ToolConfigRefused
 from holdfast.sources.config import SourceConfig
+from holdfast.urls.scope import spelled_out
 
 MAX_VALUE_CHARS = 4096
 
@@ -448,11 +449,11 @@ def scope_flags(config: SourceConfig, contact: str | None, allowed: Sequence[str
 
     if config.include:
         add("--scopeType", "custom", _SCOPE)
-        add("--scopeIncludeRx", _either(config.include), _SCOPE)
+        add("--scopeIncludeRx", _either([spelled_out(rule) for rule in config.include]), _SCOPE)
     else:
         add("--scopeType", config.scope, _SCOPE)
     if config.exclude:
-        add("--scopeExcludeRx", _either(config.exclude), _EXCLUDE)
+        add("--scopeExcludeRx", _either([spelled_out(rule) for rule in config.exclude]), _EXCLUDE)
     if config.max_depth >= 0:
         add("--depth", str(config.max_depth), _DEPTH)
     if config.max_pages is not None:

@@ -21,12 +21,14 @@ from holdfast.editions import queries
 from holdfast.editions.campaign import CampaignRequest, Plan, campaign_year, in_order
 from holdfast.editions.comparison import write_comparison
 from holdfast.editions.composition import shard_object
+from holdfast.editions.decisions import Decision, EditionDecisions
 from holdfast.editions.edition_files import CSV, LEDGER, ArtefactNotFound, edition_folder
-from holdfast.editions.edition_view import EditionView, find_edition, view_edition
+from holdfast.editions.edition_view import Acceptance, EditionView, find_edition, view_edition
 from holdfast.editions.freezing import freeze as freeze_edition
 from holdfast.editions.freezing import verify_frozen
-from holdfast.editions.report import EditionReport, accept_gap, write_report
+from holdfast.editions.report import EditionReport, write_report
 from holdfast.editions.scheduling import Campaigns, annual_status
+from holdfast.errors import Invalid
 from holdfast.sources.queries import find_source
 from holdfast.wiring.jobs import Jobs, check_backend, open_jobs
 
@@ -221,9 +223,45 @@ def accept_gap_command(
     Example: holdfast edition accept-gap --job-id 7 --reason "the site was closed in March" --apply
     """
     with _open(home) as jobs:
-        view = accept_gap(jobs.database, jobs.settings.home, jobs.clock, job_id=job_id, reason=reason, apply=apply)
+        decision = Decision(Acceptance.ACCEPTED_GAP, reason)
+        view = _decisions(jobs).decide_shard(job_id, decision, apply=apply)
     _show_edition(view, json=json, applied=apply)
     if not apply and not json:
+        print(_NOTHING)
+
+
+def _decisions(jobs: Jobs) -> EditionDecisions:
+    return EditionDecisions(jobs.database, jobs.settings.home, jobs.clock)
+
+
+@app_command.command()
+def decide(
+    state: Annotated[Acceptance, typer.Option("--state", help="`pending` undoes; `accepted_gap` is for shards.")],
+    reason: Annotated[str, typer.Option("--reason", help="Why, in at least 3 characters; kept in the report.")],
+    page: Annotated[
+        tuple[str, int, str] | None, typer.Option("--page", help="One address of an edition.", metavar="CODE YEAR URL")
+    ] = None,
+    job_id: Annotated[int | None, typer.Option("--job-id", help="A shard's job.", min=0)] = None,
+    apply: Apply = False,
+    home: Home = None,
+) -> None:
+    """Accept or exclude a shard, or one address of an edition; or undo an earlier decision.
+
+    Example: holdfast edition decide --page hc 2026 https://example.org/old --state accepted --reason "gone" --apply
+    """
+    decision = Decision(state, reason)
+    if (page is None) == (job_id is None):
+        raise Invalid("name either a shard with --job-id, or an address with --page CODE YEAR URL")
+    if state is Acceptance.NEEDS_REVIEW or (page is not None and state is Acceptance.ACCEPTED_GAP):
+        raise Invalid(f"--state {state.value} cannot be set here; use accepted, excluded or pending")
+    with _open(home) as jobs:
+        if job_id is not None:
+            view = _decisions(jobs).decide_shard(job_id, decision, apply=apply)
+        elif page is not None:
+            edition, _ = _find(jobs, page[0], page[1])
+            view = _decisions(jobs).decide_page(edition.id, page[2], decision, apply=apply)
+    _show_edition(view, json=False, applied=apply)
+    if not apply:
         print(_NOTHING)
 
 

@@ -34,7 +34,7 @@ from holdfast.imports.packages import FoundFiles, discover, spelled
 from holdfast.imports.placing import Keeping
 from holdfast.imports.rebuild import plan_rebuild, restore_files
 from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending, open_indexer
-from holdfast.index.leases import latest_runs
+from holdfast.index.leases import count_pending, latest_runs
 from holdfast.jobs.imports import ImportWish, ensure_import_source
 from holdfast.jobs.indexing import close_accounts, close_if_read
 from holdfast.noise.chore import judge_pending
@@ -153,8 +153,12 @@ def _run(
     with open_indexer(runtime.raw_db, runtime.clock, home, on_progress=line.progress) as indexer, stoppable(indexer):
         try:
             while True:
+                with runtime.raw_db.read() as tx:
+                    of = len(done) + count_pending(tx, source=source)
+                line.before = f"file {len(done) + 1} of {of}: "
                 for one in each_pending(indexer, runtime.raw_db, runtime.clock, source=source):
                     done.append(one)
+                    line.before = f"file {len(done) + 1} of {max(of, len(done) + 1)}: "
                     line.clear()
                     if not quiet:
                         shown = f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"

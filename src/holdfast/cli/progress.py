@@ -109,7 +109,7 @@ class ProgressLine:
         """Show how far the reading of one file is."""
         name = file.path.rpartition("/")[2]
         self.say(
-            f"{name}: {progress.records:,} records, {progress.pages:,} pages, "
+            f"{name}: {progress.phase.replace('_', ' ')}, {progress.records:,} records, {progress.pages:,} pages, "
             f"{size(progress.bytes_done)} of {size(progress.bytes_total)}"
         )
 

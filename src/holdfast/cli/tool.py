@@ -39,7 +39,7 @@ from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.stopping import obeying_signals
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.fetch.guard import AddressGuard
-from holdfast.jobs.administration.maintenance import make_due, register_directory
+from holdfast.jobs.administration.maintenance import attach_zim, make_due, register_directory
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views.listing import execution as one_execution
@@ -211,6 +211,24 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 def _new_folder(settings: Settings, name: str) -> Path:
     return settings.home.resolve() / "jobs" / f"{SystemClock().now():%Y%m%dT%H%M%SZ}__{name}"
+
+
+@app_command.command("attach-zim")
+def attach(
+    file: Annotated[Path, typer.Argument(help="The ZIM file; it stays where it is.", metavar="FILE")],
+    execution: Annotated[int | None, typer.Option("--execution", help="Of this run.", min=0)] = None,
+    source: Annotated[str | None, typer.Option("--source", "-s", help="Of this source's newest run.")] = None,
+    home: Home = None,
+) -> None:
+    """Name a ZIM file that was made by hand as the one of a run, or of a source's newest run.
+
+    Example: holdfast tool attach-zim town-2026.zim --source town
+    """
+    if (execution is None) == (source is None):
+        raise Invalid("name either a run with --execution, or a source with --source")
+    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        done = attach_zim(session, jobs.clock, file, execution_id=execution, source=source)
+    print(f"execution {done}: {file.resolve()}")
 
 
 @app_command.command("run-job")

@@ -503,6 +503,9 @@ class Settings(SettingGroup):
     """Where what is set was set, by name in dots; what is not in it has its default."""
 
     home: Path = setting(Path("holdfast-home"), description="The data directory: database, WARC files, run files.")
+    warc_root: Path | None = setting(
+        None, description="Where WARC files lie; `warcs` in the data directory if left out, else linked there."
+    )
     database_url: str | None = setting(
         None, description="PostgreSQL address; empty means SQLite in the data directory."
     )

@@ -155,6 +155,7 @@ def summary(view: EditionView, content: dict[str, Any]) -> dict[str, Any]:
     kept = ("outcomes", "origins", "fidelity_counts", "sitemaps", "unnamed", "artifacts", "notes", "standard")
     return {
         "seeds": list(view.seeds),
+        "decisions": view.edition.coverage_summary.get("decisions", []),
         **{name: content[name] for name in kept},
         "reasons": content["reasons"][:SHOWN],
         "exclusion_rules": content["exclusion_rules"][:SHOWN],

@@ -24,6 +24,7 @@ from holdfast.errors import Conflict, HoldfastError, NotFound
 from holdfast.jobs.endings import rule_of
 from holdfast.sources.config import SourceConfig, merged
 from holdfast.sources.registry import config_of
+from holdfast.urls import parse_seed
 
 
 class EditionNotFound(NotFound):
@@ -61,6 +62,17 @@ class Acceptance(StrEnum):
 _SETTLED = frozenset({Acceptance.ACCEPTED, Acceptance.ACCEPTED_GAP, Acceptance.EXCLUDED})
 INDEXED = "indexed"
 _BROKEN = frozenset({"failed", "index_failed", "cancelled"})
+
+
+class PageDecision(NamedTuple):
+    """What an operator decided about one address of an edition."""
+
+    url: str
+    state: str
+    """accepted (it may be missing) or excluded (it is no part of the edition)."""
+    reason: str
+    decided_at: str
+    decided_by: str | None = None
 
 
 class ShardReadiness(NamedTuple):
@@ -207,6 +219,12 @@ class EditionView:
         """Every execution of the shards that count, oldest first."""
         found = [(shard, run) for shard in self.shards if shard.counts for run in shard.runs]
         return sorted(found, key=lambda pair: pair[1].id)
+
+    @property
+    def decisions(self) -> dict[int, PageDecision]:
+        """What operators decided about single addresses, by the hash of the address."""
+        kept = (PageDecision(**one) for one in self.edition.coverage_summary.get("decisions", ()))
+        return {parse_seed(one.url).hash64: one for one in kept}
 
     @property
     def seeds(self) -> dict[str, list[Shard]]:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from holdfast.clock import from_micros
 from holdfast.editions.campaign import LANGUAGES, language_of
 from holdfast.editions.edition_files import utc_text
+from holdfast.editions.edition_view import Acceptance, PageDecision
 from holdfast.errors import Conflict
 from holdfast.types import BROKEN_OFF, Outcome
 from holdfast.urls.address import url_key
@@ -104,6 +105,17 @@ class Row(NamedTuple):
     """The sighting that decided, with the nearest origin of all."""
     executions: int
     """How many executions met it."""
+    decision: PageDecision | None = None
+
+
+def decided(row: Row, decision: PageDecision | None) -> Row:
+    """Return a row with what an operator decided about its address: excluded, it counts as excluded."""
+    if decision is None:
+        return row
+    seen = row.seen
+    if decision.state == Acceptance.EXCLUDED:
+        seen = seen._replace(outcome=LedgerOutcome.EXCLUDED, reason="operator", detail=decision.reason)
+    return row._replace(seen=seen, decision=decision)
 
 
 def as_noise(one: AddressSighting, kind: str) -> AddressSighting:
@@ -158,9 +170,9 @@ def rank_of(outcome: LedgerOutcome) -> int:
 def is_gap(row: Row) -> bool:
     """Return whether another try could bring an address: it was not reached, or failed otherwise than by a 404.
 
-    What only a poll of a feed knows is not found by crawling again.
+    What only a poll of a feed knows is not found by crawling again; what an operator decided about is settled.
     """
-    if row.seen.reason == FEED_ITEM_POLLED:
+    if row.seen.reason == FEED_ITEM_POLLED or row.decision is not None:
         return False
     if row.seen.outcome is LedgerOutcome.FAILED:
         status = row.seen.http_status
@@ -233,6 +245,7 @@ def as_object(row: Row) -> dict[str, Any]:
         "snapshot_id": seen.snapshot_id,
         "backend": seen.backend,
         "fidelity": seen.fidelity,
+        "decision": row.decision and row.decision._asdict(),
     }
 
 

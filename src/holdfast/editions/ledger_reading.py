@@ -186,11 +186,13 @@ class MeantSeed(NamedTuple):
     url: str
     shards: list[Shard]
     """All that were to bring it."""
+    is_decided: bool = False
+    """Whether an operator accepted or excluded this address itself."""
 
     @property
     def is_accepted(self) -> bool:
-        """Whether an operator accepted the gap of one of them: then it may be missing."""
-        return any(shard.state.is_accepted for shard in self.shards)
+        """Whether an operator accepted it, or the gap of one of its shards: then it may be missing."""
+        return self.is_decided or any(shard.state.is_accepted for shard in self.shards)
 
 
 # Bounded repetition: the name comes from the web, and is matched for every capture of another crawler.
@@ -207,12 +209,13 @@ def is_plumbing(url: str) -> bool:
 def seeds_of(view: EditionView) -> dict[int, MeantSeed]:
     """Return the seeds of an edition by their pages."""
     found: dict[int, MeantSeed] = {}
+    decisions = view.decisions
     for seed, shards in view.seeds.items():
         try:
             url = parse_seed(seed)
         except UrlRefused:
             continue
-        found.setdefault(url.hash64, MeantSeed(url.fetch, [])).shards.extend(shards)
+        found.setdefault(url.hash64, MeantSeed(url.fetch, [], url.hash64 in decisions)).shards.extend(shards)
     return found
 
 

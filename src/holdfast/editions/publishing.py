@@ -152,12 +152,15 @@ def _read(path: Path, name: str) -> dict[str, Any]:
     return content
 
 
+_INNER = ("seeds", "gaps", "missing_seeds", "artifacts", "decisions")
+
+
 def public_summary(session: Session, edition: Edition) -> dict[str, Any]:
     """Return an edition's summary as the public may read it: seeds that were withdrawn are not named."""
     summary = edition.coverage_summary
     seeds, missing = summary.get("seeds", [])[:_SEEDS_SHOWN], summary.get("missing_seeds", [])
     gone = _among(session, [*seeds, *(one["url"] for one in missing)])
-    shown = {key: value for key, value in summary.items() if key not in ("seeds", "gaps", "missing_seeds", "artifacts")}
+    shown = {key: value for key, value in summary.items() if key not in _INNER}
     if seeds:
         shown["seeds"] = [_shown(url, gone) for url in seeds]
     if "missing_seeds" in summary:

@@ -6,7 +6,7 @@ Long answers come in stretches of bounded size.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import Any, NamedTuple
@@ -475,6 +475,12 @@ def attach_shard(job: Job, *, edition_id: int, key: str, kind: str, now: datetim
     job.edition_id, job.shard_key, job.shard_kind, job.updated_at = edition_id, key, kind, now
     # A job that was salvaged may carry a decision of before.
     job.acceptance_state = job.acceptance_state or "pending"
+
+
+def note_reports(session: Session, paths: Mapping[int, str]) -> None:
+    """Write where the coverage report of a shard lies, to these executions."""
+    for execution in session.scalars(select(Execution).where(Execution.id.in_(paths))):
+        execution.artifacts = {**execution.artifacts, "coverage_report": paths[execution.id]}
 
 
 def mark_shard(job: Job, acceptance: str, *, now: datetime, details: dict[str, Any] | None = None) -> None:

@@ -16,10 +16,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
-from holdfast import audit, log
 from holdfast.clock import Clock
 from holdfast.coordination.events import EventName, record_event
-from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import edition_files, queries
@@ -30,8 +28,6 @@ from holdfast.editions.edition_files import (
     EditionDraft,
     WrittenFile,
     csv_line,
-    draft,
-    edition_folder,
     utc_text,
 )
 from holdfast.editions.edition_view import (
@@ -50,23 +46,14 @@ from holdfast.editions.ledger import (
     Tally,
     as_cells,
     as_object,
+    decided,
     missing_seeds,
     pack,
     unite,
 )
 from holdfast.editions.ledger_reading import seeds_of, sightings
 from holdfast.editions.queries import CaptureRow
-from holdfast.errors import Invalid, NoSpace, NotFound
 from holdfast.sorting import sorted_lines
-
-
-class ShardNotFound(NotFound):
-    """This job is no part of an edition."""
-
-    code = "shard_not_found"
-
-    def __init__(self, job_id: int) -> None:
-        super().__init__(f"job {job_id} is no part of an edition; see them with: holdfast edition show")
 
 
 def ensure_edition(session: Session, source: Source, year: int, *, seeds: tuple[str, ...], now: datetime) -> Edition:
@@ -101,6 +88,8 @@ def record_report(
     row.coverage_report_md_path = f"{folder}/{edition_files.REPORT_MD}"
     _write_readiness(row, content)
     mark_shards(session, view, now=now)
+    newest = {shard.runs[-1].id: f"{folder}/{shard_report_name(shard.job_id)}" for shard in view.shards if shard.runs}
+    queries.note_reports(session, newest)
     session.flush()
     told = {"editionId": row.id, "source": view.source.code, "year": row.year, "status": content["status"]}
     told |= {"intendedUrls": counts["intended_urls"], "capturedUrls": counts["captured_urls"]}
@@ -185,7 +174,10 @@ def write_report(
             view = view_edition(session, edition_id)
         tally = Tally([(page, seed.url) for page, seed in seeds_of(view).items()])
         lines = (pack(one) for one in sightings(database, view, now=now, on_row=on_row))
-        ledger, table = _write_ledger(made, unite(sorted_lines(lines, made.scratch)), tally)
+        decisions = view.decisions
+        united = unite(sorted_lines(lines, made.scratch))
+        rows = (decided(row, decisions.get(row.seen.url_hash)) for row in united) if decisions else united
+        ledger, table = _write_ledger(made, rows, tally)
         manifest = _write_manifest(database, made, view)
         # Against the file itself, not what was meant to be written: a full disk or a fault of the sort shows here.
         tally.check(written=ledger.rows, recounted=_recount(made.scratch / ledger.name))
@@ -194,10 +186,7 @@ def write_report(
         if not apply:
             # A dry run does all of the work, so that it refuses what the real one would refuse.
             return EditionReport(view, content, folder)
-        report = made.whole(edition_files.REPORT_JSON, _json(content))
-        text = made.whole(edition_files.REPORT_MD, report_text(content).encode("utf-8", "replace"))
-        # The JSON last: readers go by it.
-        made.publish(ledger, manifest, table, text, report)
+        made.publish(ledger, manifest, table, *_report_files(made, content))
         with database.write() as session:
             # Shards may have been added or decided about meanwhile: the row says how the edition stands now.
             view = view_edition(session, edition_id)
@@ -208,9 +197,20 @@ def write_report(
 
 def rewrite_report(made: EditionDraft, content: dict[str, Any]) -> None:
     """Write the report again with other words about its shards; the ledger stays as it is."""
-    report = made.whole(edition_files.REPORT_JSON, _json(content))
-    text = made.whole(edition_files.REPORT_MD, report_text(content).encode("utf-8", "replace"))
-    made.publish(text, report)
+    made.publish(*_report_files(made, content))
+
+
+def shard_report_name(job_id: int) -> str:
+    """Return the name of the report about one shard."""
+    return f"shard-{job_id}.json"
+
+
+def _report_files(made: EditionDraft, content: dict[str, Any]) -> list[WrittenFile]:
+    """Write the report as text, one file for each shard, and the report itself: last, because readers go by it."""
+    head = {name: content[name] for name in ("edition_id", "source", "year", "generated_at")}
+    files = [made.whole(edition_files.REPORT_MD, report_text(content).encode("utf-8", "replace"))]
+    files += [made.whole(shard_report_name(one["jobId"]), _json({**head, **one})) for one in content["shards"]]
+    return [*files, made.whole(edition_files.REPORT_JSON, _json(content))]
 
 
 def _write_ledger(made: EditionDraft, rows: Iterable[Row], tally: Tally) -> tuple[WrittenFile, WrittenFile]:
@@ -285,79 +285,11 @@ def _json(content: dict[str, Any]) -> bytes:
     return json.dumps(content, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-LEAST_CHARS, MOST_CHARS = 3, 2000
-_log = log.get()
-
-
-def accept_gap(
-    database: Database, home: Path, clock: Clock, *, job_id: int, reason: str, apply: bool = True
-) -> EditionView:
-    """Accept what a shard did not bring; return its edition as it stands then, or would stand without `apply`.
-
-    Invalid without a reason of at least three characters, ShardNotFound if the job is no part of an edition,
-    EditionBusy while its report is written: then nothing is changed. What was measured stays; a worker measures anew.
-    """
-    reason = " ".join(reason.split())
-    if not LEAST_CHARS <= len(reason) <= MOST_CHARS:
-        raise Invalid(f"say why, in {LEAST_CHARS} to {MOST_CHARS} characters; it stands in the report for ever")
-    known = _edition_of(database, job_id)
-    folder = edition_folder(home, known.source.code, known.edition.year)
-    with draft(folder) as made:
-        written = read_report(folder) if known.edition.generated_at is not None else None
-        view, content = _accept(database, clock, job_id, reason, written, apply=apply)
-        if not apply:
-            return view
-        if content is not None:
-            try:
-                rewrite_report(made, content)
-            # The decision is committed; a worker finds the edition changed and writes the report.
-            except (NoSpace, OSError) as exc:
-                _log.warning("edition.report_not_rewritten", job_id=job_id, message=str(exc))
-    with database.read() as session:
-        return view_edition(session, known.edition.id)
-
-
-def _edition_of(database: Database, job_id: int) -> EditionView:
-    with database.read() as session:
-        edition_id = queries.edition_of_job(session, job_id) if 0 <= job_id < 1 << 63 else None
-        if edition_id is None:
-            raise ShardNotFound(job_id)
-        return view_edition(session, edition_id)
-
-
 # A report, and all seeds that its ledger has as missing.
-_StoredReport = tuple[dict[str, Any], list[MissingSeed]]
+StoredReport = tuple[dict[str, Any], list[MissingSeed]]
 
 
-def _accept(
-    database: Database, clock: Clock, job_id: int, reason: str, written: _StoredReport | None, *, apply: bool
-) -> tuple[EditionView, dict[str, Any] | None]:
-    """Write down what is decided, or undo that; return the edition, and its report as it reads now if there is one."""
-    now = clock.now()
-    with database.write() as session:
-        job = queries.job_of_edition(session, job_id)
-        if job is None or job.edition_id is None:
-            raise ShardNotFound(job_id)
-        state = Acceptance.ACCEPTED_GAP.value
-        decision = {"state": state, "reason": reason, "accepted_at": now.isoformat(), "accepted_by": acting_user()}
-        queries.mark_shard(job, state, now=now, details={"operator_acceptance": decision})
-        audit.record(session, clock, action="edition.gap_accepted", subject=f"job {job_id}", detail={"reason": reason})
-        session.flush()
-        view = view_edition(session, job.edition_id)
-        content = None if written is None else assess(view, *written)
-        if content is None:
-            forget_report(session, view, now=now)
-        else:
-            record_readiness(session, view, content, now=now)
-        if not apply:
-            session.flush()
-            # Before the rollback, which would empty the objects that the dry run shows.
-            session.expunge_all()
-            session.rollback()
-        return view, content
-
-
-def read_report(folder: Path) -> _StoredReport | None:
+def read_report(folder: Path) -> StoredReport | None:
     """Return the report of an edition as it was written last, with its missing seeds; None if it cannot be read."""
     try:
         content = json.loads((folder / REPORT_JSON).read_bytes())

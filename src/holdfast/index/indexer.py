@@ -278,16 +278,22 @@ def _with_retries(call: Callable[[], _Answer]) -> _Answer:
         raise DatabaseAway(str(exc)) from exc
 
 
+# Programs that write the responses they fetch themselves, as a warcinfo names them. Others may have converted a mirror.
+_DIRECT_WRITERS = (
+    *("archiveweb.page", "brozzler", "browsertrix", "heritrix", "holdfast", "pywb", "scrapy", "wget", "zimit"),
+)
+
+
 def _with_fidelity(file: FileToIndex, software: str) -> FileToIndex:
     """Return a file with what captured it and how faithfully, by its execution and by what its warcinfo says."""
     backend = file.backend or ("import" if file.job_kind == "import" else "native")
     writer = software.lower()
     if backend == "zimit" and writer.startswith("holdfast"):
         backend = "http_warc"  # archive-tool went on with our own crawl after zimit had failed
-    if "browsertrix" in writer or backend in ("browser", "zimit"):
-        fidelity = "high"
-    else:
-        fidelity = "fallback" if backend in ("http_warc", "playwright_warc") else "unknown"
+    # Written while the page was fetched, so the record is what the server sent; a cut body is told by its own row.
+    is_direct = backend in ("browser", "native", "zimit") or any(name in writer for name in _DIRECT_WRITERS)
+    fallback = backend in ("http_warc", "playwright_warc")
+    fidelity = "fallback" if fallback else "high" if is_direct else "unknown"
     return file._replace(backend=backend[:16], fidelity=fidelity)
 
 

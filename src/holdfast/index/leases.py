@@ -180,6 +180,17 @@ def pending_files(tx: Transaction, *, after: int, now: int, source: str | None =
     return [int(row[0]) for row in rows]
 
 
+def count_pending(tx: Transaction, *, source: str | None = None) -> int:
+    """Return how many sealed files are not indexed yet, of one source or of all."""
+    rows = tx.execute(
+        "SELECT COUNT(*) FROM warc_files f JOIN executions e ON e.id = f.execution_id JOIN jobs j ON j.id = e.job_id"
+        " JOIN sources s ON s.id = j.source_id WHERE f.state = 'sealed' AND f.index_state IN ('pending','running')"
+        " AND (CAST(? AS VARCHAR) IS NULL OR s.code = ?)",
+        (source, source),
+    )
+    return int(rows[0][0])
+
+
 def is_waiting(tx: Transaction, warc_file_id: int) -> bool:
     """Return whether a file has not been read to its end yet."""
     return bool(

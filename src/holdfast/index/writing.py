@@ -385,7 +385,8 @@ def _row(capture: IndexedCapture, file: FileToIndex) -> Row:
         capture.truncated,
         ",".join(dict.fromkeys(capture.problems)) or None,
         file.backend,
-        file.fidelity,
+        # Of a body that was cut, nobody knows how much is missing.
+        file.fidelity if capture.truncated is None else "unknown",
         identity.page_key,
     )
 

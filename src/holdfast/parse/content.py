@@ -23,7 +23,7 @@ from holdfast.parse.walking import LINK_MARK, SHOWN, Content, walk
 _ROOT_CHARS = 100
 _BODY_CHARS = 200
 _AROUND = "[role=navigation],[role=banner],[role=contentinfo],[role=search],[role=complementary]"
-_NOISE_WORDS = ("cookie", "consent", "newsletter", "subscribe")
+_NOISE_WORDS = ("cookie", "consent", "newsletter", "subscribe", "banner", "notification")
 # What is longer is no box about cookies but the page that has one, named after it.
 _NOISE_CHARS = 2000
 # Boxes that are called by what they are; more of them than half of a page are no boxes (a forum's `comment`).

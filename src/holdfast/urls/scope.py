@@ -219,6 +219,32 @@ def _reason(message: str) -> str:
     return message
 
 
+EXCLUDE_PRESETS: Final = {
+    "assets": r"[.](?:css|js|mjs|map|ico|woff2?|ttf|otf|eot)(?:[?]|$)",
+    "media": r"[.](?:jpe?g|png|gif|webp|avif|svg|mp[34]|m4[av]|webm|og[gv]|wav|avi|mov)(?:[?]|$)",
+    "downloads": r"[.](?:zip|gz|tgz|bz2|xz|7z|rar|tar|exe|msi|dmg|iso|apk|deb|rpm)(?:[?]|$)",
+    "accounts": r"/(?:log-?in|log-?out|sign-?in|sign-?up|sign-?out|register|account|wp-login[.]php)(?:[/?.]|$)",
+    "admin": r"/(?:admin|administrator|wp-admin|user/edit)(?:[/?]|$)",
+    "shops": r"/(?:cart|basket|checkout|wish-?list|my-account)(?:[/?]|$)",
+    "tags": r"/(?:tag|tags|category|categories|author)/",
+    "searches": r"/search(?:[/?]|$)|[?&](?:q|query|search|s)=",
+    "calendars": r"/(?:calendar|events)/[0-9]{4}|[?&](?:month|year|date|day)=[0-9]",
+    "sorting": r"[?&](?:sort|order|orderby|dir|filter|view|display)=",
+}
+"""Rules that a source can name as `preset:NAME` instead of writing them."""
+_PRESET: Final = "preset:"
+
+
+def spelled_out(rule: str) -> str:
+    """Return the regular expression that a rule stands for; InvalidPattern for a preset that does not exist."""
+    if not rule.startswith(_PRESET):
+        return rule
+    found = EXCLUDE_PRESETS.get(rule.removeprefix(_PRESET))
+    if found is None:
+        raise InvalidPattern(rule, f"unknown preset; expected one of: {', '.join(EXCLUDE_PRESETS)}")
+    return found
+
+
 def _compile(pattern: str) -> Any:
     """Return one compiled rule, or raise InvalidPattern."""
     if not pattern:
@@ -265,10 +291,11 @@ class Patterns:
         if len(texts) > MAX_RULES:
             raise Invalid(f"{len(texts)} rules are more than {MAX_RULES}; join some with |")
         self.texts = tuple(texts)
-        self._compiled = [_compile(text) for text in self.texts]
+        spelled = [spelled_out(text) for text in self.texts]
+        self._compiled = [_compile(text) for text in spelled]
         if sum(rule.programsize for rule in self._compiled) > _TOTAL_SIZE:
             raise Invalid("the rules are too large together; write them more simply")
-        self._groups = _grouped(self.texts, self._compiled)
+        self._groups = _grouped(spelled, self._compiled)
 
     def first(self, normalised: str) -> str | None:
         """Return the first rule that matches, as it was written, or None."""

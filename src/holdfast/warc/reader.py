@@ -277,6 +277,25 @@ def read_record_at(path: Path, offset: int, *, limit: int = _MAX_WHOLE_BYTES) ->
         return record.head, record.read(limit)
 
 
+_INFO_BYTES = 16_384
+
+
+def read_warcinfo(path: Path) -> dict[str, str]:
+    """Return the first fields of a file's warcinfo, names in lower case; empty if the file begins with none.
+
+    DamagedWarc, NotFound or Unavailable if the file cannot be read.
+    """
+    with open_record_at(path, 0) as record:
+        text = b""
+        # A plan with many seeds makes it long; what names the writer stands in front.
+        for piece in record.block() if record.head.type == "warcinfo" else ():
+            text += piece
+            if len(text) >= _INFO_BYTES:
+                break
+    lines = (line.partition(":") for line in text.decode("utf-8", "replace").splitlines())
+    return {name.strip().lower(): value.strip()[:1000] for name, colon, value in lines if colon}
+
+
 def read_response_at(path: Path, offset: int, *, limit: int = _MAX_WHOLE_BYTES) -> tuple[HttpHead, bytes]:
     """Return the HTTP head and the transfer-decoded body of the response at this offset; Invalid if it is none."""
     with open_record_at(path, offset) as record:

@@ -13,7 +13,7 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from holdfast.errors import NotFound
+from holdfast.errors import Invalid, NotFound
 from holdfast.warc.outfile import disk_error, sync_directory
 
 ROOTS = "warc-roots.json"
@@ -32,6 +32,27 @@ class StrayFile(NotFound):
             f"{stored[:300]!r} is no place for a WARC file of this archive: restore its row, or if it is right, record "
             "its folder with: holdfast import --in-place FILE --source CODE"
         )
+
+
+def link_captures(home: Path, root: Path) -> None:
+    """Let the folder of captures be a link to `root`, made if it is missing; Invalid if captures lie elsewhere."""
+    place, root = home / _CAPTURES, root.resolve()
+    # A mount that is away leaves a dangling link, which is right all the same: its sentinel tells (`open_store`).
+    if place.resolve() == root:
+        return
+    if place.exists():
+        raise Invalid(
+            f"HOLDFAST_WARC_ROOT is {root}, but captures lie in {place.resolve()}; stop every process, move them to "
+            f"{root}, and remove {place}"
+        )
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(root)
+    except FileExistsError:
+        # Another process made the link at the same moment.
+        return
+    except OSError as exc:
+        raise Invalid(f"HOLDFAST_WARC_ROOT: cannot use {root}: {exc.strerror}; choose another folder") from exc
 
 
 def locate(home: Path, stored: str) -> Path:

@@ -10,11 +10,22 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.raw import DatabaseClock, RawDatabase
-from holdfast.db.schema import prepare
+from holdfast.db.schema import prepare as prepare_database
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.values import dataclass
+from holdfast.warc.roots import link_captures
 
 __all__ = ["Runtime", "open_runtime", "prepare"]
+
+
+def prepare(settings: Settings) -> None:
+    """Make the data directory, bring the schema up to date, and link the folder of captures to where it lies.
+
+    Unavailable or Invalid says what to do if that is not possible.
+    """
+    prepare_database(settings)
+    if settings.warc_root is not None:
+        link_captures(settings.home, settings.warc_root)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

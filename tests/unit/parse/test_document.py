@@ -61,6 +61,15 @@ def test_the_basics_of_json_ld_are_taken_and_nonsense_is_not(script: str, detail
     assert _read(f"<script type='Application/LD+JSON'>{script}</script><p>x").details == details
 
 
+@pytest.mark.parametrize("name", ["site-banner", "notification-bar", "cookie-box"])
+def test_named_box_is_not_content(name: str) -> None:
+    page = f"<main><p>{'Words of the page. ' * 20}</p><div class={name}>Closed on Monday</div></main>"
+    parsed = _read(page)
+
+    assert "Words of the page" in parsed.text
+    assert "Closed on Monday" not in parsed.text
+
+
 def test_the_content_is_main_without_what_surrounds_it() -> None:
     page = _read(
         f"<header><h1>Site</h1></header><nav><a href=/nav>n</a></nav><main><h1>Head <i>ing</i></h1><p>{PROSE}</p>"

@@ -11,14 +11,21 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
-from holdfast.api.capture_queries import captured_by
+from holdfast.api.capture_queries import captured_by, index_progress
 from holdfast.api.dependencies import MetricsDep, SessionDep, Since, TotalsDep, Until, WorkDep
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.archive import AuditEventShown, AuditList
 from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.lists import ListCursor, decode_cursor, encode_cursor
-from holdfast.api.schemas.scheduling import AdminCounts, AdminJob, AdminJobDetail, AdminJobList, AdminSnapshot
+from holdfast.api.schemas.scheduling import (
+    AdminCounts,
+    AdminJob,
+    AdminJobDetail,
+    AdminJobList,
+    AdminSnapshot,
+    IndexProgress,
+)
 from holdfast.audit import AuditFilter, audit_events
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.specs import tool_config
@@ -80,7 +87,9 @@ def admin_job(session: SessionDep, id: JobId) -> AdminJobDetail:
     run = listing.execution(session, row.latest.id) or row.latest
     files = listing.files_of(session, [run.id]).get(run.id, WarcTotals())
     counts = listing.counts_of(session, run)
-    return AdminJobDetail(**admin_detail(row, files, counts, config=config, stats=run.metrics))
+    detail = admin_detail(row, files, counts, config=config, stats=run.metrics)
+    read = index_progress(session, run.id)
+    return AdminJobDetail(**detail, index_progress=read and IndexProgress(**read._asdict()))
 
 
 def _job(session: Session, job_id: int) -> ListedJob:

@@ -36,6 +36,8 @@ from holdfast.api.schemas.operator import (
     EditionPlanShown,
     EditionVerifyForm,
     FreezeForm,
+    PageDecisionForm,
+    ShardDecisionForm,
 )
 from holdfast.archive_tool.contract import Host
 from holdfast.changes.site_comparison import SiteKind
@@ -45,8 +47,9 @@ from holdfast.editions import queries
 from holdfast.editions.campaign import CampaignRequest
 from holdfast.editions.comparison import comparison_stem
 from holdfast.editions.composition import shard_object
+from holdfast.editions.decisions import LEAST_CHARS, MOST_CHARS, Decision, EditionDecisions
 from holdfast.editions.edition_files import CSV
-from holdfast.editions.edition_view import EditionNotFound, EditionView, view_edition
+from holdfast.editions.edition_view import Acceptance, EditionNotFound, EditionView, view_edition
 from holdfast.editions.ledger import LedgerOutcome
 from holdfast.editions.publishing import (
     WITHDRAWN,
@@ -57,7 +60,6 @@ from holdfast.editions.publishing import (
     table_rows,
 )
 from holdfast.editions.queries import edition as find_edition
-from holdfast.editions.report import LEAST_CHARS, MOST_CHARS, accept_gap
 from holdfast.editions.scheduling import Campaigns
 from holdfast.operations.long_running import OperationKind, OperationWish
 from holdfast.wiring.archive import Archive
@@ -99,7 +101,30 @@ def accept_shard_gap(archive: ArchiveDep, admin: AdminWriteDep, job_id: JobId, r
     """Accept what a shard did not bring: it no longer blocks its edition, and the report says why, and who said so."""
     # The audit log and the report name the operator behind the request, not the server.
     with acting(admin.actor):
-        return _detail(accept_gap(archive.database, archive.home, archive.clock, job_id=job_id, reason=reason))
+        return _detail(_decisions(archive).decide_shard(job_id, Decision(Acceptance.ACCEPTED_GAP, reason)))
+
+
+def _decisions(archive: Archive) -> EditionDecisions:
+    return EditionDecisions(archive.database, archive.home, archive.clock)
+
+
+@admin_router.put("/jobs/{job_id}/decision", responses=answers(403, 404, 409, 413, 415, 422, 503))
+def decide_shard(
+    archive: ArchiveDep, admin: AdminWriteDep, job_id: JobId, form: ShardDecisionForm
+) -> AdminEditionDetail:
+    """Accept a shard as it is, accept its gap, exclude it from its edition, or undo that (`pending`)."""
+    with acting(admin.actor):
+        return _detail(_decisions(archive).decide_shard(job_id, Decision(Acceptance(form.state), form.reason)))
+
+
+@admin_router.put("/{id}/pages", responses=answers(403, 404, 409, 413, 415, 422, 503))
+def decide_page(archive: ArchiveDep, admin: AdminWriteDep, id: EditionId, form: PageDecisionForm) -> AdminEditionDetail:
+    """Accept that one address is missing, exclude it from the edition, or undo that (`pending`).
+
+    The next report has the decision in its ledger; `coverageSummary.decisions` lists all of them.
+    """
+    with acting(admin.actor):
+        return _detail(_decisions(archive).decide_page(id, form.url, Decision(Acceptance(form.state), form.reason)))
 
 
 _STARTED = answers(403, 404, 409, 413, 415, 422, 503)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Annotated
 
 from fastapi import Path, Query, Request
@@ -20,18 +21,21 @@ from holdfast.api.schemas.search import (
     PageDetail,
     PageList,
     PageSummary,
+    Provenance,
     Resolved,
     SnapshotDetail,
 )
 from holdfast.clock import digits14
 from holdfast.crawl.signal_pages import PageInFull, SignalPageRow, SignalQuery, find_pages, page_by_hash
-from holdfast.errors import NotFound
+from holdfast.errors import HoldfastError, NotFound
 from holdfast.index.queries import document_of, holding_of
 from holdfast.noise.queries import verdict_on
 from holdfast.replay import finding
 from holdfast.replay.address import raw_path
 from holdfast.replay.origins import browse_url
 from holdfast.urls import parse, url_hash
+from holdfast.warc.reader import read_warcinfo
+from holdfast.warc.roots import locate
 from holdfast.withdrawals.visibility import members_source, visible_snapshot
 
 router = LateRouter(tags=["snapshots"])
@@ -72,6 +76,47 @@ def snapshot_detail(request: Request, archive: ArchiveDep, session: SessionDep, 
         page_type=document.page_type if document else None,
         noise=found.noise,
         noise_evidence=None if why is None else why.evidence,
+    )
+
+
+# Of a run's configuration: nothing that could hold a secret, and no list of seeds, which may be a million.
+_SETTINGS = (
+    *("backend", "scope", "max_depth", "max_pages", "max_bytes", "max_time_s", "delay_s", "robots", "user_agent"),
+    *("storage", "sitemaps", "requisites", "include", "exclude", "zimit_passthrough_args", "execution_policy"),
+)
+# Other writers may name machines and people in their fields.
+_INFO = ("software", "operator", "http-header-user-agent", "robots", "conformsto")
+
+
+@router.get("/api/snapshots/{id}/provenance", responses=answers(404, 422, 503))
+def provenance(request: Request, archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Provenance:
+    """Return how a capture came about: its run and job, the program that wrote its record, and with which settings."""
+    found = visible_snapshot(session, id)
+    setattr(request.state, FOR_MEMBERS, members_source(session, found) is not None)
+    file, execution, job = queries.origin_of(session, found)
+    try:
+        info = read_warcinfo(locate(archive.home, file.path))
+    # A file that is away or damaged leaves the rest of the answer true.
+    except HoldfastError:
+        info = {}
+    return Provenance(
+        snapshot_id=found.id,
+        execution_id=execution.id,
+        job_id=job.id,
+        job_name=job.name,
+        edition_id=job.edition_id,
+        shard_key=job.shard_key,
+        shard_kind=job.shard_kind,
+        capture_backend=found.backend,
+        capture_fidelity=found.fidelity,
+        worker_id=file.owner_id,
+        settings={name: execution.config[name] for name in _SETTINGS if execution.config.get(name) is not None},
+        warc_info={name: info[name] for name in _INFO if name in info},
+        warc_file=PurePath(file.path).name,
+        warc_record_id=found.record_id and f"<urn:uuid:{found.record_id}>",
+        warc_offset=found.warc_offset,
+        warc_length=found.warc_length,
+        raw_snapshot_path=raw_path(found.id),
     )
 
 

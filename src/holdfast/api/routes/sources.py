@@ -50,6 +50,7 @@ from holdfast.sources import registry
 from holdfast.sources.config import SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
 from holdfast.sources.queries import SourceNotFound, listed_sources, source_by_id
+from holdfast.urls.scope import EXCLUDE_PRESETS
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.jobs import JobService
 from holdfast.withdrawals.hidden_captures import hidden_counts
@@ -208,6 +209,12 @@ _FILE = {
     }
 }
 SourceId = Annotated[int, Path(ge=0, le=MAX_ID, description="A source's id.", examples=[1])]
+
+
+@admin_router.get("/api/v1/sources/exclude-presets", responses=answers(403))
+def exclude_presets() -> dict[str, str]:
+    """Return the rules that `exclude` and `include` can name as `preset:NAME`, each with its regular expression."""
+    return EXCLUDE_PRESETS
 
 
 @admin_router.get("/api/v1/sources", responses=_READ)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
@@ -381,6 +381,33 @@ class EditionPlanShown(Answer):
     created: int
     errors: int = Field(description="What keeps the plan from being applied at all.")
     entries: list[EditionPlanEntry]
+
+
+class PageDecisionForm(RequestForm):
+    """What is decided about one address of an edition."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"url": "https://example.org/old", "state": "accepted", "reason": "gone since March"}]
+        }
+    )
+
+    url: str = Field(max_length=8192, description="The address, as the ledger has it.")
+    state: Literal["accepted", "excluded", "pending"] = Field(description="`pending` undoes an earlier decision.")
+    reason: str = Field(min_length=3, max_length=2000, description="Why; it stands in the ledger.")
+
+
+class ShardDecisionForm(RequestForm):
+    """What is decided about a shard."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"state": "excluded", "reason": "replaced by the shards of 2 March"}]}
+    )
+
+    state: Literal["accepted", "accepted_gap", "excluded", "pending"] = Field(
+        description="`pending` undoes an earlier decision."
+    )
+    reason: str = Field(min_length=3, max_length=2000, description="Why; it stands in the report.")
 
 
 class FreezeForm(RequestForm):

@@ -226,6 +226,20 @@ class AdminJob(Answer):
     acceptance_state: str | None = Field(description="What its edition's keeper said of it: accepted_gap, for example.")
 
 
+class IndexProgress(Answer):
+    """How far the indexing of a run's WARC files is."""
+
+    phase: str = Field(description="starting, read_warc, finalize or failed; done once every file is indexed.")
+    warc_index: int = Field(description="The file that is read now, from 1; the number of files at the end.")
+    warc_total: int
+    current_warc: str | None = Field(description="Its name; null while none is read.")
+    records_processed: int = Field(description="Of all its files.")
+    bytes_processed: int
+    bytes_total: int
+    started_at: datetime | None
+    last_progress_at: datetime | None
+
+
 class AdminJobDetail(AdminJob):
     """The same with what it takes to look into it."""
 
@@ -267,6 +281,7 @@ class AdminJobDetail(AdminJob):
     coverage_report_path: str | None
     config: dict[str, Any] = Field(description="Of job and source together, in the shape that `archive-tool` reads.")
     last_stats: dict[str, Any] = Field(description="What its newest run counted last.")
+    index_progress: IndexProgress | None = Field(None, description="How far its newest run is indexed; null unbegun.")
 
 
 class AdminJobList(Answer):

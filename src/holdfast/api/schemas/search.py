@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime
+from typing import Any
 
 from pydantic import Field
 
@@ -267,6 +268,31 @@ class SnapshotDetail(Answer):
         examples=["soft_404"],
     )
     noise_evidence: str | None = Field(None, description="How that is known.")
+
+
+class Provenance(Answer):
+    """How a capture came about."""
+
+    snapshot_id: int = Field(examples=[_ID])
+    execution_id: int = Field(examples=[1])
+    job_id: int = Field(examples=[1])
+    job_name: str | None = Field(None, examples=["example-org-20260101"])
+    edition_id: int | None = None
+    shard_key: str | None = None
+    shard_kind: str | None = None
+    capture_backend: str = Field(examples=["native"])
+    capture_fidelity: str = Field(description="high, fallback or unknown.", examples=["high"])
+    worker_id: int | None = Field(None, description="The process that wrote the file; null for imports.")
+    settings: dict[str, Any] = Field(description="What the run was told, without headers and cookies.")
+    warc_info: dict[str, str] = Field(
+        description="What the WARC file says of its writer; empty if it cannot be read now.",
+        examples=[{"software": "Holdfast/1.0"}],
+    )
+    warc_file: str = Field(description="Its name.", examples=["example-org-1-00000.warc.gz"])
+    warc_record_id: str | None = None
+    warc_offset: int
+    warc_length: int
+    raw_snapshot_path: str = Field(description="Path of the raw view.", examples=[f"/api/snapshots/raw/{_ID}"])
 
 
 class LatestCapture(Answer):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy import Select, delete, exists, func, or_, select
@@ -27,7 +28,7 @@ from holdfast.db.models import (
     Source,
     WarcFile,
 )
-from holdfast.errors import Conflict, NotFound
+from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.journal import PROGRESS, STATUS, NewJobEvent, emit
 from holdfast.jobs.schedule_queries import end_hold
@@ -35,7 +36,7 @@ from holdfast.jobs.settling import RunSettler, reported
 from holdfast.jobs.specs import effective_config
 from holdfast.jobs.states import State, move
 from holdfast.jobs.store import IMPORT, JobNotFound, locked_both, locked_job, locked_source, open_execution
-from holdfast.sources.queries import named_source
+from holdfast.sources.queries import find_source, named_source
 
 _REMEMBERED = timedelta(days=30)
 _FORGOTTEN = 20
@@ -277,6 +278,31 @@ def note_cleanup(session: Session, clock: Clock, execution_id: int, status: str)
     audit.record(
         session, clock, action="execution.cleaned", subject=f"execution {execution_id}", detail={"status": status}
     )
+
+
+def attach_zim(session: Session, clock: Clock, path: Path, *, execution_id: int | None, source: str | None) -> int:
+    """Note a ZIM file as the one of an execution, or of a source's newest one that began; return the execution.
+
+    Invalid if the file is no ZIM; NotFound if there is no such execution.
+    """
+    try:
+        with path.open("rb") as file:
+            is_zim = file.read(4) == b"ZIM\x04"
+    except OSError as exc:
+        raise Invalid(f"cannot read {path}: {exc.strerror}") from exc
+    if not is_zim:
+        raise Invalid(f"{path} is not a ZIM file; zimit and the openZIM tools make them")
+    if source is not None:
+        newest = select(func.max(Execution.id)).join(Job, Job.id == Execution.job_id)
+        mine = (Job.source_id == find_source(session, source).id, Execution.started_at.is_not(None))
+        execution_id = session.scalar(newest.where(*mine))
+    if execution_id is None or session.get(Execution, execution_id) is None:
+        raise NotFound(f"there is no execution {execution_id or f'of {source}'}; see them with: holdfast status")
+    execution = locked_execution(session, execution_id)
+    execution.artifacts = {**execution.artifacts, "final_zim": str(path.resolve())}
+    subject, detail = f"execution {execution_id}", {"path": str(path.resolve())}
+    audit.record(session, clock, action="execution.zim_attached", subject=subject, detail=detail)
+    return execution_id
 
 
 def run_again(session: Session, clock: Clock, job_id: int, *, reason: str) -> bool:

@@ -11,7 +11,7 @@ import { useWrongField } from "../page/useWrongField";
 import { linesOf } from "./fields";
 import { codeOf, contentOf, problemAt, SCOPES, type Draft } from "./form";
 import { SourcePreview } from "./SourcePreview";
-import { useSaveSource, type Source } from "./useSources";
+import { useExcludePresets, useSaveSource, type Source } from "./useSources";
 
 interface Shown {
   draft: Draft;
@@ -25,6 +25,7 @@ interface Shown {
 export function SourceForm({ draft, onChange, before, onSaved }: Shown) {
   const save = useSaveSource(before?.id ?? null);
   const set = (change: Partial<Draft>) => { onChange({ ...draft, ...change }); if (save.isError) save.reset(); };
+  const presets = useExcludePresets();
   const form = useWrongField(save.error);
   const problem = save.error instanceof ApiProblem ? save.error : null;
   const at = (...fields: string[]) => problemAt(problem, ...fields);
@@ -61,7 +62,11 @@ export function SourceForm({ draft, onChange, before, onSaved }: Shown) {
               </SelectField>
             </div>
             <TextArea label="Also in" rows={3} spellCheck={false} className="font-mono text-sm" value={draft.include} onChange={(event) => set({ include: event.target.value })} problem={at("include")} hint="Patterns (RE2), one on each line: what matches belongs to it besides." />
-            <TextArea label="Left out" rows={3} spellCheck={false} className="font-mono text-sm" value={draft.exclude} onChange={(event) => set({ exclude: event.target.value })} problem={at("exclude")} hint="Patterns (RE2), one on each line: what matches is never asked for." />
+            <TextArea label="Left out" rows={3} spellCheck={false} className="font-mono text-sm" value={draft.exclude} onChange={(event) => set({ exclude: event.target.value })} problem={at("exclude")} hint="Patterns (RE2), one on each line: addresses that match are not crawled." />
+            <SelectField label="Exclude a common kind" value="" onChange={(event) => set({ exclude: [...new Set([...linesOf(draft.exclude), `preset:${event.target.value}`])].join("\n") })} hint="Adds a line to the exclusions.">
+              <option value="" disabled>Choose</option>
+              {Object.entries(presets ?? {}).map(([name, rule]) => <option key={name} value={name} title={rule}>{name}</option>)}
+            </SelectField>
             <TextField label="Links away from a seed" type="number" min={-1} value={draft.maxDepth} onChange={(event) => set({ maxDepth: event.target.value })} problem={at("max_depth")} hint="0 is the seeds alone, -1 no limit." />
             <TextField label="Pages at most" type="number" min={1} value={draft.maxPages} placeholder="no limit" onChange={(event) => set({ maxPages: event.target.value })} problem={at("max_pages")} />
             <Check label="Read sitemaps for links" value={draft.sitemaps} onChange={(sitemaps) => set({ sitemaps })} />

@@ -32,6 +32,11 @@ export function useSourceChoices() {
   }).data;
 }
 
+/** GET /api/v1/sources/exclude-presets */
+export function useExcludePresets() {
+  return useQuery({ queryKey: ["exclude-presets"], staleTime: Infinity, queryFn: ({ signal }) => body<Record<string, string>>(api.GET("/api/v1/sources/exclude-presets", { signal })) }).data;
+}
+
 /** GET /api/v1/sources/{id} */
 export function useManagedSource(id: number) {
   return useQuery({ queryKey: ["managed", id], enabled: id > 0, queryFn: ({ signal }) => body<Source>(api.GET("/api/v1/sources/{id}", { signal, params: { path: { id } } })) });

@@ -1,0 +1,150 @@
+"""What operators decide about shards and single addresses of an edition: accepted, excluded, or undecided again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy.orm import Session
+
+from holdfast import audit, log
+from holdfast.clock import Clock
+from holdfast.db.audit_events import acting_user
+from holdfast.db.engine import Database
+from holdfast.editions import queries
+from holdfast.editions.composition import assess
+from holdfast.editions.edition_files import draft, edition_folder
+from holdfast.editions.edition_view import Acceptance, EditionView, PageDecision, view_edition
+from holdfast.editions.report import StoredReport, forget_report, read_report, record_readiness, rewrite_report
+from holdfast.errors import Invalid, NoSpace, NotFound
+from holdfast.urls import parse_seed
+
+_log = log.get()
+LEAST_CHARS, MOST_CHARS = 3, 2000
+_MOST_DECISIONS = 1000
+# Writes a decision in the transaction that brings the edition up to it.
+_Write = Callable[[Session, datetime], None]
+
+
+class ShardNotFound(NotFound):
+    """This job is no part of an edition."""
+
+    code = "shard_not_found"
+
+    def __init__(self, job_id: int) -> None:
+        super().__init__(f"job {job_id} is no part of an edition; see them with: holdfast edition show")
+
+
+class Decision(NamedTuple):
+    """What is decided, and why."""
+
+    state: Acceptance
+    """`pending` undoes an earlier decision. `accepted_gap` is for shards only."""
+    reason: str
+
+    def checked(self) -> Decision:
+        """Return it with blanks collapsed; Invalid without a reason of at least three characters."""
+        reason = " ".join(self.reason.split())
+        if not LEAST_CHARS <= len(reason) <= MOST_CHARS:
+            raise Invalid(f"say why, in {LEAST_CHARS} to {MOST_CHARS} characters; it stands in the report for ever")
+        return Decision(self.state, reason)
+
+
+class EditionDecisions:
+    """Writes decisions into an archive. EditionBusy while a report of the edition is written; then nothing changes.
+
+    Without `apply` nothing is written, and the edition is returned as it would be.
+    """
+
+    def __init__(self, database: Database, home: Path, clock: Clock) -> None:
+        self._database, self._home, self._clock = database, home, clock
+
+    def decide_shard(self, job_id: int, decision: Decision, *, apply: bool = True) -> EditionView:
+        """Decide about a shard and return its edition; ShardNotFound if the job is no part of one.
+
+        What was measured stays; a worker measures anew.
+        """
+        state, reason = decision.checked()
+        with self._database.read() as session:
+            edition_id = queries.edition_of_job(session, job_id) if 0 <= job_id < 1 << 63 else None
+        if edition_id is None:
+            raise ShardNotFound(job_id)
+
+        def write(session: Session, now: datetime) -> None:
+            job = queries.job_of_edition(session, job_id)
+            if job is None:
+                raise ShardNotFound(job_id)
+            made = {"state": state, "reason": reason, "accepted_at": now.isoformat(), "accepted_by": acting_user()}
+            kept = None if state is Acceptance.PENDING else made
+            queries.mark_shard(job, state.value, now=now, details={"operator_acceptance": kept})
+            action = "edition.gap_accepted" if state is Acceptance.ACCEPTED_GAP else f"edition.shard_{state}"
+            self._record(session, action, f"job {job_id}", {"reason": reason})
+
+        return self._decide(edition_id, write, measure_anew=False, apply=apply)
+
+    def decide_page(self, edition_id: int, url: str, decision: Decision, *, apply: bool = True) -> EditionView:
+        """Decide about one address and return the edition; EditionNotFound, UrlRefused.
+
+        The present report no longer counts: the next one has the decision in its ledger.
+        """
+        state, reason = decision.checked()
+        address = parse_seed(url)
+
+        def write(session: Session, now: datetime) -> None:
+            row = queries.locked(session, edition_id)
+            kept = [one for one in row.coverage_summary.get("decisions", ()) if one["url"] != address.fetch]
+            if state is not Acceptance.PENDING:
+                kept.append(PageDecision(address.fetch, state, reason, now.isoformat(), acting_user())._asdict())
+            if len(kept) > _MOST_DECISIONS:
+                raise Invalid(
+                    f"an edition keeps {_MOST_DECISIONS} decisions about addresses; exclude them in its source"
+                )
+            row.coverage_summary = {**row.coverage_summary, "decisions": kept}
+            detail = {"url": address.fetch, "reason": reason}
+            self._record(session, f"edition.page_{state}", f"edition {edition_id}", detail)
+
+        return self._decide(edition_id, write, measure_anew=True, apply=apply)
+
+    def _record(self, session: Session, action: str, subject: str, detail: dict[str, Any]) -> None:
+        audit.record(session, self._clock, action=action, subject=subject, detail=detail)
+
+    def _decide(self, edition_id: int, write: _Write, *, measure_anew: bool, apply: bool) -> EditionView:
+        with self._database.read() as session:
+            known = view_edition(session, edition_id)
+        folder = edition_folder(self._home, known.source.code, known.edition.year)
+        with draft(folder) as made:
+            is_readable = known.edition.generated_at is not None and not measure_anew
+            view, content = self._write(edition_id, write, read_report(folder) if is_readable else None, apply=apply)
+            if not apply:
+                return view
+            if content is not None:
+                try:
+                    rewrite_report(made, content)
+                # The decision is committed; a worker finds the edition changed and writes the report.
+                except (NoSpace, OSError) as exc:
+                    _log.warning("edition.report_not_rewritten", edition_id=edition_id, message=str(exc))
+        with self._database.read() as session:
+            return view_edition(session, edition_id)
+
+    def _write(
+        self, edition_id: int, write: _Write, written: StoredReport | None, *, apply: bool
+    ) -> tuple[EditionView, dict[str, Any] | None]:
+        """Write a decision, or undo that; return the edition, and its report as it reads now if there is one."""
+        now = self._clock.now()
+        with self._database.write() as session:
+            write(session, now)
+            session.flush()
+            view = view_edition(session, edition_id)
+            content = None if written is None else assess(view, *written)
+            if content is None:
+                forget_report(session, view, now=now)
+            else:
+                record_readiness(session, view, content, now=now)
+            if not apply:
+                session.flush()
+                # Before the rollback, which would empty the objects that the dry run shows.
+                session.expunge_all()
+                session.rollback()
+            return view, content
