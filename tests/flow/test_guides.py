@@ -428,6 +428,6 @@ def _sent_piece(folder: Path, variables: Mapping[str, str]) -> str:
     piece = folder / "piece"
     with piece.open("wb") as out:
         out.truncate(64 << int(shift))
-    url = "https://archive.example.org/api/uploads/1"
+    url = "https://archive.example.org/api/admin/uploads/1"
     sent = ["curl", "-sS", "-o", os.devnull, "-w", "%{http_code}", "-X", "PATCH", "-T", str(piece), url]
     return subprocess.run(sent, capture_output=True, text=True, check=True, env={**os.environ, **variables}).stdout
