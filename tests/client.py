@@ -12,6 +12,7 @@ import httpx
 from starlette.types import ASGIApp
 
 from holdfast.api.app import create_app
+from holdfast.api.heavy import EXPORT_THREADS
 from holdfast.api.web_files import WebFiles
 from holdfast.config.model import Secret
 from holdfast.wiring.archive import Archive
@@ -58,6 +59,16 @@ class Client:
             return await asyncio.gather(*(reader._ask("GET", url, {}) for reader, url in readers))
 
         return self._runner.run(ask())
+
+    def hold_exports(self) -> None:
+        """Take all permits to begin an export or a package, and keep them."""
+
+        async def take() -> None:
+            limiter = self.app.state.heavy._exports.limiter()  # type: ignore[attr-defined]
+            for _ in range(EXPORT_THREADS):
+                await limiter.acquire_on_behalf_of(object())
+
+        self._runner.run(take())
 
     def get(self, url: str, **options: Any) -> httpx.Response:
         """Return the answer to a GET."""

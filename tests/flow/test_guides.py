@@ -346,33 +346,8 @@ def test_the_deployment_page_serves_an_archive_through_nginx_with_tls(tmp_path: 
     home = tmp_path / "srv/holdfast"
     archive = build_archive(home, [Shot(url="https://example.org/")])
     archive.database.close()
-    names = "subjectAltName=DNS:archive.example.org,DNS:replay.example.net"
     live = tmp_path / "etc/letsencrypt/live/archive.example.org"
-    live.mkdir(parents=True)
-    subprocess.run(
-        [
-            openssl,
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=archive.example.org",
-            "-addext",
-            names,
-            "-keyout",
-            str(live / "privkey.pem"),
-            "-out",
-            str(live / "fullchain.pem"),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    _write_certificate(openssl, live)
     # curl asks for the page's own names and ports, and finds this machine's nginx behind them.
     (tmp_path / ".curlrc").write_text(
         f'connect-to = "archive.example.org:443:127.0.0.1:{server.https}"\n'
@@ -421,7 +396,16 @@ def test_the_deployment_page_serves_an_archive_through_nginx_with_tls(tmp_path: 
     assert secret not in told + (log / "holdfast-error.log").read_text("utf-8")
 
 
-def _sent_piece(folder: Path, variables: Mapping[str, str]) -> str:
+def _write_certificate(openssl: str, folder: Path) -> None:
+    """Write a key and a certificate of both names, as Let's Encrypt would."""
+    folder.mkdir(parents=True)
+    names = "subjectAltName=DNS:archive.example.org,DNS:replay.example.net"
+    made = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=archive.example.org"
+    files = ["-keyout", str(folder / "privkey.pem"), "-out", str(folder / "fullchain.pem")]
+    subprocess.run([openssl, *made.split(), "-addext", names, *files], check=True, capture_output=True)
+
+
+def _sent_piece(folder: Path, variables: dict[str, str]) -> str:
     """Return the status of an upload's largest piece, sent without signing in."""
     client = (ROOT / "web/src/control/imports/tus.ts").read_text()
     [shift] = re.findall(r"LARGEST_PIECE = 64 << (\d+);", client)

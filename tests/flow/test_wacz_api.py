@@ -233,6 +233,16 @@ def test_only_one_at_a_time_puts_a_package_together(archive: Archive) -> None:
     assert done.status_code == 200
 
 
+def test_package_that_is_there_is_read_while_others_are_built(archive: Archive) -> None:
+    with asking(archive) as client:
+        whole = client.get("/api/executions/1/wacz")
+        # As many packages are being put together as this server makes at once.
+        client.hold_exports()
+        part = client.get("/api/executions/1/wacz", headers={"Range": "bytes=0-99"})
+
+    assert (part.status_code, part.content) == (206, whole.content[:100])
+
+
 def test_a_file_that_changed_is_told_before_a_byte_is_sent(tmp_path: Path) -> None:
     archive = build_archive(tmp_path / "home", [Shot(url="https://example.org/")])
     (path,) = archive.home.rglob("*.warc.gz")

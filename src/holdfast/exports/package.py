@@ -301,7 +301,9 @@ class Contents:
     files: tuple[ExportedFile, ...]
     hidden: tuple[HiddenRecord, ...]
     withdrawals: str
-    """Fingerprint of all withdrawals as they stand: the originals that are borrowed hang on them too."""
+    """Fingerprint of all takedowns as they stand, and of the sources that are for members."""
+    noted: frozenset[tuple[int, str]] | None = None
+    """Which files name which page that is taken down; None if that was not looked for."""
 
     @property
     def fingerprint(self) -> str:
@@ -310,7 +312,10 @@ class Contents:
         facts: list[Any] = [LAYOUT_VERSION, __version__, self.title]
         facts += [fact for one in self.executions for fact in (one.id, one.source_name, one.config)]
         facts += [[file.id, file.path, file.size, file.sha256, str(file.indexed_at)] for file in self.files]
-        facts += [self.withdrawals, *map(list, self.hidden)]
+        # Of takedowns only those that concern it, if they are known; of sources all that are for members.
+        sources = self.withdrawals.split("-", 3)[3:]
+        facts += [self.withdrawals] if self.noted is None else [sources, sorted(self.noted)]
+        facts += map(list, self.hidden)
         return sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
     @property
@@ -433,6 +438,7 @@ def _archive_members(
         is_any = bool(contents.hidden) or is_any_withdrawn(session)
     found: list[Resource] = []
     taken: set[str] = set()
+    named = {number for number, _ in contents.noted or ()}
     for file in contents.files:
         path = locate(home, file.path)
         # The sizes and checksums of the ZIP are those of the sealing: bytes of another file would make a broken
@@ -446,7 +452,8 @@ def _archive_members(
         hidden = [record for record in (*contents.hidden, *veiled) if record.warc_file_id == file.id]
         # What goes with a withdrawn record may lie in another file of its crawl, and what was noted of a withdrawn page
         # in a crawl that never captured it.
-        gaps = find_gaps(path, hidden, withdrawn) if is_any or hidden else []
+        is_concerned = bool(hidden) or (is_any if contents.noted is None else file.id in named)
+        gaps = find_gaps(path, hidden, withdrawn) if is_concerned else []
         if gaps:
             found.append(Resource(name, blanked(path, file.size, gaps, file.sealed_at)))
         else:

@@ -1,8 +1,8 @@
 """Packages that were put together before: their layout and generated members lie in the data directory's cache.
 
-A package is found by what its bytes hang on, so a withdrawal or another index is another package at once. One process
-builds it at a time; the others get PackageBusy. The cache has a size: beyond it, what was asked for longest ago
-goes, but never what is being read or built, by this process or another.
+A package is found by what its bytes hang on, so a takedown that concerns it, or another index, makes another package at
+once. One process builds it at a time; the others get PackageBusy. The cache has a size: beyond it, what was asked for
+longest ago goes, but never what is being read or built, by this process or another.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import os
 import shutil
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
+
+from cachetools import LRUCache
 
 from holdfast.clock import from_micros, to_micros
 from holdfast.config import DiskSettings
@@ -28,11 +30,15 @@ from holdfast.coordination.disk import CachedFile, demand_room, trim
 from holdfast.coordination.runfile import alone
 from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
+from holdfast.exports.noted_pages import FOLDER, is_noted, noted_pages
 from holdfast.exports.package import RECORD_BYTES, Contents, build, read_contents, read_edition
-from holdfast.exports.queries import records_noted
+from holdfast.exports.queries import ExportedFile, records_noted
 from holdfast.exports.zipping import FileRange, Segment, VirtualZip, ZipMember
 from holdfast.warc.outfile import disk_error, sync_directory
+from holdfast.warc.roots import locate
+from holdfast.withdrawals.hidden_captures import pages_of_hidden_captures
 from holdfast.withdrawals.viewers import Viewer, seen_by
+from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawn_among
 
 # What a package consists of. It is the last file that is written, its age tells when the package was last asked for,
 # and a lock on it is shared by all that read the package.
@@ -40,6 +46,8 @@ LAYOUT = "layout.json"
 _LOCK = ".lock"
 # Layouts that stay in memory.
 _HELD = 16
+# Packages of which it is known in memory which takedowns concern them.
+_NOTED = 256
 
 
 class PackageBusy(Unavailable):
@@ -72,6 +80,14 @@ class CachedPackage:
             yield from self.archive.read(start, end)
 
 
+class WantedPackage(NamedTuple):
+    """A package by what it is made of."""
+
+    read: Callable[[], Contents]
+    place: str
+    """The folder of its kind in the cache."""
+
+
 class PackageCache:
     """All packages of one data directory; used by any number of threads."""
 
@@ -92,6 +108,7 @@ class PackageCache:
         self._database, self._home, self._most_bytes = database, home.resolve(), most_bytes
         self._folder = (self._home / "cache" if folder is None else folder.resolve()) / "wacz"
         self._held: OrderedDict[str, CachedPackage] = OrderedDict()
+        self._noted: LRUCache[Hashable, frozenset[tuple[int, str]]] = LRUCache(_NOTED)
         self._lock = Lock()
 
     def package(self, execution_id: int) -> CachedPackage:
@@ -99,23 +116,76 @@ class PackageCache:
 
         NotFound, NothingSealed, MemberChanged; PackageBusy while another builds it; Unavailable if the disk fails.
         """
-        return self._package(lambda: read_contents(self._database, execution_id), str(execution_id))
+        return self.made(self.of_execution(execution_id))
 
     def edition(self, edition_id: int) -> CachedPackage:
         """Return the package of an annual edition, all its shards in one; otherwise as `package`."""
-        return self._package(lambda: read_edition(self._database, edition_id), f"edition-{edition_id}")
+        return self.made(self.of_edition(edition_id))
 
-    def _package(self, read: Callable[[], Contents], place: str) -> CachedPackage:
-        contents = read()
-        fingerprint = contents.fingerprint
-        folder = self._folder / place / fingerprint
+    def of_execution(self, execution_id: int) -> WantedPackage:
+        """Name the package of an execution."""
+        return WantedPackage(lambda: read_contents(self._database, execution_id), str(execution_id))
+
+    def of_edition(self, edition_id: int) -> WantedPackage:
+        """Name the package of an annual edition."""
+        return WantedPackage(lambda: read_edition(self._database, edition_id), f"edition-{edition_id}")
+
+    def made(self, wanted: WantedPackage) -> CachedPackage:
+        """Return a package, put together if need be; raises as `package`."""
+        contents = self._read(wanted, is_allowed=True)
+        folder = self._folder / wanted.place / contents.fingerprint
+        if not _touched(folder):
+            self._build(contents, folder, wanted)
+        return self._held_or_opened(contents, folder)
+
+    def ready(self, wanted: WantedPackage) -> CachedPackage | None:
+        """Return a package that is put together already, without reading a file; None if it is not. Raises so, too."""
+        contents = self._read(wanted, is_allowed=False)
+        folder = self._folder / wanted.place / contents.fingerprint
+        return self._held_or_opened(contents, folder) if _touched(folder) else None
+
+    def _read(self, wanted: WantedPackage, *, is_allowed: bool) -> Contents:
+        """Return what a package holds now, and which takedowns concern it; files are read for that if it is allowed."""
+        contents = wanted.read()
+        key = contents.withdrawals, tuple(file.id for file in contents.files)
+        with self._lock:
+            noted = self._noted.get(key)
+        if noted is None:
+            unread = [file for file in contents.files if not is_noted(self._folder, file.sha256)]
+            with self._database.read() as session:
+                is_any = is_any_withdrawn(session)
+            # Without a takedown no file has to be read; until they are read, every takedown concerns the package.
+            if is_any and unread and not is_allowed:
+                return contents
+            noted = self._find_noted(contents, wanted.place, unread) if is_any else frozenset[tuple[int, str]]()
+            with self._lock:
+                self._noted[key] = noted
+        return replace(contents, noted=noted)
+
+    def _find_noted(self, contents: Contents, place: str, unread: list[ExportedFile]) -> frozenset[tuple[int, str]]:
+        found = set()
+        with self._database.read() as session:
+            alone_hidden = pages_of_hidden_captures(session)
+        with ExitStack() as stack:
+            if unread:  # one at a time: it may take minutes
+                (self._folder / place).mkdir(parents=True, exist_ok=True)
+                stack.enter_context(alone(self._folder / place / _LOCK, PackageBusy()))
+            for file in contents.files:
+                try:
+                    keys = noted_pages(self._folder, locate(self._home, file.path), file.sha256)
+                except OSError as exc:
+                    raise disk_error(exc, f"cannot note the pages of {file.path}: {exc.strerror}") from exc
+                with self._database.read() as session:
+                    taken_down = withdrawn_among(session, keys=keys) | alone_hidden.intersection(keys)
+                found |= {(file.id, str(key)) for key in taken_down}
+        return frozenset(found)
+
+    def _held_or_opened(self, contents: Contents, folder: Path) -> CachedPackage:
+        fingerprint = folder.name
         with self._lock:
             # Popped and put back: the order is that of the last use.
             found = self._held.pop(fingerprint, None)
-        if found is None or not _touched(folder):
-            if not _touched(folder):
-                self._build(contents, folder, read)
-            found = self._opened(contents, folder)
+        found = found or self._opened(contents, folder)
         with self._lock:
             self._held[fingerprint] = found
             while len(self._held) > _HELD:
@@ -135,7 +205,7 @@ class PackageCache:
             folder=folder,
         )
 
-    def _build(self, contents: Contents, folder: Path, read: Callable[[], Contents]) -> None:
+    def _build(self, contents: Contents, folder: Path, wanted: WantedPackage) -> None:
         """Build into a folder of its own, then move it to its place: other processes see all of it or nothing."""
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -149,7 +219,7 @@ class PackageCache:
                     self._write(contents, fresh, folder)
                     # A withdrawal may come while the members are written: what it hides must not stand in a package
                     # that is done after it.
-                    if read().withdrawals != contents.withdrawals:
+                    if self._read(wanted, is_allowed=False).fingerprint != contents.fingerprint:
                         raise PackageBusy
                     fresh.rename(folder)
                     sync_directory(folder.parent)
@@ -188,7 +258,7 @@ class PackageCache:
     def _trim(self, *, keep: Path) -> None:
         """Remove what was asked for longest ago until the cache has its size again; `keep` stays whatever it takes."""
         found: list[CachedFile] = []
-        for place in (path for path in self._folder.iterdir() if path.is_dir()):
+        for place in (path for path in self._folder.iterdir() if path.is_dir() and path.name != FOLDER):
             if place != keep.parent:
                 # A place whose lock is held is being built: its unfinished folders are that builder's.
                 with suppress(PackageBusy), alone(place / _LOCK, PackageBusy()):
@@ -202,7 +272,8 @@ def cached_packages(home: Path) -> list[CachedFile]:
     folder = home.resolve() / "cache" / "wacz"
     if not folder.is_dir():
         return []
-    return [package for place in folder.iterdir() if place.is_dir() for package in _packages_in(place)]
+    places = [place for place in folder.iterdir() if place.is_dir() and place.name != FOLDER]
+    return [package for place in places for package in _packages_in(place)]
 
 
 def remove_packages(home: Path) -> int:

@@ -127,7 +127,7 @@ def _read(path: Path, withdrawn: Callable[[set[str]], Iterable[str]]) -> _Record
     for number, record in enumerate(read_records(path, damaged, cancellation.check)):
         cancellation.check()
         # By the key that withdrawals go by, so that every spelling of an address is met.
-        key = page_key(_PREFIX.sub("", record.head.url)) if record.head.url else ""
+        key = named_page(record.head.url)
         records.add(record, key)
         if key:
             unasked.setdefault(key, []).append(number)
@@ -136,6 +136,11 @@ def _read(path: Path, withdrawn: Callable[[set[str]], Iterable[str]]) -> _Record
             ask()
     ask()
     return records
+
+
+def named_page(url: str) -> str:
+    """Return the key of the page that a record's address names; empty if it has none."""
+    return page_key(_PREFIX.sub("", url)) if url else ""
 
 
 def _add_followers(records: _RecordTable, wanted: npt.NDArray[np.bool_]) -> None:

@@ -12,10 +12,12 @@ import pytest
 from holdfast import cancellation
 from holdfast.cancellation import WorkAbandoned
 from holdfast.config import DiskSettings
+from holdfast.db.models import Withdrawal
 from holdfast.errors import NoSpace
 from holdfast.exports.package_cache import LAYOUT, PackageBusy, PackageCache
+from holdfast.urls import page_key
 from holdfast.wiring.archive import Archive
-from tests.archive import Shot, build_archive
+from tests.archive import BEGIN, Shot, build_archive
 
 
 @pytest.fixture
@@ -131,3 +133,22 @@ def test_a_package_of_what_was_before_goes_when_there_is_a_new_one(archive: Arch
     cache.package(1)
 
     assert _stored(archive) == ["1"]
+
+
+def test_takedown_changes_only_packages_that_name_the_page(tmp_path: Path) -> None:
+    shots = [Shot(url=f"https://example.org/{number}", execution=number) for number in (1, 2)]
+    archive = build_archive(tmp_path / "home", shots)
+    cache = _cache(archive, 1 << 30)
+    with archive.database.write() as session:
+        session.add(Withdrawal(url_key=page_key("https://example.org/elsewhere"), subject="x", reason="x", actor="x",
+                               created_at=BEGIN))  # fmt: skip
+    before = [cache.package(number) for number in (1, 2)]
+    with archive.database.write() as session:
+        session.add(Withdrawal(url_key=page_key(shots[0].url), subject="x", reason="x", actor="x", created_at=BEGIN))
+    ready = [cache.ready(cache.of_execution(number)) for number in (1, 2)]
+
+    assert ready[0] is None
+    assert ready[1] is not None
+    assert (ready[1].folder, ready[1].etag) == (before[1].folder, before[1].etag)
+    assert cache.package(1).etag != before[0].etag
+    archive.database.close()

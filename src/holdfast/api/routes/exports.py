@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from typing import Annotated, NamedTuple
 
@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from holdfast import failpoints
 from holdfast.api.dependencies import ArchiveDep, Since, SourceCode, Until, site_of, source_id_of
 from holdfast.api.errors import ExportTooLarge, answers
-from holdfast.api.heavy import Streamed, export, gathered
+from holdfast.api.heavy import HeavyWork, Streamed, export, gathered, heavily
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.editions import Code, Year, edition_of
 from holdfast.api.schemas.archive import Column, DataDictionary, ExportKind, Exports
@@ -20,7 +20,7 @@ from holdfast.api.schemas.base import RowId
 from holdfast.changes.listing import span
 from holdfast.errors import Invalid, NotFound
 from holdfast.exports.package import export_cdxj
-from holdfast.exports.package_cache import CachedPackage, PackageCache
+from holdfast.exports.package_cache import CachedPackage, PackageCache, WantedPackage
 from holdfast.exports.queries import ExportReach, execution, records_noted
 from holdfast.exports.tables import (
     CDXJ_MEANINGS,
@@ -227,7 +227,7 @@ async def wacz(request: Request, archive: ArchiveDep, id: ExecutionId) -> Respon
 
     `/api/executions/{id}.wacz` is the same, for tools that go by how a name ends.
     """
-    return await export(request, lambda: _send(request, packages_of(request, archive).package(id)))
+    return await _answer_package(request, packages_of(request, archive), lambda packages: packages.of_execution(id))
 
 
 @router.head("/api/coverage/{source}/{year}/edition.wacz", include_in_schema=False, name="edition_wacz_head")
@@ -238,14 +238,24 @@ async def wacz(request: Request, archive: ArchiveDep, id: ExecutionId) -> Respon
 )
 async def edition_wacz(request: Request, archive: ArchiveDep, source: Code, year: Year) -> Response:
     """Return an annual edition as one WACZ 1.1.1 package, all its shards in it."""
-    return await export(request, lambda: _edition(request, archive, source, year))
+
+    def named(packages: PackageCache) -> WantedPackage:
+        with archive.database.read() as session:
+            edition, _ = edition_of(session, source, year)
+        return packages.of_edition(edition.id)
+
+    return await _answer_package(request, packages_of(request, archive), named)
 
 
-def _edition(request: Request, archive: Archive, source: str, year: int) -> Response | Streamed:
-    packages = packages_of(request, archive)
-    with archive.database.read() as session:
-        edition, _ = edition_of(session, source, year)
-    return _send(request, packages.edition(edition.id))
+async def _answer_package(
+    request: Request, packages: PackageCache, named: Callable[[PackageCache], WantedPackage]
+) -> Response:
+    """Answer with a package. One that is there waits for no package that is being put together."""
+    heavy: HeavyWork = request.app.state.heavy
+    ready = await heavy.result(lambda: packages.ready(named(packages)))
+    if ready is not None:
+        return await heavily(request, lambda: _send(request, ready))
+    return await export(request, lambda: _send(request, packages.made(named(packages))))
 
 
 def _send(request: Request, package: CachedPackage) -> Response | Streamed:

@@ -1,0 +1,55 @@
+"""Which pages the records of a sealed file name: read from the file once, and kept beside the packages.
+
+A takedown changes a package only if one of its files names the page, as a capture or in a note. Without this list
+every takedown would read all files of every package again.
+"""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import uuid4
+
+from holdfast import cancellation
+from holdfast.exports.redaction import named_page
+from holdfast.warc.reader import DamagedWarc, read_records
+
+FOLDER = ".pages"
+"""Below the folder of all packages; about a thousandth of the size of the files."""
+
+
+def _kept(folder: Path, digest: str) -> Path:
+    return folder / FOLDER / f"{digest}.gz"
+
+
+def is_noted(folder: Path, digest: str) -> bool:
+    """Return whether the pages of the file with this digest are known."""
+    return _kept(folder, digest).exists()
+
+
+def noted_pages(folder: Path, path: Path, digest: str) -> Sequence[str]:
+    """Return the keys of the pages that a file names; the first time it is read to its end, which may take minutes."""
+    kept = _kept(folder, digest)
+    try:
+        return gzip.decompress(kept.read_bytes()).decode().split("\n")
+    except FileNotFoundError:
+        keys = _read(path)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    fresh = kept.with_name(f".{uuid4().hex}")
+    fresh.write_bytes(gzip.compress("\n".join(keys).encode("utf-8", "replace"), 1))
+    fresh.replace(kept)
+    return keys
+
+
+def _read(path: Path) -> list[str]:
+    keys: set[str] = set()
+
+    def damaged(_damage: DamagedWarc) -> None:
+        """What cannot be read is blanked by its place, if it is hidden."""
+
+    for record in read_records(path, damaged, cancellation.check):
+        cancellation.check()
+        # A revisit names the page of its original, too.
+        keys |= {named_page(name) for name in (record.head.url, record.head.address("WARC-Refers-To-Target-URI"))}
+    return sorted(keys)
