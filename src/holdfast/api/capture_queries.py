@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, case, func, literal, select
 from sqlalchemy.orm import Session, aliased
 
-from holdfast.crawl.signal_pages import SignalPageRow, domain_id
+from holdfast.crawl.signal_pages import PageStatus, SignalPageRow, domain_id
 from holdfast.db.models import (
     Document,
     Domain,
@@ -24,6 +24,7 @@ from holdfast.db.models import (
     WarcFile,
 )
 from holdfast.index.queries import holding_of, is_ok
+from holdfast.types import Outcome
 from holdfast.urls import page_key, surt
 from holdfast.warc.record import ORDINALS
 from holdfast.withdrawals.visibility import visible, visible_address, visible_page, withdrawn_among
@@ -227,32 +228,55 @@ class PageWindow(NamedTuple):
     total: int
 
 
-def _fetched(domain: int | None) -> list[ColumnElement[bool]]:
-    """Return the clauses of pages that were fetched and are not known to be withdrawn: see `_rows` for the rest."""
-    shown = (Page.fetched_at.is_not(None), visible_address(Page.url_hash), visible_page(Page.id))
-    return [*shown, *([] if domain is None else [Page.domain_id == domain])]
+_NEWEST_OUTCOME = (
+    select(PageCrawl.outcome)
+    .where(PageCrawl.page_id == Page.id, PageCrawl.outcome.is_not(None))
+    .order_by(PageCrawl.id.desc())
+    .limit(1)
+    .scalar_subquery()
+)
+_BLOCKED = Outcome.BLOCKED_ROBOTS.value == _NEWEST_OUTCOME
+_WITH_STATUS = {
+    None: Page.fetched_at.is_not(None) | Page.failed_at.is_not(None),
+    PageStatus.FETCHED: Page.status == "fetched",
+    PageStatus.FAILED: (Page.status == "failed") & ~_BLOCKED,
+    PageStatus.BLOCKED: (Page.status == "failed") & _BLOCKED,
+    PageStatus.NEVER_CRAWLED: Page.status == "discovered",
+}
 
 
-def fetched_pages(session: Session, *, domain: str | None, limit: int, offset: int) -> PageWindow:
-    """Return pages that were fetched, those that were known last first; none of a domain that was never met."""
+def _crawled(domain: int | None, status: PageStatus | None) -> list[ColumnElement[bool]]:
+    """Return the clauses of pages with a status that are not known to be withdrawn: see `_rows` for the rest."""
+    own = [] if domain is None else [Page.domain_id == domain]
+    shown = [_WITH_STATUS[status], visible_address(Page.url_hash), visible_page(Page.id), *own]
+    if status is not None:
+        # No index has it: only the newest pages are searched.
+        shown.append(Page.id.in_(select(Page.id).where(*own).order_by(Page.id.desc()).limit(_COUNTED)))
+    return shown
+
+
+def crawled_pages(
+    session: Session, *, domain: str | None, status: PageStatus | None, limit: int, offset: int
+) -> PageWindow:
+    """Return pages with a status (without one: fetched or failed), newest first; none of an unknown domain."""
     number = None if domain is None else domain_id(session, domain)
     if domain is not None and number is None:
         return PageWindow([], 0)
-    wanted = _fetched(number)
+    wanted = _crawled(number, status)
     ids = list(session.scalars(select(Page.id).where(*wanted).order_by(Page.id.desc()).limit(limit).offset(offset)))
     # A count of millions would take longer than the page it belongs to.
     some = select(Page.id).where(*wanted).limit(_COUNTED).subquery()
     return PageWindow(_rows(session, ids), session.scalar(select(func.count()).select_from(some)) or 0)
 
 
-def fetched_by_hash(session: Session, url_hash: int) -> list[SignalPageRow]:
-    """Return the fetched pages whose address has this hash: one seek in each domain there is."""
+def pages_by_hash(session: Session, url_hash: int) -> list[SignalPageRow]:
+    """Return the pages whose address has this hash: one seek in each domain there is."""
     ids = session.scalars(
         select(Page.id)
         .select_from(Domain)
         # The unique key of pages begins with the domain: without it every page would be read.
         .join(Page, (Page.domain_id == Domain.id) & (Page.url_hash == url_hash))
-        .where(*_fetched(None))
+        .where(visible_address(Page.url_hash), visible_page(Page.id))
     )
     return _rows(session, list(ids))
 
@@ -262,29 +286,40 @@ def _digest(digest: str | None) -> str | None:
     return digest if digest is None or ":" in digest else f"sha256:{digest}"
 
 
+def _status(page: Page, ended: PageCrawl | None) -> PageStatus:
+    if ended is not None and ended.outcome == Outcome.BLOCKED_ROBOTS.value:
+        return PageStatus.BLOCKED
+    return PageStatus.NEVER_CRAWLED if page.status == "discovered" else PageStatus(page.status)
+
+
+def _duration_ms(ended: PageCrawl | None) -> int | None:
+    if ended is None or ended.started_at is None or ended.completed_at is None:
+        return None
+    return (ended.completed_at - ended.started_at) // 1000
+
+
 def _rows(session: Session, ids: Sequence[int]) -> list[SignalPageRow]:
-    """Return these pages in this order, each with its signals or, without any, with its last good attempt.
+    """Return these pages in this order, each with its signals or its last good attempt, and with its last attempt.
 
     A page that was fetched under a spelling that the archive has not read yet is known by its key alone.
     """
-    last = (
-        select(func.max(PageCrawl.id))
-        .where(PageCrawl.page_id.in_(ids), PageCrawl.outcome == "success")
-        .group_by(PageCrawl.page_id)
-    )
+    closed = select(func.max(PageCrawl.id)).where(PageCrawl.page_id.in_(ids)).group_by(PageCrawl.page_id)
+    last = closed.where(PageCrawl.outcome == "success")
+    newest = aliased(PageCrawl)
     found: dict[int, Any] = {}
     statement = (
-        select(Page, Domain.name, SignalPage, PageCrawl, Source.code)
+        select(Page, Domain.name, SignalPage, PageCrawl, newest, Source.code)
         .join(Domain, Domain.id == Page.domain_id)
         .outerjoin(SignalPage, SignalPage.page_id == Page.id)
         .outerjoin(PageCrawl, (PageCrawl.page_id == Page.id) & PageCrawl.id.in_(last))
-        .outerjoin(Execution, Execution.id == PageCrawl.execution_id)
+        .outerjoin(newest, (newest.page_id == Page.id) & newest.id.in_(closed.where(PageCrawl.outcome.is_not(None))))
+        .outerjoin(Execution, Execution.id == func.coalesce(PageCrawl.execution_id, newest.execution_id))
         .outerjoin(Job, Job.id == Execution.job_id)
         .outerjoin(Source, Source.id == func.coalesce(SignalPage.source_id, Job.source_id))
         .where(Page.id.in_(ids))
     )
-    for page, name, signals, attempt, source in session.execute(statement):
-        kept = signals or attempt
+    for page, name, signals, attempt, ended, source in session.execute(statement):
+        kept = signals or attempt or ended
         found[page.id] = SignalPageRow(
             page_id=page.id,
             url=page.url,
@@ -299,7 +334,11 @@ def _rows(session: Session, ids: Sequence[int]) -> list[SignalPageRow]:
             language=getattr(signals, "language", None) or page.language,
             word_count=getattr(signals, "word_count", None) or 0,
             links_count=getattr(kept, "links_count", None) or 0,
-            fetched_at=page.fetched_at or page.created_at,
+            fetched_at=page.fetched_at or page.failed_at or page.created_at,
+            status=_status(page, ended),
+            content_length=getattr(attempt, "wire_bytes", None),
+            duration_ms=_duration_ms(ended),
+            error=None if ended is None or ended.outcome == "success" else ended.message or ended.reason,
         )
     # The clauses above go by hash: a spelling that no capture has yet is hidden by its key alone.
     keys = {one: page_key(row.url) for one, row in found.items()}

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple
 from unicodedata import combining, is_normalized
@@ -35,6 +36,16 @@ class SignalQuery:
     offset: int = 0
 
 
+class PageStatus(StrEnum):
+    """What the last attempt on a page came to."""
+
+    NEVER_CRAWLED = "never_crawled"
+    FETCHED = "fetched"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    """robots.txt disallows it."""
+
+
 class SignalPageRow(NamedTuple):
     """One page and what is kept of it."""
 
@@ -52,6 +63,13 @@ class SignalPageRow(NamedTuple):
     word_count: int
     links_count: int
     fetched_at: datetime
+    status: PageStatus = PageStatus.FETCHED
+    content_length: int | None = None
+    """Bytes of the last good response as sent."""
+    duration_ms: int | None = None
+    """Of the last attempt."""
+    error: str | None = None
+    """Why the last attempt failed."""
 
 
 _COLUMNS = (
@@ -127,18 +145,18 @@ def count_found(session: Session, question: SignalQuery, *, domain: int | None) 
 def pages(session: Session, ids: Sequence[int]) -> dict[int, SignalPageRow]:
     """Return these pages by id."""
     rows = session.execute(_shown().where(SignalPage.page_id.in_(ids)))
-    return {row[0]: SignalPageRow._make(row) for row in rows}
+    return {row[0]: SignalPageRow(*row) for row in rows}
 
 
 def pages_by_hash(session: Session, url_hash: int, *, domain: int | None = None) -> list[SignalPageRow]:
     """Return the pages whose address has this hash; without a domain, with a seek in each domain there is."""
     statement = _shown().where(Page.url_hash == url_hash, visible_page(SignalPage.page_id))
     if domain is not None:
-        return [SignalPageRow._make(row) for row in session.execute(statement.where(Page.domain_id == domain))]
+        return [SignalPageRow(*row) for row in session.execute(statement.where(Page.domain_id == domain))]
     ids = session.scalars(
         select(Page.id).select_from(Domain).join(Page, (Page.domain_id == Domain.id) & (Page.url_hash == url_hash))
     )
-    return [SignalPageRow._make(row) for row in session.execute(statement.where(SignalPage.page_id.in_(list(ids))))]
+    return [SignalPageRow(*row) for row in session.execute(statement.where(SignalPage.page_id.in_(list(ids))))]
 
 
 def stored_words(session: Session, page_id: int) -> list[tuple[str, int]]:

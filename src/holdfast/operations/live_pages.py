@@ -175,7 +175,7 @@ def extract(page: LivePage) -> dict[str, Any]:
     }
 
 
-class LiveComparison(NamedTuple):
+class LiveDifference(NamedTuple):
     """A capture and the page as it is now."""
 
     change: ChangeType
@@ -210,7 +210,7 @@ def comparable_snapshot(session: Session, snapshot_id: int) -> Snapshot:
     return found
 
 
-def compare_live(database: Database, home: Path, archived: Snapshot, page: LivePage, mode: TextMode) -> LiveComparison:
+def compare_live(database: Database, home: Path, archived: Snapshot, page: LivePage, mode: TextMode) -> LiveDifference:
     """Compare a capture with the live page; Invalid if that is not HTML.
 
     Both are parsed now, in the same way. If the record cannot be read, its indexed main text is compared, and `mode`
@@ -218,7 +218,7 @@ def compare_live(database: Database, home: Path, archived: Snapshot, page: LiveP
     """
     if not 200 <= page.status < 300:
         change = ChangeType.GONE if page.status in (404, 410) else ChangeType.ERROR
-        return LiveComparison(change, None, mode, f"The live page answered with status {page.status}")
+        return LiveDifference(change, None, mode, f"The live page answered with status {page.status}")
     if kind_of(page.body, page.media_type) is not DocumentKind.HTML:
         raise Invalid(f"{page.url} is {page.media_type or 'of an unknown type'}, not HTML")
     how = _reading(database, archived, mode)
@@ -232,13 +232,13 @@ def compare_live(database: Database, home: Path, archived: Snapshot, page: LiveP
         raise Invalid(f"{page.url} cannot be parsed")
     found = compare(before, now)
     if not found.hunks:
-        return LiveComparison(ChangeType.UNCHANGED, found, mode, "The live page has the same text as the capture")
+        return LiveDifference(ChangeType.UNCHANGED, found, mode, "The live page has the same text as the capture")
     summary = counts_summary(
         (found.sections.added, found.sections.removed, found.sections.changed),
         (found.added_lines, found.removed_lines),
         has_high_noise=found.high_noise,
     )
-    return LiveComparison(ChangeType.UPDATED, found, mode, summary)
+    return LiveDifference(ChangeType.UPDATED, found, mode, summary)
 
 
 def _indexed_text(database: Database, archived: Snapshot) -> ComparableText:

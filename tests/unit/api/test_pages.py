@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -72,6 +74,44 @@ def test_pages_of_every_storage_are_listed_once_they_were_fetched(make_archive: 
     assert unknown.status_code == 404
 
 
+def test_pages_list_failed_and_blocked_with_length_and_error(make_archive: MakeArchive) -> None:
+    archive, clock = make_archive(), SystemClock()
+    urls = [parse(f"https://kept.example/{number}") for number in range(3)]
+    ended: list[dict[str, Any]] = [
+        {"outcome": Outcome.SUCCESS, "reason": "ok", "status": 200, "wire_bytes": 512, "title": "Good"},
+        {"outcome": Outcome.FAILED, "reason": "timeout", "message": "no answer within 30 s"},
+        {"outcome": Outcome.BLOCKED_ROBOTS, "reason": "robots"},
+    ]
+    with closing(connect(archive.settings.database)) as raw_db:
+        frontier = Frontier(raw_db, clock)
+        frontier.add(1, [FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.PAGE, 0, 1) for url in urls])
+        [lease] = frontier.lease(1, 1, domains=1, pages=3)
+        now = clock.now()
+        by_url = {attempt.url: attempt for attempt in lease.attempts}
+        frontier.settle(1, 1, [
+            Visit(attempt=by_url[url.fetch], token=lease.token, started_at=now - timedelta(milliseconds=250),
+                  finished_at=now, **facts)
+            for url, facts in zip(urls, ended, strict=True)
+        ])  # fmt: skip
+    with asking(archive) as client:
+        listed = {page["url"]: page for page in client.get("/api/pages").json()["pages"]}
+        by_status = {
+            status: [page["url"] for page in client.get("/api/pages", params={"status": status}).json()["pages"]]
+            for status in ("fetched", "failed", "blocked", "never_crawled")
+        }
+        blocked = client.get(f"/api/pages/{urls[2].url_hash}").json()
+
+    good, failed = listed[urls[0].fetch], listed[urls[1].fetch]
+    assert (good["status"], good["contentLength"], good["crawlDurationMs"], good["errorMessage"]) == (
+        "fetched", 512, 250, None,
+    )  # fmt: skip
+    assert (failed["status"], failed["errorMessage"]) == ("failed", "no answer within 30 s")
+    assert by_status == {
+        "fetched": [urls[0].fetch], "failed": [urls[1].fetch], "blocked": [urls[2].fetch], "never_crawled": [],
+    }  # fmt: skip
+    assert blocked["status"] == "blocked"
+
+
 @pytest.fixture
 def pages(make_archive: MakeArchive) -> Iterator[Client]:
     """A client for an archive that keeps the signals of one page."""
@@ -91,7 +131,8 @@ def test_a_page_is_listed_with_its_fields(pages: Client) -> None:
     assert page == {
         "url": _URL.fetch, "urlHash": _URL.url_hash, "domain": "example.org", "sourceCode": None, "statusCode": 200,
         "contentType": "text/html", "contentHash": "sha256:" + "c" * 64, "title": "Vaccins", "description": "Où",
-        "language": "fr", "wordCount": 3, "linksCount": 1,
+        "language": "fr", "wordCount": 3, "linksCount": 1, "status": "fetched", "contentLength": None,
+        "crawlDurationMs": None, "errorMessage": None,
     }  # fmt: skip
 
 

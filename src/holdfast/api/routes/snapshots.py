@@ -9,7 +9,7 @@ from fastapi import Path, Query, Request
 from sqlalchemy.orm import Session
 
 from holdfast.api import queries
-from holdfast.api.capture_queries import fetched_by_hash, fetched_pages
+from holdfast.api.capture_queries import crawled_pages, pages_by_hash
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
@@ -26,7 +26,7 @@ from holdfast.api.schemas.search import (
     SnapshotDetail,
 )
 from holdfast.clock import digits14
-from holdfast.crawl.signal_pages import PageInFull, SignalPageRow, SignalQuery, find_pages, page_by_hash
+from holdfast.crawl.signal_pages import PageInFull, PageStatus, SignalPageRow, SignalQuery, find_pages, page_by_hash
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.index.queries import document_of, holding_of
 from holdfast.noise.queries import verdict_on
@@ -174,6 +174,10 @@ Search = Annotated[
         description="Words that a page must have all of, among pages of `signals` storage; others: /api/search.",
     ),
 ]
+OfStatus = Annotated[
+    PageStatus | None,
+    Query(description="Only with this status, among the newest 100,000 pages; not with `search`."),
+]
 DOMAIN = "A host, with its port if that is neither 80 nor 443."
 
 
@@ -184,9 +188,10 @@ def list_pages(
     offset: Offset = 0,
     domain: Annotated[str | None, Query(max_length=255, description=DOMAIN)] = None,
     search: Search = "",
+    status: OfStatus = None,
 ) -> PageList:
-    """Return pages that were fetched, those that were known last first; with `search`, those that have the words."""
-    return _listed(session, search, SignalQuery(domain=domain or None, limit=limit, offset=offset))
+    """Return pages that were fetched or failed, the newest first; with `search`, those that have the words."""
+    return _listed(session, search, SignalQuery(domain=domain or None, limit=limit, offset=offset), status)
 
 
 @pages_router.get("/api/pages/domain/{domain}", responses=answers(403, 422, 503))
@@ -196,9 +201,10 @@ def list_pages_of_domain(
     limit: Limit = 20,
     offset: Offset = 0,
     search: Search = "",
+    status: OfStatus = None,
 ) -> PageList:
     """Return the pages of one domain."""
-    return _listed(session, search, SignalQuery(domain=domain, limit=limit, offset=offset))
+    return _listed(session, search, SignalQuery(domain=domain, limit=limit, offset=offset), status)
 
 
 @pages_router.get("/api/pages/{urlHash}", responses=answers(403, 404, 422, 503))
@@ -228,19 +234,21 @@ def _page(session: Session, digest: str) -> PageInFull:
         return page_by_hash(session, digest)
     except NotFound:
         number = int.from_bytes(bytes.fromhex(digest[:16]), "big", signed=True)
-        for row in fetched_by_hash(session, number):
+        for row in pages_by_hash(session, number):
             # The database keeps 64 bits; the whole digest, where it was given, must fit, too.
             if len(digest) == 16 or url_hash(parse(row.url).normalised) == digest:
                 return PageInFull(page=row, words=(), links=())
         raise
 
 
-def _listed(session: SessionDep, search: str, question: SignalQuery) -> PageList:
+def _listed(session: SessionDep, search: str, question: SignalQuery, status: PageStatus | None = None) -> PageList:
     # No domain has one, and PostgreSQL takes none.
     if "\x00" in (question.domain or ""):
         return PageList(pages=[], total=0, limit=question.limit, offset=question.offset)
     if not search.strip():
-        window = fetched_pages(session, domain=question.domain, limit=question.limit, offset=question.offset)
+        window = crawled_pages(
+            session, domain=question.domain, status=status, limit=question.limit, offset=question.offset
+        )
         return PageList(
             pages=[_shown(row) for row in window.pages],
             total=window.total,
@@ -269,4 +277,8 @@ def _shown(row: SignalPageRow) -> PageSummary:
         word_count=row.word_count,
         links_count=row.links_count,
         crawled_at=row.fetched_at,
+        status=row.status.value,
+        content_length=row.content_length,
+        crawl_duration_ms=row.duration_ms,
+        error_message=row.error,
     )

@@ -328,6 +328,10 @@ class PageSummary(Answer):
     word_count: int
     links_count: int
     crawled_at: datetime
+    status: str = Field(description="never_crawled, fetched, failed or blocked (by robots.txt).", examples=["fetched"])
+    content_length: int | None = Field(description="Bytes of the last good response as sent.", examples=[5120])
+    crawl_duration_ms: int | None = Field(description="Of the last attempt.", examples=[120])
+    error_message: str | None = Field(description="Why the last attempt failed.", examples=[None])
 
 
 class Keyword(Answer):
