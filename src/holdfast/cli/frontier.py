@@ -7,11 +7,13 @@ import json as jsonlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated, Any
 
 import typer
 
 from holdfast import config
+from holdfast.changes.listing import span
 from holdfast.cli.formatting import counted, dumps, text
 from holdfast.cli.parameters import AsJson, ExecutionId, Home, command_group, configure_log
 from holdfast.cli.report import find_execution
@@ -27,14 +29,15 @@ from holdfast.jobs.administration.frontier_actions import (
     domain_of,
     reset_domain,
 )
+from holdfast.jobs.administration.requeueing import RequeueRequest, RequeueStatus, requeue
 from holdfast.jobs.views.frontier_queries import (
     FrontierUrl,
     UrlFilter,
     UrlStatus,
     frontier_urls,
-    left_out_hosts,
     meant_frontier,
 )
+from holdfast.jobs.views.host_queries import left_out_hosts
 from holdfast.types import UrlKind
 from holdfast.wiring import open_runtime
 from holdfast.wiring.archive import open_archive
@@ -44,6 +47,7 @@ frontier = command_group("Look at what is queued, and change it. Example: holdfa
 app_command = frontier
 Urls = Annotated[list[str], typer.Argument(help="Addresses.")]
 SourceCode = Annotated[str | None, typer.Option("--source", help="The source they belong to; found if left out.")]
+_DAYS = ["%Y-%m-%d"]
 Execution = Annotated[int | None, typer.Option("--execution", help="An execution's number; the newest crawl.")]
 
 
@@ -189,6 +193,33 @@ def _tell(done: Added, *, as_json: bool) -> None:
         }[place.as_what]
         known = "" if place.added == place.urls else f" ({place.urls - place.added} known there already)"
         print(f"{place.source}: {counted(place.urls, 'address')}{known} {what}")
+
+
+@frontier.command(name="requeue")
+def requeue_pages(
+    domain: Annotated[str, typer.Argument(help="A host, with its port if that is neither 80 nor 443.")],
+    since: Annotated[datetime | None, typer.Option(formats=_DAYS, help="First day of their last fetch.")] = None,
+    until: Annotated[datetime | None, typer.Option(formats=_DAYS, help="Last day.")] = None,
+    status: Annotated[RequeueStatus, typer.Option(help="Which pages.")] = RequeueStatus.FETCHED,
+    apply: Annotated[bool, typer.Option("--apply", help="Do it; without this, only count.")] = False,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Queue pages of a domain again that were fetched, or failed, in a span of days.
+
+    They go to the run of their source, to its next run, or to a job of their own.
+    Example: holdfast frontier requeue example.org --until 2026-01-31 --apply
+    """
+    days = span(since and since.date(), until and until.date())
+    wanted = RequeueRequest(domain_of(domain), status, *days)
+    with _adding(config.load(home=home)) as adding:
+        done = requeue(adding, wanted, apply=apply, after=None, goes_on=lambda: True)
+    if json:
+        print(jsonlib.dumps({**done._asdict(), "applied": apply}))
+        return
+    what = f"{done.added:,} queued" if apply else "queue them with --apply"
+    left_out = f"; {done.skipped:,} are not in scope any more" if done.skipped else ""
+    print(f"{counted(done.matched, 'page')} found{left_out}; {what}")
 
 
 @frontier.command(name="clear")

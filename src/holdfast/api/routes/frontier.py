@@ -23,21 +23,24 @@ from holdfast.api.schemas.crawler import (
     FrontierFigures,
     QueuedUrl,
     RecoverReceipt,
+    RequeueForm,
+    RequeueReceipt,
     SeedForm,
 )
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
+from holdfast.changes.listing import span
 from holdfast.clock import Clock
 from holdfast.errors import Invalid
 from holdfast.fetch.guard import AddressGuard
-from holdfast.jobs.administration.frontier_actions import AddingUrls, AddWish, clear
+from holdfast.jobs.administration.frontier_actions import AddingUrls, AddWish, clear, domain_of
+from holdfast.jobs.administration.requeueing import RequeueRequest, requeue
 from holdfast.jobs.views.frontier_queries import (
     UrlFilter,
     UrlStatus,
     frontier_urls,
-    left_out_hosts,
     meant_frontier,
 )
-from holdfast.jobs.views.host_queries import HostOrder, hosts_of_crawl
+from holdfast.jobs.views.host_queries import HostOrder, hosts_of_crawl, left_out_hosts
 from holdfast.types import UrlKind
 from holdfast.urls import typed_host
 from holdfast.wiring.archive import Archive
@@ -135,6 +138,21 @@ def seed_frontier(archive: ArchiveDep, job_service: JobServiceDep, frontier: Fro
     with adding_urls(archive, job_service, frontier) as adding:
         urls = form.urls or adding.seeds_of(form.source or "")
         return AddReceipt.of(adding.add(AddWish(urls=urls, source=form.source, is_seed=True)))
+
+
+@router.post("/api/frontier/requeue", responses=answers(403, 404, 422, 503))
+def requeue_pages(
+    archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, form: RequeueForm
+) -> RequeueReceipt:
+    """Queue pages of a domain again that were crawled in a span of days; without `apply`, only count them.
+
+    It ends after a few seconds: ask again with `after` set to `next` until that is null.
+    """
+    since, until = span(form.since, form.until)
+    wanted = RequeueRequest(domain_of(form.domain), form.status, since, until)
+    with adding_urls(archive, job_service, frontier) as adding:
+        goes_on = within(archive.clock, PORTION_S)
+        return RequeueReceipt.of(requeue(adding, wanted, apply=form.apply, after=form.after, goes_on=goes_on))
 
 
 @contextmanager

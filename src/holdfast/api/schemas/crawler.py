@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints
@@ -11,17 +11,17 @@ from pydantic import Field, StringConstraints
 from holdfast.api.schemas.base import Answer, RequestForm
 from holdfast.clock import from_micros
 from holdfast.jobs.administration.frontier_actions import MOST_URLS, Added, AddedAs, Closed
+from holdfast.jobs.administration.requeueing import Requeued, RequeueStatus
 from holdfast.jobs.views.frontier_queries import (
     DomainRow,
     DomainState,
     FrontierUrl,
-    LeftOutHost,
     MeantFrontier,
     QueueFigures,
     QueueOfDomain,
     UrlStatus,
 )
-from holdfast.jobs.views.host_queries import HostOfCrawl
+from holdfast.jobs.views.host_queries import HostOfCrawl, LeftOutHost
 from holdfast.operations.stores import Cleaning, CleanTarget, StoreName, WeighedStores
 from holdfast.types import Outcome, RobotsAnswer, UrlKind
 
@@ -127,6 +127,31 @@ class SeedForm(RequestForm):
         default_factory=list, description="Addresses; without any, the seeds of the source.", examples=[[]]
     )
     source: _Code | None = Field(default=None, examples=["example-org"])
+
+
+class RequeueForm(RequestForm):
+    """Pages to queue again."""
+
+    domain: Annotated[str, StringConstraints(min_length=1, max_length=255)] = Field(examples=["example.org"])
+    since: date | None = Field(None, strict=False, description="First day (UTC) of their last fetch, or failure.")
+    until: date | None = Field(None, strict=False, description="Last day.", examples=["2026-01-31"])
+    status: RequeueStatus = Field(RequeueStatus.FETCHED, strict=False, description="Which pages: fetched or failed.")
+    apply: bool = Field(False, description="Queue them; without it, only count.")
+    after: int | None = Field(None, description="`next` of the answer before.", ge=-(2**63), lt=2**63)
+
+
+class RequeueReceipt(Answer):
+    """What was found, and queued."""
+
+    matched: int = Field(examples=[12])
+    added: int = Field(description="Those that were not queued already; 0 without `apply`.")
+    skipped: int = Field(description="Out of scope now, or of a source that takes no addresses.")
+    next: int | None = Field(description="Ask again with `after` set to this; null at the end.")
+
+    @classmethod
+    def of(cls, done: Requeued) -> RequeueReceipt:
+        """Return it as it is answered."""
+        return cls(**done._asdict())
 
 
 class AddedTo(Answer):

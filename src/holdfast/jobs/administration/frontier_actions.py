@@ -233,7 +233,7 @@ class AddingUrls:
         write: Callable[[], AbstractContextManager[Session]],
         guard: AddressGuard,
     ) -> None:
-        self._frontier, self._clock, self._actions, self._read, self._write = frontier, clock, actions, read, write
+        self._frontier, self._clock, self._actions, self.read, self._write = frontier, clock, actions, read, write
         self._guard = guard
 
     def add(self, wish: AddWish) -> Added:
@@ -241,7 +241,7 @@ class AddingUrls:
         if not 1 <= len(wish.urls) <= MOST_URLS:
             raise Invalid(f"urls: name 1 to {MOST_URLS:,} addresses at once", field="urls")
         urls = {url.normalised: url for url in _parsed(wish.urls)}
-        with self._read() as session:
+        with self.read() as session:
             groups, strays = _Places(session, wish.source).of(urls.values())
         # Not what joins a run: that may have been begun with networks of its own.
         later = [url for group in groups if group.run is None for url in group.urls.values()]
@@ -264,7 +264,7 @@ class AddingUrls:
 
         NotFound; Conflict for one that did not fail, or that was tried again since.
         """
-        with self._read() as session:
+        with self.read() as session:
             attempt = attempt_by_id(session, attempt_id)
             run = next((one for one in running_crawls(session) if one.frontier_id == attempt.frontier_id), None)
         status, url = attempt.row.status, attempt.row.url
@@ -280,7 +280,7 @@ class AddingUrls:
 
     def seeds_of(self, code: str) -> tuple[str, ...]:
         """Return the seeds of a source; SourceNotFound."""
-        with self._read() as session:
+        with self.read() as session:
             return registry.config_of(find_source(session, code)).seeds[:MOST_URLS]
 
     def _join(self, group: _Group, wish: AddWish) -> AddedPlace:
@@ -290,7 +290,7 @@ class AddingUrls:
             if wish.priority or wish.is_seed:
                 self._ask_first(found)
             return place
-        with self._read() as session:
+        with self.read() as session:
             waits = will_run(session, group.source_id)
         detail = {"urls": [one.url for one in found[:_SHOWN]], "count": len(found)}
         audit = _audit(self._clock, "frontier.added", f"source {group.source}", **detail)

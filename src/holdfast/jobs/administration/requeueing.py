@@ -1,0 +1,127 @@
+"""Queue the pages of a domain again, by when they were crawled and with which result; a dry run counts them.
+
+It walks the index of the domain's pages in portions, each committed, and may be stopped after any of them. Each page
+goes to the source that crawled it last; the run that takes it applies its own scope, limits and pace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from holdfast.db.models import Domain, Execution, Job, Page, PageCrawl, Source
+from holdfast.errors import Conflict, Invalid
+from holdfast.frontier.control import DomainUnknown
+from holdfast.jobs.administration.frontier_actions import MOST_URLS, AddingUrls, AddWish
+from holdfast.jobs.specs import CrawlDefaults, crawl_plan
+from holdfast.sources import registry
+from holdfast.sources.queries import find_source
+from holdfast.types import UrlKind
+from holdfast.urls import parse
+
+PRIORITY: Final = 2
+_FIRST: Final = -(1 << 63)
+
+
+class RequeueStatus(StrEnum):
+    """Which pages are queued again."""
+
+    FETCHED = "fetched"
+    FAILED = "failed"
+
+
+class RequeueRequest(NamedTuple):
+    """Pages of a domain whose last fetch or failure lies in a span; None leaves it open."""
+
+    domain: str
+    status: RequeueStatus = RequeueStatus.FETCHED
+    since: datetime | None = None
+    until: datetime | None = None
+    """Exclusive."""
+
+
+class Requeued(NamedTuple):
+    """What was found and queued."""
+
+    matched: int
+    added: int
+    skipped: int
+    """Out of the scope of their source now, or their source takes no addresses."""
+    next: int | None
+    """Where to continue; None at the end."""
+
+
+def requeue(
+    adding: AddingUrls, wanted: RequeueRequest, *, apply: bool, after: int | None, goes_on: Callable[[], bool]
+) -> Requeued:
+    """Queue pages again, or only count them; DomainUnknown, Invalid without any date.
+
+    Stops after the portion at which `goes_on` is false, with the place to continue at.
+    """
+    if wanted.since is None and wanted.until is None:
+        raise Invalid("name a first or a last day; without any, every page would be queued again", field="since")
+    matched = added = skipped = 0
+    place: int | None = _FIRST if after is None else after
+    while place is not None:
+        with adding.read() as session:
+            by_source, place = _portion(session, wanted, place)
+            reachable = {code: _in_scope(session, code, urls) for code, urls in by_source.items()}
+        matched += sum(map(len, by_source.values()))
+        skipped += sum(len(urls) - len(reachable[code]) for code, urls in by_source.items())
+        for code, urls in reachable.items() if apply else ():
+            try:
+                added += adding.add(AddWish(urls=urls, source=code, priority=PRIORITY)).added if urls else 0
+            except Conflict:
+                skipped += len(urls)
+        if not goes_on():
+            break
+    return Requeued(matched, added, skipped, place)
+
+
+def _portion(session: Session, wanted: RequeueRequest, after: int) -> tuple[dict[str, list[str]], int | None]:
+    """Return the pages that match among the next thousand of a domain, by source, and where to continue."""
+    domain_id = session.scalar(select(Domain.id).where(Domain.name == wanted.domain))
+    if domain_id is None:
+        raise DomainUnknown(wanted.domain)
+    moment = Page.fetched_at if wanted.status is RequeueStatus.FETCHED else Page.failed_at
+    rows = session.execute(
+        select(Page.id, Page.url, Page.url_hash, Page.status, moment)
+        .where(Page.domain_id == domain_id, Page.url_hash > after)
+        .order_by(Page.url_hash)
+        .limit(MOST_URLS)
+    ).all()
+    urls = {
+        number: url
+        for number, url, _, status, at in rows
+        if status == wanted.status.value
+        and at is not None
+        and (wanted.since is None or at >= wanted.since)
+        and (wanted.until is None or at < wanted.until)
+    }
+    # Not what pages embed: a crawl fetches that with its page.
+    last = select(func.max(PageCrawl.id)).where(PageCrawl.page_id.in_(urls), PageCrawl.kind == UrlKind.PAGE.value)
+    crawled = session.execute(
+        select(PageCrawl.page_id, Source.code)
+        .join(Execution, Execution.id == PageCrawl.execution_id)
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+        .where(PageCrawl.id.in_(last.group_by(PageCrawl.page_id)))
+    )
+    by_source: dict[str, list[str]] = {}
+    for page_id, code in crawled:
+        by_source.setdefault(code, []).append(urls[page_id])
+    return by_source, rows[-1][2] if len(rows) == MOST_URLS else None
+
+
+def _in_scope(session: Session, code: str, urls: list[str]) -> list[str]:
+    try:
+        plan = crawl_plan(registry.config_of(find_source(session, code)), CrawlDefaults(contact="-"), number=1)
+    except Invalid:
+        return []  # it has no seeds, so no run of it reaches anything
+    scope, policy = plan.build_scope(), plan.normalisation()
+    return [url for url in urls if scope.decide(parse(url, policy), 0).allowed]

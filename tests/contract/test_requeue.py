@@ -1,0 +1,116 @@
+"""Pages of a domain are queued again by date and result, over HTTP and by command, on both databases."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from holdfast.types import Outcome, UrlKind
+from tests.api_bed import Server
+from tests.contract.crawl_bed import crawl
+from tests.contract.frontier_bed import many
+from tests.typed import Typist
+
+
+def _crawl_three_days(server: Server) -> None:
+    """Fetch a page on each of three days, and let one fail on the last; each embeds a picture."""
+    for number in range(3):
+        with crawl(server, code="ex", kind=f"day{number}", state="running") as run:
+            one, picture = many("ex.example", 2 * number + 2)[-2:]
+            run.add(one, picture._replace(kind=UrlKind.REQUISITE))
+            lease = run.lease()
+            for at in range(len(lease.attempts)):
+                run.settle(lease, at)
+            run.release(lease)
+        server.clock.advance(timedelta(days=1).total_seconds())
+    with crawl(server, code="ex", kind="last") as run:
+        run.add(*many("ex.example", 9)[-1:])
+        lease = run.lease()
+        run.settle(lease, 0, outcome=Outcome.FAILED, reason="timeout", status=None)
+        run.release(lease)
+    with server.bed.database.write() as session:
+        session.execute(text("UPDATE executions SET state = 'completed'"))
+        session.execute(text("UPDATE jobs SET state = 'completed'"))
+
+
+def _requeue(server: Server, **form: Any) -> dict[str, Any]:
+    answer = server.ask("POST", "/api/frontier/requeue", domain="ex.example", **form)
+    assert answer.status_code == 200, answer.text
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def _waiting(server: Server) -> list[tuple[str, int]]:
+    with server.bed.database.read() as session:
+        rows = session.execute(text("SELECT url, priority FROM added_urls ORDER BY url"))
+        return [(url, priority) for url, priority in rows]
+
+
+def test_requeue_counts_first_and_queues_pages_of_a_span(server: Server) -> None:
+    first = server.clock.now().date()
+    _crawl_three_days(server)
+    span = {"since": str(first + timedelta(days=1)), "until": str(first + timedelta(days=2))}
+
+    dry = _requeue(server, **span)
+    assert dry == {"matched": 2, "added": 0, "skipped": 0, "next": None}
+    assert _waiting(server) == []
+    done = _requeue(server, **span, apply=True)
+    failed = _requeue(server, since=str(first), status="failed")
+
+    assert done == {"matched": 2, "added": 2, "skipped": 0, "next": None}
+    assert _waiting(server) == [("https://ex.example/2", 2), ("https://ex.example/4", 2)]
+    assert failed["matched"] == 1
+
+
+def test_requeue_continues_where_it_stopped(server: Server) -> None:
+    first = server.clock.now().date()
+    _crawl_three_days(server)
+    with server.bed.database.read() as session:
+        hashes = sorted(session.scalars(text("SELECT url_hash FROM pages")))
+
+    rest = _requeue(server, since=str(first), after=hashes[-1])
+
+    assert rest == {"matched": 0, "added": 0, "skipped": 0, "next": None}
+
+
+def test_requeue_skips_pages_out_of_scope(server: Server) -> None:
+    first = server.clock.now().date()
+    _crawl_three_days(server)
+    [source] = server.get("/api/v1/sources").json()["sources"]
+    edited = server.ask("PATCH", f"/api/v1/sources/{source['id']}", config={"exclude": ["/2$"]})
+    assert edited.status_code == 200, edited.text
+
+    done = _requeue(server, since=str(first), apply=True)
+
+    assert (done["matched"], done["added"], done["skipped"]) == (3, 2, 1)
+
+
+def test_requeue_refuses_no_date_and_unknown_domains(server: Server) -> None:
+    _crawl_three_days(server)
+
+    everything = server.ask("POST", "/api/frontier/requeue", domain="ex.example")
+    unknown = server.ask("POST", "/api/frontier/requeue", domain="none.example", since="2024-01-01")
+
+    assert (everything.status_code, everything.json()["field"]) == (422, "since")
+    assert (unknown.status_code, unknown.json()["code"]) == (404, "domain_not_found")
+
+
+def test_requeue_command_is_a_dry_run_unless_applied(
+    server: Server, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = server.clock.now().date()
+    _crawl_three_days(server)
+    if not server.bed.url.startswith("sqlite"):
+        monkeypatch.setenv("HOLDFAST_DATABASE_URL", server.bed.url)
+    typist = Typist(server.bed.home, capsys)
+
+    _, counted, _ = typist("frontier", "requeue", "ex.example", "--since", str(first))
+    code, done, _ = typist("frontier", "requeue", "ex.example", "--since", str(first), "--apply", "--json")
+
+    assert counted == "3 pages found; queue them with --apply\n"
+    assert (code, json.loads(done)) == (0, {"matched": 3, "added": 3, "skipped": 0, "next": None, "applied": True})
+    assert len(_waiting(server)) == 3
