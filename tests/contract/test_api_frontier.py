@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from holdfast.clock import to_micros
-from holdfast.types import CircuitState, Outcome, RobotsAnswer, RobotsState
+from holdfast.types import CircuitState, Outcome, RobotsAnswer, RobotsState, UrlKind
 from tests.api_bed import Server
 from tests.contract.crawl_bed import Crawl, all_of, crawl
 from tests.contract.frontier_bed import many
@@ -472,6 +472,41 @@ def test_the_older_words_list_submit_retry_and_drop(server: Server) -> None:
     assert server.get("/api/v1/frontier/99999").status_code == 404
 
 
+def test_frontier_v1_tells_origin_and_fetch_count_and_filters(server: Server) -> None:
+    with crawl(server) as running:
+        running.add(*many("ex.example", 2, depth=0), *many("map.example", 1, kind=UrlKind.SITEMAP, depth=0))
+        lease = running.lease()
+        while lease.domain != "ex.example":
+            lease = running.lease(owner=8)
+        page = lease.attempts[0]
+        running.frontier.add(running.id, many("link.example", 1), via=page.page_id)
+        [map_id] = [row["id"] for row in all_of(server, "/api/frontier/urls", domain="map.example")]
+        with running.raw_db.read() as tx:
+            [(map_page,)] = tx.execute("SELECT page_id FROM page_crawls WHERE id = ?", (map_id,))
+        running.frontier.add(running.id, many("listed.example", 3), via=int(map_page))
+        running.settle(lease, 0)
+        added = server.ask("POST", "/api/v1/frontier", url="https://ex.example/n", source_id=running.source_id)
+
+        entries = {row["url"]: row for row in server.get("/api/v1/frontier").json()["urls"]}
+        listed = server.get("/api/v1/frontier", params={"origin": "sitemap", "limit": 2}).json()
+        skipped = server.get("/api/v1/frontier", params={"origin": "sitemap", "offset": 2, "limit": 9}).json()["urls"]
+        by_rank = server.get("/api/v1/frontier", params={"sort_by": "priority"}).json()["urls"]
+        mixed = server.get("/api/v1/frontier", params={"sort_by": "priority", "status": "fetched"})
+
+    assert added.status_code == 201
+    assert {url: row["origin"] for url, row in entries.items()} == {
+        "https://ex.example/0": "seed", "https://ex.example/1": "seed", "https://map.example/0": "sitemap",
+        "https://link.example/0": "link", "https://ex.example/n": "submitted",
+        **{f"https://listed.example/{number}": "sitemap" for number in range(3)},
+    }  # fmt: skip
+    assert {row["fetch_count"] for url, row in entries.items() if url != page.url} == {0}
+    assert entries[page.url]["fetch_count"] == 1
+    assert (len(listed["urls"]), len(skipped)) == (2, 2)
+    assert {row["id"] for row in listed["urls"]}.isdisjoint(row["id"] for row in skipped)
+    assert {row["status"] for row in by_rank} == {"pending"}
+    assert (mixed.status_code, mixed.json()["field"]) == (400, "sort_by")
+
+
 def test_what_failed_in_a_run_that_is_over_is_asked_for_by_the_next(server: Server) -> None:
     server.recurring("ex")
     with crawl(server, kind="annual") as over:
@@ -493,6 +528,20 @@ def test_a_host_that_captures_link_to_gets_a_job(server: Server) -> None:
 
     assert link == {"id": "new.example", "url": "https://new.example/", "links": 7, "linking_sites": 3}
     assert (made.status_code, made.json()["status"], made.json()["source"]) == (201, "job_made", "new-example")
+
+
+def test_discovered_link_is_shown_and_deleted(server: Server) -> None:
+    with server.bed.database.write() as session:
+        session.execute(text("INSERT INTO linked_hosts (key, links, sites) VALUES ('example,new', 7, 3)"))
+
+    shown = server.get("/api/v1/discovered-links/new.example")
+    deleted = server.ask("DELETE", "/api/v1/discovered-links/new.example")
+
+    assert shown.json() == {"id": "new.example", "url": "https://new.example/", "links": 7, "linking_sites": 3}
+    assert deleted.status_code == 204
+    assert server.get("/api/v1/discovered-links").json()["links"] == []
+    assert server.get("/api/v1/discovered-links/new.example").status_code == 404
+    assert server.ask("DELETE", "/api/v1/discovered-links/new.example").status_code == 404
 
 
 @pytest.mark.parametrize("id", ["999999999", "127.0.0.1", "other.example", "example,new", "new.example%2Fpath", "%00"])

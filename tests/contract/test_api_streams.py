@@ -66,7 +66,9 @@ def test_what_happens_to_jobs_is_streamed_and_taken_up_again(quick: Server) -> N
     rest = _read(quick.get("/sse/crawler/events", headers={"Last-Event-ID": ids[1]}))
 
     assert [one.name for one in new] == ["connected", "end"]
-    assert {"job:status", "job:completed"} <= {one.name for one in all_of_it}
+    assert {"job:status", "job:completed", "pipeline:stage"} <= {one.name for one in all_of_it}
+    stages = [(one.data["stage"], one.data["status"]) for one in all_of_it if one.name == "pipeline:stage"]
+    assert stages == [("crawl", "running"), ("crawl", "failed")]
     assert [one.id for one in rest if one.id] == ids[2:]
     assert rest[-1].data == {"reason": "lifetime"}
 

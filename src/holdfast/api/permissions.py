@@ -207,6 +207,7 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
         "GET /api/frontier/hosts": Permission.OPERATE,
         "POST /api/frontier/add": Permission.OPERATE,
         "POST /api/frontier/seed": Permission.OPERATE,
+        "POST /api/frontier/requeue": Permission.OPERATE,
         "POST /api/frontier/recover": Permission.OPERATE,
         "DELETE /api/frontier": Permission.OPERATE,
         "GET /api/crawler/discovered": Permission.OPERATE,
@@ -214,11 +215,14 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
     "frontier_v1.router": {
         "GET /api/v1/frontier": Permission.OPERATE,
         "GET /api/v1/frontier/stats": Permission.WATCH,
+        "POST /api/v1/frontier": Permission.OPERATE,
         "POST /api/v1/frontier/submit": Permission.OPERATE,
         "GET /api/v1/frontier/{id}": Permission.OPERATE,
         "POST /api/v1/frontier/{id}/retry": Permission.OPERATE,
         "DELETE /api/v1/frontier/{id}": Permission.OPERATE,
         "GET /api/v1/discovered-links": Permission.OPERATE,
+        "GET /api/v1/discovered-links/{id}": Permission.OPERATE,
+        "DELETE /api/v1/discovered-links/{id}": Permission.OPERATE,
         "POST /api/v1/discovered-links/{id}/create-job": Permission.OPERATE,
     },
     "domains.router": {
@@ -400,9 +404,11 @@ SEEDING: Final = frozenset(
         "POST /api/admin/crawls",
         "POST /api/frontier/add",
         "POST /api/frontier/seed",
+        "POST /api/frontier/requeue",
         "POST /api/v1/discovered-links/{id}/create-job",
         "POST /api/internal/v1/fetch",
         "POST /api/v1/fetch",
+        "POST /api/v1/frontier",
         "POST /api/v1/frontier/submit",
     }
 )

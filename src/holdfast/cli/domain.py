@@ -25,8 +25,8 @@ from holdfast.jobs.views.frontier_queries import (
     meant_frontier,
     page_count,
     queue_of_domain,
-    robots_of_domain,
 )
+from holdfast.jobs.views.host_queries import robots_of_domain
 from holdfast.urls import parse_seed
 from holdfast.wiring import open_runtime
 from holdfast.wiring.archive import open_archive

@@ -15,7 +15,17 @@ from holdfast.coordination.disk import low_volume
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, JobEvent, LogLine
 from holdfast.errors import HoldfastError
-from holdfast.jobs.journal import REPLAYED, entry, last_event, last_lines, payload, read_events, read_lines
+from holdfast.jobs.journal import (
+    COMPLETED,
+    REPLAYED,
+    STATUS,
+    entry,
+    last_event,
+    last_lines,
+    payload,
+    read_events,
+    read_lines,
+)
 from holdfast.jobs.views.listing import NewestLog, execution, newest_logs, numbered_execution
 from holdfast.webhooks.events import Position, PublicEvent, newest, read_after, read_position
 from holdfast.wiring.archive import Archive
@@ -83,7 +93,7 @@ class CrawlerTopic:
             rows = read_events(session, after=stand.after, limit=_AT_ONCE)
         if rows:
             stand.after = rows[-1].id
-        return {None: [_job_frame(row) for row in rows]}
+        return {None: [one for row in rows for one in _job_frames(row)]}
 
     def replay(self, last_id: str | None) -> list[Frame]:
         """Return what came after an event that a client had seen last; nothing for a new one."""
@@ -94,12 +104,25 @@ class CrawlerTopic:
             last = last_event(session)
             rows = read_events(session, after=after, limit=CAUGHT_UP + 1)
         if len(rows) > CAUGHT_UP:
-            return [_gap(str(last), order=last)]
-        return [_job_frame(row) for row in rows]
+            return [_gap(str(last), order=last), Frame(last, b"", _STAGES)]
+        return [one for row in rows for one in _job_frames(row)]
 
 
-def _job_frame(row: JobEvent) -> Frame:
-    return frame(row.name, payload(row), order=row.id, event_id=str(row.id))
+_STAGES = "stages"
+
+
+def _job_frames(row: JobEvent) -> list[Frame]:
+    """Return an event, after `pipeline:stage` where it says that a run entered or left a stage."""
+    told = frame(row.name, payload(row), order=row.id, event_id=str(row.id))
+    details = row.data.get("details") or {}
+    if "index_state" in details:
+        stage = {"stage": "index", "status": details["index_state"]}
+    elif row.name == COMPLETED or (row.name == STATUS and "owner" in details):
+        stage = {"stage": "crawl", "status": row.data["status"]}
+    else:
+        return [told]
+    known = {"job_id": row.job_id, "execution_id": row.execution_id, "timestamp": row.at.isoformat()}
+    return [frame("pipeline:stage", known | stage, order=row.id, track=_STAGES), told]
 
 
 def _number(last_id: str | None) -> int | None:

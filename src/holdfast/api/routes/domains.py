@@ -40,9 +40,9 @@ from holdfast.jobs.views.frontier_queries import (
     meant_frontier,
     page_count,
     queue_of_domain,
-    robots_of_domain,
     slowed_domains,
 )
+from holdfast.jobs.views.host_queries import robots_of_domain
 from holdfast.types import RobotsAnswer, RobotsState
 from holdfast.urls import parse_seed
 

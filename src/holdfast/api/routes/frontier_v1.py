@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Path, Query, Response
+from sqlalchemy.orm import Session
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
-from holdfast.api.job_dependencies import FrontierCountsDep, FrontierDep, JobServiceDep
+from holdfast.api.job_dependencies import AdminWriteDep, FrontierCountsDep, FrontierDep, JobServiceDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.frontier import adding_urls
 from holdfast.api.schemas.base import RowId, Words
@@ -29,17 +30,23 @@ from holdfast.jobs.administration.frontier_actions import AddWish, drop_attempt
 from holdfast.jobs.views.frontier_queries import (
     QueueFigures,
     UrlFilter,
+    UrlOrigin,
+    UrlSort,
     attempt_by_id,
+    fetch_counts,
     frontier_urls,
     meant_frontier,
     newest_of_source,
 )
 from holdfast.search.linked_hosts import MAX_LISTED, host_key, host_name
-from holdfast.search.linked_queries import linked_hosts, totals
+from holdfast.search.linked_queries import HostTotal, forget_hosts, linked_hosts, totals
 from holdfast.sources.queries import source_by_id
 from holdfast.urls import typed_host
 
 router = LateRouter(prefix="/api/v1", tags=["crawler"])
+LinkedHostId = Annotated[
+    str, Path(max_length=255, pattern=r"^[a-z0-9._-]+$", description="A host, as listed.", examples=["example.org"])
+]
 AttemptId = Annotated[RowId, Path(description="An attempt's id, as it is listed.")]
 
 
@@ -51,6 +58,11 @@ def list_frontier_v1(
     source_id: Annotated[RowId | None, Query(description="Its newest crawl; the newest of all if left out.")] = None,
     host: Annotated[str | None, Query(max_length=255, description="Only of this host.")] = None,
     search: Annotated[Words, Query(description="A part of the address.")] = "",
+    origin: Annotated[UrlOrigin | None, Query(description="How the crawl came to know an address.")] = None,
+    sort_by: Annotated[
+        UrlSort | None, Query(description="`priority` is for pending, `next_fetch_at` for failed addresses only.")
+    ] = None,
+    offset: Annotated[int, Query(ge=0, le=10_000, description="How many to skip; `cursor` reaches further.")] = 0,
     limit: ListLimit = DEFAULT_LIMIT,
     cursor: ListCursor = None,
 ) -> FrontierPage:
@@ -61,12 +73,16 @@ def list_frontier_v1(
         status=None if status is None else STATUS_OF[status],
         domain=None if host is None else typed_host(host.replace("\x00", "")),
         search=search.strip() or None,
+        origin=origin,
+        sort=sort_by,
+        offset=offset,
         limit=limit,
         after=None if place is None else [int(part) for part in place],
     )
     found = frontier_urls(session, meant.frontier_id, wanted)
+    fetched = fetch_counts(session, [row.page_id for row in found.rows])
     return FrontierPage(
-        urls=[FrontierEntry.of(row) for row in found.rows],
+        urls=[FrontierEntry.of(row, fetched) for row in found.rows],
         total=_total(counts.figures(session, meant), status),
         next=None if found.next is None else encode_cursor(*found.next),
         limit=limit,
@@ -90,6 +106,7 @@ def frontier_stats_v1(session: SessionDep, counts: FrontierCountsDep) -> Frontie
     return FrontierTotals.of(counts.figures(session, meant_frontier(session, None)))
 
 
+@router.post("/frontier", status_code=201, responses=answers(400, 403, 404, 503), operation_id="add_url_v1")
 @router.post("/frontier/submit", status_code=201, responses=answers(400, 403, 404, 503))
 def submit_url(archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, form: SubmitForm) -> Submitted:
     """Add one address: to the run of its source, to its next run, or to a job of its own."""
@@ -108,7 +125,8 @@ def submit_url(archive: ArchiveDep, job_service: JobServiceDep, frontier: Fronti
 @router.get("/frontier/{id}", responses=answers(400, 403, 404, 503))
 def frontier_entry(session: SessionDep, id: AttemptId) -> FrontierEntry:
     """Return one attempt."""
-    return FrontierEntry.of(attempt_by_id(session, id).row)
+    row = attempt_by_id(session, id).row
+    return FrontierEntry.of(row, fetch_counts(session, [row.page_id]))
 
 
 @router.post("/frontier/{id}/retry", responses=answers(400, 403, 404, 503))
@@ -136,12 +154,32 @@ def list_discovered_links(
 ) -> DiscoveredLinks:
     """Return hosts that captures link to and of which nothing is kept, those with the most linking sites first."""
     rows = linked_hosts(session, limit=limit, offset=offset)
-    links = [
-        DiscoveredLink(id=name, url=f"https://{name}/", links=row.links, linking_sites=row.sites)
-        for row in rows
-        for name in (host_name(row.key),)
-    ]
+    links = [DiscoveredLink.of(host_name(row.key), row.links, row.sites) for row in rows]
     return DiscoveredLinks(links=links, limit=limit, offset=offset)
+
+
+@router.get("/discovered-links/{id}", responses=answers(400, 403, 404, 503))
+def get_discovered_link(session: SessionDep, id: LinkedHostId) -> DiscoveredLink:
+    """Return one host that captures link to and of which nothing is kept."""
+    found = _total_of(session, id)
+    return DiscoveredLink.of(id, found.links, found.sites)
+
+
+@router.delete("/discovered-links/{id}", status_code=204, responses=answers(400, 403, 404, 503))
+def delete_discovered_link(admin: AdminWriteDep, id: LinkedHostId) -> Response:
+    """Remove a host and its counts from the list; a page captured later that links to it lists it again."""
+    with admin.write() as session:
+        _total_of(session, id)
+        forget_hosts(session, [host_key(id)])
+    return Response(status_code=204)
+
+
+def _total_of(session: Session, host: str) -> HostTotal:
+    """Return the counts of a listed host; NotFound. Any other text may be an address, as `https://999999999/` is."""
+    found = totals(session, [host_key(host)])
+    if not found:
+        raise NotFound("no capture links to this host; GET /api/v1/discovered-links lists those that are linked to")
+    return found[host_key(host)]
 
 
 @router.post("/discovered-links/{id}/create-job", status_code=201, responses=answers(400, 403, 404, 503))
@@ -149,16 +187,11 @@ def crawl_discovered_host(
     archive: ArchiveDep,
     job_service: JobServiceDep,
     frontier: FrontierDep,
-    id: Annotated[
-        str,
-        Path(max_length=255, pattern=r"^[a-z0-9._-]+$", description="A host, as listed.", examples=["example.org"]),
-    ],
+    id: LinkedHostId,
 ) -> Submitted:
     """Make a job that crawls a listed host once, and a source for it if there is none."""
-    # Only a listed one: any other text may be an address, which `https://999999999/` is.
     with archive.database.read() as session:
-        if not totals(session, [host_key(id)]):
-            raise NotFound("no capture links to this host; GET /api/v1/discovered-links lists those that are linked to")
+        _total_of(session, id)
     with adding_urls(archive, job_service, frontier) as adding:
         [place] = adding.add(AddWish(urls=[f"https://{id}/"], is_seed=True)).places
     return Submitted.of(place)

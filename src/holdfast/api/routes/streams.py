@@ -67,7 +67,7 @@ def _simple(request: Request, name: str, make: Callable[[], Topic], last_id: str
 @router.get("/sse/crawler/events", include_in_schema=False, name="stream_crawler_sse")
 @router.get("/api/crawler/events", response_class=StreamingResponse, responses=_ANSWERS)
 async def stream_crawler(request: Request, archive: ArchiveDep, last_event_id: LastEventId = None) -> Response:
-    """Stream what happens to jobs: `job:status`, `job:progress` and `job:completed`."""
+    """Stream what happens to jobs: `job:status`, `job:progress`, `job:completed` and `pipeline:stage`."""
     return _simple(request, "crawler", lambda: CrawlerTopic(archive.database), last_event_id)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Self
@@ -11,7 +12,7 @@ from pydantic import ConfigDict, Field, StringConstraints
 from holdfast.api.schemas.base import RequestForm, RowId
 from holdfast.api.schemas.jobs import JobAnswer
 from holdfast.jobs.administration.frontier_actions import AddedPlace
-from holdfast.jobs.views.frontier_queries import FrontierUrl, QueueFigures, UrlStatus
+from holdfast.jobs.views.frontier_queries import FrontierUrl, QueueFigures, UrlOrigin, UrlStatus
 
 
 class FrontierWord(StrEnum):
@@ -55,6 +56,8 @@ _ENTRY: dict[str, Any] = {
     "created_at": "2026-11-15T12:15:03Z",
     "next_fetch_at": None,
     "fetched_at": None,
+    "origin": "link",
+    "fetch_count": 0,
 }
 
 
@@ -75,10 +78,12 @@ class FrontierEntry(JobAnswer):
     created_at: datetime
     next_fetch_at: datetime | None
     fetched_at: datetime | None
+    origin: UrlOrigin
+    fetch_count: int = Field(description="Requests for its page, over all runs.")
 
     @classmethod
-    def of(cls, row: FrontierUrl) -> Self:
-        """Return an attempt as it is answered."""
+    def of(cls, row: FrontierUrl, counts: Mapping[int, int]) -> Self:
+        """Return an attempt as it is answered; `counts` are those of `fetch_counts`."""
         created_at, scheduled_for, completed_at = row.moments()
         done = row.status is UrlStatus.COMPLETED
         return cls(
@@ -94,6 +99,8 @@ class FrontierEntry(JobAnswer):
             created_at=created_at,
             next_fetch_at=scheduled_for,
             fetched_at=completed_at,
+            origin=row.origin,
+            fetch_count=counts.get(row.page_id, 0),
         )
 
 
@@ -201,6 +208,11 @@ class DiscoveredLink(JobAnswer):
     url: str
     links: int
     linking_sites: int
+
+    @classmethod
+    def of(cls, host: str, links: int, sites: int) -> Self:
+        """Return a host as it is answered."""
+        return cls(id=host, url=f"https://{host}/", links=links, linking_sites=sites)
 
 
 class DiscoveredLinks(JobAnswer):

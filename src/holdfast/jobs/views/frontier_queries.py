@@ -6,7 +6,7 @@ Every question is answered by an index and looks at a bounded number of rows, ho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -15,9 +15,9 @@ from sqlalchemy import ColumnElement, exists, func, select, tuple_
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.clock import from_micros, to_micros
-from holdfast.db.models import AddedUrl, Domain, Exclusion, Execution, Job, Page, PageCrawl, Queue, Robots, Source
-from holdfast.errors import NotFound
-from holdfast.types import RobotsAnswer, RobotsState, UrlKind
+from holdfast.db.models import AddedUrl, Domain, Execution, Job, Page, PageCrawl, Queue, Source
+from holdfast.errors import Invalid, NotFound
+from holdfast.types import UrlKind
 
 _NO_FRONTIER: Final = ("feed", "import")
 LOOKED_AT: Final = 5000
@@ -132,6 +132,27 @@ _CLOSED: Final = {
 }
 
 
+class UrlOrigin(StrEnum):
+    """How a run came to know an address."""
+
+    SEED = "seed"
+    SITEMAP = "sitemap"
+    """A sitemap or a feed names it."""
+    LINK = "link"
+    SUBMITTED = "submitted"
+    """A person added it."""
+
+
+class UrlSort(StrEnum):
+    """The orders that an index has."""
+
+    HOST = "host"
+    PRIORITY = "priority"
+    """Only of pending addresses."""
+    NEXT_FETCH_AT = "next_fetch_at"
+    """Only of deferred addresses."""
+
+
 class FrontierUrl(NamedTuple):
     """One attempt on an address."""
 
@@ -153,6 +174,18 @@ class FrontierUrl(NamedTuple):
     completed_at: int | None
     crashes: int
     has_later: bool
+    via_page_id: int | None
+    is_listed: bool
+    """A sitemap or a feed of this run names it."""
+
+    @property
+    def origin(self) -> UrlOrigin:
+        """How this run came to know it."""
+        if self.is_listed or self.kind == UrlKind.SITEMAP.value:
+            return UrlOrigin.SITEMAP
+        if self.via_page_id is not None:
+            return UrlOrigin.LINK
+        return UrlOrigin.SEED if self.depth == 0 else UrlOrigin.SUBMITTED
 
     @property
     def status(self) -> UrlStatus:
@@ -180,6 +213,11 @@ class UrlFilter:
     kind: UrlKind | None = None
     search: str | None = None
     """A part of the address, whatever its letters' case."""
+    origin: UrlOrigin | None = None
+    sort: UrlSort | None = None
+    """The order of the status if None."""
+    offset: int = 0
+    """Fitting addresses to skip first."""
     limit: int = 50
     after: Sequence[int] | None = None
     """The place of the last one that was listed: three numbers."""
@@ -200,6 +238,16 @@ _HAS_LATER: ColumnElement[bool] = PageCrawl.outcome.is_not(None) & exists().wher
     _LATER.page_id == PageCrawl.page_id,
     _LATER.attempt == PageCrawl.attempt + 1,
 ).correlate(PageCrawl)
+_VIA = aliased(PageCrawl)
+_IS_LISTED: ColumnElement[bool] = (
+    exists()
+    .where(
+        _VIA.page_id == PageCrawl.via_page_id,
+        _VIA.execution_id == PageCrawl.execution_id,
+        _VIA.kind == UrlKind.SITEMAP.value,
+    )
+    .correlate(PageCrawl)
+)
 _COLUMNS: Final = (
     PageCrawl.id,
     PageCrawl.domain_id,
@@ -219,7 +267,20 @@ _COLUMNS: Final = (
     PageCrawl.completed_at,
     PageCrawl.crashes,
     _HAS_LATER.label("has_later"),
+    PageCrawl.via_page_id,
+    _IS_LISTED.label("is_listed"),
 )
+_SORTED_STATUS: Final = {UrlSort.PRIORITY: UrlStatus.PENDING, UrlSort.NEXT_FETCH_AT: UrlStatus.DEFERRED}
+
+
+def fetch_counts(session: Session, page_ids: Sequence[int]) -> dict[int, int]:
+    """Return how often each of these pages was fetched, over all runs; those never fetched are left out."""
+    rows = session.execute(
+        select(PageCrawl.page_id, func.count())
+        .where(PageCrawl.page_id.in_(page_ids), PageCrawl.started_at.is_not(None))
+        .group_by(PageCrawl.page_id)
+    )
+    return {page_id: count for page_id, count in rows}
 
 
 def frontier_urls(session: Session, frontier_id: int, wanted: UrlFilter) -> UrlWindow:
@@ -229,16 +290,25 @@ def frontier_urls(session: Session, frontier_id: int, wanted: UrlFilter) -> UrlW
         domain_id = session.scalar(select(Domain.id).where(Domain.name == wanted.domain))
         if domain_id is None:
             return UrlWindow([], None)
-    parts = _by_page if wanted.status is None else _PARTS.get(wanted.status, _by_page)
+    if wanted.sort in _SORTED_STATUS:
+        status = _SORTED_STATUS[wanted.sort]
+        if wanted.status not in (None, status):
+            raise Invalid(f"sort_by: {wanted.sort.value} is an order of {status.value} addresses only", field="sort_by")
+        wanted = replace(wanted, status=status)
+    is_by_page = wanted.status is None or wanted.sort is UrlSort.HOST
+    parts = _by_page if is_by_page or wanted.status is None else _PARTS.get(wanted.status, _by_page)
     after = None if wanted.after is None else (wanted.after[0], wanted.after[1], wanted.after[2])
     found: list[FrontierUrl] = []
-    last = after
+    last, skipped = after, 0
     for looked_at, row in enumerate(_read(session, frontier_id, domain_id, parts, after, wanted)):
-        if len(found) == wanted.limit or looked_at == LOOKED_AT:
+        if len(found) == wanted.limit or looked_at == LOOKED_AT + wanted.offset:
             return UrlWindow(found, last)
         last = _place_of(row, parts)
         if _fits(row, wanted):
-            found.append(row)
+            if skipped < wanted.offset:
+                skipped += 1
+            else:
+                found.append(row)
     return UrlWindow(found, None)
 
 
@@ -291,6 +361,8 @@ def _fits(row: FrontierUrl, wanted: UrlFilter) -> bool:
         return False
     if wanted.kind is not None and row.kind != wanted.kind.value:
         return False
+    if wanted.origin is not None and row.origin is not wanted.origin:
+        return False
     return wanted.search is None or wanted.search.lower() in row.url.lower()
 
 
@@ -339,8 +411,9 @@ def _read(
     session: Session, frontier_id: int, domain_id: int | None, parts: _Parts, after: _Place | None, wanted: UrlFilter
 ) -> Iterator[FrontierUrl]:
     """Yield attempts after a place, a batch at a time."""
-    is_plain = wanted.kind is None and wanted.search is None and (wanted.status is None or wanted.status in _PARTS)
-    size = wanted.limit + 1 if is_plain else _BATCH
+    filters = (wanted.kind, wanted.search, wanted.origin)
+    is_plain = not any(filters) and (wanted.status is None or _PARTS.get(wanted.status) is parts)
+    size = min(wanted.offset + wanted.limit + 1, _BATCH) if is_plain else _BATCH
     place = after
     while True:
         rows: list[FrontierUrl] = []
@@ -525,46 +598,3 @@ def queue_of_domain(session: Session, frontier_id: int, domain_id: int) -> Queue
         )
     ).one_or_none()
     return None if row is None else QueueOfDomain(*row)
-
-
-def robots_of_domain(session: Session, domain_id: int) -> list[RobotsState]:
-    """Return what is known of the robots files of a domain, by origin."""
-    rows = session.scalars(select(Robots).where(Robots.domain_id == domain_id).order_by(Robots.origin))
-    return [
-        RobotsState(
-            origin=row.origin,
-            answer=RobotsAnswer(row.answer),
-            status=row.status,
-            body=row.body,
-            failures=row.failures,
-            fetched_at=row.fetched_at,
-            checked_at=row.checked_at,
-        )
-        for row in rows
-    ]
-
-
-class LeftOutHost(NamedTuple):
-    """A host that links led to and that a rule left out."""
-
-    rule: str
-    host: str
-    links: int
-
-
-def left_out_hosts(
-    session: Session, frontier_id: int, *, rule: str | None, after: Sequence[str] | None, limit: int
-) -> list[LeftOutHost]:
-    """Return hosts that links of an execution led to and that were not followed, by rule and host."""
-    where = [Exclusion.execution_id == frontier_id]
-    if rule is not None:
-        where.append(Exclusion.rule == rule)
-    if after is not None:
-        where.append(tuple_(Exclusion.rule, Exclusion.host) > (after[0], after[1]))
-    rows = session.execute(
-        select(Exclusion.rule, Exclusion.host, Exclusion.count)
-        .where(*where)
-        .order_by(Exclusion.rule, Exclusion.host)
-        .limit(limit)
-    )
-    return [LeftOutHost._make(row) for row in rows]

@@ -1,4 +1,4 @@
-"""The hosts of one crawl: what each has queued and done, and what it waits for."""
+"""The hosts of one crawl: what each has queued and done, what it waits for, its robots files, hosts left out."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 from sqlalchemy import select, tuple_
 from sqlalchemy.orm import Session
 
-from holdfast.db.models import Queue
+from holdfast.db.models import Exclusion, Queue, Robots
 from holdfast.jobs.views.frontier_queries import DomainRow, QueueOfDomain, domains_by_id
+from holdfast.types import RobotsAnswer, RobotsState
 
 
 class HostOrder(StrEnum):
@@ -52,3 +53,46 @@ def hosts_of_crawl(
     return [
         HostOfCrawl(known[row.domain_id], QueueOfDomain(*row[:5]), row.due_at) for row in rows if row.domain_id in known
     ]
+
+
+def robots_of_domain(session: Session, domain_id: int) -> list[RobotsState]:
+    """Return what is known of the robots files of a domain, by origin."""
+    rows = session.scalars(select(Robots).where(Robots.domain_id == domain_id).order_by(Robots.origin))
+    return [
+        RobotsState(
+            origin=row.origin,
+            answer=RobotsAnswer(row.answer),
+            status=row.status,
+            body=row.body,
+            failures=row.failures,
+            fetched_at=row.fetched_at,
+            checked_at=row.checked_at,
+        )
+        for row in rows
+    ]
+
+
+class LeftOutHost(NamedTuple):
+    """A host that links led to and that a rule left out."""
+
+    rule: str
+    host: str
+    links: int
+
+
+def left_out_hosts(
+    session: Session, frontier_id: int, *, rule: str | None, after: Sequence[str] | None, limit: int
+) -> list[LeftOutHost]:
+    """Return hosts that links of an execution led to and that were not followed, by rule and host."""
+    where = [Exclusion.execution_id == frontier_id]
+    if rule is not None:
+        where.append(Exclusion.rule == rule)
+    if after is not None:
+        where.append(tuple_(Exclusion.rule, Exclusion.host) > (after[0], after[1]))
+    rows = session.execute(
+        select(Exclusion.rule, Exclusion.host, Exclusion.count)
+        .where(*where)
+        .order_by(Exclusion.rule, Exclusion.host)
+        .limit(limit)
+    )
+    return [LeftOutHost._make(row) for row in rows]
