@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
 from typing import Final, Protocol
 
 
@@ -37,6 +39,15 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return self._read(_RUNS_ON_IN_SUSPEND)
+
+
+@cache
+def boot_id() -> str | None:
+    """Return the ID of this boot of the kernel; None where the system has none. Containers of one machine share it."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()[:36] or None
+    except OSError:
+        return None
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

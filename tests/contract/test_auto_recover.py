@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 from sqlalchemy import select
 
-from holdfast.clock import to_micros
+from holdfast.clock import Clock, to_micros
 from holdfast.config import DiskSettings, RecoverySettings, Settings
 from holdfast.db.models import Domain, Execution, Queue, Recovery
 from holdfast.db.raw import DatabaseClock, RawDatabase
@@ -159,8 +159,8 @@ class _ServerAhead:
     def __init__(self, machine: FakeClock) -> None:
         self._machine = machine
 
-    def now_micros(self) -> int:
-        return to_micros(self._machine.now() + timedelta(hours=2))
+    def now_micros(self, machine: Clock) -> int:
+        return to_micros(machine.now() + timedelta(hours=2))
 
 
 def test_ages_of_files_are_judged_by_the_clock_of_their_machine(migrated_sqlite: str, tmp_path: Path) -> None:

@@ -32,9 +32,8 @@ class Misread:
         self.dialect, self.generation = raw_db.dialect, raw_db.generation
         self.write, self.read, self.close = raw_db.write, raw_db.read, raw_db.close
 
-    def now_micros(self) -> int | None:
-        micros = self._raw_db.now_micros()
-        return None if micros is None else to_micros(from_micros(micros) + self._wrong)
+    def now_micros(self, machine: Clock) -> int:
+        return to_micros(from_micros(self._raw_db.now_micros(machine)) + self._wrong)
 
 
 @pytest.fixture

@@ -44,8 +44,8 @@ class Skewed(SystemClock):
 @contextmanager
 def _runtime(url: str, home: Path, machine: Clock) -> Iterator[Runtime]:
     raw_db = connect(url)
-    # As `wiring` chooses: where the database is a file, its clock is this machine's, for all processes the same one.
-    clock: Clock = DatabaseClock(raw_db, machine) if raw_db.dialect == "postgresql" else SystemClock()
+    # Processes on one file are on one machine, whose clock they share.
+    clock = DatabaseClock(raw_db, machine if raw_db.dialect == "postgresql" else SystemClock())
     try:
         yield Runtime(settings=config.load(home=home), raw_db=raw_db, clock=clock,
                      frontier=Frontier(raw_db, clock, FrontierSettings(lease_s=60.0)))  # fmt: skip

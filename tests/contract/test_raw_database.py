@@ -9,6 +9,7 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
+from holdfast.clock import SystemClock, to_micros
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.migrate import compare
@@ -137,10 +138,10 @@ def test_a_lost_connection_is_opened_anew_and_counted(migrated_postgres: str) ->
     raw_db.close()
 
 
-def test_the_server_tells_its_time_and_a_file_does_not(migrated_url: str) -> None:
+def test_raw_database_tells_its_time(migrated_url: str) -> None:
+    machine = SystemClock()
     raw_db = connect(migrated_url)
-    now = raw_db.now_micros()
+    now = raw_db.now_micros(machine)
     raw_db.close()
 
-    assert (now is None) == migrated_url.startswith("sqlite")
-    assert now is None or now > 1_700_000_000_000_000
+    assert abs(now - to_micros(machine.now())) < 5_000_000

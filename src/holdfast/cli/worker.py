@@ -20,6 +20,7 @@ from holdfast.cli.seeds import find_contact
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl_process.stopping import obeying_signals
+from holdfast.db.raw import synchronise
 from holdfast.errors import Unavailable
 from holdfast.jobs import indexing
 from holdfast.jobs.administration.source_jobs import sync_in_portions
@@ -138,6 +139,7 @@ def schedule(
 
         def beat() -> None:
             # Workers that leave the schedule to this process leave the feed jobs to it as well.
+            synchronise(runtime.clock, jobs.clock)
             feed_jobs.look()
             with runtime.raw_db.write() as tx:
                 owner.beat(tx)

@@ -13,9 +13,9 @@ import os
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
+from holdfast import clock
 from holdfast.errors import HoldfastError
 
 # The layout of the file, which processes of another version may read: tick at 0, boot id at 16, slots from 64 on.
@@ -25,7 +25,6 @@ _BOOT = struct.Struct("<36s")
 _BOOT_AT = 16
 _SLOT = struct.Struct("<qd")
 _SIZE = 4096
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class RunFile:
@@ -117,17 +116,9 @@ def boot_id(path: Path | None = None) -> str | None:
     Containers of one machine share it, and so does a machine that was renamed.
     """
     if path is None:
-        return _own_boot_id()
+        return clock.boot_id()
     memory = _read(path)
     return _BOOT.unpack_from(memory, _BOOT_AT)[0].rstrip(b"\0").decode("ascii", "replace") or None if memory else None
-
-
-@cache
-def _own_boot_id() -> str | None:
-    try:
-        return _BOOT_ID.read_text().strip()[: _BOOT.size] or None
-    except OSError:
-        return None
 
 
 @contextmanager

@@ -93,7 +93,7 @@ class WarcOutput:
 
     def rotate(self) -> None:
         """Seal the file if it is full, old or idle; report again those files that the database could not take yet."""
-        if self._writer is not None and self._writer.should_seal(self._clock.now()):
+        if self._writer is not None and self._writer.should_seal():
             self._seal()
         elif not self._unreported or self._clock.monotonic() - self._reported_at < _AGAIN_S:
             return

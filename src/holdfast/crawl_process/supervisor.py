@@ -27,7 +27,7 @@ from holdfast.coordination.runfile import RunFile, last_tick, new_name
 from holdfast.crawl.plan import Assignment, CrawlPlan, seed_batches
 from holdfast.crawl_process.recovery import discard, recover
 from holdfast.crawl_process.stopping import Stops, obeying_signals
-from holdfast.db.raw import StatementTimeout, last_refusal
+from holdfast.db.raw import StatementTimeout, last_refusal, synchronise
 from holdfast.errors import Conflict, NoSpace, Unavailable, UrlRefused
 from holdfast.frontier import Frontier
 from holdfast.frontier.control_queries import WaitingUrl
@@ -458,6 +458,7 @@ class Supervisor:
                 self._time.write(tx)
             self._counted_at = now
         if now - self._beat_at >= _BEAT_S:
+            synchronise(self._runtime.clock)
             self._yield_if_replaced(owner)
             self._beat_at = now
             if not self._stops.abandoned:  # its row stays closed: who took its place need not yield to it

@@ -14,8 +14,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DatabaseError, DBAPIError, InternalError, OperationalError
 from sqlalchemy.orm import Session
 
-from holdfast.clock import Clock, SystemClock, from_micros
+from holdfast.clock import Clock, SystemClock, boot_id, from_micros
 from holdfast.config import Settings
+from holdfast.db.boot_clock import ANCHOR, since_boot
 from holdfast.db.locked import DatabaseLocked, is_locked
 from holdfast.db.models.base import Model
 from holdfast.db.prepared import RawConnections
@@ -236,6 +237,7 @@ def _limit_sqlite(engine: Engine, seconds: float, clock: Clock) -> None:
 
 
 _SERVER = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
+_ANCHOR = text(ANCHOR.replace("?", ":boot"))
 
 
 class SessionClock:
@@ -247,8 +249,8 @@ class SessionClock:
         self._read: tuple[datetime, float] = (base.now(), base.monotonic())
 
     def look(self, session: Session) -> datetime:
-        """Read the server's clock and return it; where the database is this machine, ours is the server's."""
-        at = _server_time(session) or self.base.now()
+        """Read the database's clock and return it."""
+        at = _database_time(session, self.base) or self.base.now()
         self._read = (at, self.base.monotonic())
         return at
 
@@ -276,19 +278,19 @@ def moment_in(session: Session, clock: Clock) -> datetime:
     """Return the moment of this step of a transaction: the server's own reading, not one that was kept.
 
     Asked for after a row was locked, it is never before what the last transaction read that had the row, in whichever
-    process that was. A clock that does not stand for the server's (a test's, or SQLite's, which is this machine's) is
-    read as it is.
+    process that was. A clock that does not stand for the database's (a test's) is read as it is.
     """
     if isinstance(clock, SessionClock):
         return clock.look(session)
-    return (_server_time(session) if isinstance(clock, DatabaseClock) else None) or clock.now()
+    return (_database_time(session, clock.base) if isinstance(clock, DatabaseClock) else None) or clock.now()
 
 
-def _server_time(session: Session) -> datetime | None:
-    if session.get_bind().dialect.name != "postgresql":
-        return None
-    micros = session.scalar(_SERVER)
-    return None if micros is None else from_micros(int(micros))
+def _database_time(session: Session, machine: Clock) -> datetime | None:
+    if session.get_bind().dialect.name == "postgresql":
+        return from_micros(int(session.execute(_SERVER).scalar_one()))
+    anchor = session.scalar(_ANCHOR, {"boot": boot_id()})
+    # `prepare` stores it where the system names its boots and the file can be written.
+    return None if anchor is None else from_micros(int(anchor) + since_boot(machine))
 
 
 def insert_into(session: Session, model: type[Model]) -> Any:

@@ -447,8 +447,8 @@ CREATE TABLE "warc_files" (
 	CONSTRAINT uq_warc_files_path UNIQUE (path), 
 	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
 );
-CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
 CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
+CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
 CREATE INDEX ix_warc_files_origin_sha256 ON warc_files (origin_sha256);
 CREATE INDEX ix_warc_files_to_index ON warc_files (id) WHERE state = 'sealed' AND index_state IN ('pending','running');
 CREATE TABLE holds (
@@ -987,4 +987,9 @@ CREATE TABLE webhook_attempts (
 );
 CREATE INDEX ix_webhook_attempts_delivery ON webhook_attempts (delivery_id, id);
 CREATE INDEX ix_snapshots_original ON snapshots (original_id) WHERE original_id IS NOT NULL;
-INSERT INTO alembic_version(version_num) VALUES ('0028');
+CREATE TABLE clock_anchors (
+	boot_id VARCHAR(36) NOT NULL, 
+	micros BIGINT NOT NULL, 
+	CONSTRAINT pk_clock_anchors PRIMARY KEY (boot_id)
+);
+INSERT INTO alembic_version(version_num) VALUES ('0029');

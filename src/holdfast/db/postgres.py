@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 from psycopg.pq import PipelineStatus
 
+from holdfast.clock import Clock
 from holdfast.db.raw import STATEMENT_S, Row, StatementTimeout, Transaction, connect_arguments, taken, want_of_room
 from holdfast.errors import Unavailable
 
@@ -101,7 +102,7 @@ class PostgresRawDatabase:
     def read(self) -> AbstractContextManager[Transaction]:
         return self._transaction()
 
-    def now_micros(self) -> int | None:
+    def now_micros(self, machine: Clock) -> int:
         with self._transaction() as tx:
             return int(tx.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")[0][0])
 

@@ -23,7 +23,8 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from holdfast import log
-from holdfast.clock import Clock, SystemClock, from_micros
+from holdfast.clock import Clock, SystemClock, from_micros, to_micros
+from holdfast.db.boot_clock import boot_micros
 from holdfast.db.locked import DatabaseLocked, is_locked
 from holdfast.errors import HoldfastError, NoSpace, Unavailable
 from holdfast.values import dataclass
@@ -371,8 +372,8 @@ class RawDatabase(Protocol):
         """Open a transaction that only reads."""
         ...
 
-    def now_micros(self) -> int | None:
-        """Return the database server's clock, or None where the database is this machine."""
+    def now_micros(self, machine: Clock) -> int:
+        """Return the database's time: the server's clock, or the one that all processes on a file share."""
         ...
 
     def close(self) -> None:
@@ -473,8 +474,12 @@ class SqliteRawDatabase:
     def read(self) -> AbstractContextManager[Transaction]:
         return self._transaction("BEGIN")
 
-    def now_micros(self) -> int | None:
-        return None
+    def now_micros(self, machine: Clock) -> int:
+        try:
+            return boot_micros(self, machine)
+        # Nothing can be leased in a file that cannot be written.
+        except DatabaseReadOnly:
+            return to_micros(machine.now())
 
     def close(self) -> None:
         self._connection.close()
@@ -553,15 +558,13 @@ class DatabaseClock:
         self.synchronise()
 
     def synchronise(self) -> float:
-        """Read the server's clock again; return the seconds by which this one was behind. Unavailable if it cannot."""
+        """Read the database's clock again; return the seconds by which this one was behind. Raises Unavailable."""
         # The server reads its clock somewhere inside the round trip, so the middle is wrong by half of it at most. A
         # process that was frozen in a reading would be wrong for as long: it reads again, and the quickest one counts.
         readings: list[tuple[float, int, float]] = []
         while len(readings) < _READINGS:
             before = self.base.monotonic()
-            micros = self._raw_db.now_micros()
-            if micros is None:
-                return 0.0
+            micros = self._raw_db.now_micros(self.base)
             after = self.base.monotonic()
             readings.append((after - before, micros, (before + after) / 2))
             if after - before <= _QUICK_S:
@@ -587,3 +590,10 @@ def sqlite_path(database_url: str) -> Path | None:
     """Return the file of a `sqlite:///…` address, or None for another kind of database."""
     parts = urlsplit(database_url)
     return Path(unquote(database_url[len("sqlite:///") :])) if parts.scheme == "sqlite" else None
+
+
+def synchronise(*clocks: Clock) -> None:
+    """Read the database's time again for clocks that follow it; called by the thread of their connection."""
+    for clock in clocks:
+        if isinstance(clock, DatabaseClock):
+            clock.synchronise()

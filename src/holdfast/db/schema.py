@@ -9,12 +9,13 @@ import sys
 from contextlib import closing, suppress
 from pathlib import Path
 
+from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.raw import Transaction, is_read_only, note_below, sqlite_path, switch_to_wal
 from holdfast.errors import Invalid, Unavailable
 
-SCHEMA = "0028"
+SCHEMA = "0029"
 """The migration that this code is written for; a test compares it with the newest one."""
 
 
@@ -116,6 +117,14 @@ def prepare(settings: Settings) -> None:
         ) from exc
     note_below(settings.home, settings.database)
     _make_private(settings)
+    _bring_up_to_date(settings)
+    if sqlite_path(settings.database) is not None:
+        # The first process of a boot stores the anchor of the clock that leases go by.
+        with closing(connect(settings.database)) as raw_db:
+            raw_db.now_micros(SystemClock())
+
+
+def _bring_up_to_date(settings: Settings) -> None:
     found = schema_of(settings.database)
     if found == SCHEMA or (found is None and make_fresh(settings.database)):
         return

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from holdfast.clock import Clock, from_micros, to_micros
-from holdfast.db.raw import DatabaseClock, Row
+from holdfast.db.raw import Row, synchronise
 from holdfast.errors import Conflict, NotFound
 from holdfast.frontier import sql
 from holdfast.frontier.sql import Connection, FrontierTransaction
@@ -152,6 +152,8 @@ _TURNED = {"open": "circuits_opened", "closed": "circuits_closed"}
 
 
 _KINDS = {kind.value: kind for kind in UrlKind}
+# Where `sql.DUE_DOMAINS` has the state of the circuit.
+_CIRCUIT_STATE = 6
 # Looks of one lease: heads that a dead owner left due without anything to ask are rare, and put off when met.
 _TRIES = 3
 
@@ -193,9 +195,9 @@ class FrontierLeases:
             return []
         # The domains are ours now: reading what to ask needs no lock.
         with self._connection.read() as tx:
-            ids = [row[0] for row in rows]
-            robots = robots_of(tx, ids)
-            attempts = self._due(tx, execution_id, ids, to_micros(now), pages)
+            circuits = {row[0]: row[_CIRCUIT_STATE] for row in rows}
+            robots = robots_of(tx, circuits)
+            attempts = self._due(tx, execution_id, circuits, to_micros(now), pages)
         return [self._granted(row, now, robots.get(row[0], ()), attempts.get(row[0], ())) for row in rows]
 
     def lease_one(self, domain_id: int, owner_id: int) -> DomainLease | None:
@@ -250,17 +252,21 @@ class FrontierLeases:
         )
 
     def _due(
-        self, tx: FrontierTransaction, execution_id: int, domain_ids: Sequence[int], at: int, limit: int
+        self, tx: FrontierTransaction, execution_id: int, circuits: Mapping[int, str], at: int, limit: int
     ) -> dict[int, tuple[Attempt, ...]]:
-        """Return the attempts to hand out, by domain: deferred ones whose time has come, then by priority."""
+        """Return the attempts to hand out, by domain: deferred ones whose time has come, then by priority.
+
+        Deferred ones come last where the circuit of the domain is not closed.
+        """
         due: dict[int, list[Attempt]] = {}
+        late_turns = {domain_id: 0 if state == "closed" else 2 for domain_id, state in circuits.items()}
         if self._connection.is_postgres:
-            values = (list(domain_ids), execution_id, at, limit, execution_id, limit)
+            values = (list(late_turns), list(late_turns.values()), execution_id, at, limit, execution_id, limit)
             rows = tx.execute(sql.DUE_ATTEMPTS, values)
         else:
             rows = []
-            for domain_id in domain_ids:
-                values_of_one = (execution_id, domain_id, at, limit, execution_id, domain_id, limit)
+            for domain_id, turn in late_turns.items():
+                values_of_one = (turn, execution_id, domain_id, at, limit, execution_id, domain_id, limit)
                 rows += tx.execute(sql.DUE_ATTEMPTS, values_of_one)
         for row in rows:
             taken = due.setdefault(row[2], [])
@@ -281,15 +287,14 @@ class FrontierLeases:
                 return []
             at = to_micros(self._clock.now())
             # Attempts that are being fetched are still open and come first again: so many more are asked for.
-            due = self._due(tx, execution_id, [domain_id], at, limit + len(holding))
+            due = self._due(tx, execution_id, {domain_id: held[0][1]}, at, limit + len(holding))
         fresh = [attempt for attempt in due.get(domain_id, ()) if attempt.id not in holding]
         return fresh[:limit]
 
     def renew(self, owner_id: int) -> dict[int, tuple[int, datetime]]:
         """Extend all leases of an owner and return them as domain: (token, expiry); what is missing is lost."""
         # Once a renewal, so that the drift between this machine and the server never adds up to a lease.
-        if isinstance(self._clock, DatabaseClock):
-            self._clock.synchronise()
+        synchronise(self._clock)
         until = self._clock.now() + self._length
         with self._connection.write() as tx:
             rows = tx.execute(sql.RENEW, (owner_id, to_micros(until)))

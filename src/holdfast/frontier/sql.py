@@ -80,20 +80,20 @@ SETUP = {
         *(f"CREATE TEMPORARY TABLE IF NOT EXISTS {table}" for table in (_FOUND, _DOMAINS, _HEADS, _EXCLUSIONS)),
     ),
     "postgresql": (
-        # Every statement here starts from the table named first and looks up the others by index. A plan made while
-        # the tables are empty is cached with the prepared statement and must be the one for millions of rows (left to
-        # itself, the planner scanned 10,000 loaded rows 10,000 times: 17 s for a settle that takes 0.2 s).
-        "SET join_collapse_limit = 1",
-        "SET enable_seqscan = off",
-        "SET enable_hashjoin = off",
-        "SET enable_mergejoin = off",
-        "SET enable_material = off",
         *(
             f"CREATE TEMPORARY TABLE IF NOT EXISTS {table} ON COMMIT DELETE ROWS"
             for table in (_FOUND, _DOMAINS, _HEADS, _EXCLUSIONS)
         ),
     ),
 }
+# For PostgreSQL, at the start of each transaction, and for it alone: other statements of the connection are planned as
+# the server thinks best. Every statement here starts from the table named first and looks up the others by index. A
+# plan made while the tables are empty is cached with the prepared statement and must be the one for millions of rows
+# (left to itself, the planner scanned 10,000 loaded rows 10,000 times: 17 s for a settle that takes 0.2 s).
+PLANNER = """
+SELECT set_config('join_collapse_limit', '1', true), set_config('enable_seqscan', 'off', true),
+       set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
+       set_config('enable_material', 'off', true)"""
 # PostgreSQL empties them itself at each commit; SQLite before each use.
 CLEAR = {table: f"DELETE FROM {table}" for table in ("new_found", "new_domains", "new_heads", "new_exclusions")}
 
@@ -254,7 +254,7 @@ TAKE = Statement(
     sqlite=f"{_TAKE} WHERE id IN (SELECT value FROM json_each(?))",
     postgresql=f"{_TAKE} WHERE id = ANY(?::bigint[])",
 )
-LEASE_TOKEN = "SELECT lease_token FROM domains WHERE id = ?"  # noqa: S105 - a number that counts leases
+LEASE_TOKEN = "SELECT lease_token, circuit_state FROM domains WHERE id = ?"  # noqa: S105 - a number that counts leases
 # Locked in the order of ids before they are changed: an UPDATE alone locks them in the order in which it finds them.
 RENEW = Statement(
     sqlite="""
@@ -334,12 +334,13 @@ _ATTEMPT = """c.id, c.page_id, c.domain_id, p.url, p.url_hash, c.kind, c.depth, 
 _QUEUED = "c.id, c.page_id, c.domain_id, c.kind, c.depth, c.attempt, c.priority, c.hops, c.generation"
 
 
-def _due_attempts_of(domain: str) -> str:
+def _due_attempts_of(domain: str, late_turn: str) -> str:
     """Return the due attempts of one domain, which is a value, or a column of what this is joined to."""
-    # Deferred attempts whose time has come go first: they have waited, and they are few.
+    # Deferred attempts whose time has come go first (turn 0): they have waited, and they are few. Where the circuit is
+    # not closed they go last (turn 2): what was not tried yet shows sooner that the host is up.
     return f"""
 SELECT * FROM (
-    SELECT 0 AS turn, c.scheduled_for AS place, {_QUEUED} FROM page_crawls c
+    SELECT {late_turn} AS turn, c.scheduled_for AS place, {_QUEUED} FROM page_crawls c
      WHERE c.execution_id = ? AND c.domain_id = {domain} AND c.outcome IS NULL AND c.scheduled_for <= ?
      ORDER BY c.scheduled_for, c.id LIMIT ?) late
 UNION ALL SELECT * FROM (
@@ -351,12 +352,12 @@ UNION ALL SELECT * FROM (
 DUE_ATTEMPTS = Statement(
     # Of one domain: SQLite has no LATERAL, and no round trips that would have to be spared.
     sqlite=f"""
-SELECT {_ATTEMPT} FROM ({_due_attempts_of("?")}) c CROSS JOIN pages p
+SELECT {_ATTEMPT} FROM ({_due_attempts_of("?", "?")}) c CROSS JOIN pages p
  WHERE p.id = c.page_id ORDER BY c.turn, c.place, c.id""",
     # Of all domains of a lease, in one round trip.
     postgresql=f"""
-SELECT {_ATTEMPT} FROM unnest(?::bigint[]) AS h (domain_id)
- CROSS JOIN LATERAL ({_due_attempts_of("h.domain_id")}) c CROSS JOIN pages p
+SELECT {_ATTEMPT} FROM unnest(?::bigint[], ?::bigint[]) AS h (domain_id, late_turn)
+ CROSS JOIN LATERAL ({_due_attempts_of("h.domain_id", "h.late_turn")}) c CROSS JOIN pages p
  WHERE p.id = c.page_id ORDER BY c.domain_id, c.turn, c.place, c.id""",
 )
 
@@ -569,6 +570,8 @@ class Connection:
     def write(self) -> Iterator[FrontierTransaction]:
         """Open a transaction that may write (see `RawDatabase.write`), on a prepared connection."""
         with self._raw_db.write() as tx:
+            if self.is_postgres:
+                tx.execute(PLANNER)
             # A lost connection was opened anew on the way in: what belonged to the session is gone.
             generation = self._raw_db.generation
             if generation != self._prepared:
@@ -582,4 +585,6 @@ class Connection:
     def read(self) -> Iterator[FrontierTransaction]:
         """Open a transaction that only reads."""
         with self._raw_db.read() as tx:
+            if self.is_postgres:
+                tx.execute(PLANNER)
             yield FrontierTransaction(tx, is_postgres=self.is_postgres)

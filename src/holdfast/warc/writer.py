@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, Self, TypedDict, Unpack
 
@@ -178,9 +178,9 @@ class WarcWriter:
         self._clock = clock
         self._ids = limits.get("ids") or random_ids()
         self._max_bytes = limits.get("max_bytes", 10**9)
-        self._max_age = timedelta(seconds=limits.get("max_age_s", 3600.0))
-        self._max_idle = timedelta(seconds=limits.get("max_idle_s", 600.0))
-        self._created_at = self._used_at = clock.now()
+        self._max_age_s = limits.get("max_age_s", 3600.0)
+        self._max_idle_s = limits.get("max_idle_s", 600.0)
+        self._created_at = self._used_at = clock.monotonic()
         self.record_count = 1
         """Every record, the warcinfo too."""
 
@@ -270,12 +270,13 @@ class WarcWriter:
         """
         self._out.sync()
 
-    def should_seal(self, now: datetime) -> bool:
+    def should_seal(self) -> bool:
         """Return whether the file is large, old or idle enough to be sealed."""
+        now = self._clock.monotonic()
         return (
             self._out.size >= self._max_bytes
-            or now - self._created_at >= self._max_age
-            or now - self._used_at >= self._max_idle
+            or now - self._created_at >= self._max_age_s
+            or now - self._used_at >= self._max_idle_s
             # Ids of snapshots have room for so many records of one file, and a page can be several records.
             or self.record_count > ORDINALS - 16
         )
@@ -300,7 +301,7 @@ class WarcWriter:
 
     def _count(self, records: int) -> None:
         self.record_count += records
-        self._used_at = self._clock.now()
+        self._used_at = self._clock.monotonic()
 
     def _received(self, exchange: ExchangeDraft, record_id: str) -> bytes:
         pieces = _pieces(exchange) if exchange.revisit_of is None else ()

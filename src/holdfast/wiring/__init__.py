@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.clock import Clock, SystemClock
+from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.raw import DatabaseClock, RawDatabase
@@ -49,8 +49,8 @@ def open_runtime(settings: Settings) -> Iterator[Runtime]:
     prepare(settings)
     raw_db = connect(settings.database)
     try:
-        # Ownership is decided by one clock: the database's where it is another machine's, ours otherwise.
-        clock: Clock = DatabaseClock(raw_db) if raw_db.dialect == "postgresql" else SystemClock()
+        # One clock decides who owns what: the database's.
+        clock = DatabaseClock(raw_db)
         frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=settings.lease.seconds))
         yield Runtime(settings=settings, raw_db=raw_db, clock=clock, frontier=frontier)
     finally:

@@ -10,7 +10,7 @@ from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.audit_events import acting
-from holdfast.db.raw import DatabaseClock, RawDatabase
+from holdfast.db.raw import DatabaseClock, RawDatabase, synchronise
 from holdfast.errors import Unavailable
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.wiring import Runtime
@@ -46,10 +46,11 @@ class ServedFrontier:
         if self._runtime is None:
             raw_db = self._raw_db = connect(self._settings.database)
             # The machine's clock gives way to the database's, by which leases are judged; a test's does not.
-            is_shared = raw_db.dialect == "postgresql" and isinstance(self._clock, SystemClock)
-            clock: Clock = DatabaseClock(raw_db) if is_shared else self._clock
+            clock: Clock = DatabaseClock(raw_db) if isinstance(self._clock, SystemClock) else self._clock
             frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=self._settings.lease.seconds))
             self._runtime = Runtime(settings=self._settings, raw_db=raw_db, clock=clock, frontier=frontier)
+        else:
+            synchronise(self._runtime.clock)
         return self._runtime
 
     def _let_go(self) -> None:

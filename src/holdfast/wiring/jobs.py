@@ -80,7 +80,7 @@ class Jobs:
     settings: Settings
     database: Database
     clock: Clock
-    """The database server's where it is another machine's, ours otherwise."""
+    """The database's."""
     placement: Placement
     actions: JobActions
     scheduler: Scheduler
@@ -127,7 +127,7 @@ def open_jobs(settings: Settings, *, backend_check: BackendCheck | None = None) 
     """
     prepare(settings)
     with closing(connect(settings.database)) as raw_db, closing(Database(settings.database)) as database, _one_first():
-        clock: Clock = DatabaseClock(raw_db) if raw_db.dialect == "postgresql" else SystemClock()
+        clock = DatabaseClock(raw_db)
         placement = Placement()
         settler = RunSettler(settings.jobs, placement)
         yield Jobs(

@@ -23,6 +23,7 @@ from holdfast.coordination.runfile import RunFile
 from holdfast.crawl_process.recovery import recover
 from holdfast.crawl_process.stopping import Stops
 from holdfast.db.engine import Database, SessionClock
+from holdfast.db.raw import synchronise
 from holdfast.errors import HoldfastError, LeaseLost, Unavailable
 from holdfast.index.indexer import free_dead_indexers
 from holdfast.jobs.backends import backend_of
@@ -370,6 +371,7 @@ class Worker:
         if self._stops.count or not (ended or now >= self._poll_at):
             return
         self._poll_at = now + self._options.poll_s
+        synchronise(self._clock, self._context.jobs.clock)
         queued = self._schedule()
         taken = self._take()
         self._is_empty = not (queued or taken)

@@ -96,3 +96,12 @@ class Upload(Model):
             postgresql_where=text("expires_at IS NOT NULL AND sha256 IS NOT NULL"),
         ),
     )
+
+
+class ClockAnchor(Model):
+    """When a boot began by the wall clock, as its first process read it; for SQLite (`db/boot_clock.py`)."""
+
+    __tablename__ = "clock_anchors"
+
+    boot_id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    micros: Mapped[int] = mapped_column(BigInteger)
