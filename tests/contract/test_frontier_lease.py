@@ -51,6 +51,24 @@ def test_deferred_pages_whose_time_has_come_go_first(bed: Bed) -> None:
     assert [attempt.url[-1] for attempt in bed.lease_one(owner=7).attempts] == ["1", "2"]
 
 
+def test_untried_pages_go_before_retries_when_circuit_is_open(bed: Bed) -> None:
+    soon = to_micros(bed.clock.now()) + 1_000_000
+    bed.frontier.add(EXECUTION, [found(name, 1, scheduled_for=soon) for name in ("a.example", "b.example")])
+    bed.frontier.add(EXECUTION, [found(name, 2) for name in ("a.example", "b.example")])
+    held = bed.frontier.lease(EXECUTION, 1, domains=2, pages=5)
+    opened = CircuitState(state="open", failures=5, opened_at=bed.clock.now(), unreachable_since=bed.clock.now())
+    circuits = {"a.example": opened, "b.example": CircuitState()}
+    bed.frontier.release(EXECUTION, 1, [bed.update(lease, circuit=circuits[lease.domain]) for lease in held])
+    bed.clock.advance(2)
+    leases = bed.frontier.lease(EXECUTION, 1, domains=2, pages=5)
+    first = {lease.domain: [attempt.url[-1] for attempt in lease.attempts] for lease in leases}
+
+    assert first == {"a.example": ["2", "1"], "b.example": ["1", "2"]}
+    for lease in leases:
+        refilled = bed.frontier.refill(EXECUTION, lease.domain_id, lease.token, limit=1)
+        assert [attempt.url[-1] for attempt in refilled] == first[lease.domain][:1]
+
+
 def test_a_lease_takes_no_more_pages_than_asked(bed: Bed) -> None:
     soon = to_micros(bed.clock.now() + timedelta(seconds=5))
     bed.frontier.add(EXECUTION, [found("a.example", n, scheduled_for=soon if n < 3 else None) for n in range(8)])

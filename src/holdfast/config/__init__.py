@@ -49,7 +49,12 @@ class PolitenessSettings(SettingGroup):
         description="How long a domain may stay unreachable before its pages are closed; it is tried at "
         "least once a minute meanwhile.",
     )
-    circuit_failures: int = setting(5, ge=1, description="Failures in a row that open a domain's circuit.")
+    circuit_failures: int = setting(
+        5,
+        ge=1,
+        description="Failures in a row that open a domain's circuit. If they may be the pages' own (500, a timeout), the "
+        "page that the domain answered last is asked for first, and must fail too.",
+    )
     circuit_reset_s: float = setting(60.0, ge=0.1, description="How long an open circuit waits before it tries again.")
     retries: int = setting(3, ge=0, description="How often a page is asked again after a transient failure.")
     retry_base_s: float = setting(

@@ -7,15 +7,11 @@ domain. It ends when its lease does, when it is told to, or when it has nothing 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from ipaddress import ip_address, ip_network
-from typing import NamedTuple, Protocol
-
-from cachetools import LRUCache
+from typing import Protocol
 
 from holdfast import log
 from holdfast.clock import Clock
@@ -23,12 +19,12 @@ from holdfast.config import Settings
 from holdfast.crawl import outcomes
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.outcomes import MAX_REDIRECTS, PageUnderWay, follow
+from holdfast.crawl.paced_client import PacedClient
 from holdfast.crawl.plan import CrawlPlan, CrawlScope, Polled, validators_of
-from holdfast.crawl.politeness import DomainPoliteness, Pace
-from holdfast.crawl.progress import CrawlProgress
+from holdfast.crawl.politeness import DomainPoliteness
 from holdfast.crawl.robots_gate import EnginePort, RobotsFiles, RobotsGate
 from holdfast.errors import LeaseLost, NoSpace, UrlRefused
-from holdfast.fetch.endings import BUSY, asked_rest
+from holdfast.fetch.endings import BUSY
 from holdfast.frontier.politeness import may_retry
 from holdfast.types import (
     Attempt,
@@ -36,7 +32,6 @@ from holdfast.types import (
     DomainUpdate,
     Fetched,
     FetchFailed,
-    FetchProblem,
     FetchRequest,
     LeaseRefusal,
     Original,
@@ -50,20 +45,9 @@ _HTML = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 # A domain that must be left alone for longer is given back meanwhile.
 _HELD_S = 20.0
 _NO_SPACE = timedelta(seconds=2)
-# So often, and for so long, a nameserver must say that a name does not exist before its domain is given up. A server
-# that is down comes back within the half hour that a crawl waits; a name that is misspelt or was given up does not, and
-# a resolver that is wrong for a moment (a network that is just being joined) is wrong for less than this.
-_MISSING_TIMES, _MISSING_S = 4, 60.0
-_MISSING_NAMES = 10_000
+# How much is read of the page that shows whether a host is up.
+_CHECK_BYTES = 64 * 1024
 _log = log.get()
-
-
-class Fetcher(Protocol):
-    """What a crawl needs of the HTTP client; tests pass a scripted one."""
-
-    async def fetch(self, request: FetchRequest) -> Fetched | FetchFailed:
-        """Make one GET."""
-        ...
 
 
 class CaptureHistory(Protocol):
@@ -130,119 +114,6 @@ class PageRequests:
             deadline_s=deadline_s,
             max_body_bytes=max_bytes,
         )
-
-
-class MissingName(NamedTuple):
-    """How often in a row nameservers have said that a name does not exist, and since when (monotonic)."""
-
-    times: int
-    since: float
-
-
-class PacedClient:
-    """Sends the requests of a process, each in its domain's turn, and notes when a server saw it and what it asks."""
-
-    def __init__(
-        self,
-        client: Fetcher,
-        plan: CrawlPlan,
-        settings: Settings,
-        credentials: Credentials,
-        progress: CrawlProgress,
-        clock: Clock,
-    ) -> None:
-        self._client, self._credentials, self.progress, self._clock = client, credentials, progress, clock
-        self._normalisation = plan.normalisation()
-        self._private = tuple(map(ip_network, plan.allow_networks))
-        """Networks that were allowed explicitly: only there the delay may go below 1 s."""
-        self._limits = settings.politeness
-        # Beyond a lease: a domain whose name is missing is given back, and tried again under the next one.
-        self._missing: LRUCache[str, MissingName] = LRUCache(_MISSING_NAMES)
-
-    def name_is_gone(self, domain: str) -> bool:
-        """Return whether a domain's name does not exist, and did not for long enough to believe it."""
-        missing = self._missing.get(domain)
-        if missing is None or missing.times < _MISSING_TIMES:
-            return False
-        return self._clock.monotonic() - missing.since >= min(_MISSING_S, self._limits.unreachable_s)
-
-    async def ask(self, request: FetchRequest, pace: Pace, own: DomainPoliteness | None) -> Fetched | FetchFailed:
-        """Make one request in its turn; `own` learns from the answer, unless the turn is borrowed of another domain."""
-        async with pace.turn():
-            result = await self._send(request, pace, own)
-        # A server may close an idle connection at the moment that a request leaves: the page should lose no try by it,
-        # and a robots.txt should not count as unreachable. In a turn of its own, for the first may have been seen.
-        if isinstance(result, FetchFailed) and result.kept_connection:
-            async with pace.turn():
-                result = await self._send(replace(request, fresh_connection=True), pace, own)
-        return result
-
-    async def _send(self, request: FetchRequest, pace: Pace, own: DomainPoliteness | None) -> Fetched | FetchFailed:
-        # However long it is: a wait for the turn of the server's address counts against it, not against the deadline.
-        if (left_s := pace.lease_until - self._clock.monotonic()) < math.inf:
-            request = replace(request, send_within_s=left_s)
-        pace.requested_url = request.url
-        try:
-            result = await self._client.fetch(request)
-        except BaseException:  # it may have left before we were interrupted
-            pace.asked(sent_at=self._clock.monotonic(), first_byte_at=None)
-            raise
-        finally:
-            pace.requested_url = None
-        if own is not None:
-            self._note_name(own.lease.domain, result)
-        # Counted back from now: a pause of this process makes the request look later than it was, never earlier.
-        began_at = self._clock.monotonic() - result.took_s
-        if isinstance(result, Fetched):
-            # Before anything keeps it: what is handed on is archived, and no secret may be.
-            if (head := self._credentials.hidden(result.request_head)) is not result.request_head:
-                result = replace(result, request_head=head)
-            if own is not None and result.ip != own.server_ip:
-                own.note_address(result.ip, is_private=self._is_private(result.ip))
-            self.progress.asked(len(result.response_head) + result.body.size)
-            first = None if result.first_byte_s is None else began_at + result.first_byte_s
-            pace.asked(sent_at=began_at + result.sent_s, first_byte_at=first)
-            self._heed(result, pace, own)
-        elif result.sent_s is not None:
-            self.progress.asked(0)
-            pace.asked(sent_at=began_at + result.sent_s, first_byte_at=None)
-        elif self._clock.monotonic() >= pace.lease_until:
-            raise LeaseLost("the lease of this domain ran out before the request could leave")
-        elif result.problem.transient:
-            pace.tried(began_at)
-        return result
-
-    def _is_private(self, ip: str) -> bool:
-        return any(ip_address(ip) in network for network in self._private)
-
-    def _note_name(self, domain: str, result: Fetched | FetchFailed) -> None:
-        """Note whether a domain's name exists."""
-        if isinstance(result, Fetched) or result.problem is not FetchProblem.NO_SUCH_NAME:
-            self._missing.pop(domain, None)
-            return
-        before = self._missing.get(domain) or MissingName(0, self._clock.monotonic())
-        self._missing[domain] = before._replace(times=before.times + 1)
-
-    def _heed(self, answer: Fetched, pace: Pace, own: DomainPoliteness | None) -> None:
-        """Keep the cookies of an answer, and stay away for as long as it asks, whatever was asked for."""
-        # Most answers have neither header: to look for their names in the bytes is cheaper than to parse every head.
-        head = answer.response_head.lower()
-        now = self._clock.now()
-        if b"set-cookie" in head:
-            values = parse_head(answer.response_head).get_all("set-cookie")
-            self._credentials.keep(parse(answer.url, self._normalisation), values, now)
-        if answer.status < 300 or b"retry-after" not in head:
-            return
-        value = parse_head(answer.response_head).get("retry-after")
-        rest = asked_rest(answer.status, value, now, max_delay_s=self._limits.max_delay_s)
-        if rest is None:
-            return
-        if rest.clamped:
-            domain = own.lease.domain if own is not None else parse(answer.url, self._normalisation).domain
-            _log.warning("crawl.retry_after_clamped", domain=domain, seconds=rest.seconds)
-        pace.rest_until(self._clock.monotonic() + rest.seconds)
-        if own is not None:
-            own.note_rest(is_busy=answer.status in BUSY)
 
 
 class _GivesBack(Exception):
@@ -367,6 +238,9 @@ class DomainWorker:
             self.end(self._begin(attempt), Outcome.EXCLUDED, f"exclude:{rule}")
             return True
         try:
+            if self.politeness.in_doubt and not await self._is_up():
+                self.put_off_until = self.politeness.closed_until
+                return False
             permission = await self.gate.may_ask(url)
             if permission.ask_again_at is not None:
                 self._put_off(permission.ask_again_at, is_busy=permission.is_busy)
@@ -385,6 +259,24 @@ class DomainWorker:
         if ended:
             self.put_off_until = self.politeness.closed_until or self._rest_until()
         return ended
+
+    async def _is_up(self) -> bool:
+        """Return whether the host still answers the page that it answered last; the circuit opens if it does not."""
+        url, result = parse(self._client.answered[self.lease.domain], self._normalisation), None
+        if self._scope.left_out(url) is None and (await self.gate.may_ask(url)).allowed:
+            request = replace(self._requests.for_page(url, None), max_body_bytes=_CHECK_BYTES)
+            result = await self._ask(request)
+        is_up = isinstance(result, Fetched) and not outcomes.is_failure(result.status)
+        if isinstance(result, Fetched):
+            result.body.close()
+            if result.status in BUSY:
+                self.politeness.slow_down()
+        if is_up:
+            self.politeness.went_well()
+        else:
+            self.politeness.went_badly(at_once=True)
+        _log.info("crawl.host_checked", domain=self.lease.domain, url=url.fetch, is_up=is_up)
+        return is_up
 
     @property
     def name_is_gone(self) -> bool:
@@ -519,11 +411,12 @@ class DomainWorker:
             outcome, reason = Outcome.FAILED, "partial_unasked"
         elif outcomes.is_redirect(status) and redirected_to is None:
             outcome, reason = Outcome.FAILED, "redirect_without_location"
-        # A 429 is the domain's answer, not the page's: it counts against the whole of it, as a 5xx does.
-        if outcomes.hurts_domain(status):
-            self.politeness.went_badly()
+        # A 429 or 503 is the domain's answer, not the page's. Another 5xx may be either's.
+        if outcomes.is_failure(status):
+            self._went_badly(may_be_page=status not in BUSY)
         else:
             self.politeness.went_well()
+            self._client.answered[self.lease.domain] = page.hops[-1].url
         retry_at = self._retry_at(attempt, page.hops[-1]) if may_retry(status=status) else None
         self.end(page, outcome, reason, message=refused, redirected_to=redirected_to, retry_at=retry_at)
 
@@ -549,7 +442,8 @@ class DomainWorker:
         if may_retry(problem=failure.problem):
             # A domain that is away is no fault of the page: its last try opens the circuit, and is not used up.
             is_away = outcomes.means_away(failure) and not self._requests.polls(attempt)
-            self.politeness.went_badly(at_once=is_away and attempt.number >= self.politeness.last_number)
+            is_last = is_away and attempt.number >= self.politeness.last_number
+            self._went_badly(at_once=is_last, may_be_page=failure.sent_s is not None)
             if is_away and self.politeness.closed_until is not None:
                 self._keep(page.hops)
                 self.put_off_until = self.politeness.closed_until
@@ -561,6 +455,10 @@ class DomainWorker:
             page.evidence = failure
         self.end(page, outcome, reason, message=failure.message, retry_at=retry_at)
         return True
+
+    def _went_badly(self, *, may_be_page: bool, at_once: bool = False) -> None:
+        can_check = may_be_page and self.lease.domain in self._client.answered
+        self.politeness.went_badly(at_once=at_once, can_check=can_check)
 
     def _retry_at(self, attempt: Attempt, answer: Fetched | None) -> datetime | None:
         """Return when to try again; a 429 or 503 also slows the domain."""

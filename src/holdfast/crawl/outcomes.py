@@ -111,8 +111,8 @@ def is_redirect(status: int) -> bool:
     return status in _REDIRECTS
 
 
-def hurts_domain(status: int) -> bool:
-    """Return whether this status counts as a failure of the whole domain for its circuit."""
+def is_failure(status: int) -> bool:
+    """Return whether this status may mean that the host is in trouble; any other proves that it is up."""
     return status >= 500 or status == 429
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from random import Random
 
@@ -46,6 +47,8 @@ class DomainPoliteness:
         self.pace = Pace(
             clock, first_at=clock.monotonic() + wait_s, lease_until=lease_until, delay=lambda: self.delay_s
         )
+        self.in_doubt = False
+        """Whether so many requests failed that either their pages or the host are broken: to be checked first."""
         self.server_ip = ""
         """The address that answered last: whether it is private is asked only when it changes."""
 
@@ -89,12 +92,18 @@ class DomainPoliteness:
 
     def went_well(self) -> None:
         """Note an answer that says the domain is in order."""
+        self.in_doubt = False
         self.circuit = rules.on_success(rules.relax(self.circuit))
 
-    def went_badly(self, *, at_once: bool = False) -> None:
-        """Note a failure of the domain: enough of them in a row open its circuit, or this one `at_once`."""
+    def went_badly(self, *, at_once: bool = False, can_check: bool = False) -> None:
+        """Note a failure: enough of them in a row open the domain's circuit, or this one `at_once`.
+
+        With `can_check` the failure may be the page's own, and another request can tell: the host is `in_doubt`.
+        """
         threshold = 1 if at_once else self._settings.circuit_failures
-        self.circuit = rules.on_failure(self.circuit, now=self.clock.now(), threshold=threshold)
+        circuit = rules.on_failure(self.circuit, now=self.clock.now(), threshold=threshold)
+        self.in_doubt = can_check and circuit.state == rules.Circuit.OPEN
+        self.circuit = replace(self.circuit, failures=circuit.failures) if self.in_doubt else circuit
 
     def slow_down(self) -> None:
         """Note a 429 or 503: the domain asks for less."""

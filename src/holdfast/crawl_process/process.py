@@ -28,10 +28,11 @@ from holdfast.config import Settings
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.credentials import Credentials
-from holdfast.crawl.domain_worker import CaptureHistory, DomainWorker, Fetcher, PacedClient, PageRequests
+from holdfast.crawl.domain_worker import CaptureHistory, DomainWorker, PageRequests
 from holdfast.crawl.engine import CrawlEngine, EngineFactories, ProcessEnding
 from holdfast.crawl.link_filter import LinkSieve
 from holdfast.crawl.outcomes import PageUnderWay
+from holdfast.crawl.paced_client import Fetcher, PacedClient
 from holdfast.crawl.page_reading import DocumentReader
 from holdfast.crawl.plan import PRODUCT, Assignment, CrawlPlan, CrawlScope
 from holdfast.crawl.politeness import DomainPoliteness

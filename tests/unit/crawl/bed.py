@@ -12,9 +12,10 @@ from typing import Any, cast
 
 from holdfast.config import Settings
 from holdfast.crawl.credentials import Credentials
-from holdfast.crawl.domain_worker import DomainWorker, Fetcher, PacedClient, PageRequests
+from holdfast.crawl.domain_worker import DomainWorker, PageRequests
 from holdfast.crawl.link_filter import LinkSieve
 from holdfast.crawl.outcomes import PageUnderWay
+from holdfast.crawl.paced_client import Fetcher, PacedClient
 from holdfast.crawl.page_reading import DocumentReader
 from holdfast.crawl.plan import CrawlPlan, CrawlScope
 from holdfast.crawl.politeness import DomainPoliteness, Pace

@@ -27,7 +27,7 @@ from holdfast.types import (
     Truncated,
 )
 from tests.clock import FakeClock
-from tests.unit.crawl.bed import Answer, Bed, attempt, make_bed
+from tests.unit.crawl.bed import Answer, Bed, Line, attempt, make_bed
 
 _ROBOTS = "http://a.test/robots.txt"
 
@@ -273,6 +273,64 @@ def test_a_host_that_is_away_costs_a_page_none_of_its_last_tries_and_opens_the_c
     assert minutes == 40
     assert _only(bed).outcome is Outcome.SUCCESS
     assert worker.politeness.circuit.unreachable_since is None
+
+
+@pytest.mark.parametrize("line", [Answer(500), Answer(502), FetchProblem.TIMEOUT, FetchProblem.DISCONNECTED])
+def test_host_that_answers_another_page_keeps_its_circuit_closed(line: Line) -> None:
+    bed = make_bed({"http://a.test/good": Answer(), "http://a.test/bad": line})
+    worker = bed.worker()
+
+    _work(worker, attempt("http://a.test/good"))
+    for number in range(1, 12):
+        assert _work(worker, attempt("http://a.test/bad", id=number)), "it is tried, whatever came of those before"
+
+    assert bed.web.urls.count("http://a.test/good") == 3, "once as a page, and twice to see whether the host is up"
+    assert worker.politeness.circuit.state == "closed"
+    assert worker.politeness.circuit.unreachable_since is None
+
+
+@pytest.mark.parametrize("line", [Answer(500), Answer(503), FetchProblem.CONNECT])
+def test_host_that_fails_its_check_is_left_alone(line: Line) -> None:
+    bed = make_bed({"http://a.test/good": [Answer(), line, line, Answer()], "http://a.test/bad": Answer(500)})
+    worker = bed.worker()
+    _work(worker, attempt("http://a.test/good"))
+    for number in range(1, 6):
+        assert _work(worker, attempt("http://a.test/bad", id=number))
+
+    assert not _work(worker, attempt("http://a.test/x")), "the page stays open"
+    assert worker.put_off_until == bed.clock.now() + timedelta(seconds=60)
+    bed.clock.advance(60)
+    assert _work(worker, attempt("http://a.test/bad", id=6)), "a minute later one page is tried"
+    assert not _work(worker, attempt("http://a.test/x")), "and the check decides again"
+    bed.clock.advance(60)
+    assert _work(worker, attempt("http://a.test/bad", id=7))
+    assert _work(worker, attempt("http://a.test/x"))
+    assert worker.politeness.circuit.unreachable_since is None
+
+
+@pytest.mark.parametrize("line", [Answer(500), Answer(429), Answer(503), FetchProblem.TIMEOUT])
+def test_host_that_never_answered_well_is_left_alone_after_five(line: Line) -> None:
+    bed = make_bed({"http://a.test/bad": line})
+    worker = bed.worker()
+    for number in range(1, 6):
+        assert worker.put_off_until is None
+        _work(worker, attempt("http://a.test/bad", id=number))
+
+    assert worker.put_off_until is not None
+    assert worker.politeness.circuit.state == "open"
+
+
+def test_host_check_leaves_out_what_robots_txt_forbids_now() -> None:
+    rules = Answer(body=b"User-agent: *\nDisallow: /good\n")
+    bed = make_bed({_ROBOTS: [Answer(404), rules], "http://a.test/bad": Answer(500)})
+    _work(bed.worker(), attempt("http://a.test/good"))
+    bed.clock.advance(2 * 86_400)
+    worker = bed.worker()
+    for number in range(1, 6):
+        _work(worker, attempt("http://a.test/bad", id=number))
+
+    assert not _work(worker, attempt("http://a.test/x"))
+    assert bed.web.urls.count("http://a.test/good") == 1
 
 
 def test_a_page_whose_answer_does_not_come_uses_up_its_tries() -> None:

@@ -1,0 +1,153 @@
+"""Sends the requests of a crawl process, each in its domain's turn, and learns from the answers when to send more."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from ipaddress import ip_address, ip_network
+from typing import NamedTuple, Protocol
+
+from cachetools import LRUCache
+
+from holdfast import log
+from holdfast.clock import Clock
+from holdfast.config import Settings
+from holdfast.crawl.credentials import Credentials
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.crawl.politeness import DomainPoliteness, Pace
+from holdfast.crawl.progress import CrawlProgress
+from holdfast.errors import LeaseLost
+from holdfast.fetch.endings import BUSY, asked_rest
+from holdfast.types import Fetched, FetchFailed, FetchProblem, FetchRequest
+from holdfast.urls import parse
+from holdfast.warc.payload import parse_head
+
+# So often, and for so long, a nameserver must say that a name does not exist before its domain is given up. A server
+# that is down comes back within the half hour that a crawl waits; a name that is misspelt or was given up does not, and
+# a resolver that is wrong for a moment (a network that is just being joined) is wrong for less than this.
+_MISSING_TIMES, _MISSING_S = 4, 60.0
+_MISSING_NAMES = _ANSWERED = 10_000
+_log = log.get()
+
+
+class Fetcher(Protocol):
+    """What a crawl needs of the HTTP client; tests pass a scripted one."""
+
+    async def fetch(self, request: FetchRequest) -> Fetched | FetchFailed:
+        """Make one GET."""
+        ...
+
+
+class MissingName(NamedTuple):
+    """How often in a row nameservers have said that a name does not exist, and since when (monotonic)."""
+
+    times: int
+    since: float
+
+
+class PacedClient:
+    """Sends the requests of a process, each in its domain's turn, and notes when a server saw it and what it asks."""
+
+    def __init__(
+        self,
+        client: Fetcher,
+        plan: CrawlPlan,
+        settings: Settings,
+        credentials: Credentials,
+        progress: CrawlProgress,
+        clock: Clock,
+    ) -> None:
+        self._client, self._credentials, self.progress, self._clock = client, credentials, progress, clock
+        self._normalisation = plan.normalisation()
+        self._private = tuple(map(ip_network, plan.allow_networks))
+        """Networks that were allowed explicitly: only there the delay may go below 1 s."""
+        self._limits = settings.politeness
+        # Beyond a lease: a domain whose name is missing is given back, and tried again under the next one.
+        self._missing: LRUCache[str, MissingName] = LRUCache(_MISSING_NAMES)
+        self.answered: LRUCache[str, str] = LRUCache(_ANSWERED)
+        """The page that a domain answered last, by domain: the host is up as long as it answers that one."""
+
+    def name_is_gone(self, domain: str) -> bool:
+        """Return whether a domain's name does not exist, and did not for long enough to believe it."""
+        missing = self._missing.get(domain)
+        if missing is None or missing.times < _MISSING_TIMES:
+            return False
+        return self._clock.monotonic() - missing.since >= min(_MISSING_S, self._limits.unreachable_s)
+
+    async def ask(self, request: FetchRequest, pace: Pace, own: DomainPoliteness | None) -> Fetched | FetchFailed:
+        """Make one request in its turn; `own` learns from the answer, unless the turn is borrowed of another domain."""
+        async with pace.turn():
+            result = await self._send(request, pace, own)
+        # A server may close an idle connection at the moment that a request leaves: the page should lose no try by it,
+        # and a robots.txt should not count as unreachable. In a turn of its own, for the first may have been seen.
+        if isinstance(result, FetchFailed) and result.kept_connection:
+            async with pace.turn():
+                result = await self._send(replace(request, fresh_connection=True), pace, own)
+        return result
+
+    async def _send(self, request: FetchRequest, pace: Pace, own: DomainPoliteness | None) -> Fetched | FetchFailed:
+        # However long it is: a wait for the turn of the server's address counts against it, not against the deadline.
+        if (left_s := pace.lease_until - self._clock.monotonic()) < math.inf:
+            request = replace(request, send_within_s=left_s)
+        pace.requested_url = request.url
+        try:
+            result = await self._client.fetch(request)
+        except BaseException:  # it may have left before we were interrupted
+            pace.asked(sent_at=self._clock.monotonic(), first_byte_at=None)
+            raise
+        finally:
+            pace.requested_url = None
+        if own is not None:
+            self._note_name(own.lease.domain, result)
+        # Counted back from now: a pause of this process makes the request look later than it was, never earlier.
+        began_at = self._clock.monotonic() - result.took_s
+        if isinstance(result, Fetched):
+            # Before anything keeps it: what is handed on is archived, and no secret may be.
+            if (head := self._credentials.hidden(result.request_head)) is not result.request_head:
+                result = replace(result, request_head=head)
+            if own is not None and result.ip != own.server_ip:
+                own.note_address(result.ip, is_private=self._is_private(result.ip))
+            self.progress.asked(len(result.response_head) + result.body.size)
+            first = None if result.first_byte_s is None else began_at + result.first_byte_s
+            pace.asked(sent_at=began_at + result.sent_s, first_byte_at=first)
+            self._heed(result, pace, own)
+        elif result.sent_s is not None:
+            self.progress.asked(0)
+            pace.asked(sent_at=began_at + result.sent_s, first_byte_at=None)
+        elif self._clock.monotonic() >= pace.lease_until:
+            raise LeaseLost("the lease of this domain ran out before the request could leave")
+        elif result.problem.transient:
+            pace.tried(began_at)
+        return result
+
+    def _is_private(self, ip: str) -> bool:
+        return any(ip_address(ip) in network for network in self._private)
+
+    def _note_name(self, domain: str, result: Fetched | FetchFailed) -> None:
+        """Note whether a domain's name exists."""
+        if isinstance(result, Fetched) or result.problem is not FetchProblem.NO_SUCH_NAME:
+            self._missing.pop(domain, None)
+            return
+        before = self._missing.get(domain) or MissingName(0, self._clock.monotonic())
+        self._missing[domain] = before._replace(times=before.times + 1)
+
+    def _heed(self, answer: Fetched, pace: Pace, own: DomainPoliteness | None) -> None:
+        """Keep the cookies of an answer, and stay away for as long as it asks, whatever was asked for."""
+        # Most answers have neither header: to look for their names in the bytes is cheaper than to parse every head.
+        head = answer.response_head.lower()
+        now = self._clock.now()
+        if b"set-cookie" in head:
+            values = parse_head(answer.response_head).get_all("set-cookie")
+            self._credentials.keep(parse(answer.url, self._normalisation), values, now)
+        if answer.status < 300 or b"retry-after" not in head:
+            return
+        value = parse_head(answer.response_head).get("retry-after")
+        rest = asked_rest(answer.status, value, now, max_delay_s=self._limits.max_delay_s)
+        if rest is None:
+            return
+        if rest.clamped:
+            domain = own.lease.domain if own is not None else parse(answer.url, self._normalisation).domain
+            _log.warning("crawl.retry_after_clamped", domain=domain, seconds=rest.seconds)
+        pace.rest_until(self._clock.monotonic() + rest.seconds)
+        if own is not None:
+            own.note_rest(is_busy=answer.status in BUSY)
