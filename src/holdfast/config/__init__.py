@@ -52,7 +52,7 @@ class PolitenessSettings(SettingGroup):
     circuit_failures: int = setting(
         5,
         ge=1,
-        description="Failures in a row that open a domain's circuit. If they may be the pages' own (500, a timeout), the "
+        description="Failures in a row that open a domain's circuit. If they may be the pages' own (500, timeout), the "
         "page that the domain answered last is asked for first, and must fail too.",
     )
     circuit_reset_s: float = setting(60.0, ge=0.1, description="How long an open circuit waits before it tries again.")
