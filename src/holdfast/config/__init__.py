@@ -79,11 +79,14 @@ class FetchSettings(SettingGroup):
     per_ip_rate: float = setting(
         20.0,
         ge=0.0,
-        description="Requests a second to one IP address (IPv6: /64) by a crawl, whatever the hosts are "
-        "called; 0 is no limit. Allowed private networks are exempt unless this is set.",
+        description="Requests a second to one IP address (IPv6: /64) by all crawls of this machine, whatever the hosts "
+        "are called; 0 is no limit. Allowed private networks are exempt unless this is set.",
     )
     per_ip_connections: int = setting(
-        20, ge=0, description="Requests under way to one IP address by a crawl; 0 is no limit. Exempt as above."
+        20,
+        ge=0,
+        description="Requests under way to one IP address by all crawls of this machine; 0 is no limit. "
+        "Exempt as above.",
     )
     nameservers: tuple[Nameserver, ...] = setting(
         (), description="IP addresses of DNS servers to ask, comma-separated; empty means the system's."

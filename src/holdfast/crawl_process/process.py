@@ -48,7 +48,7 @@ from holdfast.failpoints import reach
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.dns import Resolver, ResolverSettings
 from holdfast.fetch.guard import AddressGuard
-from holdfast.fetch.per_ip import AddressLimit, AddressLimiter
+from holdfast.fetch.per_ip import AddressLimit, AddressLimiter, machine_turns
 from holdfast.frontier import Frontier
 from holdfast.frontier.adding import DepthRules
 from holdfast.jobs import execution_queries
@@ -141,19 +141,17 @@ class RowControl:
 _REMEMBERED_ADDRESSES = 4096
 
 
-def limiter_of(settings: Settings, plan: CrawlPlan, clock: Clock, *, processes: int = 1) -> AddressLimiter:
+def limiter_of(settings: Settings, plan: CrawlPlan, clock: Clock) -> AddressLimiter:
     """Return the limiter of one process of a crawl."""
-    return address_limiter(settings, plan.allow_networks, clock, rate=plan.per_ip_rate, processes=processes)
+    return address_limiter(settings, plan.allow_networks, clock, rate=plan.per_ip_rate)
 
 
 def address_limiter(
-    settings: Settings, allow_networks: Sequence[str], clock: Clock, *, rate: float | None = None, processes: int = 1
+    settings: Settings, allow_networks: Sequence[str], clock: Clock, *, rate: float | None = None
 ) -> AddressLimiter:
-    """Return the limiter of one process, with the rate of the settings unless one is given."""
+    """Return the limiter of this machine, with the rate of the settings unless one is given."""
     fetch, networks = settings.fetch, tuple(map(ip_network, allow_networks))
-    limit = AddressLimit(
-        rate=fetch.per_ip_rate if rate is None else rate, connections=fetch.per_ip_connections
-    ).shared_by(processes)
+    limit = AddressLimit(rate=fetch.per_ip_rate if rate is None else rate, connections=fetch.per_ip_connections)
     # The default is for others' servers: in a private network that was allowed, a limit holds only if one was set.
     was_set = rate is not None or {"per_ip_rate", "per_ip_connections"} & fetch.model_fields_set
 
@@ -161,7 +159,7 @@ def address_limiter(
     def is_exempt(address: str) -> bool:
         return not was_set and any(ip_address(address) in network for network in networks)
 
-    return AddressLimiter(limit, clock, is_exempt=is_exempt)
+    return AddressLimiter(limit, clock, is_exempt=is_exempt, machine=machine_turns(settings.home))
 
 
 LinksOf = Callable[[int], tuple[str, ...]]
@@ -299,7 +297,7 @@ class Process:
         )
         guard = AddressGuard(tuple(map(ip_network, plan.allow_networks)))
         names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, self._clock)
-        limiter = limiter_of(self._runtime.settings, plan, self._clock, processes=self._assignment.processes)
+        limiter = limiter_of(self._runtime.settings, plan, self._clock)
         return Client(settings, guard, self._clock, names, limiter)
 
     def build_engine(self, client: Fetcher) -> CrawlEngine:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from ipaddress import ip_network
+from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -13,7 +18,7 @@ from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.process import limiter_of
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.guard import AddressGuard
-from holdfast.fetch.per_ip import AddressLimit, AddressLimiter
+from holdfast.fetch.per_ip import AddressLimit, AddressLimiter, machine_turns
 from holdfast.types import Fetched, FetchRequest
 from tests import patience
 from tests.clock import FakeClock
@@ -105,11 +110,57 @@ def test_addresses_at_rest_are_forgotten() -> None:
     asyncio.run(main())
 
 
-def test_the_limit_is_shared_by_the_processes_of_a_crawl() -> None:
-    limit = AddressLimit(rate=20.0, connections=3)
+_ASKS = """
+import asyncio, sys, time
+from pathlib import Path
+from holdfast.clock import SystemClock
+from holdfast.fetch.per_ip import AddressLimit, AddressLimiter, machine_turns
 
-    assert limit.shared_by(4) == AddressLimit(rate=5.0, connections=1)
-    assert AddressLimit().shared_by(4) == AddressLimit()
+async def main():
+    clock = SystemClock()
+    limit = AddressLimit(rate=float(sys.argv[2]), connections=int(sys.argv[3]))
+    limiter = AddressLimiter(limit, clock, machine=machine_turns(Path(sys.argv[1])))
+    async def ask():
+        async with limiter.turn("93.184.216.34"):
+            print(clock.monotonic(), flush=True)
+            if len(sys.argv) > 4:
+                await asyncio.Event().wait()
+    await asyncio.gather(*(ask() for _ in range(20)))
+
+asyncio.run(main())
+"""
+
+
+def _asking(home: Path, *, rate: float, connections: int, more: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", _ASKS, str(home), str(rate), str(connections), *more]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def test_address_limit_is_shared_by_processes_of_a_machine(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        asking = [stack.enter_context(_asking(tmp_path, rate=40.0, connections=0)) for _ in range(3)]
+        starts = sorted(float(line) for process in asking for line in process.communicate()[0].split())
+
+    assert len(starts) == 60
+    # The first may be late for its moment; with limits of their own they would take a third of that.
+    assert starts[-1] - starts[0] >= 59 / 40.0 - patience.allowed(0.2)
+
+
+def test_killed_process_releases_its_places_at_an_address(tmp_path: Path) -> None:
+    with _asking(tmp_path, rate=0.0, connections=2, more=("hold",)) as holding:
+        assert holding.stdout is not None
+        for _ in range(2):
+            holding.stdout.readline()
+        ours = machine_turns(tmp_path)
+        slot = crc32(b"93.184.216.34") % (1 << 20)
+        assert ours.take_place(slot, 2) is None
+        holding.kill()
+        holding.wait()
+
+        places = {ours.take_place(slot, 2), ours.take_place(slot, 2)}
+        assert None not in places
+        assert len(places) == 2
+        assert ours.take_place(slot, 2) is None
 
 
 def _given(fetch: FetchSettings, **plan: float) -> tuple[AddressLimiter, FakeClock]:
