@@ -191,7 +191,8 @@ def _tell(done: Added, *, as_json: bool) -> None:
             AddedAs.WAITS: "left to its next run; let it run now with: holdfast job run-now",
             AddedAs.JOB_MADE: f"left to job {place.job_id}, which the next free worker runs (holdfast start-worker)",
         }[place.as_what]
-        known = "" if place.added == place.urls else f" ({place.urls - place.added} known there already)"
+        first = f", {place.raised} of them put forward" if place.raised else ""
+        known = "" if place.added == place.urls else f" ({place.urls - place.added} known there already{first})"
         print(f"{place.source}: {counted(place.urls, 'address')}{known} {what}")
 
 

@@ -88,9 +88,11 @@ class Frontier:
         *,
         via: int | None = None,
         also: Callable[[FrontierTransaction], None] | None = None,
+        raised: Callable[[int], None] | None = None,
     ) -> int:
         """Add addresses to an execution and return how many it had not seen. `via` is the page they were found on.
 
+        With `raised`, queued ones of a lower priority get the higher one, and it is called with how many those are.
         `also` is done in the transaction that adds the last of them (the only one, up to 5,000): what it writes and
         what is added stand or fall together, and what it raises undoes both.
         """
@@ -106,6 +108,10 @@ class Frontier:
                 new = self._adding.insert(tx, execution_id, rows, heads, now=now).total()
                 added += new
                 self._adding.requisites.promote(tx, execution_id, rows)
+                if raised is not None:
+                    lower = tx.execute(sql.LOWER_RANKED, (execution_id,))
+                    tx.many(sql.PUT_FORWARD, lower)
+                    raised(len(lower))
                 heads.write(tx, execution_id)
                 if also is not None and start + size >= len(found):
                     also(tx)

@@ -193,6 +193,12 @@ OPEN_REQUISITES = Statement(
     # SKIP LOCKED passes over one that its domain's holder is closing now: to wait would break the order of locks.
     postgresql=f"{_OPEN_REQUISITES} AND f.url_hash = ANY(?::bigint[]) FOR UPDATE OF c SKIP LOCKED",
 )
+_LOWER_RANKED = """
+SELECT f.priority, c.id FROM new_found f CROSS JOIN pages p CROSS JOIN page_crawls c
+ WHERE p.domain_id = f.domain_id AND p.url_hash = f.url_hash AND c.execution_id = ? AND c.domain_id = p.domain_id
+   AND c.page_id = p.id AND c.outcome IS NULL AND c.priority < f.priority"""
+LOWER_RANKED = Statement(sqlite=_LOWER_RANKED, postgresql=f"{_LOWER_RANKED} FOR UPDATE OF c SKIP LOCKED")
+PUT_FORWARD = "UPDATE page_crawls SET priority = ? WHERE id = ?"
 PROMOTE = "UPDATE page_crawls SET kind = 'page', priority = ?, depth = ? WHERE id = ? AND outcome IS NULL"
 # Pages that the execution knows by a longer way than the one just found.
 DEEPER = """

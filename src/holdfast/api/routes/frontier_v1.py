@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
@@ -106,10 +106,21 @@ def frontier_stats_v1(session: SessionDep, counts: FrontierCountsDep) -> Frontie
     return FrontierTotals.of(counts.figures(session, meant_frontier(session, None)))
 
 
-@router.post("/frontier", status_code=201, responses=answers(400, 403, 404, 503), operation_id="add_url_v1")
-@router.post("/frontier/submit", status_code=201, responses=answers(400, 403, 404, 503))
-def submit_url(archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, form: SubmitForm) -> Submitted:
-    """Add one address: to the run of its source, to its next run, or to a job of its own."""
+_SUBMITTED: dict[int | str, dict[str, Any]] = {
+    **answers(400, 403, 404, 503),
+    200: {"model": Submitted, "description": "It was known there."},
+}
+
+
+@router.post("/frontier", status_code=201, responses=_SUBMITTED, operation_id="add_url_v1")
+@router.post("/frontier/submit", status_code=201, responses=_SUBMITTED)
+def submit_url(
+    archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, form: SubmitForm, response: Response
+) -> Submitted:
+    """Add one address: to the run of its source, to its next run, or to a job of its own.
+
+    One that is queued already gets the priority if that is higher (`raised`).
+    """
     code = None
     if form.source_id is not None:
         with archive.database.read() as session:
@@ -119,6 +130,8 @@ def submit_url(archive: ArchiveDep, job_service: JobServiceDep, frontier: Fronti
         code = source.code
     with adding_urls(archive, job_service, frontier) as adding:
         [place] = adding.add(AddWish(urls=[form.url], source=code, priority=form.priority)).places
+    if not place.added:
+        response.status_code = 200
     return Submitted.of(place)
 
 

@@ -163,6 +163,7 @@ class AddedTo(Answer):
     )
     urls: int
     added: int = Field(description="Those that were not known there.")
+    raised: int = Field(description="Those that were queued there already, and now have the higher priority.")
     execution_id: int | None
     job_id: int | None
 
@@ -186,6 +187,7 @@ class AddReceipt(Answer):
                     status=place.as_what,
                     urls=place.urls,
                     added=place.added,
+                    raised=place.raised,
                     execution_id=place.execution_id,
                     job_id=place.job_id,
                 )

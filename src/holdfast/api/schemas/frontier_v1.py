@@ -151,7 +151,8 @@ class Submitted(JobAnswer):
 
     source: str = Field(examples=["example-org"])
     status: str = Field(description="joined, waits or job_made.")
-    added: int
+    added: int = Field(description="0 if the address was known there.")
+    raised: int = Field(description="1 if it was queued there already, and now has the higher priority.")
     execution_id: int | None
     job_id: int | None
 
@@ -162,6 +163,7 @@ class Submitted(JobAnswer):
             source=place.source,
             status=place.as_what.value,
             added=place.added,
+            raised=place.raised,
             execution_id=place.execution_id,
             job_id=place.job_id,
         )

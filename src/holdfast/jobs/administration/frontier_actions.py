@@ -88,6 +88,8 @@ class AddedPlace:
     urls: int
     added: int
     """Those that were not known there."""
+    raised: int = 0
+    """Those that were queued there already, and now have the higher priority that was asked for."""
     execution_id: int | None = None
     job_id: int | None = None
 
@@ -286,8 +288,9 @@ class AddingUrls:
     def _join(self, group: _Group, wish: AddWish) -> AddedPlace:
         """Add to a run that is under way, or let wait for the next."""
         found = [_found(url, wish) for url in group.urls.values()]
-        if group.run is not None and (place := self._join_run(group, group.run, found)) is not None:
-            if wish.priority or wish.is_seed:
+        is_first = bool(wish.priority or wish.is_seed)
+        if group.run is not None and (place := self._join_run(group, group.run, found, raises=is_first)) is not None:
+            if is_first and (place.added or place.raised):
                 self._ask_first(found)
             return place
         with self.read() as session:
@@ -303,8 +306,11 @@ class AddingUrls:
         made = AddedAs.JOB_MADE
         return AddedPlace(source=group.source, as_what=made, urls=len(found), added=len(found), job_id=job_id)
 
-    def _join_run(self, group: _Group, run: RunningCrawl, found: Sequence[FoundUrl]) -> AddedPlace | None:
-        """Add to the queue of a run; None if it has just ended."""
+    def _join_run(
+        self, group: _Group, run: RunningCrawl, found: Sequence[FoundUrl], *, raises: bool
+    ) -> AddedPlace | None:
+        """Add to the queue of a run, where queued ones may be put forward; None if it has just ended."""
+        raised: list[int] = []
         control = self._frontier.control
         note = control.note_added(
             found, source_id=group.source_id, execution_id=run.frontier_id, by=acting_user(), running=run.execution_id
@@ -317,7 +323,7 @@ class AddingUrls:
             audit(tx)
 
         try:
-            added = self._frontier.add(run.frontier_id, found, also=also)
+            added = self._frontier.add(run.frontier_id, found, also=also, raised=raised.append if raises else None)
         except Conflict:
             return None
         return AddedPlace(
@@ -325,6 +331,7 @@ class AddingUrls:
             as_what=AddedAs.JOINED,
             urls=len(found),
             added=added,
+            raised=sum(raised),
             execution_id=run.execution_id,
         )
 
@@ -405,6 +412,9 @@ class _Reach(NamedTuple):
         """Return whether an address is taken; by hand it may be as deep as one likes."""
         return self.scope.decide(self.spelled(url), 0)
 
+    def taken(self, urls: Iterable[Url]) -> list[Url]:
+        return [url for url in urls if self.verdict(url).allowed]
+
 
 class _Places:
     """Finds where addresses belong: a run that reaches them first, then a source."""
@@ -420,8 +430,9 @@ class _Places:
         """Return the addresses by where they go, and those that no source reaches."""
         groups: dict[tuple[int, int | None], _Group] = {}
         strays: list[Url] = []
-        for url in urls:
-            place = self._run_of(url) or self._source_of(url)
+        places = {url: self._run_of(url) for url in urls}
+        places |= self._sources_of([url for url, place in places.items() if place is None])
+        for url, place in places.items():
             if place is None:
                 strays.append(url)
                 continue
@@ -440,18 +451,25 @@ class _Places:
                 return _Group(run.source_id, run.source_code, run), reach
         return None
 
-    def _source_of(self, url: Url) -> tuple[_Group, _Reach] | None:
+    def _sources_of(self, urls: Iterable[Url]) -> dict[Url, tuple[_Group, _Reach]]:
+        """Return the first source by its code that reaches each address, in one pass over all sources."""
         if self._named is not None:
-            return _Group(self._named.id, self._named.code), self._demanded(self._named, url)
-        after = ""
-        while True:
+            named = self._named
+            return {url: (_Group(named.id, named.code), self._demanded(named, url)) for url in urls}
+        found: dict[Url, tuple[_Group, _Reach]] = {}
+        left: dict[str, list[Url]] = {}
+        for url in urls:
+            left.setdefault(registrable(url.host), []).append(url)
+        after: str | None = ""
+        while left and after is not None:
             rows = sources(self._session, enabled=True, after=after, limit=_PORTION_OF_SOURCES)
             for source in rows:
-                if (reach := self._covering(source, url)) is not None:
-                    return _Group(source.id, source.code), reach
-            if len(rows) < _PORTION_OF_SOURCES:
-                return None
-            after = rows[-1].code
+                for site, reach in self._covering(source, left):
+                    found |= {url: (_Group(source.id, source.code), reach) for url in reach.taken(left[site])}
+                    left[site] = [url for url in left[site] if url not in found]
+            left = {site: rest for site, rest in left.items() if rest}
+            after = rows[-1].code if len(rows) == _PORTION_OF_SOURCES else None
+        return found
 
     def _demanded(self, source: Source, url: Url) -> _Reach:
         """Return the reach of the source that was named; a sentence says why an address is none of its."""
@@ -470,14 +488,16 @@ class _Places:
             raise OutOfScope(url.fetch, code, verdict.rule)
         return reach
 
-    def _covering(self, source: Source, url: Url) -> _Reach | None:
+    def _covering(self, source: Source, sites: Iterable[str]) -> Iterator[tuple[str, _Reach]]:
+        """Yield those of the sites that a source may reach, with its reach."""
         content = registry.content_of(source)
-        # Before any rule is compiled: most sources have nothing to do with this host.
-        site = registrable(url.host)
-        if content.get("backend") == "zimit" or not any(site in str(seed) for seed in content.get("seeds") or ()):
-            return None
-        reach = self._reach(source)
-        return reach if reach is not None and reach.verdict(url).allowed else None
+        if content.get("backend") == "zimit":
+            return
+        # Before any rule is compiled: most sources have nothing to do with these hosts.
+        seeds = " ".join(map(str, content.get("seeds") or ()))
+        for site in sites:
+            if site in seeds and (reach := self._reach(source)) is not None:
+                yield site, reach
 
     def _reach(self, source: Source) -> _Reach | None:
         if source.id not in self._of_sources:
