@@ -79,6 +79,31 @@ def test_a_page_that_was_fetched_is_to_be_read_again_until_that_is_done(bed: Bed
     assert audit(bed.raw_db, EXECUTION) == []
 
 
+def test_reread_without_its_record_fetches_the_page_again(bed: Bed) -> None:
+    bed.frontier.depth_rules.limited = True
+    hub, far = found("a.test", 1), found("a.test", 2, depth=5)
+    bed.frontier.add(EXECUTION, [hub, far])
+    lease = _leased(bed)
+    bed.frontier.settle(EXECUTION, _OWNER, [_fetched(bed, lease, far)])
+    attempt = next(attempt for attempt in lease.attempts if attempt.url == hub.url)
+    bed.frontier.settle(EXECUTION, _OWNER, [bed.visit(lease, attempt, shallower=(far._replace(depth=2),))])
+    [reread] = bed.frontier.rereads(EXECUTION, limit=10)
+
+    for _ in range(2):  # killed in between, it is done once more
+        bed.frontier.fetch_again(EXECUTION, reread)
+    [again] = bed.frontier.refill(EXECUTION, lease.domain_id, lease.token, limit=10)
+
+    assert (again.url, again.depth, again.number) == (far.url, 2, 2)
+    assert bed.frontier.reread_count(EXECUTION) == 0
+    assert audit(bed.raw_db, EXECUTION) == []
+    fetched = replace(_fetched(bed, lease, far), attempt=again)
+    bed.frontier.settle(EXECUTION, _OWNER, [fetched, bed.visit(lease, attempt)])
+    shorter = bed.visit(lease, again, shallower=(far._replace(depth=1),))
+    bed.frontier.settle(EXECUTION, _OWNER, [shorter])
+    assert [(one.attempt.id, one.depth) for one in bed.frontier.rereads(EXECUTION, limit=10)] == [(again.id, 1)]
+    assert audit(bed.raw_db, EXECUTION) == []
+
+
 def test_what_it_leads_to_and_is_known_by_a_longer_way_is_read_again_in_its_turn(bed: Bed) -> None:
     bed.frontier.depth_rules.limited = True
     hub, far, below = found("a.test", 1), found("a.test", 2, depth=5), found("a.test", 3, depth=6)

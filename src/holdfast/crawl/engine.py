@@ -58,7 +58,7 @@ _REREAD_S = 0.5
 _REREADS_AT_ONCE = 50
 
 
-def _resolve(future: asyncio.Future[list[FoundUrl]], found: list[FoundUrl]) -> None:
+def _resolve(future: asyncio.Future[list[FoundUrl] | None], found: list[FoundUrl] | None) -> None:
     if not future.done():  # a crawl that drains does not wait for it
         future.set_result(found)
 
@@ -82,7 +82,7 @@ class EngineFactories(NamedTuple):
 
     make_worker: MakeWorker
     make_writer: Callable[[], CaptureWriter]
-    read_again: Callable[[PageToReread], list[FoundUrl]]
+    read_again: Callable[[PageToReread], list[FoundUrl] | None]
     """Reads where a stored page leads, seen from a smaller depth; from the thread for slow documents."""
 
 
@@ -392,7 +392,7 @@ class CrawlEngine:
                         await self.database.run(partial(self._add_again, reread, found))
                     except BaseException:
                         # It is read once more, and what it leads to must not look as if it had been added.
-                        self.results.forget(found)
+                        self.results.forget(found or ())
                         raise
                     self.leased_domains.look_again.set()
             except Unavailable as exc:
@@ -409,22 +409,26 @@ class CrawlEngine:
         self.session.originals.learn(one.attempt for one in found)
         return found
 
-    async def _found_again(self, reread: PageToReread) -> list[FoundUrl]:
+    async def _found_again(self, reread: PageToReread) -> list[FoundUrl] | None:
         loop = asyncio.get_running_loop()
-        read: asyncio.Future[list[FoundUrl]] = loop.create_future()
+        read: asyncio.Future[list[FoundUrl] | None] = loop.create_future()
 
         def work() -> None:
             try:
                 found = self._factories.read_again(reread)
-            except Exception:  # what is stored cannot be read: it leads nowhere, as a page that is gone
+            except Exception:
                 _log.exception("crawl.reread_failed", url=reread.attempt.url)
-                found = []
+                found = None
             loop.call_soon_threadsafe(_resolve, read, found)
 
         self.capture_writer.later(work, size=self.settings.parse.max_bytes)
         return await read
 
-    def _add_again(self, reread: PageToReread, found: Sequence[FoundUrl]) -> None:
+    def _add_again(self, reread: PageToReread, found: Sequence[FoundUrl] | None) -> None:
+        if found is None:
+            _log.warning("crawl.reread_fetches", url=reread.attempt.url, message="its record cannot be read here")
+            self.session.frontier.fetch_again(self.session.execution_id, reread)
+            return
         self.session.frontier.read_again(self.session.execution_id, reread, found)
 
     async def lease_domains(self, tasks: asyncio.TaskGroup) -> int:

@@ -210,16 +210,19 @@ class DocumentReader:
             return DocumentFacts(content_hash=_hash(payload))
         return self._document(page.hops[-1].url, attempt, head, payload, stored.payload_digest)
 
-    def read_again(self, reread: PageToReread, sieve: LinkSieve) -> list[FoundUrl]:
-        """Return where a page leads, seen from a smaller depth than before, by what is stored of it."""
+    def read_again(self, reread: PageToReread, sieve: LinkSieve) -> list[FoundUrl] | None:
+        """Return where a page leads, seen from a smaller depth than before; None if its record cannot be read here."""
         sieved = self._sift_again(reread, sieve)
-        return [*sieved.found, *sieved.shallower]
+        return None if sieved is None else [*sieved.found, *sieved.shallower]
 
-    def _sift_again(self, reread: PageToReread, sieve: LinkSieve) -> SievedLinks:
+    def _sift_again(self, reread: PageToReread, sieve: LinkSieve) -> SievedLinks | None:
         url, original = parse(reread.base, self._normalisation), reread.attempt.original
         if reread.leads_to is not None:
             return sieve.one(url.fetch, reread.leads_to, UrlKind.PAGE, reread.depth)
         stored = self._originals.load(original) if original is not None else None
+        # On the disk of another machine, for members of another source, or damaged.
+        if stored is None and self._plan.keeps_bodies:
+            return None
         if stored is None:
             return sieve.sift(url, None, [Link(link, "a") for link in reread.links], (), reread.depth)
         # In the child, whatever it looks like: no watch over this thread would notice a parser that hangs.

@@ -82,6 +82,7 @@ def note_rereads(tx: FrontierTransaction, execution_id: int, pages: Sequence[tup
 
 def _reread(row: Row) -> PageToReread:
     (
+        attempt_id,
         page_id,
         domain_id,
         depth,
@@ -96,7 +97,7 @@ def _reread(row: Row) -> PageToReread:
     ) = row
     original = None
     if record_id is not None:
-        original = original_of(url, row[9:])
+        original = original_of(url, row[10:])
     # Cut, or reached over redirects: no later capture may point to its record, but its bytes can be read again there.
     elif file_id is not None:
         original = Original(
@@ -109,7 +110,7 @@ def _reread(row: Row) -> PageToReread:
         )
     is_redirect = landed is not None and status is not None and 300 <= status < 400
     attempt = Attempt(
-        id=0,
+        id=attempt_id,
         page_id=page_id,
         domain_id=domain_id,
         url=url,
@@ -157,10 +158,10 @@ class QueueHeads:
         if not retried:
             change[ending(outcome)] += 1
 
-    def reopened(self, domain_id: int, due_at: int, count: int) -> None:
-        """Count addresses that had failed and are asked for once more."""
+    def reopened(self, domain_id: int, due_at: int, outcome: Outcome, count: int) -> None:
+        """Count addresses that had ended so and are fetched once more."""
         self.opened(domain_id, due_at, count)
-        self._of(domain_id)[_FAILED] -= count
+        self._of(domain_id)[ending(outcome)] -= count
 
     @property
     def growth(self) -> int:

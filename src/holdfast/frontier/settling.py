@@ -111,19 +111,19 @@ class Closing:
         """Insert the next attempt of each that ended, by id and outcome; their domain is locked."""
         now = to_micros(self._clock.now())
         tx.many(sql.INSERT_RETRY, [(None, now, attempt_id) for attempt_id, _ in ended])
-        for outcome, count in Counter(outcome for _, outcome in ended).items():
-            _count_closed(tx, execution_id, Outcome(outcome), -count, now)
         heads = QueueHeads()
-        heads.reopened(domain_id, now, len(ended))
+        for outcome, count in Counter(Outcome(outcome) for _, outcome in ended).items():
+            _count_closed(tx, execution_id, outcome, -count, now)
+            heads.reopened(domain_id, now, outcome, count)
         heads.write(tx, execution_id)
         # Nothing is taken back: that they failed once is true.
         add_counts(tx, execution_id, Counter(queue=len(ended)), now=now, is_postgres=tx.is_postgres)
 
-    def reopen_one(self, attempt_id: int) -> bool:
-        """Ask once more for an address that failed; False if it did not, or was tried again since."""
+    def reopen_one(self, attempt_id: int, *, was_fetched: bool = False) -> bool:
+        """Ask once more for an address that failed, or was fetched; False if it did not, or was tried again since."""
         with self._connection.write() as tx:
             _lock(tx, [attempt_id])
-            rows = tx.execute(sql.FAILED_ATTEMPT, (attempt_id,))
+            rows = tx.execute(sql.FETCHED_ATTEMPT if was_fetched else sql.FAILED_ATTEMPT, (attempt_id,))
             for execution_id, domain_id, outcome in rows:
                 self._open_again(tx, execution_id, domain_id, [(attempt_id, outcome)])
         return bool(rows)

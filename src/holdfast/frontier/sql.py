@@ -210,20 +210,20 @@ RAISE = """
 UPDATE page_crawls SET depth = ?, priority = CASE WHEN outcome IS NULL AND priority < ? THEN ? ELSE priority END
  WHERE execution_id = ? AND domain_id = ? AND page_id = ? AND depth > ?"""
 # What a parser could not finish once is not given to it again.
-ADD_REREAD = """
+ADD_REREAD = f"""
 INSERT INTO rereads (execution_id, page_id, domain_id, depth)
 SELECT c.execution_id, c.page_id, c.domain_id, c.depth FROM page_crawls c
  WHERE c.execution_id = ? AND c.domain_id = ? AND c.page_id = ? AND c.outcome = 'success'
-   AND coalesce(c.reason, '') NOT IN ('parse_timeout', 'parse_crashed')
+   AND coalesce(c.reason, '') NOT IN ('parse_timeout', 'parse_crashed') AND {IS_LAST_ATTEMPT}
 ON CONFLICT (execution_id, page_id) DO UPDATE SET depth = excluded.depth WHERE excluded.depth < rereads.depth"""
-REREADS = """
-SELECT r.page_id, r.domain_id, r.depth, p.url, p.url_hash, c.status_code, c.redirected_to, c.warc_file_id,
+REREADS = f"""
+SELECT c.id, r.page_id, r.domain_id, r.depth, p.url, p.url_hash, c.status_code, c.redirected_to, c.warc_file_id,
        c.warc_offset, p.original_record_id, p.original_url, p.original_at, p.original_digest, p.original_file_id,
        p.original_offset
   FROM (SELECT * FROM rereads WHERE execution_id = ? ORDER BY depth, page_id LIMIT ?) r
  CROSS JOIN page_crawls c CROSS JOIN pages p
  WHERE c.execution_id = r.execution_id AND c.domain_id = r.domain_id AND c.page_id = r.page_id
-   AND c.outcome = 'success' AND p.id = c.page_id ORDER BY r.depth, r.page_id"""
+   AND c.outcome = 'success' AND {IS_LAST_ATTEMPT} AND p.id = c.page_id ORDER BY r.depth, r.page_id"""
 COUNT_REREADS = "SELECT count(*) FROM rereads WHERE execution_id = ?"
 DROP_REREAD = "DELETE FROM rereads WHERE execution_id = ? AND page_id = ? AND depth >= ?"
 DROP_REREADS = "DELETE FROM rereads WHERE execution_id = ?"
@@ -514,6 +514,9 @@ SELECT c.domain_id, c.id, c.outcome FROM page_crawls c WHERE {IN_SLICE}
 FAILED_ATTEMPT = f"""
 SELECT c.execution_id, c.domain_id, c.outcome FROM page_crawls c WHERE c.id = ?
    AND c.outcome IN ('failed', 'timeout', 'blocked_4xx', 'blocked_5xx') AND {IS_LAST_ATTEMPT}"""
+FETCHED_ATTEMPT = f"""
+SELECT c.execution_id, c.domain_id, c.outcome FROM page_crawls c WHERE c.id = ? AND c.outcome = 'success'
+   AND {IS_LAST_ATTEMPT}"""
 DOMAINS_GIVEN_UP = f"""
 SELECT DISTINCT c.domain_id FROM page_crawls c WHERE {IN_SLICE}
    AND c.reason IN ('domain_unreachable', 'domain_paused') AND {IS_LAST_ATTEMPT}"""

@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
+import pytest
+
 from holdfast.crawl.engine import CrawlEngine
 from holdfast.crawl.outcomes import PageUnderWay
 from holdfast.crawl.progress import CrawlNews
@@ -158,6 +160,41 @@ def test_a_page_that_is_read_again_leads_where_it_led_when_the_database_did_not_
         with suppress(asyncio.CancelledError):
             await task
         assert added == [links, links]
+
+    inside(work)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_page_whose_record_cannot_be_read_is_fetched_again(fails: bool) -> None:
+    page, fetched = PageToReread(attempt=attempt("http://a.test/"), base="http://a.test/"), list[PageToReread]()
+
+    class Rereading:
+        depth_rules = DepthRules(limited=True)
+
+        def rereads(self, _execution_id: int, *, limit: int) -> list[PageToReread]:
+            return [] if fetched else [page][:limit]
+
+        def fetch_again(self, _execution_id: int, reread: PageToReread) -> None:
+            fetched.append(reread)
+
+    def read(_reread: PageToReread) -> list[FoundUrl] | None:
+        if fails:
+            raise ValueError("damaged")
+        return None
+
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        engine.session.frontier = cast(Any, Rereading())
+        engine.session.originals = cast(Any, _NoHistory())
+        engine._factories = engine._factories._replace(read_again=read)
+        engine.capture_writer = cast(CaptureWriter, _AtOnce())
+        task = asyncio.create_task(engine._reread())
+        async with asyncio.timeout(patience.deadline(10)):
+            while not fetched:  # noqa: ASYNC110 - on the database's thread
+                await asyncio.sleep(0.01)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        assert fetched == [page]
 
     inside(work)
 
