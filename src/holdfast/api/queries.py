@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
 from holdfast.coordination.owners import GONE, WORKER_KINDS
-from holdfast.db.engine import SessionClock, moment_in
+from holdfast.db.engine import moment_in, server_clock
 from holdfast.db.models import (
     Document,
     Domain,
@@ -354,7 +354,7 @@ def warc_bytes(session: Session) -> int:
 
 def active_workers(session: Session, clock: Clock) -> list[Owner]:
     """Return the workers whose last heartbeat is fresh, oldest first: one that was killed never says that it ended."""
-    fresh = moment_in(session, SessionClock(clock)) - GONE
+    fresh = moment_in(session, server_clock(clock)) - GONE
     return list(
         session.scalars(
             select(Owner)
