@@ -16,7 +16,16 @@ RAW_TABLES = frozenset(
     {
         *("pages", "page_crawls", "domains", "robots", "queues", "rereads", "exclusions", "execution_counts"),
         *("signal_pages", "signal_words", "signal_links", "added_urls"),
-        *("owners", "warc_files", "index_runs", "documents", "document_texts", "page_links", "link_texts"),
+        *(
+            "clock_anchors",
+            "owners",
+            "warc_files",
+            "index_runs",
+            "documents",
+            "document_texts",
+            "page_links",
+            "link_texts",
+        ),
     }
 )
 """Written by raw SQL alone."""
@@ -27,10 +36,10 @@ SHARED_TABLES = frozenset(
     }
 )
 """Written by both, each for the reason that decision 0027 gives."""
-_FRONTIER = (RAW_TABLES | {"page_groups"}) - {"owners", "warc_files", "index_runs"}
+_FRONTIER = (RAW_TABLES | {"page_groups"}) - {"clock_anchors", "owners", "warc_files", "index_runs"}
 WRITTEN_IN: dict[str, frozenset[str]] = {
     "coordination": frozenset({"owners"}),
-    "db": frozenset({"audit_events"}),
+    "db": frozenset({"audit_events", "clock_anchors"}),
     "feeds": frozenset({"feeds", "feed_items"}),
     "frontier": _FRONTIER - {"documents", "document_texts", "link_texts", "page_groups", "page_links"},
     "index": frozenset(
@@ -47,7 +56,8 @@ WRITTEN_IN: dict[str, frozenset[str]] = {
 """What the SQL of a room may change."""
 READ_IN: dict[str, frozenset[str]] = {
     "changes": frozenset({"changes"}),
-    "db": frozenset({"page_crawls"}),
+    # Whether something runs, and the last heartbeat: `db/boot_clock.py`.
+    "db": frozenset({"executions", "operations", "owners", "page_crawls"}),
     "feeds": frozenset({"executions", "jobs", "sources"}),
     "frontier": frozenset({"executions", "jobs"}),
     "index": frozenset({"executions", "jobs", "owners", "sources", "warc_files"}),

@@ -240,8 +240,7 @@ class Supervisor:
         self._stops = Stops()
         self._epoch: int | None = None
         self._stopped_at: float | None = None
-        self._deaths = 0
-        self._settled = -1
+        self._deaths, self._settled = 0, -1
         self._shown_at = self._looked_at = self._beat_at = self._counted_at = runtime.clock.monotonic()
         self._time = WorkTime(runtime.clock, begun)
         self._failure: str | None = None

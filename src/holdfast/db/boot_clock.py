@@ -7,13 +7,22 @@ machine without a battery-backed clock learns the time after its first start); i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 from holdfast.clock import Clock, boot_id, to_micros
 
-if TYPE_CHECKING:
-    from holdfast.db.raw import RawDatabase, Transaction
 
+class Statements(Protocol):
+    """A transaction as far as it is needed here (`db.raw.Transaction`)."""
+
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one statement and return its rows."""
+        ...
+
+
+_Opens = Callable[[], AbstractContextManager[Statements]]
 ANCHOR = "SELECT micros FROM clock_anchors WHERE boot_id = ?"
 _IS_BUSY = """
 SELECT 1 WHERE EXISTS (SELECT 1 FROM executions WHERE state = 'running')
@@ -30,7 +39,7 @@ def since_boot(machine: Clock) -> int:
     return round(machine.monotonic() * 1_000_000)
 
 
-def boot_micros(raw_db: RawDatabase, machine: Clock) -> int:
+def boot_micros(read: _Opens, write: _Opens, machine: Clock) -> int:
     """Return the time of a SQLite database; the wall time where the system names no boot.
 
     DatabaseReadOnly if the first process of a boot cannot store the anchor.
@@ -38,15 +47,15 @@ def boot_micros(raw_db: RawDatabase, machine: Clock) -> int:
     wall, passed, boot = to_micros(machine.now()), since_boot(machine), boot_id()
     if boot is None:
         return wall
-    with raw_db.read() as tx:
+    with read() as tx:
         rows = tx.execute(ANCHOR, (boot,))
     if rows and wall - passed - rows[0][0] <= _STEP:
         return int(rows[0][0]) + passed
-    with raw_db.write() as tx:
+    with write() as tx:
         return _anchored(tx, boot, wall - passed, passed) + passed
 
 
-def _anchored(tx: Transaction, boot: str, offset: int, passed: int) -> int:
+def _anchored(tx: Statements, boot: str, offset: int, passed: int) -> int:
     """Return the anchor of this boot, stored or moved forward where that is due."""
     # Read again: another process may have stored it meanwhile.
     rows = tx.execute(ANCHOR, (boot,))

@@ -476,7 +476,7 @@ class SqliteRawDatabase:
 
     def now_micros(self, machine: Clock) -> int:
         try:
-            return boot_micros(self, machine)
+            return boot_micros(self.read, self.write, machine)
         # Nothing can be leased in a file that cannot be written.
         except DatabaseReadOnly:
             return to_micros(machine.now())
