@@ -1,4 +1,4 @@
-"""Four roles, and what each may do."""
+"""Five roles, and what each may do."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ class Role(StrEnum):
 
     ANONYMOUS = "anonymous"
     MEMBER = "member"
+    OBSERVER = "observer"
+    """Reads the control room and the metrics, and changes nothing but its own account."""
     OPERATOR = "operator"
     ADMINISTRATOR = "administrator"
 
@@ -29,9 +31,9 @@ class Permission(StrEnum):
     OWN_ACCOUNT = "own_account"
     """One's own password, sessions and tokens."""
     WATCH = "watch"
-    """Figures, streams and the state of everything."""
+    """Read the control room: figures, streams, sources, jobs, the frontier, domains, editions, the index."""
     OPERATE = "operate"
-    """Sources, jobs, the frontier, imports, editions, reports."""
+    """Change these, and read what readers report and send. A token with this scope may watch, too."""
     ADMINISTER = "administer"
     """Users, tokens of others, webhooks, the audit log, settings, takedowns."""
 
@@ -39,7 +41,7 @@ class Permission(StrEnum):
 LOWEST_ROLE = {
     Permission.READ: Role.ANONYMOUS,
     Permission.OWN_ACCOUNT: Role.MEMBER,
-    Permission.WATCH: Role.OPERATOR,
+    Permission.WATCH: Role.OBSERVER,
     Permission.OPERATE: Role.OPERATOR,
     Permission.ADMINISTER: Role.ADMINISTRATOR,
 }

@@ -29,7 +29,7 @@ LINK_HOURS = 72
 """How long an invitation holds."""
 SETUP_HOURS = 24
 """How long the link holds that makes the first administrator."""
-ROLES = (Role.MEMBER, Role.OPERATOR, Role.ADMINISTRATOR)
+ROLES = (Role.MEMBER, Role.OBSERVER, Role.OPERATOR, Role.ADMINISTRATOR)
 """What a user can be."""
 
 

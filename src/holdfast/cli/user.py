@@ -41,7 +41,7 @@ token = command_group(
     "Secrets of programs that act for a user: list, create, revoke. Example: holdfast token create ada backup"
 )
 Name = Annotated[str, typer.Argument(help="The user's name.", metavar="NAME")]
-UserRole = Annotated[Role, typer.Option("--role", help="member, operator or administrator.")]
+UserRole = Annotated[Role, typer.Option("--role", help="member, observer, operator or administrator.")]
 Stdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
 _PIECE = 500
 
@@ -125,7 +125,7 @@ def _say_link(link: str | None) -> None:
 @app_command.command("role")
 def change_role(
     name: Name,
-    role: Annotated[Role, typer.Argument(help="member, operator or administrator.")],
+    role: Annotated[Role, typer.Argument(help="member, observer, operator or administrator.")],
     json: AsJson = False,
     home: Home = None,
 ) -> None:

@@ -259,7 +259,7 @@ class AuthSettings(SettingGroup):
         None,
         min_length=1,
         description="Secret of at least 32 bytes that another system signs bearer tokens with (JWT, HS256); without "
-        "it none is taken. Their `role` is required: member, operator or administrator.",
+        "it none is taken. Their `role` is required: member, observer, operator or administrator.",
     )
     jwt_audience: str = setting(
         "holdfast", min_length=1, description="`aud` that such a token must have, alone or in a list."
@@ -292,7 +292,7 @@ class AuthSettings(SettingGroup):
     )
     oidc_default_role: str | None = setting(
         None,
-        pattern=r"^(member|operator|administrator)$",
+        pattern=r"^(member|observer|operator|administrator)$",
         description="Role of a user that none of them fits; without it such a user is not let in.",
     )
 

@@ -265,3 +265,18 @@ def test_the_quick_way_of_a_route_is_shut_to_a_wrong_credential_too() -> None:
 
     threads.close()
     assert statuses == [200, 401]
+
+
+def test_observer_reads_the_control_room_and_changes_nothing(client: Client, credentials: list[Credential]) -> None:
+    observer = next(one for one in credentials if (one.way, one.role) == (SignInWay.SESSION, Role.OBSERVER))
+    reading = ("/api/v1/jobs", "/api/v1/sources", "/api/domains", "/metrics", "/api/admin/workers", "/api/alerts")
+    read = {path: client.get(path, headers=observer.headers).status_code for path in reading}
+    changes = ["POST /api/v1/jobs", "POST /api/v1/sources", "DELETE /api/frontier", "POST /api/admin/cleanup"]
+    refused = {one: client.request(*one.split(), headers=observer.headers).status_code for one in changes}
+    closed = {
+        path: client.get(path, headers=observer.headers).status_code
+        for path in ("/api/admin/reports", "/api/admin/users")
+    }
+
+    assert read == dict.fromkeys(reading, 200)
+    assert set(refused.values()) | set(closed.values()) == {403}

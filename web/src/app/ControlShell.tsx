@@ -17,7 +17,7 @@ export function ControlShell() {
   if (!session.data) return <div className="min-h-[60vh]" aria-busy="true" />;
   if (!session.data.authenticated) return <SignInFirst />;
   if (!session.data.permissions.includes("watch")) return <NotForYou session={session.data} />;
-  return <Room parts={menuFor(session.data.permissions)} />;
+  return <Room parts={menuFor(session.data.permissions)} mayChange={session.data.permissions.includes("operate")} />;
 }
 
 function SignInFirst() {
@@ -38,7 +38,7 @@ function NotForYou({ session }: { session: Session }) {
   );
 }
 
-function Room({ parts }: { parts: readonly Part[] }) {
+function Room({ parts, mayChange }: { parts: readonly Part[]; mayChange: boolean }) {
   const { pathname } = useLocation();
   const here = placeOf(pathname);
   const disclosure = useRef<HTMLDetailsElement>(null);
@@ -56,7 +56,10 @@ function Room({ parts }: { parts: readonly Part[] }) {
         <div className="border-t border-line p-3"><Places parts={parts} here={here?.to} label="Control room, all places" /></div>
       </details>
       <div className="hidden lg:block"><div className="sticky top-4 max-h-[calc(100dvh-2rem)] overflow-y-auto"><Places parts={parts} here={here?.to} label="Control room" /></div></div>
-      <div className="min-w-0"><Outlet /></div>
+      <div className="min-w-0">
+        {!mayChange && <p role="note" className="mb-4 rounded-part bg-sunk px-3 py-2 text-sm text-soft">Read-only: your role shows everything here and changes nothing.</p>}
+        <Outlet />
+      </div>
     </div>
   );
 }

@@ -17,10 +17,10 @@ function part(title: string, asks: Permission, ...places: (readonly [to: string,
 }
 
 export const MENU: readonly Part[] = [
-  part("Crawling", "operate", ["/control", "Overview", "watch"], ["/control/sources", "Sources"], ["/control/jobs", "Jobs"], ["/control/feeds", "Feeds"]),
+  part("Crawling", "watch", ["/control", "Overview"], ["/control/sources", "Sources"], ["/control/jobs", "Jobs"], ["/control/feeds", "Feeds"]),
   part(
     "Planning",
-    "operate",
+    "watch",
     ["/control/frontier", "Frontier"],
     ["/control/domains", "Domains"],
     ["/control/explain", "Explain"],
@@ -29,12 +29,12 @@ export const MENU: readonly Part[] = [
   ),
   part(
     "Archive",
-    "operate",
-    ["/control/imports", "Imports"],
+    "watch",
+    ["/control/imports", "Imports", "operate"],
     ["/control/index", "Index"],
     ["/control/storage", "Storage"],
     ["/control/takedowns", "Takedowns", "administer"],
-    ["/control/reports", "Reports"],
+    ["/control/reports", "Reports", "operate"],
   ),
   part(
     "Administration",

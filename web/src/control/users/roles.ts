@@ -3,6 +3,7 @@ import type { Role, User } from "./useUsers";
 
 export const ROLES: Record<Role, string> = {
   member: "Member: reads what is for members",
+  observer: "Observer: reads the control room, changes nothing",
   operator: "Operator: runs crawls and cares for the archive",
   administrator: "Administrator: also users, takedowns, settings",
 };
