@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -123,8 +124,7 @@ def test_decision_routes_set_and_undo(bed: EditionBed, migrated_url: str, tmp_pa
     assert "decisions" not in public["coverageSummary"]
 
 
-def _put(server: Server, path: str, **body: str) -> dict[str, object]:
+def _put(server: Server, path: str, **body: str) -> Any:
     answer = server.ask("PUT", f"/api/admin/annual-editions/{path}", **body)
     assert answer.status_code == 200, answer.text
-    found: dict[str, object] = answer.json()
-    return found
+    return answer.json()

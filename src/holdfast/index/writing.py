@@ -385,7 +385,7 @@ def _row(capture: IndexedCapture, file: FileToIndex) -> Row:
         capture.truncated,
         ",".join(dict.fromkeys(capture.problems)) or None,
         file.backend,
-        # Of a body that was cut, nobody knows how much is missing.
+        # How much of a cut body is missing is unknown.
         file.fidelity if capture.truncated is None else "unknown",
         identity.page_key,
     )
