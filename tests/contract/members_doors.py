@@ -235,6 +235,8 @@ NO_DOORS = {
     "GET /api/exports/columns": "what columns mean",
     "GET /api/search/syntax": "the query language",
     "GET /api/sources/{code}/preview": "always 404",
+    "GET /api/status": "the newest public capture and how many sources are public, for every viewer",
+    "GET /status": "the same",
     "GET /api/usage": "how often the archive is used, by day; a test of its own holds that no members' capture counts",
     "GET /api/openapi.json": "the reference",
     "GET /openapi.json": "the reference",

@@ -25,9 +25,11 @@ from holdfast.config import Settings
 ROUTES: Final[dict[str, dict[str, Permission]]] = {
     "archive.home_router": {
         "GET /": Permission.READ,
+        "GET /status": Permission.READ,
     },
     "archive.router": {
         "GET /api/stats": Permission.READ,
+        "GET /api/status": Permission.READ,
         "GET /api/usage": Permission.READ,
     },
     "health.router": {

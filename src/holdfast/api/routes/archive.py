@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from fastapi.responses import HTMLResponse
 
 from holdfast import log
@@ -10,6 +12,8 @@ from holdfast.api.dependencies import ArchiveDep, SessionDep, TotalsDep, UsageDe
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.archive import (
+    ArchiveStatus,
+    Incident,
     RecentPage,
     Stats,
     TopDomain,
@@ -19,9 +23,12 @@ from holdfast.api.schemas.archive import (
     WorkerHeartbeat,
 )
 from holdfast.feedback import Day, Use
+from holdfast.jobs.alert_queries import list_alerts
+from holdfast.jobs.alerts import AlertName
 from holdfast.replay.html import html_page
 from holdfast.replay.links import escape
 from holdfast.replay.origins import browse_url
+from holdfast.withdrawals.viewers import PUBLIC, seen_by
 from holdfast.withdrawals.visibility import members_among
 
 STYLE = """:root{color-scheme:light dark;--ink:#1b2a2f;--paper:#fff;--soft:#eef3f4;--line:#c9d6d9;--link:#0b4f9e}
@@ -87,6 +94,39 @@ def _counted(number: int, noun: str) -> str:
 
 _log = log.get()
 router = LateRouter(tags=["archive"])
+_INCIDENTS = {
+    AlertName.HIGH_ERROR_RATE: "Many pages cannot be fetched, so new captures may be missing.",
+    AlertName.FRONTIER_BACKLOG: "Many pages are waiting to be crawled, so new captures come late.",
+    AlertName.WORKER_SILENT: "A crawler does not answer, so new captures may come late.",
+}
+
+
+@router.get("/api/status", responses=answers(503))
+def archive_status(session: SessionDep, totals: TotalsDep) -> ArchiveStatus:
+    """Return whether the archive works, for everybody: the newest public capture, public sources, and incidents."""
+    # In fixed words: the message of an alert may name hosts and sources that are not public.
+    firing = list_alerts(session, is_firing=True, before=None, limit=len(_INCIDENTS))
+    incidents = [Incident(since=one.since, message=_INCIDENTS[AlertName(one.name)]) for one in firing]
+    with seen_by(PUBLIC):
+        found = totals.read(session)
+    state: Literal["ok", "degraded"] = "degraded" if incidents else "ok"
+    return ArchiveStatus(status=state, last_capture=found.latest, sources=len(found.sources), incidents=incidents)
+
+
+@home_router.get("/status")
+def status_page(session: SessionDep, totals: TotalsDep) -> HTMLResponse:
+    """Show the same as a page."""
+    told = archive_status(session, totals)
+    works = "The archive works." if told.status == "ok" else "The archive answers; something is wrong with its crawls."
+    last = f"{told.last_capture:%Y-%m-%d %H:%M} UTC" if told.last_capture else "none yet"
+    since = "".join(f"<li>{escape(one.message)} Since {one.since:%Y-%m-%d %H:%M} UTC." for one in told.incidents)
+    body = (
+        f"<h1>Status</h1><p class=verb>{works}</p><p>Newest capture: {last}</p>"
+        f"<p>Public sources: {told.sources:,}</p><h2>Incidents</h2>{f'<ul>{since}</ul>' if since else '<p>None.</p>'}"
+        "<p><a href=/>To the archive</a> · <a href=/report>Report a problem</a></p>"
+    )
+    return HTMLResponse(page("Status", body), headers={"Cache-Control": "no-store"})
+
 
 _RECENT = 20
 

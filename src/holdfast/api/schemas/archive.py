@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.alias_generators import to_camel
@@ -37,6 +37,22 @@ class Stats(Answer):
     worker_heartbeats: list[WorkerHeartbeat]
     recent_pages: list[RecentPage] = Field(description="The 20 pages that were captured last.")
     top_domains: list[TopDomain] = Field(description="The 10 domains with the most pages.")
+
+
+class Incident(Answer):
+    """Something that is wrong now, in words for readers."""
+
+    since: datetime
+    message: str
+
+
+class ArchiveStatus(Answer):
+    """Whether the archive works."""
+
+    status: Literal["ok", "degraded"]
+    last_capture: datetime | None
+    sources: int = Field(description="Public ones.")
+    incidents: list[Incident]
 
 
 class WorkerHeartbeat(Answer):
