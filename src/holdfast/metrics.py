@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from threading import Lock
 from typing import NamedTuple, Protocol
 
-from prometheus_client import CollectorRegistry, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client import Counter as PrometheusCounter
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
@@ -21,6 +21,15 @@ PREFIXES = (PREFIX, "healtharchive")
 # A second series for each counter, with the time of its creation: scrapers need it for nothing here.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 SEARCH_BUCKETS = (0.05, 0.1, 0.3, 1.0, 3.0)
+_MAX = "_max"
+_ERROR_TYPES = {
+    400: "invalid",
+    422: "invalid",
+    404: "not_found",
+    429: "rate_limited",
+    503: "unavailable",
+    504: "timeout",
+}
 
 
 class SharedCounts(Protocol):
@@ -41,6 +50,12 @@ class SharedCounts(Protocol):
 
 _SampleKey = tuple[str, str, tuple[tuple[str, str], ...]]
 """The family, the name and the labels of one figure."""
+
+
+def _add(total: dict[_SampleKey, float], key: _SampleKey, value: float) -> None:
+    before = total.get(key, 0.0)
+    # The longest of several processes is the longest of all; everything else adds up.
+    total[key] = max(before, value) if key[1].endswith(_MAX) else before + value
 
 
 def _packed(counts: Mapping[_SampleKey, float]) -> bytes:
@@ -84,6 +99,13 @@ class ServerMetrics:
             f"{PREFIX}_search_duration_seconds", "Time of a search.", buckets=SEARCH_BUCKETS, registry=self.registry
         )
 
+        self.search_error_types = PrometheusCounter(
+            f"{PREFIX}_search_errors_by_type", "Searches that failed, by type.", ["type"], registry=self.registry
+        )
+        self.slowest_search = Gauge(
+            f"{PREFIX}_search_duration_seconds{_MAX}", "The longest search since the start.", registry=self.registry
+        )
+        self._slowest_s = 0.0
         self.refusals = PrometheusCounter(
             "crawler_rate_limit_hits",
             "Requests that were refused for their number, by the role of who asked.",
@@ -108,7 +130,7 @@ class ServerMetrics:
         total = self._own()
         for content in self._shared.others() if self._shared is not None else ():
             for key, value in _unpacked(content):
-                total[key] = total.get(key, 0.0) + value
+                _add(total, key, value)
         by_family: dict[str, list[tuple[_SampleKey, float]]] = {}
         for key, value in total.items():
             by_family.setdefault(key[0], []).append((key, value))
@@ -123,7 +145,7 @@ class ServerMetrics:
         for family in self.registry.collect():
             for sample in family.samples:
                 key = family.name, sample.name, tuple(sorted(sample.labels.items()))
-                found[key] = found.get(key, 0.0) + sample.value
+                _add(found, key, sample.value)
         return found
 
     def refused(self, tier: str) -> None:
@@ -148,8 +170,23 @@ class ServerMetrics:
         if kind == "search":
             self.searches.inc()
             self.search_seconds.observe(seconds)
+            if seconds > self._slowest_s:
+                self._slowest_s = seconds
+                self.slowest_search.set(seconds)
             if status >= 400:
                 self.search_errors.labels(group).inc()
+                self.search_error_types.labels(
+                    _ERROR_TYPES.get(status, "refused" if status < 500 else "internal")
+                ).inc()
+
+
+class StorageFigures(NamedTuple):
+    """What lies on the disk."""
+
+    scanned: int
+    """Jobs whose newest run had its folder weighed."""
+    bytes_by_kind: Mapping[str, Mapping[str, int]]
+    """By kind (warc, output, tmp, tmp_non_warc) and source; all but `warc` of the folders that were weighed."""
 
 
 class ArchiveFigures:
@@ -161,9 +198,13 @@ class ArchiveFigures:
         jobs: Mapping[str, Mapping[str, int]],
         snapshots: Mapping[str, int],
         pages: int,
-        warc_bytes: int,
+        newest_page: float,
+        storage: StorageFigures,
+        scheduler: Mapping[str, float],
     ) -> None:
-        self._jobs, self._snapshots, self._pages, self._warc_bytes = jobs, snapshots, pages, warc_bytes
+        """`newest_page` is when the newest page was captured (Unix time); `scheduler` are figures by name."""
+        self._jobs, self._snapshots, self._pages, self._newest_page = jobs, snapshots, pages, newest_page
+        self._storage, self._scheduler = storage, scheduler
 
     def collect(self) -> Iterator[Metric]:
         """Yield the families, as the text format wants them."""
@@ -179,9 +220,20 @@ class ArchiveFigures:
                 yield family
             captures_help = "Captures of pages; all, and by source."
             yield _by_source(f"{prefix}_snapshots", captures_help, self._snapshots, falls=True)
+            scanned_help = "Jobs whose newest run had its folder weighed."
+            yield GaugeMetricFamily(f"{prefix}_jobs_storage_scanned_total", scanned_help, self._storage.scanned)
+            for kind, sizes in self._storage.bytes_by_kind.items():
+                size_help = f"Bytes on disk ({kind}); all, and by source."
+                yield _by_source(f"{prefix}_jobs_{kind}_bytes", size_help, sizes, falls=True)
+            newest_help = "When the newest page was captured, or 0."
+            yield GaugeMetricFamily(f"{prefix}_pages_updated_at_max_seconds", newest_help, self._newest_page)
+        for name, value in self._scheduler.items():
+            described = "See GET /api/v1/scheduler/metrics."
+            yield GaugeMetricFamily(f"{PREFIX}_scheduler_{name}", described, value)
         pages_help = "Pages, whatever their query, that were captured."
         yield GaugeMetricFamily(f"{PREFIX}_pages_total", pages_help, self._pages)
-        yield GaugeMetricFamily(f"{PREFIX}_warc_bytes", "Bytes of sealed WARC files.", self._warc_bytes)
+        warc_bytes = sum(self._storage.bytes_by_kind["warc"].values())
+        yield GaugeMetricFamily(f"{PREFIX}_warc_bytes", "Bytes of sealed WARC files.", warc_bytes)
 
 
 class RecordedCrawls(NamedTuple):
@@ -209,6 +261,8 @@ class RecordedCrawls(NamedTuple):
     workers: int
     heartbeat_age_s: float
     """Of the worker that was heard of longest ago and has not ended."""
+    progress_age_s: float
+    """Of the run of a job that got on longest ago and is not paused."""
     alerts: Mapping[str, bool]
     """Whether each one fires."""
     cleanups: Mapping[str, tuple[int, float]]
@@ -316,6 +370,11 @@ class RecordedFigures:
             ),
             (f"{PREFIX}_domains_waiting", "Domains with something to ask for.", recorded.domains_waiting),
             (f"{PREFIX}_worker_heartbeat_age_seconds", age_help, recorded.heartbeat_age_s),
+            (
+                f"{PREFIX}_crawl_progress_age_seconds",
+                "Time without progress of the run that got on longest ago; 0 if none runs.",
+                recorded.progress_age_s,
+            ),
         )
         for name, sentence, value in plain:
             yield GaugeMetricFamily(name, sentence, value)

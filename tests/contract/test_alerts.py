@@ -15,7 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from sqlalchemy import select
 
 from holdfast.db.engine import Database
-from holdfast.db.models import Alert, Event, Execution, Job, Owner, Source
+from holdfast.db.models import Alert, Event, Execution, Job, JobEvent, Owner, Source
+from holdfast.jobs.alert_queries import RunProgressAt
 from holdfast.jobs.alerts import AlertName, judge, look_for_alerts
 from holdfast.jobs.views.recorded import read_recorded
 from holdfast.metrics import RecordedFigures, textfile
@@ -66,6 +67,39 @@ def test_a_worker_that_is_silent_for_more_than_two_minutes_is_an_alert() -> None
     (found,) = judge([], [worker(1, 10), worker(2, 121), worker(3, 200)], now=_NOW)
     assert (found.name, found.value, found.since) == (AlertName.WORKER_SILENT, 200.0, _NOW - timedelta(seconds=200))
     assert "a/3 and 1 more" in found.message
+
+
+def test_run_without_a_new_page_for_an_hour_is_an_alert() -> None:
+    def run(number: int, minutes: float) -> RunProgressAt:
+        return RunProgressAt(number, "ex", _NOW - timedelta(minutes=minutes))
+
+    assert judge([], [], [run(1, 60)], now=_NOW) == []
+    (found,) = judge([], [], [run(2, 90), run(3, 61), run(1, 5)], now=_NOW)
+    assert (found.name, found.value) == (AlertName.CRAWL_STALLED, 5400.0)
+    assert "execution 2 of ex and 1 more" in found.message
+
+
+def test_stalled_run_is_found_by_its_events(database: Database, clock: FakeClock) -> None:
+    number = _execution(database, clock.now())
+    with database.write() as session:
+        job = session.query(Job).one()
+        job.lock_token, job.lock_acquired_at = "t", clock.now()
+        session.add(JobEvent(at=clock.now(), name="job:progress", job_id=job.id, execution_id=number, data={}))
+    clock.advance(3700)
+    assert look_for_alerts(database, clock, every_s=5)
+    assert _told(database) == [("alert.firing", "crawl_stalled")]
+
+    with database.write() as session:
+        session.add(JobEvent(at=clock.now(), name="job:progress", job_id=1, execution_id=number, data={}))
+    clock.advance(301)
+    assert look_for_alerts(database, clock, every_s=5)
+
+    assert _told(database)[-1] == ("alert.resolved", "crawl_stalled")
+    with database.write() as session:
+        session.get_one(Execution, number).paused_at = clock.now()
+    clock.advance(4000)
+    assert look_for_alerts(database, clock, every_s=5)
+    assert len(_told(database)) == 2, "a paused run is not stalled"
 
 
 @pytest.fixture

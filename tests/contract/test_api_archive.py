@@ -439,8 +439,18 @@ def test_metrics_have_the_names_of_the_documents(client: Client) -> None:
     for line in ('holdfast_jobs_total{status="completed"} 3.0', "holdfast_snapshots_total 6.0",
                  'holdfast_jobs_cleanup_status_total{cleanup_status="none"} 3.0',
                  'holdfast_snapshots_total{source="example"} 5.0', "holdfast_pages_total 5.0",
-                 "holdfast_jobs_pages_crawled_total 0.0", "holdfast_jobs_pages_failed_total 0.0"):  # fmt: skip
+                 "holdfast_jobs_pages_crawled_total 0.0", "holdfast_jobs_pages_failed_total 0.0",
+                 "holdfast_jobs_storage_scanned_total 0.0", "holdfast_jobs_tmp_bytes_total 0.0",
+                 "holdfast_scheduler_success_rate 1.0", "holdfast_scheduler_executions_total 0.0",
+                 'holdfast_alert_firing{alert="crawl_stalled"} 0.0',
+                 "holdfast_crawl_progress_age_seconds 0.0"):  # fmt: skip
         assert line in answer.text.splitlines()
+    sizes = dict(
+        line.rsplit(" ", 1) for line in answer.text.splitlines() if line.startswith("holdfast_jobs_warc_bytes")
+    )
+    assert float(sizes['holdfast_jobs_warc_bytes_total{source="example"}']) > 0
+    newest = next(line for line in answer.text.splitlines() if line.startswith("holdfast_pages_updated_at_max_seconds"))
+    assert float(newest.split()[1]) > 1_600_000_000
 
 
 def test_a_column_that_is_gone_is_a_database_of_another_version(own: Archive, own_client: Client) -> None:

@@ -14,11 +14,12 @@ from sqlalchemy.orm import Session
 from holdfast import log
 from holdfast.api import queries
 from holdfast.clock import Clock
-from holdfast.db.engine import Database, take_time
+from holdfast.db.engine import Database, moment_in, server_clock, take_time
 from holdfast.errors import HoldfastError
-from holdfast.jobs.views.listing import admin_counts, cleanup_counts
+from holdfast.jobs.schedule_queries import last_scheduled_at
+from holdfast.jobs.views.listing import admin_counts, cleanup_counts, count_metrics, scanned_storage
 from holdfast.jobs.views.recorded import read_recorded
-from holdfast.metrics import RecordedCrawls
+from holdfast.metrics import RecordedCrawls, StorageFigures
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, Viewer, seen_by, viewer
 from holdfast.withdrawals.visibility import hidden_sources
 
@@ -243,7 +244,8 @@ class WorkFigures:
     cleanups: dict[str, int]
     recorded: RecordedCrawls
     """What crawls did, by the series."""
-    warc_bytes: int
+    storage: StorageFigures
+    scheduler: dict[str, float]
 
 
 class CountedWork(Counting[WorkFigures]):
@@ -266,10 +268,26 @@ def _count_work(session: Session, clock: Clock) -> WorkFigures:
         public_jobs = admin_counts(session)
     with seen_by(EVERYTHING):
         jobs, cleanups = admin_counts(session), cleanup_counts(session)
+    scanned, weighed = scanned_storage(session)
     return WorkFigures(
         jobs=jobs,
         public_jobs=public_jobs,
         cleanups=cleanups,
         recorded=read_recorded(session, clock),
-        warc_bytes=queries.warc_bytes(session),
+        storage=StorageFigures(scanned, {"warc": queries.warc_bytes(session), **weighed}),
+        scheduler=_scheduler_figures(session, clock),
     )
+
+
+def _scheduler_figures(session: Session, clock: Clock) -> dict[str, float]:
+    now = moment_in(session, server_clock(clock))
+    found = count_metrics(session, now=now, last_check_at=last_scheduled_at(session))
+    checked = found.last_check_at
+    return {
+        **{f"jobs_{state}": count for state, count in found.jobs.items()},
+        "executions_total": found.executions_total,
+        "average_duration_seconds": found.average_duration_ms / 1000,
+        "success_rate": found.success_rate,
+        "stale_locks_cleared_total": found.stale_locks_cleared,
+        "last_check_timestamp_seconds": checked.timestamp() if checked else 0.0,
+    }

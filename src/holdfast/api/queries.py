@@ -347,9 +347,17 @@ def sources_by_id(session: Session, ids: Iterable[int]) -> dict[int, Source]:
     return {row.id: row for row in session.scalars(select(Source).where(Source.id.in_(sorted(set(ids)))))}
 
 
-def warc_bytes(session: Session) -> int:
-    """Return how many bytes the sealed files have; a row a file."""
-    return int(session.scalar(select(func.coalesce(func.sum(WarcFile.size), 0)).where(WarcFile.state == "sealed")) or 0)
+def warc_bytes(session: Session) -> dict[str, int]:
+    """Return how many bytes the sealed files of each source have; a row a file."""
+    rows = session.execute(
+        select(Source.code, func.sum(WarcFile.size))
+        .join(Execution, Execution.id == WarcFile.execution_id)
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+        .where(WarcFile.state == "sealed")
+        .group_by(Source.code)
+    )
+    return {code: int(size or 0) for code, size in rows}
 
 
 def active_workers(session: Session, clock: Clock) -> list[Owner]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, delete, or_, select, update
+from sqlalchemy import ColumnElement, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.clock import from_micros
 from holdfast.db.engine import insert_into
-from holdfast.db.models import Alert, AlertTurn, Owner
+from holdfast.db.models import Alert, AlertTurn, Execution, Job, JobEvent, Owner, Source
 
 _ONLY = 1
 
@@ -59,3 +60,25 @@ def open_workers(session: Session, *, kinds: Sequence[str]) -> list[Owner]:
     """Return the workers whose rows are open, the one that was heard of longest ago first."""
     query = select(Owner).where(Owner.ended_at.is_(None), Owner.kind.in_(kinds))
     return list(session.scalars(query.order_by(Owner.heartbeat_at, Owner.id)))
+
+
+class RunProgressAt(NamedTuple):
+    """A run of a job that a worker holds, and when anything of it was told last."""
+
+    execution_id: int
+    source: str
+    moved_at: datetime
+
+
+def running_jobs(session: Session) -> list[RunProgressAt]:
+    """Return the runs of jobs that are not paused, the one that got on longest ago first; as many as run now."""
+    # An event is written when a run begins and whenever its counts change; the newest one by the index.
+    told = select(JobEvent.at).where(JobEvent.job_id == Job.id).order_by(JobEvent.id.desc()).limit(1)
+    moved_at = func.coalesce(told.correlate(Job).scalar_subquery(), Job.lock_acquired_at)
+    rows = session.execute(
+        select(Execution.id, Source.code, moved_at)
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+        .where(Job.lock_token.is_not(None), Execution.state == "running", Execution.paused_at.is_(None))
+    )
+    return sorted((RunProgressAt(*row) for row in rows), key=lambda one: one.moved_at)

@@ -19,6 +19,7 @@ from holdfast.coordination.owners import GONE, WORKER_KINDS
 from holdfast.db.engine import Database, moment_in, server_clock
 from holdfast.db.models import Alert, Owner
 from holdfast.jobs import alert_queries
+from holdfast.jobs.alert_queries import RunProgressAt
 from holdfast.series.counting import STATUSES
 from holdfast.series.queries import SeriesPoint, last_minutes
 
@@ -33,6 +34,8 @@ SMALLEST_QUEUE: Final = 1000
 """A shorter queue may grow as it likes: each crawl begins with one."""
 QUIET: Final = timedelta(minutes=MINUTES)
 """How long crawls must go well before it is said so: one good minute, or one without a request, ends nothing."""
+STALLED: Final = timedelta(hours=1)
+"""Time without a new page after which a run is stalled, as `holdfast auto-recover` has it by default."""
 _KEPT: Final = timedelta(days=90)
 # Share of the time between two looks after which the next one has its turn: timers are never quite on time.
 _EARLY: Final = 0.8
@@ -44,6 +47,7 @@ class AlertName(StrEnum):
     HIGH_ERROR_RATE = "high_error_rate"
     FRONTIER_BACKLOG = "frontier_backlog"
     WORKER_SILENT = "worker_silent"
+    CRAWL_STALLED = "crawl_stalled"
 
 
 class AlertSeverity(StrEnum):
@@ -63,9 +67,11 @@ class AlertFinding(NamedTuple):
     message: str
 
 
-def judge(points: Sequence[SeriesPoint], workers: Sequence[Owner], *, now: datetime) -> list[AlertFinding]:
-    """Return what is wrong, by the last whole minutes of all crawls and the workers whose rows are open."""
-    found = (_error_rate(points), _backlog(points), _silent(workers, now))
+def judge(
+    points: Sequence[SeriesPoint], workers: Sequence[Owner], runs: Sequence[RunProgressAt] = (), *, now: datetime
+) -> list[AlertFinding]:
+    """Return what is wrong, by the last whole minutes of all crawls, the workers whose rows are open and their runs."""
+    found = (_error_rate(points), _backlog(points), _silent(workers, now), _stalled(runs, now))
     return [one for one in found if one is not None]
 
 
@@ -118,6 +124,19 @@ def _silent(workers: Sequence[Owner], now: datetime) -> AlertFinding | None:
     return AlertFinding(AlertName.WORKER_SILENT, AlertSeverity.CRITICAL, first.heartbeat_at, age_s, message)
 
 
+def _stalled(runs: Sequence[RunProgressAt], now: datetime) -> AlertFinding | None:
+    stalled = [run for run in runs if now - run.moved_at > STALLED]
+    if not stalled:
+        return None
+    first, age_s = stalled[0], round((now - stalled[0].moved_at).total_seconds(), 1)
+    others = f" and {len(stalled) - 1} more" if len(stalled) > 1 else ""
+    message = (
+        f"execution {first.execution_id} of {first.source}{others} has captured nothing for {age_s // 60:.0f} minutes; "
+        f"see: holdfast status {first.execution_id}, and restart it with: holdfast auto-recover --apply"
+    )
+    return AlertFinding(AlertName.CRAWL_STALLED, AlertSeverity.WARNING, first.moved_at, age_s, message)
+
+
 def look_for_alerts(database: Database, clock: Clock, *, every_s: float) -> bool:
     """Judge, and write what began or ended; False if another process did so less than a while ago."""
     with database.read() as session:
@@ -130,6 +149,7 @@ def look_for_alerts(database: Database, clock: Clock, *, every_s: float) -> bool
         found = judge(
             last_minutes(session, now=now, minutes=MINUTES),
             alert_queries.open_workers(session, kinds=WORKER_KINDS),
+            alert_queries.running_jobs(session),
             now=now,
         )
     with database.write() as session:

@@ -6,7 +6,7 @@ import os
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from holdfast.metrics import ArchiveFigures, RecordedCrawls, RecordedFigures, ServerMetrics, exposition
+from holdfast.metrics import ArchiveFigures, RecordedCrawls, RecordedFigures, ServerMetrics, StorageFigures, exposition
 from holdfast.wiring.shared_places import ServedProcess, SharedPlaces
 
 
@@ -43,11 +43,12 @@ def test_half_of_what_is_being_written_is_never_read() -> None:
 
 
 def _counted(server: ServerMetrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    figures = ArchiveFigures(jobs={}, snapshots={}, pages=0, warc_bytes=0)
+    storage = StorageFigures(scanned=0, bytes_by_kind={"warc": {}})
+    figures = ArchiveFigures(jobs={}, snapshots={}, pages=0, newest_page=0.0, storage=storage, scheduler={})
     recorded = RecordedCrawls(
         by_source={}, latency_s=(), latency_columns=("longer",), failures=(), statuses=(), pages_per_second=0.0,
         success_rate=None, queue=0, domains=0, domains_leased=0, domains_waiting=0, circuits={}, workers=0,
-        heartbeat_age_s=0.0, alerts={}, cleanups={},
+        heartbeat_age_s=0.0, progress_age_s=0.0, alerts={}, cleanups={},
     )  # fmt: skip
     text = exposition(server, figures, RecordedFigures(recorded)).decode()
     return {
@@ -87,3 +88,18 @@ def test_a_process_alone_tells_its_own() -> None:
     server.answered("search", 200, 0.01)
 
     assert _counted(server)[_REQUESTS] == 1
+
+
+def test_slowest_search_is_the_maximum_of_all_processes() -> None:
+    places = SharedPlaces(2)
+    one, other = (ServerMetrics(started=0.0, shared=ServedProcess(number, places)) for number in range(2))
+    one.answered("search", 200, 0.7)
+    one.answered("search", 503, 0.1)
+    other.answered("search", 422, 0.3)
+    other.share()
+
+    found = _counted(one)
+
+    assert found["holdfast_search_duration_seconds_max", ()] == 0.7
+    assert found["holdfast_search_errors_by_type_total", (("type", "unavailable"),)] == 1
+    assert found["holdfast_search_errors_by_type_total", (("type", "invalid"),)] == 1

@@ -255,7 +255,7 @@ def sample_figures(database: Database, work: CountedWork) -> dict[str, Any]:
         "circuits": dict(recorded.circuits),
         "workers": recorded.workers,
         "alerts": sorted(name for name, fires in recorded.alerts.items() if fires),
-        "warcBytes": found.warc_bytes,
+        "warcBytes": sum(found.storage.bytes_by_kind["warc"].values()),
     }
 
 

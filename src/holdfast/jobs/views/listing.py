@@ -396,6 +396,22 @@ def cleanup_counts(session: Session) -> dict[str, int]:
     return _counted(session, func.coalesce(_newest(Execution.cleanup_status), "none"))
 
 
+def scanned_storage(session: Session) -> tuple[int, dict[str, dict[str, int]]]:
+    """Return how many jobs' newest runs had their folder weighed, and its bytes by kind and source; a row a job."""
+    sizes: dict[str, dict[str, int]] = {kind: {} for kind in ("output", "tmp", "tmp_non_warc")}
+    rows = session.execute(
+        select(Source.code, _newest(Execution.storage))
+        .select_from(Job)
+        .join(Source, Source.id == Job.source_id)
+        .where(Job.deleted_at.is_(None))
+    )
+    weighed = [(code, weight) for code, weight in rows if isinstance(weight, dict) and weight.get("scanned_at")]
+    for code, weight in weighed:
+        for kind, by_source in sizes.items():
+            by_source[code] = by_source.get(code, 0) + int(weight.get(f"{kind}_bytes") or 0)
+    return len(weighed), sizes
+
+
 def _counted(session: Session, word: ColumnElement[str]) -> dict[str, int]:
     words = select(word.label("word")).where(Job.deleted_at.is_(None), visible_source(Job.source_id)).subquery()
     rows = session.execute(select(words.c.word, func.count()).group_by(words.c.word).order_by(words.c.word))

@@ -12,7 +12,7 @@ from holdfast.clock import Clock
 from holdfast.coordination.owners import GONE, WORKER_KINDS
 from holdfast.db.engine import moment_in, server_clock
 from holdfast.db.models import Domain
-from holdfast.jobs.alert_queries import firing, open_workers
+from holdfast.jobs.alert_queries import firing, open_workers, running_jobs
 from holdfast.jobs.alerts import MINUTES, AlertName
 from holdfast.metrics import RecordedCrawls
 from holdfast.series.counting import COUNTED, FAILURES, LATENCY, LATENCY_S, STATUSES, failures_of
@@ -25,7 +25,7 @@ def read_recorded(session: Session, clock: Clock) -> RecordedCrawls:
     totals, minutes = series_totals(session), last_minutes(session, now=now, minutes=MINUTES)
     well = sum(point.counts["success"] for point in minutes)
     badly = sum(failures_of(point.counts) for point in minutes)
-    workers = open_workers(session, kinds=WORKER_KINDS)
+    workers, runs = open_workers(session, kinds=WORKER_KINDS), running_jobs(session)
     fires = {row.name for row in firing(session)}
     states = session.execute(
         select(Domain.circuit_state, func.count())
@@ -49,6 +49,7 @@ def read_recorded(session: Session, clock: Clock) -> RecordedCrawls:
         circuits={str(state): int(count) for state, count in states},
         workers=sum(now - owner.heartbeat_at < GONE for owner in workers),
         heartbeat_age_s=max(((now - owner.heartbeat_at).total_seconds() for owner in workers), default=0.0),
+        progress_age_s=(now - runs[0].moved_at).total_seconds() if runs else 0.0,
         alerts={name.value: name.value in fires for name in AlertName},
         cleanups={row.name: (row.removed, row.last_at.timestamp()) for row in cleanups(session)},
     )
