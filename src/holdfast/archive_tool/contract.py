@@ -17,7 +17,16 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from holdfast.archive_tool.errors import ToolConfigRefused
-from holdfast.archive_tool.options import SHM_SIZE, SHM_SIZE_HINT, UNAVAILABLE, Backend, ResumePolicy, read_seeds
+from holdfast.archive_tool.options import (
+    CPUS,
+    MEMORY,
+    SHM_SIZE,
+    SHM_SIZE_HINT,
+    UNAVAILABLE,
+    Backend,
+    ResumePolicy,
+    read_seeds,
+)
 from holdfast.archive_tool.zimit_flags import check_managed, read_flags, split_workers
 from holdfast.config import ZimitSettings
 from holdfast.errors import Invalid
@@ -129,6 +138,8 @@ class Host:
     extra_flags: tuple[str, ...] = ()
     """zimit flags that this installation lets through besides our own list."""
     store_root: Path | None = None
+    memory: str = MEMORY
+    cpus: float = CPUS
 
     @classmethod
     def of(cls, settings: ZimitSettings) -> Self:
@@ -139,6 +150,8 @@ class Host:
             vpn_command=settings.vpn_command,
             extra_flags=settings.flags,
             store_root=settings.store_root,
+            memory=settings.memory,
+            cpus=settings.cpus,
         )
 
 
@@ -308,6 +321,9 @@ def tool_flags(config: JobConfig, host: Host) -> list[str]:
     flags += ["--overwrite"] if options.overwrite else []
     flags += ["--log-level", options.log_level]
     flags += ["--docker-image", host.image] if host.image else []
+    # Only what differs: another program may stand in for the tool, and need not know these.
+    flags += ["--docker-memory", host.memory] if host.memory != MEMORY else []
+    flags += ["--docker-cpus", f"{host.cpus:g}"] if host.cpus != CPUS else []
     flags += ["--store-root", str(host.store_root)] if host.store_root else []
     for name in host.extra_flags:
         flags += [f"--allow-zimit-flag={name}"]

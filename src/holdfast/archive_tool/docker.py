@@ -184,13 +184,13 @@ def prepare_launch(options: Options, zimit_arguments: Sequence[str]) -> Launch:
         "--label",
         directory_label(options.output_dir),
         "--memory",
-        "4g",
+        options.memory,
         "--memory-swap",
-        "4g",
+        options.memory,
         "--memory-swappiness",
         "10",
         "--cpus",
-        "1.5",
+        f"{options.cpus:g}",
     ]
     if options.shm_size:
         command += ["--shm-size", options.shm_size]

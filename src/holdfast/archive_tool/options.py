@@ -22,6 +22,8 @@ MAX_SEEDS = 1000
 MAX_ATTEMPTS = 100
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,119}")
 _IMAGE = re.compile(r"[a-z0-9][A-Za-z0-9._:/@-]{0,254}")
+MEMORY, CPUS = "4g", 1.5
+"""What a container may use where nothing else is said."""
 SHM_SIZE = re.compile(r"\d{1,9}[bkmgBKMG]?")
 SHM_SIZE_HINT = "write for example 512m or 1g"
 
@@ -94,6 +96,8 @@ class Options:
     log_level: str = "INFO"
     image: str = DEFAULT_IMAGE
     shm_size: str | None = None
+    memory: str = MEMORY
+    cpus: float = CPUS
     managed_config: dict[str, Any] | None = None
     relax_perms_s: float | None = None
     """Seconds between two rounds of loosening permissions; None leaves them alone."""
@@ -134,6 +138,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--overwrite", action="store_true", help="build an existing ZIM anew, from a fresh crawl")
     made.add_argument("--skip-final-build", action="store_true", help="stop at the WARC files")
     made.add_argument("--docker-image", default=DEFAULT_IMAGE)
+    made.add_argument("--docker-memory", metavar="SIZE", default=MEMORY, help="memory of the container")
+    made.add_argument("--docker-cpus", metavar="NUMBER", type=float, default=CPUS, help="CPU cores of the container")
     made.add_argument("--docker-shm-size", metavar="SIZE", help="shared memory of the browser, for example 1g")
     made.add_argument("--browsertrix-config-json", metavar="JSON", help="settings that every phase must have")
     made.add_argument("--relax-perms", action="store_true", help="make what the container wrote readable for all")
@@ -225,6 +231,7 @@ def _check_watch(known: argparse.Namespace) -> None:
             "it must be more than 0",
         ),
         (not 1 <= known.max_attempts <= MAX_ATTEMPTS, "--max-attempts", f"it lies between 1 and {MAX_ATTEMPTS}"),
+        (not 0 < known.docker_cpus <= 1024, "--docker-cpus", "it lies between 0 and 1024"),
         (not 0 < known.time_scale <= 1, "--time-scale", "it lies between 0 and 1"),
     )
     for broken, flag, reason in rules:
@@ -248,6 +255,8 @@ def _options(known: argparse.Namespace, workers: int | None, flags: tuple[Flag, 
         image=_matching("--docker-image", known.docker_image, _IMAGE, "this is no name of an image"),
         shm_size=known.docker_shm_size
         and _matching("--docker-shm-size", known.docker_shm_size, SHM_SIZE, SHM_SIZE_HINT),
+        memory=_matching("--docker-memory", known.docker_memory, SHM_SIZE, SHM_SIZE_HINT),
+        cpus=known.docker_cpus,
         managed_config=read_managed(known.browsertrix_config_json),
         relax_perms_s=_relax_s(known),
         store_root=known.store_root and known.store_root.resolve(),

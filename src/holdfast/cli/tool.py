@@ -49,7 +49,7 @@ from holdfast.sources.queries import find_source
 from holdfast.sources.registry import config_of
 from holdfast.types import FetchFailed
 from holdfast.urls import parse_seed
-from holdfast.wiring.jobs import open_jobs
+from holdfast.wiring.jobs import demand_accepted, open_jobs
 from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.loop import RUNNERS, RunnerTable, WorkerOptions, work
 from holdfast.worker.zimit import environment_of
@@ -165,6 +165,7 @@ def run(
     Example: holdfast run-job --name test --seeds https://example.org -- --scopeType host --pageLimit 10
     """
     settings = config.load(home=home)
+    demand_accepted(settings)
     options = {
         "initial_workers": initial_workers,
         "skip_final_build": True,

@@ -453,6 +453,13 @@ class ZimitSettings(SettingGroup):
     store_root: Path | None = setting(
         None, description="Mounted storage of jobs; nothing is written without its sentinel."
     )
+    memory: str = setting("4g", description="Memory of a container, for example 8g.")
+    cpus: float = setting(1.5, gt=0.0, le=1024.0, description="CPU cores of a container.")
+    accept_unguarded: bool = setting(
+        False,
+        description="Allow zimit in a strict environment: its requests pass no address guard and no pace per request, "
+        "and it crawls where robots.txt cannot be fetched.",
+    )
     stop_s: float = setting(150.0, ge=1.0, description="Time that a tool has to stop its container and end.")
     domain_wait_s: float = setting(
         30.0, ge=0.0, le=45.0, description="How long a run waits for a host that a crawl asks; then it is tried later."

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.archive_tool.contract import Host, JobConfig, annual_caps, read_job_config
 from holdfast.archive_tool.errors import ToolConfigRefused
+from holdfast.archive_tool.options import Backend
 from holdfast.archive_tool.zimit_flags import politeness_flags, scope_flags, with_robots, within_time
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
@@ -48,12 +49,32 @@ def open_heartbeat(settings: Settings) -> Iterator[HeartbeatConnections]:
         yield HeartbeatConnections(runtime=runtime, leases=leases)
 
 
+class ZimitUnguarded(Invalid):
+    """zimit may not crawl in a strict environment, unless a setting accepts what it lacks."""
+
+    code = "zimit_unguarded"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "zimit crawls without an address guard and without a pace for each request, and goes on where robots.txt "
+            "cannot be fetched; crawl with the native backend, or accept that: HOLDFAST_ZIMIT_ACCEPT_UNGUARDED=true",
+            field="backend",
+        )
+
+
+def demand_accepted(settings: Settings) -> None:
+    """Raise ZimitUnguarded unless zimit may crawl here."""
+    if settings.api.strict and not settings.zimit.accept_unguarded:
+        raise ZimitUnguarded
+
+
 def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
     """Return the checked configuration of a zimit crawl; ToolConfigRefused names the field that is wrong.
 
     Scope, rules, depth, pages, delay and quota of the source become zimit's flags, where it gives none itself, and
     robots.txt a setting of the browser in it. No run takes longer than a worker's run may, whatever the source says.
-    Permissions are loosened where nothing else is said and the environment is not strict.
+    Permissions are loosened where nothing else is said and the environment is not strict. ZimitUnguarded where the
+    environment is strict and no setting accepts what zimit lacks.
     """
     host, content = Host.of(settings.zimit), zimit_job(config)
     most_s = settings.worker.max_time_s or None
@@ -68,7 +89,11 @@ def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
             *politeness_flags(config, host.extra_flags, delay_s=settings.politeness.delay_s),
             *within_time(content["zimit_passthrough_args"], most_s, host.extra_flags),
         ]
-        return read_job_config({**content, "tool_options": options, "zimit_passthrough_args": flags}, host)
+        job = read_job_config({**content, "tool_options": options, "zimit_passthrough_args": flags}, host)
+        # The other backends fetch with our own client.
+        if job.execution_policy.capture_backend == Backend.BROWSERTRIX.value:
+            demand_accepted(settings)
+        return job
     except ToolConfigRefused as exc:
         raise exc.below("zimit") from exc
 
@@ -119,8 +144,12 @@ def _one_first() -> Iterator[None]:
 
 
 @contextmanager
-def open_jobs(settings: Settings, *, backend_check: BackendCheck | None = None) -> Iterator[Jobs]:
+def open_jobs(
+    settings: Settings, *, backend_check: BackendCheck | None = None, directory: str | None = None
+) -> Iterator[Jobs]:
     """Open the data directory and its database, migrated where that is needed and safe.
+
+    A worker gives the id of its data directory: it takes nothing whose files lie in another one.
 
     A configuration is checked with `check_backend` before anything is queued, unless another check is given. What two
     parties wanted to be first at ends the block of the second with Conflict.
@@ -142,7 +171,7 @@ def open_jobs(settings: Settings, *, backend_check: BackendCheck | None = None) 
                 annual_check=check_annual(settings),
             ),
             scheduler=Scheduler(database, clock, settings.jobs, placement),
-            leases=ExecutionLeases(database, clock, settler, home=settings.home),
+            leases=ExecutionLeases(database, clock, settler, home=settings.home, directory=directory),
         )
 
 

@@ -249,3 +249,14 @@ def test_a_dry_run_prints_the_plan_and_touches_nothing(bed: Bed) -> None:
     assert "adaptive: workers" in ended.out
     assert bed.raw_calls() == []
     assert sorted(bed.output.rglob("*")) == before
+
+
+def test_container_limits_come_from_the_flags(bed: Bed) -> None:
+    bed.script(GOOD)
+
+    bed.run(ONLY_WARCS, "--docker-memory", "8g", "--docker-cpus", "3")
+
+    argv = bed.calls("run")[0]
+    for flag, value in (("--memory", "8g"), ("--memory-swap", "8g"), ("--cpus", "3")):
+        assert argv[argv.index(flag) + 1] == value
+    assert bed.run(ONLY_WARCS, "--docker-cpus", "0").code != 0

@@ -8,10 +8,10 @@ import pytest
 
 from holdfast.archive_tool.errors import FlagRefused
 from holdfast.archive_tool.zimit_flags import scope_flags
-from holdfast.config import ApiSettings, Settings
+from holdfast.config import ApiSettings, Settings, ZimitSettings
 from holdfast.sources.config import read_config
 from holdfast.sources.registry import PRESETS
-from holdfast.wiring.jobs import zimit_config
+from holdfast.wiring.jobs import ZimitUnguarded, zimit_config
 
 SEED = ["https://example.org/"]
 
@@ -72,8 +72,23 @@ def test_every_preset_can_be_crawled_by_zimit_within_its_bounds_and_without_caps
 
 
 @pytest.mark.parametrize(("environment", "relaxed"), [("development", True), ("production", False)])
-def test_permissions_are_loosened_where_the_environment_is_not_strict(environment: str, relaxed: bool) -> None:
+def test_zimit_is_refused_when_strict_unless_accepted(environment: str, relaxed: bool) -> None:
+    config = read_config({"seeds": SEED, "backend": "zimit"})
     settings = Settings(api=ApiSettings(environment=environment))
+    if relaxed:
+        assert zimit_config(config, settings).seeds
+        return
+    with pytest.raises(ZimitUnguarded, match="HOLDFAST_ZIMIT_ACCEPT_UNGUARDED"):
+        zimit_config(config, settings)
+    own = {"execution_policy": {"capture_backend": "http_warc"}}
+    assert zimit_config(read_config({"seeds": SEED, "backend": "zimit", "zimit": own}), settings).seeds
+    accepted = Settings(api=settings.api, zimit=ZimitSettings(accept_unguarded=True))
+    assert zimit_config(config, accepted).seeds
+
+
+@pytest.mark.parametrize(("environment", "relaxed"), [("development", True), ("production", False)])
+def test_permissions_are_loosened_where_the_environment_is_not_strict(environment: str, relaxed: bool) -> None:
+    settings = Settings(api=ApiSettings(environment=environment), zimit=ZimitSettings(accept_unguarded=True))
 
     assert zimit_config(read_config({"seeds": SEED}), settings).tool_options.relax_perms is relaxed
     told = read_config({"seeds": SEED, "zimit": {"tool_options": {"relax_perms": not relaxed}}})
