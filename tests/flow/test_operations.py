@@ -297,6 +297,31 @@ def test_one_run_of_a_job_is_crawled_and_indexed_here_and_now(bed: ZimitBed, ter
     assert (again.code, "only one that waits" in again.err) == (1, True)
 
 
+def test_reconcile_indexes_what_status_says_waits(bed: ZimitBed, terminal: Terminal) -> None:
+    bed.job()
+    bed.engine.script(WHOLE)
+    crawled = _typed(bed, "run-db-job", "--id", "1", "--no-index", "--json", "--home", str(bed.settings.home))
+    assert json.loads(crawled.stdout)["index"] == "pending", crawled.stderr
+    assert terminal.type("status", "--json").object["jobs"]["unindexed"] == 1
+
+    done = terminal.type("reconcile-completed-indexing", "--apply", "--json").object
+
+    assert ([one["execution"] for one in done["unindexed"]], done["indexed"], done["errors"]) == ([1], 1, [])
+    assert terminal.type("status", "--json").object["jobs"]["unindexed"] == 0
+    assert terminal.type("search", "kept", "--json").object["total"] == 1
+
+
+def test_zimit_without_a_job_is_refused_when_strict(bed: ZimitBed) -> None:
+    words = ("run-job", "--name", "test", "--seeds", "https://example.org/", "--home", str(bed.settings.home))
+    strict = {**_variables(bed), "HOLDFAST_API_ENVIRONMENT": "production"}
+    command = [sys.executable, "-m", "holdfast.cli.main", *words]
+
+    done = forked.run(command, capture_output=True, text=True, env=strict, timeout=patience.deadline(60), check=False)
+
+    assert (done.returncode, "HOLDFAST_ZIMIT_ACCEPT_UNGUARDED" in done.stderr) == (1, True)
+    assert bed.engine.calls("run") == []
+
+
 def test_the_tool_is_run_without_a_job_and_zimits_flags_stand_behind_two_dashes(
     bed: ZimitBed, terminal: Terminal
 ) -> None:

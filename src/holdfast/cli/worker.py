@@ -187,7 +187,7 @@ def reconcile_indexing(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Index completed executions that were crawled outside a worker and have WARC files.
+    """Index executions that wait for it, and those that were crawled outside a worker and have WARC files.
 
     Example: holdfast reconcile-completed-indexing --apply
     """
@@ -196,10 +196,11 @@ def reconcile_indexing(
         found = indexing.find_unindexed(jobs.database, _has_files, limit=limit)
         asked: list[int] = []
         for one in found if apply else ():
-            # Unless it was asked for meanwhile.
-            with suppress(indexing.NotIndexable), jobs.database.write() as session:
-                indexing.ask_again(session, one.execution_id, now=jobs.clock.now())
-                asked.append(one.execution_id)
+            if one.index_state is None:
+                # Unless it was asked for meanwhile.
+                with suppress(indexing.NotIndexable), jobs.database.write() as session:
+                    indexing.ask_again(session, one.execution_id, now=jobs.clock.now())
+            asked.append(one.execution_id)
     errors = read_executions(settings, asked, quiet=json) if now else []
     if json:
         rows = [

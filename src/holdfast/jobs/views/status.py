@@ -331,7 +331,9 @@ def overdue_count(tx: Transaction, *, before: int, most: int) -> int:
 def unindexed_count(tx: Transaction, *, most: int) -> int:
     """Return how many executions wait to be indexed, counted no further than this."""
     rows = tx.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM executions WHERE index_state IN ('pending','indexing') LIMIT ?) c", (most,)
+        "SELECT count(*) FROM (SELECT 1 FROM executions WHERE index_state IN ('pending','indexing')"
+        " AND state IN ('completed','failed','cancelled') LIMIT ?) c",
+        (most,),
     )
     return int(rows[0][0])
 
