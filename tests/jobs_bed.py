@@ -40,11 +40,13 @@ def unchanged(content_hash: str = "a") -> RunEnding:
 class Party:
     """One process: a scheduler, a worker's leases and the actions of people."""
 
-    def __init__(self, url: str, clock: Clock, settings: JobSettings, home: Path) -> None:
+    def __init__(self, url: str, clock: Clock, settings: JobSettings, home: Path, directory: str | None = None) -> None:
         self.database, placement = Database(url), Placement()
         self.placement = placement
         self.scheduler = Scheduler(self.database, clock, settings, placement)
-        self.leases = ExecutionLeases(self.database, clock, RunSettler(settings, placement), home=home)
+        self.leases = ExecutionLeases(
+            self.database, clock, RunSettler(settings, placement), home=home, directory=directory
+        )
         self.actions = JobActions(clock, placement)
 
     def act(self, job_id: int, action: JobAction) -> Job:
@@ -69,9 +71,10 @@ class Bed:
         self.party = self.another()
         self.database = self.party.database
 
-    def another(self) -> Party:
-        """Open one more party."""
-        self._parties.append(Party(self.url, self.clock, self.settings, self.home))
+    def another(self, directory: str | None = None) -> Party:
+        """Open one more party; with a directory, one of a machine with a data directory of its own."""
+        home = self.home if directory is None else self.home / directory
+        self._parties.append(Party(self.url, self.clock, self.settings, home, directory))
         return self._parties[-1]
 
     def close(self) -> None:

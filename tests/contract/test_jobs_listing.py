@@ -18,7 +18,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, JobEvent, LogLine, Source
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.journal import last_lines, read_events, read_lines
-from holdfast.jobs.specs import tool_config
+from holdfast.jobs.specs import shown_config
 from holdfast.jobs.states import JobAction, State
 from holdfast.jobs.views import dialects, job_view, listing
 from holdfast.jobs.views.listing import (
@@ -192,7 +192,7 @@ def test_a_job_shows_its_history_and_stats(bed: Bed, clock: FakeClock) -> None:
             listed,
             WarcTotals(2, 10),
             Counts(items_failed=3),
-            config=tool_config(listed.job, listed.source),
+            config=shown_config(listed.job, listed.source, delay_s=2.0),
             stats={"x": 1},
         )
 
@@ -206,7 +206,10 @@ def test_a_job_shows_its_history_and_stats(bed: Bed, clock: FakeClock) -> None:
     assert (shown["execution_number"], shown["retry_attempt"], shown["log_object_key"]) == (2, 0, None)
     assert (detail["status"], detail["retryCount"], detail["crawlerStatus"]) == ("retryable", 1, "failed")
     assert (detail["warcFileCount"], detail["pagesFailed"], detail["lastStats"]) == (2, 3, {"x": 1})
-    assert detail["config"]["seeds"] == ["https://ex.example/"]
+    assert detail["config"] == {
+        "seeds": ["https://ex.example/"], "scope": "host", "max_depth": 3, "max_pages": None, "delay_s": 2.0,
+        "robots": "obey", "include": [], "exclude": [],
+    }  # fmt: skip
 
 
 def test_a_configuration_that_cannot_be_read_any_more_is_shown_as_it_is(bed: Bed) -> None:
@@ -220,7 +223,7 @@ def test_a_configuration_that_cannot_be_read_any_more_is_shown_as_it_is(bed: Bed
         listed = listing.shown_job(session, job_id)
         assert listed is not None
 
-    assert tool_config(listed.job, listed.source) == {"scope": "nonsense"}
+    assert shown_config(listed.job, listed.source, delay_s=2.0) == {"scope": "nonsense"}
 
 
 def test_a_paused_job_says_so_and_a_job_that_never_ran_has_empty_figures(bed: Bed) -> None:

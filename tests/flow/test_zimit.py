@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from holdfast.archive_tool.outcome import FINALIZATION_FAILED
 from holdfast.archive_tool.output_directory import read_mapping
 from holdfast.cli.index import index
 from holdfast.db import connect
-from holdfast.db.models import AuditEvent, Job
+from holdfast.db.models import AuditEvent, Execution, Job
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import Invalid, Unavailable
 from holdfast.index.writing import index_transaction
@@ -388,3 +388,39 @@ def test_two_failures_of_the_fallback_are_the_end(tmp_path: Path) -> None:
 
         assert ends == [("scheduled", "fallback_failed"), ("failed", "fallback_exhausted")]
         assert bed.engine.raw_calls() == []
+
+
+def test_zimit_is_named_after_its_job(bed: ZimitBed) -> None:
+    job_id = bed.job()
+    with bed.jobs.database.write() as session:
+        session.get_one(Job, job_id).name = "ex-2026 shard/fr"
+    bed.engine.script(WHOLE)
+
+    assert bed.settled(bed.take()) == "completed"
+
+    argv = bed.engine.zimit(0)
+    assert argv[argv.index("--name") + 1] == "ex-2026-shard-fr"
+
+
+def test_zimit_without_a_job_name_has_the_date_it_was_queued(bed: ZimitBed) -> None:
+    bed.job()
+    bed.jobs.scheduler.tick()
+    with bed.jobs.database.write() as session:
+        session.query(Execution).one().created_at = datetime(2025, 12, 31, 23, tzinfo=UTC)
+    bed.engine.script(WHOLE)
+
+    assert bed.settled(bed.take()) == "completed"
+
+    argv = bed.engine.zimit(0)
+    assert argv[argv.index("--name") + 1] == "ex-20251231"
+
+
+def test_zimit_log_is_named_while_the_run_goes_on(bed: ZimitBed) -> None:
+    bed.job()
+    bed.engine.script([{"warc": "a.warc.gz"}, {"stats": [1, 9, 1, 0]}, {"hang": 60}])
+    lease = bed.take()
+
+    with bed.running(lease) as (holding, _ends):
+        bed.engine.wait_until(lambda: "combined_log" in bed.execution(lease.execution_id).artifacts)
+        assert Path(bed.execution(lease.execution_id).artifacts["combined_log"]).is_file()
+        holding.ask(StopReason.DISCARD)

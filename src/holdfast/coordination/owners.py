@@ -121,8 +121,18 @@ def _close_row(tx: Transaction, clock: Clock, owner_id: int) -> bool:
 class OwnerProcess:
     """This process, as others see it."""
 
-    def __init__(self, raw_db: RawDatabase, clock: Clock, *, run: RunFile, kind: str, execution_id: int | None) -> None:
-        self._raw_db, self._clock = raw_db, clock
+    def __init__(
+        self,
+        raw_db: RawDatabase,
+        clock: Clock,
+        *,
+        run: RunFile,
+        kind: str,
+        execution_id: int | None,
+        directory: str | None = None,
+    ) -> None:
+        """`directory` is the id of a worker's data directory: by it others know that its files can be reached."""
+        self._raw_db, self._clock, self._directory = raw_db, clock, directory
         self.run = run
         self.kind = kind
         self.execution_id = execution_id
@@ -139,9 +149,9 @@ class OwnerProcess:
         run_file = str(self.run.path.resolve())
         with self._raw_db.write() as tx:
             rows = tx.execute(
-                "INSERT INTO owners(kind, host, pid, run_file, execution_id, started_at, heartbeat_at)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
-                (self.kind, socket.gethostname(), os.getpid(), run_file, self.execution_id, now, now),
+                "INSERT INTO owners(kind, host, pid, run_file, execution_id, started_at, heartbeat_at, directory)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                (self.kind, socket.gethostname(), os.getpid(), run_file, self.execution_id, now, now, self._directory),
             )
         return int(rows[0][0])
 

@@ -170,7 +170,7 @@ CREATE TABLE executions (
 	created_at BIGINT NOT NULL, 
 	started_at BIGINT, 
 	finished_at BIGINT, 
-	run_seconds DOUBLE NOT NULL, due_at BIGINT, queued_at BIGINT, takeovers SMALLINT DEFAULT '0' NOT NULL, retry_attempt INTEGER DEFAULT '0' NOT NULL, resumed_from BIGINT, failure VARCHAR(20), exit_code INTEGER, stage VARCHAR, duration_ms BIGINT, cpu_ms BIGINT, peak_memory_bytes BIGINT, items_crawled BIGINT DEFAULT '0' NOT NULL, items_indexed BIGINT DEFAULT '0' NOT NULL, items_failed BIGINT DEFAULT '0' NOT NULL, items_total BIGINT DEFAULT '0' NOT NULL, error TEXT, stack TEXT, metrics JSON DEFAULT '{}' NOT NULL, index_state VARCHAR(12), artifacts JSON DEFAULT '{}' NOT NULL, cleanup_status VARCHAR(20) DEFAULT 'none' NOT NULL, cleaned_at BIGINT, log_lines INTEGER DEFAULT '0' NOT NULL, log_bytes BIGINT DEFAULT '0' NOT NULL, log_dropped INTEGER DEFAULT '0' NOT NULL, pruned_at BIGINT, storage JSON DEFAULT '{}' NOT NULL, frontier_id BIGINT, lost_items BIGINT DEFAULT '0' NOT NULL, shortfalls JSON DEFAULT '{}' NOT NULL, paused_at BIGINT, paused_by VARCHAR, paused_seconds DOUBLE DEFAULT '0' NOT NULL, 
+	run_seconds DOUBLE NOT NULL, due_at BIGINT, queued_at BIGINT, takeovers SMALLINT DEFAULT '0' NOT NULL, retry_attempt INTEGER DEFAULT '0' NOT NULL, resumed_from BIGINT, failure VARCHAR(20), exit_code INTEGER, stage VARCHAR, duration_ms BIGINT, cpu_ms BIGINT, peak_memory_bytes BIGINT, items_crawled BIGINT DEFAULT '0' NOT NULL, items_indexed BIGINT DEFAULT '0' NOT NULL, items_failed BIGINT DEFAULT '0' NOT NULL, items_total BIGINT DEFAULT '0' NOT NULL, error TEXT, stack TEXT, metrics JSON DEFAULT '{}' NOT NULL, index_state VARCHAR(12), artifacts JSON DEFAULT '{}' NOT NULL, cleanup_status VARCHAR(20) DEFAULT 'none' NOT NULL, cleaned_at BIGINT, log_lines INTEGER DEFAULT '0' NOT NULL, log_bytes BIGINT DEFAULT '0' NOT NULL, log_dropped INTEGER DEFAULT '0' NOT NULL, pruned_at BIGINT, storage JSON DEFAULT '{}' NOT NULL, frontier_id BIGINT, lost_items BIGINT DEFAULT '0' NOT NULL, shortfalls JSON DEFAULT '{}' NOT NULL, paused_at BIGINT, paused_by VARCHAR, paused_seconds DOUBLE DEFAULT '0' NOT NULL, directory VARCHAR(32), 
 	CONSTRAINT pk_executions PRIMARY KEY (id), 
 	CONSTRAINT fk_executions_job_id FOREIGN KEY(job_id) REFERENCES jobs (id), 
 	CONSTRAINT uq_executions_job_id_number UNIQUE (job_id, number)
@@ -184,7 +184,7 @@ CREATE TABLE owners (
 	execution_id INTEGER, 
 	started_at BIGINT NOT NULL, 
 	heartbeat_at BIGINT NOT NULL, 
-	ended_at BIGINT, 
+	ended_at BIGINT, directory VARCHAR(32), 
 	CONSTRAINT pk_owners PRIMARY KEY (id), 
 	CONSTRAINT fk_owners_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
 );
@@ -444,11 +444,11 @@ CREATE TABLE "warc_files" (
 	origin_sha256 VARCHAR(64), 
 	index_state VARCHAR(8) DEFAULT 'pending' NOT NULL, first_at BIGINT, last_at BIGINT, 
 	CONSTRAINT pk_warc_files PRIMARY KEY (id), 
-	CONSTRAINT uq_warc_files_path UNIQUE (path), 
-	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id)
+	CONSTRAINT fk_warc_files_execution_id FOREIGN KEY(execution_id) REFERENCES executions (id), 
+	CONSTRAINT uq_warc_files_path UNIQUE (path)
 );
-CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
 CREATE INDEX ix_warc_files_execution_id ON warc_files (execution_id, id);
+CREATE INDEX ix_warc_files_open ON warc_files (owner_id) WHERE state = 'open';
 CREATE INDEX ix_warc_files_origin_sha256 ON warc_files (origin_sha256);
 CREATE INDEX ix_warc_files_to_index ON warc_files (id) WHERE state = 'sealed' AND index_state IN ('pending','running');
 CREATE TABLE holds (
@@ -992,4 +992,5 @@ CREATE TABLE clock_anchors (
 	micros BIGINT NOT NULL, 
 	CONSTRAINT pk_clock_anchors PRIMARY KEY (boot_id)
 );
-INSERT INTO alembic_version(version_num) VALUES ('0029');
+CREATE INDEX ix_owners_directory ON owners (directory, heartbeat_at) WHERE directory IS NOT NULL;
+INSERT INTO alembic_version(version_num) VALUES ('0030');

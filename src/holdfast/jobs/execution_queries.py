@@ -115,6 +115,13 @@ def store_config(tx: Transaction, *, execution_id: int, config: str) -> None:
     tx.execute("UPDATE executions SET config = ? WHERE id = ?", (config, execution_id))
 
 
+def note_artifacts(tx: Transaction, *, execution_id: int, found: Mapping[str, str]) -> None:
+    """Add files beside the WARC files of an execution, by kind."""
+    rows = tx.execute("SELECT artifacts FROM executions WHERE id = ?", (execution_id,))
+    merged = {**(from_json(rows[0][0]) if rows else {}), **found}
+    tx.execute("UPDATE executions SET artifacts = ? WHERE id = ?", (json.dumps(merged), execution_id))
+
+
 OPEN = ("running", "stopped")
 """States of an execution that the same command takes up again."""
 

@@ -20,7 +20,7 @@ from holdfast.jobs.execution_queries import ExecutionEnding, ExecutionRow
 from holdfast.sources.adhoc_queries import ensure_source
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
-from holdfast.warc.roots import placed
+from holdfast.warc.roots import placed, relative
 
 __all__ = [
     "Begun",
@@ -148,9 +148,14 @@ def begin(
     return begun
 
 
-def files_are_away(tx: Transaction, home: Path, execution_ids: Sequence[int]) -> bool:
-    """Return whether these executions have sealed files and none is where it was written, as below a lost mount."""
+def files_are_away(tx: Transaction, home: Path, execution_ids: Sequence[int], *, folder: Path | None = None) -> bool:
+    """Return whether these executions have sealed files and none is where it was written, as below a lost mount.
+
+    With a folder only files below it count: others may lie on another machine.
+    """
     written = [file for one in execution_ids for file in files.files_of(tx, execution_id=one) if file.state == "sealed"]
+    if folder is not None:
+        written = [file for file in written if Path(file.path).is_relative_to(relative(home, folder))]
     return bool(written) and not any(placed(home, file.path) for file in written)
 
 

@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import and_, bindparam, func, or_, select
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
@@ -30,6 +30,8 @@ from holdfast.outside_text import clean
 from holdfast.warc.record import snapshot_id
 
 _OVER = ("completed", "failed", "cancelled")
+_WAITS = and_(Execution.index_state.in_(("pending", "indexing")), Execution.state.in_(_OVER))
+_NEVER_ASKED = and_(Execution.state == "completed", Execution.index_state.is_(None))
 
 
 class ToIndex(NamedTuple):
@@ -40,6 +42,8 @@ class ToIndex(NamedTuple):
     source: str
     output_dir: str
     backend: str
+    directory: str | None
+    """The id of the data directory that its files lie in, if that is known."""
 
 
 class IndexStateChange(NamedTuple):
@@ -71,16 +75,17 @@ def next_to_index(session: Session, *, after: int = 0) -> ToIndex | None:
             Execution.config,
             Job.config,
             Source.config,
+            Execution.directory,
         )
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
-        .where(Execution.index_state.in_(("pending", "indexing")), Execution.state.in_(_OVER), Execution.id > after)
+        .where(_WAITS, Execution.id > after)
         .order_by(Execution.id)
         .limit(1)
     ).one_or_none()
     if row is None:
         return None
-    return ToIndex(row[0], row[1], row[2], row[3], backend_of(*row[4:]))
+    return ToIndex(row[0], row[1], row[2], row[3], backend_of(*row[4:8]), row[8])
 
 
 def set_state(
@@ -139,17 +144,18 @@ def note_findings(session: Session, *, execution_id: int, found: Quality, error:
 
 
 class Unindexed(NamedTuple):
-    """An execution that is completed and was never asked to be indexed."""
+    """An execution that is over and waits to be indexed, or is completed and was never asked to be."""
 
     execution_id: int
     source: str
     kind: str
     files: int
     output_dir: str
+    index_state: str | None
 
 
 def unindexed(session: Session, *, after: int, limit: int) -> list[Unindexed]:
-    """Return completed executions without an index state after this one, with the number of their sealed files."""
+    """Return executions after this one that wait or were never asked for, with the number of their sealed files."""
     files = (
         select(func.count())
         .where(WarcFile.execution_id == Execution.id, WarcFile.state == "sealed")
@@ -157,12 +163,10 @@ def unindexed(session: Session, *, after: int, limit: int) -> list[Unindexed]:
         .scalar_subquery()
     )
     rows = session.execute(
-        select(Execution.id, Source.code, Job.kind, files, Execution.output_dir)
+        select(Execution.id, Source.code, Job.kind, files, Execution.output_dir, Execution.index_state)
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
-        .where(
-            Execution.state == "completed", Execution.index_state.is_(None), Job.kind != "import", Execution.id > after
-        )
+        .where(or_(_WAITS, and_(_NEVER_ASKED, Job.kind != "import")), Execution.id > after)
         .order_by(Execution.id)
         .limit(limit)
     )
@@ -240,7 +244,9 @@ class NotIndexable(Conflict):
 
 
 def find_unindexed(database: Database, has_files: Callable[[str], bool], *, limit: int) -> list[Unindexed]:
-    """Return completed executions that have files and were never asked to be indexed, oldest first.
+    """Return executions that wait to be indexed, and completed ones with files that were never asked to be.
+
+    Oldest first.
 
     Files count that are registered, and those that `has_files` sees in the directory. Read a page at a time: there may
     be any number of executions without files in between.
@@ -250,7 +256,7 @@ def find_unindexed(database: Database, has_files: Callable[[str], bool], *, limi
     while len(found) < limit:
         with database.read() as session:
             page = unindexed(session, after=after, limit=_PAGE)
-        found += [one for one in page if one.files or has_files(one.output_dir)]
+        found += [one for one in page if one.index_state or one.files or has_files(one.output_dir)]
         if len(page) < _PAGE:
             break
         after = page[-1].execution_id

@@ -47,6 +47,10 @@ class ExecutionLease:
     """True if a worker was at this execution, or on the one that it retries, before."""
     before: Counts = field(default_factory=Counts)
     """What earlier holders of this execution counted, and what they cost."""
+    named_at: datetime | None = None
+    """When the first run in this directory was queued: names with a date have that one."""
+    left_behind: str | None = None
+    """What is missing of an execution that another machine began, and that is now run without its files."""
 
 
 class HolderNews(NamedTuple):
@@ -65,14 +69,18 @@ class _Gone(Exception):
 class ExecutionLeases:
     """The leases of one worker. Each call is one short transaction; times are the database's, read after locking."""
 
-    def __init__(self, database: Database, clock: Clock, settler: RunSettler, *, home: Path) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, settler: RunSettler, *, home: Path, directory: str | None = None
+    ) -> None:
+        """`directory` is the id of the data directory: what was begun in another one is left to its workers."""
         self._database, self._clock, self._settler, self._home = database, clock, settler, home
+        self._directory = directory
 
     def take(
         self, owner: str, *, kinds: tuple[str, ...] | None = None, job_id: int | None = None
     ) -> ExecutionLease | None:
         """Return a lease on the execution that has waited longest, of any job or of one; None if nothing waits."""
-        wanted = schedule_queries.WantedJobs(kinds, job_id)
+        wanted = schedule_queries.WantedJobs(kinds, job_id, self._directory)
         for _ in range(_TRIES):
             # A look first, without a lock: on SQLite a write transaction would hold up every other writer at each
             # poll.
@@ -93,7 +101,9 @@ class ExecutionLeases:
         """Tell, as an event, why the execution that is next is not begun; return its id, None if nothing waits."""
         with self._database.write() as session:
             now = moment_in(session, self._clock)
-            candidate = schedule_queries.next_queued(session, schedule_queries.WantedJobs(kinds), now=now)
+            candidate = schedule_queries.next_queued(
+                session, schedule_queries.WantedJobs(kinds, directory=self._directory), now=now
+            )
             if candidate is None:
                 return None
             job, _ = schedule_queries.job_and_source(session, candidate.job_id)
@@ -110,8 +120,12 @@ class ExecutionLeases:
             # And the job's lock is undone with the transaction.
             raise _Gone
         job, source = schedule_queries.job_and_source(session, candidate.job_id)
+        left_behind = self._left_behind(session, execution)
         resumed = bool(execution.output_dir) or execution.resumed_from is not None
-        execution.output_dir = execution.output_dir or self._folder(session, execution, (job, source), now)
+        if left_behind is not None or not execution.output_dir:
+            before = None if left_behind else schedule_queries.output_dir(session, execution.resumed_from)
+            execution.output_dir = before or self._folder(execution, (job, source), now)
+        execution.directory = self._directory or execution.directory
         claim = LeaseClaim(candidate.job_id, token, epoch)
         schedule_queries.begin_hold(session, claim, execution_id=execution.id, owner=owner, now=now)
         session.flush()
@@ -126,14 +140,35 @@ class ExecutionLeases:
             output_dir=Path(execution.output_dir),
             resumed=resumed,
             before=reported(execution),
+            named_at=self._named_at(session, execution),
+            left_behind=left_behind,
         )
 
-    def _folder(self, session: Session, execution: Execution, of: tuple[Job, Source], now: datetime) -> str:
-        """Return where an execution writes: a retry goes on in the directory of the one before it."""
-        before = schedule_queries.output_dir(session, execution.resumed_from)
+    def _named_at(self, session: Session, execution: Execution) -> datetime:
+        while execution.resumed_from is not None and execution.resumed_from < execution.id:
+            before = session.get(Execution, execution.resumed_from)
+            if before is None:
+                break
+            execution = before
+        return execution.created_at
+
+    def _left_behind(self, session: Session, execution: Execution) -> str | None:
+        """Return what is missing if the files of an execution lie in another data directory; None if they do not."""
+        if self._directory is None or execution.directory in (None, self._directory):
+            return None
+        last = schedule_queries.last_worker(session, execution.directory or "")
+        folder = execution.output_dir or schedule_queries.output_dir(session, execution.resumed_from)
+        whose = f"{last.host}, silent since {last.heartbeat_at:%Y-%m-%d %H:%M} UTC" if last else "an unknown machine"
+        return (
+            f"what this run captured before lies in {folder} on {whose}, and is missing here; the run goes on without "
+            "it, in a new folder, and indexes those files when that machine is back"
+        )
+
+    def _folder(self, execution: Execution, of: tuple[Job, Source], now: datetime) -> str:
+        """Return a new folder for an execution."""
         job, source = of
         stem = f"{now:%Y%m%dT%H%M%SZ}__{folder_name(source.code, execution.id, job.name)}"
-        return before or str((self._home / "warcs" / source.code / stem).resolve())
+        return str((self._home / "warcs" / source.code / stem).resolve())
 
     def renew(self, lease: ExecutionLease) -> HolderNews:
         """Say that the holder lives, and hear what it is asked; LeaseLost if another worker holds the job."""

@@ -6,8 +6,8 @@ Rows are locked in one order everywhere (job, execution, hold, hour, events): no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from datetime import datetime, timedelta
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Select, and_, bindparam, exists, func, insert, literal, or_, select, text, update
 from sqlalchemy.orm import Session
@@ -66,12 +66,14 @@ def claim_due(session: Session, *, now: datetime, limit: int) -> list[int]:
 
 _ENQUEUE = text(
     "INSERT INTO executions (job_id, number, state, config, output_dir, created_at, run_seconds, due_at, queued_at,"
-    " retry_attempt, resumed_from)"
+    " retry_attempt, resumed_from, directory)"
     " SELECT j.id, 1 + coalesce((SELECT max(e.number) FROM executions e WHERE e.job_id = j.id), 0), 'queued', '{}', '',"
     " :now, 0, j.due_at, j.due_at, j.current_retry_count,"
     " CASE WHEN j.current_retry_count + j.infra_retry_count > 0"
     # Only a counted retry goes on where the last run ended: a new plan, or a run on demand, begins anew.
-    " THEN (SELECT max(e.id) FROM executions e WHERE e.job_id = j.id) END"
+    " THEN (SELECT max(e.id) FROM executions e WHERE e.job_id = j.id) END,"
+    " CASE WHEN j.current_retry_count + j.infra_retry_count > 0"
+    " THEN (SELECT e.directory FROM executions e WHERE e.job_id = j.id ORDER BY e.id DESC LIMIT 1) END"
     " FROM jobs j WHERE j.id IN :ids ORDER BY j.due_at, j.id ON CONFLICT DO NOTHING RETURNING id, job_id"
 ).bindparams(bindparam("ids", expanding=True), bindparam("now", type_=Moment()))
 
@@ -105,6 +107,29 @@ class WantedJobs(NamedTuple):
 
     kinds: tuple[str, ...] | None = None
     job_id: int | None = None
+    directory: str | None = None
+    """Nothing whose files lie in another data directory than this one, unless no worker of that lives."""
+
+
+AWAY: Final = timedelta(hours=24)
+"""Silence of all workers of a data directory after which others go on with its runs, without its files.
+
+A machine that is repaired, moved or installed again is mostly back within a day.
+"""
+
+
+class LastWorker(NamedTuple):
+    """The worker of a data directory that was heard of last."""
+
+    host: str
+    heartbeat_at: datetime
+
+
+def last_worker(session: Session, directory: str) -> LastWorker | None:
+    """Return the worker of a data directory that was heard of last; None if there never was one."""
+    query = select(Owner.host, Owner.heartbeat_at).where(Owner.directory == directory)
+    row = session.execute(query.order_by(Owner.heartbeat_at.desc()).limit(1)).one_or_none()
+    return None if row is None else LastWorker(*row)
 
 
 def next_queued(session: Session, wanted: WantedJobs, *, now: datetime) -> QueuedCandidate | None:
@@ -133,6 +158,10 @@ def _queued(wanted: WantedJobs, now: datetime) -> Select[int, int, bool]:
         .limit(1)
     )
     query = query if wanted.job_id is None else query.where(Job.id == wanted.job_id)
+    if wanted.directory is not None:
+        here = or_(Execution.directory.is_(None), Execution.directory == wanted.directory)
+        lives = exists().where(Owner.directory == Execution.directory, Owner.heartbeat_at >= now - AWAY)
+        query = query.where(or_(here, ~lives.correlate(Execution)))
     return query if wanted.kinds is None else query.where(Job.kind.in_(wanted.kinds))
 
 

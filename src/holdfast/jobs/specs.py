@@ -148,12 +148,27 @@ def check_uncapped(kind: str, config: SourceConfig, annual_check: BackendCheck |
         annual_check(config)
 
 
-def tool_config(job: Job, source: Source) -> dict[str, Any]:
-    """Return a job's configuration in the shape that `archive-tool` reads; as it is stored if it cannot be read."""
+def shown_config(job: Job, source: Source, *, delay_s: float) -> dict[str, Any]:
+    """Return a job's configuration: for zimit as `archive-tool` reads it, as it is stored if it cannot be read.
+
+    `delay_s` is what a native crawl keeps where its source says nothing.
+    """
     try:
-        return zimit_job(job_config(job, source))
+        config = job_config(job, source)
     except Invalid:
         return job.config
+    if config.backend == "zimit":
+        return zimit_job(config)
+    return {
+        "seeds": list(config.seeds),
+        "scope": config.scope,
+        "max_depth": config.max_depth,
+        "max_pages": config.max_pages,
+        "delay_s": delay_s if config.delay_s is None else config.delay_s,
+        "robots": config.robots,
+        "include": [str(rule) for rule in config.include],
+        "exclude": [str(rule) for rule in config.exclude],
+    }
 
 
 def planned_config(source: Source, overrides: Mapping[str, Any], *, start: str | None) -> SourceConfig:

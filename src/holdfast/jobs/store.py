@@ -25,8 +25,12 @@ def execution_name(source_code: str, execution_id: int, job_name: str | None = N
 
 def folder_name(source_code: str, execution_id: int, job_name: str | None) -> str:
     """Return the same with nothing in it that a path could stumble over: a job may be called anything."""
-    plain = _ODD.sub("-", job_name or "")[:_LONGEST].strip("-.")
-    return execution_name(source_code, execution_id, plain)
+    return execution_name(source_code, execution_id, plain_name(job_name))
+
+
+def plain_name(job_name: str | None) -> str:
+    """Return a job's name with letters, digits, dots and dashes only; empty if nothing is left."""
+    return _ODD.sub("-", job_name or "")[:_LONGEST].strip("-.")
 
 
 UNITS: Final = {"minutes": timedelta(minutes=1), "hours": timedelta(hours=1), "days": timedelta(days=1)}

@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path
 
 from holdfast import log
+from holdfast.archive_tool.errors import StoreMissing
+from holdfast.archive_tool.output_directory import store_is_present
 from holdfast.changes.compute import Computed, ComputeWish, compute_pending
 from holdfast.clock import to_micros
 from holdfast.crawl_process.recovery import recover
@@ -25,8 +27,9 @@ from holdfast.jobs import indexing
 from holdfast.jobs.backends import OWN
 from holdfast.jobs.imports import ImportBegun, ImportWish
 from holdfast.jobs.indexing import FileStates, ToIndex, file_states, open_files
+from holdfast.jobs.schedule_queries import AWAY, last_worker
 from holdfast.noise.chore import judge_pending
-from holdfast.search.directory import IndexBusy
+from holdfast.search.directory import IndexBusy, IndexDirectory
 from holdfast.search.outbox import drain
 from holdfast.warc import queries as files
 from holdfast.warc.roots import StrayFile, locate
@@ -91,7 +94,7 @@ class AfterCrawl:
                 found = indexing.next_to_index(session, after=after)
             if found is None:
                 break
-            if self._is_its_turn(found.execution_id) and self._gone_on_with(found):
+            if self._is_its_turn(found.execution_id) and self._is_here(found) and self._gone_on_with(found):
                 return True
             after = found.execution_id
         # Files that are sealed while their crawl still runs, and those of crawls that no job asked for.
@@ -99,6 +102,18 @@ class AfterCrawl:
 
     def _is_its_turn(self, execution_id: int) -> bool:
         return self._context.runtime.clock.monotonic() >= self._not_before.get(execution_id, 0.0)
+
+    def _is_here(self, found: ToIndex) -> bool:
+        """Return whether an execution may be concluded here: not while a worker of its own data directory lives."""
+        if found.directory is None or found.directory == self._directory:
+            return True
+        with self._context.database.read() as session:
+            last = last_worker(session, found.directory)
+        return last is None or last.heartbeat_at < self._context.runtime.clock.now() - AWAY
+
+    @cached_property
+    def _directory(self) -> str:
+        return IndexDirectory(self._context.runtime.settings.home).identity()
 
     def _gone_on_with(self, found: ToIndex) -> bool:
         """Go on with an execution; one whose storage refuses is tried again after a pause, and the others go on."""
@@ -193,13 +208,23 @@ class AfterCrawl:
     def _take_in(self, found: ToIndex) -> None:
         """Register and read what a tool left in the execution's folder; our own crawler registers its files itself.
 
-        Unavailable, NoSpace if database or disk refuse: the folder then counts as not searched.
+        Unavailable, NoSpace if database or disk refuse, StoreMissing if the mount of its folder is away: the folder
+        then counts as not searched.
         """
-        folder = Path(found.output_dir)
+        folder, runtime = Path(found.output_dir), self._context.runtime
         # A tool's folder is searched once, not at each file.
-        if found.backend in OWN or found.execution_id in self._refused or not folder.is_dir():
+        if found.backend in OWN or found.execution_id in self._refused:
             return
-        runtime = self._context.runtime
+        if found.directory not in (None, self._directory):
+            elsewhere = f"{folder} lies on a machine that has been silent for a day; index it again when that is back"
+            self._refused[found.execution_id] = [elsewhere]
+            return
+        if not folder.is_dir():
+            store = runtime.settings.zimit.store_root or runtime.settings.home / "warcs" / found.source
+            # What was deleted is not waited for; what lies below a lost mount is.
+            if folder.is_relative_to(store.resolve()) and not store_is_present(store):
+                raise StoreMissing(folder, "its storage is not mounted")
+            return
         wish = ImportWish(source=found.source, name=None, home=runtime.settings.home, config={})
         importer = Importer(self._context.database, runtime.raw_db, runtime.clock, self._indexer, wish)
         # A link costs no space, and the tool never writes again to what it has sealed.

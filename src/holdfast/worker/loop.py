@@ -32,6 +32,7 @@ from holdfast.jobs.leases import ExecutionLease, ExecutionLeases
 from holdfast.jobs.schedule_queries import lock_owners
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
+from holdfast.search.directory import IndexDirectory
 from holdfast.sources.members_file import note_members
 from holdfast.webhooks.delivery import open_deliveries
 from holdfast.wiring import Runtime, open_runtime
@@ -265,7 +266,8 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
     """Open connections, register the worker, start its heartbeat and background work; all of it ends with the block."""
     with ExitStack() as stack:
         runtime = stack.enter_context(open_runtime(settings))
-        jobs = stack.enter_context(open_jobs(settings))
+        directory = IndexDirectory(settings.home).identity()
+        jobs = stack.enter_context(open_jobs(settings, directory=directory))
         # What this machine's dead processes held is freed before anything is taken: their run files tell at once that
         # they are gone, another machine would wait for the stale period.
         recover(runtime)
@@ -273,9 +275,8 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
         # Called last of all: what died beside this worker, after its last run had begun, waits for no later start.
         stack.callback(_recover_at_end, runtime)
         kind = SCHEDULING if schedules else RUNNING
-        owner = OwnerProcess(
-            runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind=kind, execution_id=None
-        )
+        run = RunFile(runtime.run_folder)
+        owner = OwnerProcess(runtime.raw_db, runtime.clock, run=run, kind=kind, execution_id=None, directory=directory)
         stack.callback(_end_owner, owner)
         heartbeat, background = Heartbeat(settings, owner), BackgroundWork(settings, runner_table.tasks)
         heartbeat.start()

@@ -351,7 +351,7 @@ def _prepared(runtime: Runtime, lease: ExecutionLease) -> str | None:
     folder, home = lease.output_dir, runtime.settings.home
     with runtime.raw_db.read() as tx:
         ids = [lease.execution_id, *execution_queries.runs_before(tx, execution_id=lease.execution_id)]
-        is_away = files_are_away(tx, home, ids)
+        is_away = files_are_away(tx, home, ids, folder=folder)
     # The empty directory below a lost mount would take a second copy of everything.
     if is_away:
         return f"{folder} has none of the files that were written there: is its storage mounted?"
@@ -390,6 +390,8 @@ def _begin(runtime: Runtime, lease: ExecutionLease, plan: CrawlPlan, *, resumes:
         exclusions = own.get("exclusions") or before.get("exclusions") or []
         added = {"landing": list(landing), **({"exclusions": exclusions} if exclusions else {})}
         execution_queries.store_config(tx, execution_id=row.id, config=json.dumps({**plan.public(), **added}))
+        log_path = str(lease.output_dir / "crawl.log")
+        execution_queries.note_artifacts(tx, execution_id=row.id, found={"combined_log": log_path})
         if plan.robots == "ignore":
             append_event(
                 tx,

@@ -269,6 +269,9 @@ class WorkerRun:
             number=lease.number,
             epoch=lease.claim.epoch,
         )
+        if lease.left_behind is not None:
+            _log.warning("worker.files_elsewhere", execution=lease.execution_id, message=lease.left_behind)
+            self.holding.note("warning", "lifecycle", lease.left_behind)
         self._thread.start()
 
     @property

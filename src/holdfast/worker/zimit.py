@@ -9,13 +9,11 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import shlex
 import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +44,10 @@ from holdfast.imports.importer import KEPT
 from holdfast.index.indexer import Interrupted
 from holdfast.jobs import endings
 from holdfast.jobs.endings import BackendVerdict, FailureCause, RunEnding, Shortfall, StartPage
-from holdfast.jobs.execution_queries import store_config
+from holdfast.jobs.execution_queries import note_artifacts, store_config
 from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.specs import job_config, start_url
+from holdfast.jobs.store import plain_name
 from holdfast.sources.config import SourceConfig
 from holdfast.urls import parse, twins_of
 from holdfast.wiring import Runtime, open_runtime
@@ -78,7 +77,6 @@ _GENTLY, _RENEW = 0.25, 0.25
 _LAST_S = 10.0
 _ASKED_BY_ANOTHER = "another crawl asks a host of this one"
 _NOT_RENEWED = "the database did not answer for so long that another crawl may ask a host of this one"
-_STAMP = re.compile(r"(\d{8}T\d{6})Z__")
 _FAILURES = {CrawlerStatus.INFRA: FailureCause.INFRA, CrawlerStatus.CONFIG: FailureCause.CONFIG}
 
 
@@ -109,6 +107,7 @@ class _Run:
         self._settings, self._dir = runtime.settings, lease.output_dir
         self._config: SourceConfig | None = None
         self._place: OutputDirectory | None = None
+        self._log_path: Path | None = None
         self._lost: str | None = None
         """Why the hosts of this run are not its own any more, None while they are."""
 
@@ -231,11 +230,13 @@ class _Run:
                 )
 
     def _name(self) -> str:
-        """Return what the crawl is called: the same whenever this directory is taken up."""
+        """Return what the crawl is called: like its job, or by the day on which its first run was queued.
+
+        The same whenever this directory is taken up; two shards of one day have two names.
+        """
         assert self._config is not None
-        stamp = _STAMP.match(self._dir.name)
-        began = datetime.strptime(stamp[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC) if stamp else self._runtime.clock.now()
-        return self._config.job_name(self._lease.source.code, began)
+        queued_at = self._lease.named_at or self._runtime.clock.now()
+        return plain_name(self._lease.job.name) or self._config.job_name(self._lease.source.code, queued_at)
 
     def _watch(self, tool: Tool, leases: DomainLeases | None) -> int | None:
         """Follow a tool until it ends and return its exit code; None if there is no time to wait for that.
@@ -260,6 +261,7 @@ class _Run:
             now = clock.monotonic()
             if now >= look_at:
                 follower.look()
+                self._note_log()
                 self._holding.flush()
                 look_at = now + _FOLLOW_S
             # A run of hours says that it lives: a start on another machine would take it for gone after two minutes.
@@ -291,6 +293,16 @@ class _Run:
             self._lost = _NOT_RENEWED
         follower.look()
         return code
+
+    def _note_log(self) -> None:
+        """Say where the log of the crawl is, while it runs; each stage has one of its own."""
+        found = newest_crawl_log(self._dir)
+        if found is None or found == self._log_path:
+            return
+        # A database that is away is asked again at the next look.
+        with suppress(Unavailable), self._runtime.raw_db.write() as tx:
+            note_artifacts(tx, execution_id=self._lease.execution_id, found={"combined_log": str(found)})
+            self._log_path = found
 
     def _meaning(self, code: int, log_path: Path | None) -> JobResult:
         return classify_exit(code, self._dir, end_of_log(self._dir, log_path))

@@ -12,7 +12,7 @@ from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
 from holdfast.api.capture_queries import captured_by, index_progress
-from holdfast.api.dependencies import MetricsDep, SessionDep, Since, TotalsDep, Until, WorkDep
+from holdfast.api.dependencies import ArchiveDep, MetricsDep, SessionDep, Since, TotalsDep, Until, WorkDep
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.archive import AuditEventShown, AuditList
@@ -28,7 +28,7 @@ from holdfast.api.schemas.scheduling import (
 )
 from holdfast.audit import AuditFilter, audit_events
 from holdfast.jobs.endings import Counts
-from holdfast.jobs.specs import tool_config
+from holdfast.jobs.specs import shown_config
 from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views import listing
 from holdfast.jobs.views.dialects import admin_detail, admin_summary
@@ -77,10 +77,10 @@ def admin_status_counts(session: SessionDep) -> AdminCounts:
 
 
 @jobs_router.get("/{id}", responses=answers(403, 404, 422, 503))
-def admin_job(session: SessionDep, id: JobId) -> AdminJobDetail:
+def admin_job(session: SessionDep, archive: ArchiveDep, id: JobId) -> AdminJobDetail:
     """Return one job with the configuration and the figures of its newest run."""
     row = _job(session, id)
-    config = tool_config(row.job, row.source)
+    config = shown_config(row.job, row.source, delay_s=archive.settings.politeness.delay_s)
     if row.latest is None:
         return AdminJobDetail(**admin_detail(row, WarcTotals(), Counts(), config=config, stats={}))
     # Read whole: lists leave out stack and metrics.
@@ -174,7 +174,9 @@ def metrics(session: SessionDep, totals: TotalsDep, work: WorkDep, server: Metri
         jobs={"status": done.jobs, "cleanup_status": done.cleanups},
         snapshots={source.code: source.snapshots for source in found.sources},
         pages=found.pages,
-        warc_bytes=done.warc_bytes,
+        newest_page=found.latest.timestamp() if found.latest else 0.0,
+        storage=done.storage,
+        scheduler=done.scheduler,
     )
     text = exposition(server, figures, RecordedFigures(done.recorded))
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -205,6 +205,8 @@ class Execution(Model):
     log_dropped: Mapped[int] = mapped_column(server_default="0")
     pruned_at: Mapped[datetime | None]
     """When its log, metrics and stack were let go."""
+    directory: Mapped[str | None] = mapped_column(String(32))
+    """The id of the data directory that its files lie in; null before its first start."""
 
     __table_args__ = (
         UniqueConstraint("job_id", "number"),
@@ -349,10 +351,19 @@ class Owner(Model):
     started_at: Mapped[datetime]
     heartbeat_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
+    directory: Mapped[str | None] = mapped_column(String(32))
+    """Of a worker: the id of its data directory."""
 
     __table_args__ = (
         Index(
             "ix_owners_open", "host", sqlite_where=text("ended_at IS NULL"), postgresql_where=text("ended_at IS NULL")
+        ),
+        Index(
+            "ix_owners_directory",
+            "directory",
+            "heartbeat_at",
+            sqlite_where=text("directory IS NOT NULL"),
+            postgresql_where=text("directory IS NOT NULL"),
         ),
     )
 

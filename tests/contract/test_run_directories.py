@@ -1,0 +1,165 @@
+"""Machines that share a database and not their disks: a run stays where its files lie; on both databases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from holdfast import config
+from holdfast.archive_tool.output_directory import SENTINEL
+from holdfast.db.engine import Database
+from holdfast.db.models import Execution, Owner
+from holdfast.jobs.endings import FailureCause
+from holdfast.jobs.leases import ExecutionLease
+from holdfast.jobs.schedule_queries import AWAY
+from holdfast.search.directory import IndexDirectory
+from holdfast.wiring import open_runtime
+from holdfast.worker.after_crawl import AfterCrawl
+from holdfast.worker.background import BackgroundContext
+from tests.clock import FakeClock
+from tests.jobs_bed import Bed, Party, failed, open_bed
+
+
+@pytest.fixture
+def bed(migrated_url: str, clock: FakeClock, tmp_path: Path) -> Iterator[Bed]:
+    """One database that several machines share."""
+    with open_bed(migrated_url, clock, tmp_path) as opened:
+        yield opened
+
+
+def _worker(database: Database, directory: str, at: datetime) -> None:
+    with database.write() as session:
+        session.add(Owner(kind="worker", host=f"host-{directory}", pid=1, run_file="x", started_at=at, heartbeat_at=at,
+                          ended_at=at, directory=directory))  # fmt: skip
+
+
+@pytest.fixture
+def machines(bed: Bed, clock: FakeClock) -> tuple[Party, Party]:
+    """Two machines with data directories of their own; both have been heard of."""
+    for name in ("a", "b"):
+        _worker(bed.database, name, clock.now())
+    return bed.another("a"), bed.another("b")
+
+
+def _handed_back(bed: Bed, party: Party) -> ExecutionLease:
+    bed.once()
+    bed.party.scheduler.tick()
+    lease = party.taken("host-a/1")
+    party.leases.release(lease)
+    return lease
+
+
+def test_started_run_is_leased_only_by_its_own_machine(bed: Bed, machines: tuple[Party, Party]) -> None:
+    a, b = machines
+    first = _handed_back(bed, a)
+
+    assert b.leases.take("host-b/2") is None
+    again = a.taken("host-a/3")
+
+    assert (again.execution_id, again.output_dir, again.left_behind) == (first.execution_id, first.output_dir, None)
+
+
+def test_new_run_is_leased_by_any_machine(bed: Bed, machines: tuple[Party, Party]) -> None:
+    bed.once()
+    bed.party.scheduler.tick()
+
+    lease = machines[1].taken("host-b/2")
+
+    assert lease.output_dir.is_relative_to((bed.home / "b").resolve())
+
+
+def test_retry_stays_on_the_machine_of_its_files(bed: Bed, machines: tuple[Party, Party], clock: FakeClock) -> None:
+    a, b = machines
+    bed.once()
+    bed.party.scheduler.tick()
+    first = a.taken("host-a/1")
+    a.leases.settle(first, failed(FailureCause.INFRA))
+    clock.advance(3600)
+    bed.party.scheduler.tick()
+
+    assert b.leases.take("host-b/2") is None
+    assert a.taken("host-a/3").output_dir == first.output_dir
+
+
+def test_run_of_a_silent_machine_goes_on_elsewhere(bed: Bed, machines: tuple[Party, Party], clock: FakeClock) -> None:
+    a, b = machines
+    first = _handed_back(bed, a)
+    clock.advance(AWAY.total_seconds() + 60)
+    _worker(bed.database, "b", clock.now())
+
+    lease = b.taken("host-b/2")
+
+    assert lease.execution_id == first.execution_id
+    assert lease.output_dir.is_relative_to((bed.home / "b").resolve())
+    assert lease.left_behind is not None
+    assert str(first.output_dir) in lease.left_behind
+    assert "host-a, silent since" in lease.left_behind
+    b.leases.release(lease)
+    assert a.leases.take("host-a/3") is None, "it is b's now"
+    assert b.taken("host-b/4").left_behind is None
+
+
+class Folder:
+    """A zimit run that waits to be indexed, and the background task of one machine."""
+
+    def __init__(self, url: str, home: Path, stack: ExitStack) -> None:
+        settings = config.load(home=home, database_url=None if url.startswith("sqlite") else url)
+        runtime = stack.enter_context(open_runtime(settings))
+        self.database = stack.enter_context(closing(Database(settings.database)))
+        self.clock, self.folder = runtime.clock, home.resolve() / "warcs" / "ex" / "run"
+        self.directory = IndexDirectory(home).identity()
+        context = BackgroundContext(runtime=runtime, database=self.database, is_stopping=lambda: False, on_end=stack)
+        self.task = AfterCrawl(context)
+        with open_bed(settings.database, runtime.clock, home) as bed:
+            self._job = bed.once(code="ex")
+            bed.change(self._job, lambda job: setattr(job, "config", {"backend": "zimit"}))
+            bed.run_once(self._job)
+
+    def index_state(self, directory: str | None) -> tuple[str | None, str | None]:
+        """Return what becomes of the run if its files lie in this data directory: index state and error."""
+        with self.database.write() as session:
+            run = session.query(Execution).one()
+            run.index_state, run.directory, run.output_dir, run.error = "pending", directory, str(self.folder), None
+        while self.task.run_once():
+            pass
+        with self.database.read() as session:
+            run = session.query(Execution).one()
+            return run.index_state, run.error
+
+
+@pytest.fixture
+def run(migrated_url: str, tmp_path: Path) -> Iterator[Folder]:
+    """A zimit run whose folder cannot be seen."""
+    with ExitStack() as stack:
+        yield Folder(migrated_url, tmp_path / "home", stack)
+
+
+def test_zimit_run_waits_for_a_worker_that_sees_its_folder(run: Folder) -> None:
+    _worker(run.database, "elsewhere", run.clock.now())
+
+    assert run.index_state("elsewhere") == ("pending", None)
+
+
+def test_zimit_run_of_a_silent_machine_fails_with_its_place(run: Folder) -> None:
+    _worker(run.database, "elsewhere", run.clock.now() - AWAY - timedelta(minutes=1))
+
+    state, error = run.index_state("elsewhere")
+
+    assert (state, f"{run.folder} lies on a machine that has been silent" in (error or "")) == ("index_failed", True)
+
+
+def test_zimit_run_waits_while_its_mount_is_missing(run: Folder) -> None:
+    assert run.index_state(run.directory) == ("indexing", None)
+
+
+def test_zimit_run_fails_when_its_folder_was_deleted(run: Folder) -> None:
+    run.folder.parent.mkdir(parents=True)
+    (run.folder.parent / SENTINEL).touch()
+
+    state, error = run.index_state(run.directory)
+
+    assert (state, "there is no WARC file in" in (error or "")) == ("index_failed", True)
