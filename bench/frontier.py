@@ -29,8 +29,9 @@ from holdfast.clock import SystemClock
 from holdfast.db.migrate import upgrade
 from holdfast.db.postgres import PostgresRawDatabase
 from holdfast.db.raw import RawDatabase, SqliteRawDatabase, Transaction
-from holdfast.frontier import Frontier, queries
+from holdfast.frontier import Frontier
 from holdfast.types import CircuitState, DomainLease, DomainUpdate, FoundUrl, Outcome, RecordRef, UrlKind, Visit
+from tests.frontier_audit import audit
 
 BATCH = 5_000
 HOSTS_A_BATCH = 20
@@ -254,7 +255,7 @@ def run(url: str, folder: Path, *, rows: int, hosts: int, count: int) -> None:
         )
     visit(raw_db, rows, pages=10_000)
     if rows <= 1_000_000:
-        broken = queries.audit(raw_db, EXECUTION)
+        broken = audit(raw_db, EXECUTION)
         if broken:
             sys.exit(f"the tables are not sound: {broken}")
     raw_db.close()

@@ -9,10 +9,11 @@ from typing import Any
 
 from holdfast.clock import to_micros
 from holdfast.db import connect
-from holdfast.frontier import Frontier, queries
+from holdfast.frontier import Frontier
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.types import CircuitState, DomainLease, DomainUpdate, FoundUrl, Outcome, Visit
 from tests.api_bed import Server
+from tests.frontier_audit import audit
 
 PLAN: dict[str, Any] = {"seeds": ["https://ex.example/"], "contact": "me@example.org", "scope": "host"}
 
@@ -69,7 +70,7 @@ class Crawl:
         return read_status(self.raw_db, self.server.clock, self.id)
 
     def close(self) -> None:
-        assert queries.audit(self.raw_db, self.id) == []
+        assert audit(self.raw_db, self.id) == []
         self.raw_db.close()
 
 

@@ -12,9 +12,10 @@ from typing import Any
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase, Row, Transaction
 from holdfast.errors import Unavailable
-from holdfast.frontier import Frontier, FrontierSettings, queries
+from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.types import Attempt, CircuitState, DomainLease, DomainUpdate, FoundUrl, Outcome, UrlKind, Visit
 from tests.clock import FakeClock
+from tests.frontier_audit import audit
 from tests.weighed import WeighedRawDatabase
 
 EXECUTION = 1
@@ -95,7 +96,7 @@ class Bed:
 
     def assert_sound(self) -> None:
         """Check every promise of the tables."""
-        assert queries.audit(self.raw_db, EXECUTION) == []
+        assert audit(self.raw_db, EXECUTION) == []
 
 
 class Breaking:

@@ -22,10 +22,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from holdfast.frontier import queries
 from holdfast.types import Attempt, DomainLease, Outcome, Visit
 from tests.clock import FakeClock
 from tests.contract.frontier_bed import LEASE_S, Bed, found, open_bed
+from tests.frontier_audit import audit
 
 OWNERS = (0, 1, 2)
 DOMAINS = (0, 1, 2)
@@ -281,7 +281,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_tables_are_sound(self) -> None:
-        assert queries.audit(self.bed.raw_db, self.execution) == []
+        assert audit(self.bed.raw_db, self.execution) == []
         assert self.frontiers[0].open_count(self.execution) == len(self.model.due)
 
     def teardown(self) -> None:

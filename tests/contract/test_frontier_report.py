@@ -7,6 +7,7 @@ from datetime import timedelta
 from holdfast.frontier import queries
 from holdfast.types import Outcome, UrlKind
 from tests.contract.frontier_bed import EXECUTION, LEASE_S, Bed, found, many
+from tests.frontier_audit import audit
 
 
 def _crawled(bed: Bed) -> None:
@@ -99,7 +100,7 @@ def test_the_audit_sees_a_wrong_count(bed: Bed) -> None:
     with bed.raw_db.write() as tx:
         tx.execute("UPDATE queues SET open = open + 1")
 
-    assert len(queries.audit(bed.raw_db, EXECUTION)) == 2
+    assert len(audit(bed.raw_db, EXECUTION)) == 2
     with bed.raw_db.write() as tx:
         tx.execute("UPDATE queues SET open = open - 1")
 
@@ -109,7 +110,7 @@ def test_the_audit_sees_an_attempt_closed_by_hand(bed: Bed) -> None:
     with bed.raw_db.write() as tx:
         tx.execute("UPDATE page_crawls SET outcome = 'success'")
 
-    broken = " ".join(queries.audit(bed.raw_db, EXECUTION))
+    broken = " ".join(audit(bed.raw_db, EXECUTION))
     assert "queues.open" in broken
     assert "reason or time" in broken
     with bed.raw_db.write() as tx:

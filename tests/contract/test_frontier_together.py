@@ -13,10 +13,11 @@ from holdfast.clock import SystemClock
 from holdfast.db import connect
 from holdfast.db.raw import DatabaseClock, persist
 from holdfast.errors import Unavailable
-from holdfast.frontier import Frontier, queries
+from holdfast.frontier import Frontier
 from holdfast.types import CircuitState, DomainLease, DomainUpdate, Outcome, Visit
 from tests import patience
 from tests.contract.frontier_bed import EXECUTION, Bed, found, many
+from tests.frontier_audit import audit
 
 WORKERS = 4
 
@@ -88,7 +89,7 @@ def test_workers_never_share_a_domain_and_settle_everything_once(migrated_url: s
     with raw_db.read() as tx:
         rows = tx.execute("SELECT count(*) FROM page_crawls WHERE outcome = 'success'")
     assert rows == [(len(crawl.settled),)]
-    assert queries.audit(raw_db, EXECUTION) == []
+    assert audit(raw_db, EXECUTION) == []
     raw_db.close()
 
 

@@ -316,16 +316,6 @@ def test_running_counts_come_from_the_processes_until_they_are_settled(bed: Bed)
         assert job_view.execution_view(run, Counts(items_crawled=9, items_total=9))["items_crawled"] == 9
 
 
-def test_pages_of_runs_without_totals_of_their_own_count_for_their_source(bed: Bed) -> None:
-    first, second = _source(bed.database, "a"), _source(bed.database, "b")
-    ids = _jobs(bed.database, [{"source_id": first}, {"source_id": first}, {"source_id": second}])
-    _runs(bed.database, [{"job_id": job_id, "items_crawled": crawled, "items_failed": missed}
-                         for job_id, crawled, missed in zip(ids, (5, 6, 0), (1, 0, 0), strict=True)])  # fmt: skip
-
-    with bed.database.read() as session:
-        assert listing.settled_pages(session) == [("a", 11, 1)]
-
-
 def test_logs_and_events_are_followed_by_their_indexes(full: Database) -> None:
     told = [{"at": NOW, "name": "job:status", "job_id": number % 50, "data": {}} for number in range(2000)]
     lines = [{"execution_id": number % 50, "at": NOW, "level": 20, "category": "crawler.fetch", "message": "m",

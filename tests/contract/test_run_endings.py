@@ -11,7 +11,6 @@ from holdfast.db.models import Domain, Execution, ExecutionCount, Owner, Queue
 from holdfast.jobs.administration.maintenance import DirectoryRun, next_due, running
 from holdfast.jobs.endings import RULES, Counts, FailureCause, ReadingRule, Retry, RunEnding, RunResult
 from holdfast.jobs.states import JobAction
-from holdfast.jobs.views.listing import settled_pages
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 
@@ -231,10 +230,3 @@ def test_a_retry_that_waits_for_its_turn_is_seen_to_have_something_to_ask_for(be
     with bed.database.read() as session:
         due = next_due(session, run)
     assert due is not None
-
-
-def test_pages_of_a_retry_are_not_counted_beside_the_totals_of_its_frontier(bed: Bed, clock: FakeClock) -> None:
-    _retry(bed, clock)
-
-    with bed.database.read() as session:
-        assert settled_pages(session) == []

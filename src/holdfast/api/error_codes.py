@@ -182,4 +182,5 @@ ERROR_CODES: Final = (
     "worker_refused",
     "zim_exists",
     "zimit_flag_refused",
+    "zimit_unguarded",
 )

@@ -1,4 +1,4 @@
-"""Questions about the frontier that no page waits for: figures, lists, the report of an execution, the audit.
+"""Questions about the frontier that no page waits for: figures, lists, the report of an execution.
 
 Reports take a raw connection of their own (a frontier's is tuned for look-ups) and read in short transactions: ten
 million rows hold up no other process.
@@ -409,49 +409,3 @@ def _summed_up(groups: Iterable[Row], names: dict[int, str], exclusions: dict[tu
         if shortest is None
         else (round(whole / timed / 1000, 1), round(shortest / 1000, 1), round(longest / 1000, 1)),
     )
-
-
-# Each statement takes the execution twice, so that all of them are asked alike.
-_BROKEN = {
-    "queues.open differs from the open attempts": (
-        "SELECT count(*) FROM (SELECT domain_id, sum(n) AS difference FROM ("
-        " SELECT domain_id, -open AS n FROM queues WHERE execution_id = ? UNION ALL"
-        " SELECT domain_id, 1 FROM page_crawls WHERE execution_id = ? AND outcome IS NULL) a GROUP BY domain_id) b"
-        " WHERE difference <> 0"
-    ),
-    "queues do not add up to the addresses": (
-        "SELECT count(*) FROM (SELECT domain_id, sum(n) AS difference FROM ("
-        " SELECT domain_id, -(open + succeeded + failed + ruled_out) AS n FROM queues WHERE execution_id = ? UNION ALL"
-        " SELECT domain_id, 1 FROM page_crawls WHERE execution_id = ? AND attempt = 1) a GROUP BY domain_id) b"
-        " WHERE difference <> 0"
-    ),
-    "a page has two open attempts": (
-        "SELECT count(*) FROM (SELECT page_id FROM page_crawls WHERE execution_id = ? AND execution_id = ?"
-        " AND outcome IS NULL GROUP BY page_id HAVING count(*) > 1) a"
-    ),
-    "an open attempt is not the page's last": (
-        "SELECT count(*) FROM page_crawls c JOIN page_crawls n ON n.execution_id = c.execution_id"
-        " AND n.domain_id = c.domain_id AND n.page_id = c.page_id AND n.attempt = c.attempt + 1"
-        " WHERE c.execution_id = ? AND c.execution_id = ? AND c.outcome IS NULL"
-    ),
-    "an attempt has no predecessor": (
-        "SELECT count(*) FROM page_crawls c WHERE c.execution_id = ? AND c.execution_id = ? AND c.attempt > 1"
-        " AND NOT EXISTS (SELECT 1 FROM page_crawls n WHERE n.execution_id = c.execution_id"
-        " AND n.domain_id = c.domain_id AND n.page_id = c.page_id AND n.attempt = c.attempt - 1)"
-    ),
-    "a closed attempt lacks reason or time": (
-        "SELECT count(*) FROM page_crawls WHERE execution_id = ? AND execution_id = ?"
-        " AND outcome IS NOT NULL AND (reason IS NULL OR completed_at IS NULL)"
-    ),
-    "an attempt and its page disagree on the domain": (
-        "SELECT count(*) FROM page_crawls c LEFT JOIN pages p ON p.id = c.page_id"
-        " WHERE c.execution_id = ? AND c.execution_id = ? AND (p.id IS NULL OR p.domain_id <> c.domain_id)"
-    ),
-}
-
-
-def audit(raw_db: RawDatabase, execution_id: int) -> list[str]:
-    """Return which promises of the tables are broken for an execution; an empty list if none is."""
-    with Connection(raw_db).read() as tx:
-        found = {promise: tx.execute(query, (execution_id, execution_id))[0][0] for promise, query in _BROKEN.items()}
-    return [f"{promise}: {count}" for promise, count in found.items() if count]

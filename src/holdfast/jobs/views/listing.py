@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from itertools import product
 from typing import Final, NamedTuple
 
-from sqlalchemy import ColumnElement, ScalarSelect, Select, String, case, exists, func, literal, null, or_, select
+from sqlalchemy import ColumnElement, ScalarSelect, Select, String, case, func, literal, null, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased, defer
 
 from holdfast.db.models import Execution, ExecutionCount, Job, Queue, Source, WarcFile
@@ -440,19 +440,6 @@ def counts_of(session: Session, run: Execution) -> Counts:
     crawled = sum(count.get("pages", 0) for count in counts)
     failed = sum(count.get("outcomes", {}).get(word, 0) for count in counts for word in _FAILED)
     return Counts(items_crawled=crawled, items_failed=failed, items_total=crawled + failed + int(waiting))
-
-
-def settled_pages(session: Session) -> list[tuple[str, int, int]]:
-    """Return, by source, the pages crawled and failed of runs whose processes kept no totals of their own (zimit)."""
-    counted = exists().where(ExecutionCount.execution_id == func.coalesce(Execution.frontier_id, Execution.id))
-    rows = session.execute(
-        select(Source.code, func.sum(Execution.items_crawled), func.sum(Execution.items_failed))
-        .join(Job, Job.source_id == Source.id)
-        .join(Execution, Execution.job_id == Job.id)
-        .where(or_(Execution.items_crawled > 0, Execution.items_failed > 0), ~counted)
-        .group_by(Source.code)
-    )
-    return [(row[0], int(row[1] or 0), int(row[2] or 0)) for row in rows]
 
 
 WINDOW: Final = timedelta(hours=24)
