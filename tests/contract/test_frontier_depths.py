@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.frontier.queries import audit
 from holdfast.types import DomainLease, FoundUrl, Original, RecordRef, Visit
 from tests.contract.frontier_bed import EXECUTION, Bed, found
+from tests.frontier_audit import audit
 
 _OWNER = 7
 
