@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import event, insert, select, update
 
-from holdfast.api.queries import state_of_archive
+from holdfast.api.queries import source_totals, state_of_archive
 from holdfast.clock import digits14
 from holdfast.db.models import IndexRun, PageGroup, Snapshot, Source, WarcFile, Withdrawal
 from holdfast.noise.marking import NoiseFinding, write_findings
@@ -192,7 +192,7 @@ def test_a_page_with_many_withdrawn_captures_is_counted_and_not_loaded(own: Arch
         with own.database.read() as session:
             ids = list(session.scalars(select(WarcFile.execution_id).order_by(WarcFile.id)))
             counts = hidden_counts(session, source_id=row.source_id, executions=ids)
-            return counts, hidden_groups(session, most=100)
+            return counts, list(session.scalars(hidden_groups()))
 
     ask()  # what is loaded and translated once is so
     tracemalloc.start()
@@ -205,6 +205,28 @@ def test_a_page_with_many_withdrawn_captures_is_counted_and_not_loaded(own: Arch
     assert groups == [row.group_id]
     assert sorted(counts.values()) == [1, count + 1]
     assert held < 100 * count
+
+
+def test_totals_count_no_taken_down_page_however_many_there_are(own: Archive) -> None:
+    def total() -> tuple[int, int]:
+        with own.database.read() as session:
+            found = source_totals(session)
+            return sum(one.pages for one in found), sum(one.snapshots for one in found)
+
+    before, count = total(), 10_001
+    with own.database.write() as session:
+        row = session.get_one(Snapshot, _snapshot(own, _HOME))
+        group = session.get_one(PageGroup, row.group_id)
+        columns = {column.name: getattr(group, column.name) for column in PageGroup.__table__.columns}
+        kept = {column.name: getattr(row, column.name) for column in Snapshot.__table__.columns}
+        groups = [{**columns, "id": 10_000 + n, "url_hash": n, "snapshot_count": 1} for n in range(count)]
+        session.execute(insert(PageGroup), groups)
+        ids = [row.id + 100 + n for n in range(count)]
+        session.execute(insert(Snapshot), [{**kept, "id": one, "group_id": 10_000 + n} for n, one in enumerate(ids)])
+        hiding = {"subject": "x", "reason": "test", "actor": "me", "created_at": BEGIN}
+        session.execute(insert(Withdrawal), [{**hiding, "snapshot_id": one} for one in ids])
+
+    assert total() == before
 
 
 def test_no_source_or_page_is_represented_by_what_shows_something_else(own: Archive, own_client: Client) -> None:

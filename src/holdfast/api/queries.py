@@ -45,9 +45,6 @@ from holdfast.withdrawals.visibility import (
 )
 
 _REPRESENTATIVES = 5
-_GROUPS_AT_ONCE = 500
-# Groups with withdrawn captures that are counted anew; beyond, withdrawn ones are in the totals.
-_MAX_TOUCHED = 10_000
 
 
 _FIGURES = (
@@ -87,7 +84,7 @@ class SourceTotal(NamedTuple):
 def source_totals(session: Session) -> list[SourceTotal]:
     """Return the totals of every source that has captures to show, by code. Reads every group: never for a request."""
     # Groups keep their counts with the withdrawn in them: only those that have any are counted by their captures.
-    touched = hidden_groups(session, most=_MAX_TOUCHED)
+    touched = hidden_groups()
     kept: dict[int, _Kept] = {}
     whole = (
         select(
@@ -102,21 +99,20 @@ def source_totals(session: Session) -> list[SourceTotal]:
     )
     for row in session.execute(whole):
         _add(kept, row[0], _Kept(row[1], int(row[2]), row[3], row[4]))
-    for at in range(0, len(touched), _GROUPS_AT_ONCE):
-        # Groups with something withdrawn: what is left of each is looked at.
-        left = (
-            select(
-                Snapshot.source_id,
-                func.count(Snapshot.group_id.distinct()),
-                func.count(),
-                func.min(Snapshot.captured_at),
-                func.max(Snapshot.captured_at),
-            )
-            .where(Snapshot.group_id.in_(touched[at : at + _GROUPS_AT_ONCE]), *visible())
-            .group_by(Snapshot.source_id)
+    # Groups with something withdrawn: what is left of each is looked at.
+    left = (
+        select(
+            Snapshot.source_id,
+            func.count(Snapshot.group_id.distinct()),
+            func.count(),
+            func.min(Snapshot.captured_at),
+            func.max(Snapshot.captured_at),
         )
-        for row in session.execute(left):
-            _add(kept, row[0], _Kept(*row[1:]))
+        .where(Snapshot.group_id.in_(touched), *visible())
+        .group_by(Snapshot.source_id)
+    )
+    for row in session.execute(left):
+        _add(kept, row[0], _Kept(*row[1:]))
     rows = session.execute(
         select(Source.id, Source.code, Source.name, Source.base_url, Source.description, Source.visibility).order_by(
             Source.code

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Integer, Select, bindparam, func, select, union
+from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, func, select, union
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Snapshot, Withdrawal
@@ -82,14 +82,6 @@ def pages_of_hidden_captures(session: Session) -> set[str]:
     return {page or key for key, page in rows}
 
 
-def hidden_groups(session: Session, *, most: int) -> list[int]:
-    """Return the page groups of which a capture is withdrawn, by itself or with its page: the first so many, by id.
-
-    The database seeks each withdrawn capture; no more than the answer is held here, for a page may have any number.
-    """
-    return list(session.scalars(_groups(), {"most": most}))
-
-
 def hidden_counts(session: Session, *, source_id: int, executions: Collection[int]) -> dict[int, int]:
     """Return how many captures of pages are withdrawn of each of these executions; those of which none is are left out.
 
@@ -111,9 +103,13 @@ def touched_addresses(session: Session, urls: Collection[str]) -> frozenset[str]
 
 # Put together once: that takes longer than most of them run, and half a megabyte while it lasts.
 @cache
-def _groups() -> Select[*tuple[Any, ...]]:
+def hidden_groups() -> Select[*tuple[Any, ...]]:
+    """Return the question for the page groups of which a capture is withdrawn, by itself or with its page.
+
+    The database seeks each withdrawn capture. For use in another question: a page may have any number of them.
+    """
     found = union(*(question.where(*_PAGES) for question in withdrawn_captures(Snapshot.group_id))).subquery()
-    return select(found.c.group_id).order_by(found.c.group_id).limit(bindparam("most", type_=Integer))
+    return select(found.c.group_id)
 
 
 @cache
