@@ -7,21 +7,28 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from sqlalchemy import delete, event, select
 from sqlalchemy.orm import Session
 
 from holdfast.api.app import create_inner_app
+from holdfast.api.errors import ExportOutdated
+from holdfast.api.heavy import while_visible
 from holdfast.clock import SystemClock
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, SearchOutbox, Source
 from holdfast.errors import Invalid, Unavailable
+from holdfast.exports.tables import ExportExtent, snapshot_rows
 from holdfast.sources import registry
 from holdfast.sources.members_file import MEMBERS, note_members, restore_members, write_noting
 from holdfast.sources.queries import named_source
+from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by
+from holdfast.withdrawals.visibility import visibility_mark
 from holdfast.worker.loop import RunnerTable, open_worker
 from tests.api_bed import Server
+from tests.archive import Shot, build_archive
 from tests.patience import deadline
 
 
@@ -242,3 +249,51 @@ def test_a_start_mends_the_note_and_forgets_nothing_of_a_lost_database(server: S
 
     assert mended == ["ex", "lost"]
     assert _noted(server) == ["ex"]
+
+
+def test_export_in_progress_ends_when_a_source_becomes_members(server: Server) -> None:
+    _make(server)
+    database, closed = server.archive.database, list[str]()
+
+    def pieces() -> Iterator[bytes]:
+        try:
+            while True:
+                yield b"x" * 1024 * 1024
+        finally:
+            closed.append("closed")
+
+    for looking, is_shown in ((PUBLIC, False), (EVERYTHING, True)):
+        with seen_by(looking):
+            with database.read() as session:
+                mark = visibility_mark(session)
+            sent = while_visible(pieces(), database, mark)
+            assert len(next(sent)) == len(next(sent)) == 1024 * 1024
+            with database.write() as session:
+                registry.edit(session, server.archive.clock, "ex", {"visibility": "members"})
+            if is_shown:
+                assert next(sent)
+            else:
+                with pytest.raises(ExportOutdated):
+                    next(sent)
+            sent.close()  # type: ignore[attr-defined]
+        with database.write() as session:
+            registry.edit(session, server.archive.clock, "ex", {"visibility": "public"})
+    assert closed == ["closed", "closed"]
+
+
+def test_rows_of_a_source_that_became_members_are_not_exported(tmp_path: Path, migrated_url: str) -> None:
+    shots = [
+        Shot(url=f"https://{source}.example/{number}", source=source)
+        for source in ("club", "open")
+        for number in range(600)
+    ]
+    archive = build_archive(tmp_path / "home", shots, database_url=migrated_url)
+    rows = snapshot_rows(archive.database, ExportExtent(), site="")
+    first = next(rows)
+    with archive.database.write() as session:
+        registry.edit(session, archive.clock, "club", {"visibility": "members"})
+    codes = [str(row[1]) for row in rows]
+    archive.database.close()
+
+    assert first[1] == "club"
+    assert (codes.count("club"), codes.count("open")) == (499, 600), "one batch had been read"

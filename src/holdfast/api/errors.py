@@ -140,6 +140,15 @@ class StreamsFull(Unavailable):
         )
 
 
+class ExportOutdated(Unavailable):
+    """What the reader may see changed while an export was sent."""
+
+    code = "export_outdated"
+
+    def __init__(self) -> None:
+        super().__init__("a page was taken down, or a source became members', while this was sent; request it again")
+
+
 class ExportTooLarge(Invalid):
     """The index of so many records is not sorted for a request."""
 

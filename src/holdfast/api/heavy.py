@@ -24,8 +24,10 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from holdfast import cancellation
-from holdfast.api.errors import ServerBusy
+from holdfast.api.errors import ExportOutdated, ServerBusy
 from holdfast.cancellation import WorkAbandoned
+from holdfast.db.engine import Database
+from holdfast.withdrawals.visibility import Mark, visibility_mark
 
 HEAVY_THREADS = 3
 """Steps of such work at once: with more, they would take the interpreter from all other requests."""
@@ -51,6 +53,8 @@ class Streamed(NamedTuple):
     status: int = 200
     is_holding: bool = False
     """Whether it holds more than a place in a file until it is read to its end."""
+    is_rechecked: bool = False
+    """Whether its pieces are read while they are sent, so that each has only what the viewer may see by then."""
 
 
 class HeavyWork:
@@ -236,4 +240,45 @@ async def heavily(request: Request, work: Callable[[], Response | Streamed]) -> 
 async def export(request: Request, work: Callable[[], Response | Streamed]) -> Response:
     """Return what the work answers with; begun only when one of the permits of exports and packages is free."""
     heavy: HeavyWork = request.app.state.heavy
-    return await heavy.answer(request.receive, work, is_export=True)
+    return await heavy.answer(request.receive, guarded(request, work), is_export=True)
+
+
+def guarded(request: Request, work: Callable[[], Response | Streamed]) -> Callable[[], Response | Streamed]:
+    """Return the work, whose streamed answer ends when what the viewer may see changes."""
+    database: Database = request.app.state.archive.database
+
+    def run() -> Response | Streamed:
+        mark, made = _mark(database), work()
+        if isinstance(made, Response) or made.is_rechecked:
+            return made
+        return made._replace(pieces=while_visible(made.pieces, database, mark))
+
+    return run
+
+
+# Between two looks at what may be seen: each is a statement.
+_RECHECKED_BYTES = 1024 * 1024
+
+
+def while_visible(pieces: Iterator[bytes], database: Database, mark: Mark) -> Iterator[bytes]:
+    """Yield pieces until what the viewer may see is no longer what it was, then ExportOutdated.
+
+    They were chosen before: a slow reader would be sent for hours what is taken down or has become members'.
+    """
+    unchecked = _RECHECKED_BYTES
+    try:
+        for piece in pieces:
+            unchecked += len(piece)
+            if unchecked >= _RECHECKED_BYTES:
+                unchecked = 0
+                if _mark(database) != mark:
+                    raise ExportOutdated
+            yield piece
+    finally:
+        if (close := getattr(pieces, "close", None)) is not None:
+            close()
+
+
+def _mark(database: Database) -> Mark:
+    with database.read() as session:
+        return visibility_mark(session)

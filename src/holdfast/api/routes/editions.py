@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, source_id_of, source_of
 from holdfast.api.errors import FieldRefused, answers
-from holdfast.api.heavy import Streamed, heavily
+from holdfast.api.heavy import Streamed, guarded, heavily
 from holdfast.api.job_dependencies import AdminWriteDep, OperationsDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.operations import begin
@@ -476,7 +476,7 @@ async def coverage_file(
         headers = {"Content-Disposition": f'attachment; filename="{opened.name}"', "Cache-Control": "no-cache"}
         return Streamed(iter(opened.chunks), opened.form.value, headers)
 
-    return await heavily(request, work)
+    return await heavily(request, guarded(request, work))
 
 
 def edition_of(session: Session, code: str, year: int) -> tuple[Edition, Source]:

@@ -184,7 +184,8 @@ def _extent(archive: Archive, wanted: _RowsWanted) -> ExportExtent:
 
 def _answer(request: Request, lines: Iterable[bytes], wanted: _RowsWanted, what: str) -> Response | Streamed:
     name = f"holdfast-{what}.{wanted.form.ending}"
-    return _stream(request, lines, wanted.form.media_type, name, compressed=wanted.compressed)
+    made = _stream(request, lines, wanted.form.media_type, name, compressed=wanted.compressed)
+    return made._replace(is_rechecked=True) if isinstance(made, Streamed) else made
 
 
 def _stream(
