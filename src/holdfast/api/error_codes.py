@@ -56,6 +56,7 @@ ERROR_CODES: Final = (
     "error",
     "exclusions_refused",
     "execution_not_found",
+    "export_outdated",
     "export_too_large",
     "feed_not_found",
     "feed_taken",
