@@ -21,7 +21,7 @@ export function readAskedComparison(found: Record<string, unknown>): AskedCompar
     view: found["view"] === "unified" ? "unified" : undefined,
     by: found["by"] === "lines" ? "lines" : undefined,
     text: found["text"] === "full" ? "full" : undefined,
-    live: found["live"] === true || undefined,
+    live: String(found["live"]) === "true" || undefined,
     only: found["only"] === "changes" ? "changes" : undefined,
   };
   return Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));
