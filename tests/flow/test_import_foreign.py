@@ -38,7 +38,6 @@ DAMAGED = {
     "ipwb/HTTP204.warc": "record_header",
     "ipwb/redirect.warc": "truncated",
     "pywb/example.warc": "record_header",
-    "resiliparse/clipped.warc.gz": "truncated",
     "warcio/example-trunc.warc": "record_header",
 }
 CONVERTED = {"pywb/example.arc.gz": "ARC", "warcio/example-bad-non-chunked.warc.gz": "one member a record"}

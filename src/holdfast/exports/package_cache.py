@@ -36,9 +36,8 @@ from holdfast.exports.queries import ExportedFile, records_noted
 from holdfast.exports.zipping import FileRange, Segment, VirtualZip, ZipMember
 from holdfast.warc.outfile import disk_error, sync_directory
 from holdfast.warc.roots import locate
-from holdfast.withdrawals.hidden_captures import pages_of_hidden_captures
 from holdfast.withdrawals.viewers import Viewer, seen_by
-from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawn_among
+from holdfast.withdrawals.visibility import is_any_withdrawn, pages_of_hidden_captures, withdrawn_among
 
 # What a package consists of. It is the last file that is written, its age tells when the package was last asked for,
 # and a lock on it is shared by all that read the package.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, func, select, union
 from sqlalchemy.orm import Session
 
-from holdfast.db.models import Snapshot, Withdrawal
+from holdfast.db.models import Snapshot
 from holdfast.withdrawals.visibility import (
     hidden_addresses,
     hidden_sources,
@@ -70,16 +70,6 @@ def veiled_revisits(session: Session, which: ColumnElement[bool]) -> dict[int, H
         veiled |= {row[0]: HiddenRecord(*row[1:4]) for row in rows if row[0] in borrowed or row[4] in secret}
         after, is_more = (rows[-1][0] if rows else after), len(rows) == _AT_ONCE
     return veiled
-
-
-def pages_of_hidden_captures(session: Session) -> set[str]:
-    """Return the keys of the pages of which a capture is taken down by itself."""
-    rows = session.execute(
-        select(Snapshot.url_key, Snapshot.page_key)
-        .join(Withdrawal, Withdrawal.snapshot_id == Snapshot.id)
-        .where(Withdrawal.lifted_at.is_(None))
-    )
-    return {page or key for key, page in rows}
 
 
 def hidden_counts(session: Session, *, source_id: int, executions: Collection[int]) -> dict[int, int]:

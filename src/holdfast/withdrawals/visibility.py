@@ -467,6 +467,12 @@ def withdrawn_among(session: Session, *, snapshots: Collection[int] = (), keys: 
     return found
 
 
+def pages_of_hidden_captures(session: Session) -> set[str]:
+    """Return the keys of the pages of which a capture is taken down by itself."""
+    hidden = select(Snapshot.url_key, Snapshot.page_key).join(Withdrawal, Withdrawal.snapshot_id == Snapshot.id)
+    return {page or key for key, page in session.execute(hidden.where(_IN_FORCE))}
+
+
 def is_any_withdrawn(session: Session) -> bool:
     """Return whether anything at all is withdrawn now."""
     for column in (Withdrawal.url_key, Withdrawal.snapshot_id):
