@@ -129,6 +129,21 @@ def test_the_report_counts_lists_and_protects(world: World, capsys: pytest.Captu
     assert "by outcome" in _said(world, capsys, "report")
 
 
+def test_report_lists_failed_urls_of_all_runs(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    def listed(*options: str) -> list[dict[str, str]]:
+        return list(csv.DictReader(io.StringIO(_said(world, capsys, "report", "--all-runs", "--csv", *options))))
+
+    whole, failed = listed(), listed("--failed")
+    [source] = {row[0] for row in rows(world.crawler, "SELECT code FROM sources")}
+
+    assert {row["execution"] for row in whole} == {"1"}
+    assert failed == [row for row in whole if row["outcome"] == "failed"]
+    assert listed("--failed", "--source", source) == failed
+    assert listed("--source", "another") == []
+    for reason in {row["reason"] for row in failed}:
+        assert listed("--failed", "--reason", reason) == [row for row in failed if row["reason"] == reason]
+
+
 def test_status_and_frontier_tell_how_it_stands(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     [shown] = json.loads(_said(world, capsys, "status", "--json"))["executions"]
     figures = json.loads(_said(world, capsys, "frontier", "stats", "1", "--json"))

@@ -6,7 +6,7 @@ import csv as csvlib
 import importlib
 import json as jsonlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Annotated, Any
 
@@ -23,6 +23,7 @@ from holdfast.jobs.endings import shortfall_text
 from holdfast.jobs.views.run_report import run_report
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.outside_text import guarded
+from holdfast.types import Outcome
 from holdfast.wiring import Runtime, open_runtime
 
 _TOP = 15
@@ -32,23 +33,34 @@ def report(
     execution: ExecutionId = None,
     urls: Annotated[bool, typer.Option("--urls", help="List every URL and outcome, a JSON object a line.")] = False,
     csv: Annotated[bool, typer.Option("--csv", help="List every URL with its outcome as CSV.")] = False,
+    all_runs: Annotated[bool, typer.Option("--all-runs", help="List URLs of all runs, the newest run first.")] = False,
+    failed: Annotated[bool, typer.Option("--failed", help="List only URLs that failed.")] = False,
+    reason: Annotated[str | None, typer.Option("--reason", help="List only URLs with this reason.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="With --all-runs: only of this source.")] = None,
     json: AsJson = False,
     home: Home = None,
 ) -> None:
     """Print counts by outcome, status, type, domain and depth, and what was left out or shows no page, by reason.
 
     Example: holdfast report 3 --csv > urls.csv
+    Example: holdfast report --all-runs --failed --csv > failed.csv
     """
     if csv + urls + json > 1:
         raise typer.BadParameter("choose one of --urls, --csv and --json")
+    if (all_runs or failed or reason) and not (csv or urls):
+        raise typer.BadParameter("--all-runs, --failed and --reason are for --csv and --urls")
+    if source and not all_runs:
+        raise typer.BadParameter("--source is for --all-runs")
     with open_runtime(config.load(home=home)) as runtime:
+        if all_runs:
+            with runtime.raw_db.read() as tx:
+                runs = execution_queries.executions_of(tx, source)
+            _list(_chosen(runtime, runs, failed=failed, reason=reason), as_csv=csv)
+            return
         # The account is of the frontier: a run that went on with another's shows both together.
         status = read_status(runtime.raw_db, runtime.clock, find_execution(runtime, execution))
-        if csv:
-            _write_csv(account(runtime.raw_db, status.frontier_id))
-        elif urls:
-            for row in account(runtime.raw_db, status.frontier_id):
-                print(jsonlib.dumps(_row(row)))
+        if csv or urls:
+            _list(_chosen(runtime, [status.frontier_id], failed=failed, reason=reason), as_csv=csv)
         elif json:
             found = run_report(runtime.raw_db, runtime.clock, status.execution_id)
             print(jsonlib.dumps({**found, "noise": _noise(runtime, status)}))
@@ -80,20 +92,35 @@ def find_execution(runtime: Runtime, wanted: int | None) -> int:
     return ids[0] if wanted is None else wanted
 
 
-def _row(row: Account) -> dict[str, Any]:
-    fields = row._asdict()
+def _chosen(
+    runtime: Runtime, runs: Iterable[int], *, failed: bool, reason: str | None
+) -> Iterator[tuple[int, Account]]:
+    """Yield the URLs of runs that fit, each with its run."""
+    for run in runs:
+        for row in account(runtime.raw_db, run):
+            if (not failed or row.outcome is Outcome.FAILED) and reason in (None, row.reason):
+                yield run, row
+
+
+def _row(run: int, row: Account) -> dict[str, Any]:
+    fields = {"execution": run, **row._asdict()}
     fields["outcome"] = row.outcome.value if row.outcome is not None else "open"
     fields["kind"] = row.kind.value
     fields["completed_at"] = row.completed_at.isoformat() if row.completed_at else None
     return fields
 
 
-def _write_csv(rows: Iterable[Account]) -> None:
+def _list(rows: Iterable[tuple[int, Account]], *, as_csv: bool) -> None:
     # Streamed: a crawl has millions of rows.
     out = csvlib.writer(sys.stdout, lineterminator="\n")
-    out.writerow(Account._fields)
-    for row in rows:
-        out.writerow([guarded(value) if isinstance(value, str) else value for value in _row(row).values()])
+    if as_csv:
+        out.writerow(("execution", *Account._fields))
+    for run, row in rows:
+        fields = _row(run, row)
+        if as_csv:
+            out.writerow([guarded(value) if isinstance(value, str) else value for value in fields.values()])
+        else:
+            print(jsonlib.dumps(fields))
 
 
 def _print(status: ExecutionStatus, found: Summary) -> None:

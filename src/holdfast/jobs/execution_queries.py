@@ -239,6 +239,17 @@ def latest_executions(tx: Transaction, *, limit: int, running: bool = False) -> 
     return [int(row[0]) for row in rows]
 
 
+def executions_of(tx: Transaction, source: str | None) -> list[int]:
+    """Return the ids of all executions, or of one source's, newest first."""
+    only = "WHERE s.code = ? " if source is not None else ""
+    rows = tx.execute(
+        "SELECT e.id FROM executions e JOIN jobs j ON j.id = e.job_id JOIN sources s ON s.id = j.source_id "  # noqa: S608
+        f"{only}ORDER BY e.id DESC",
+        (source,) if source is not None else (),
+    )
+    return [int(row[0]) for row in rows]
+
+
 def job_by_fingerprint(tx: Transaction, *, kind: str, fingerprint: str) -> tuple[int, str] | None:
     """Return the job that crawls the same seeds in the same scope, and its source's code."""
     rows = tx.execute(
