@@ -401,7 +401,7 @@ def test_every_enabled_source_gets_a_job(bed: Bed, clock: FakeClock) -> None:
         report = source_jobs.sync_enabled_sources(session, clock, bed.party.actions, interval_minutes=1440)
 
     assert (report.sources_seen, report.sources_enabled, report.skipped_disabled) == (4, 3, 1)
-    assert (report.created, report.already_has_job) == (("new",), 1)
+    assert (report.created, len(report.with_job)) == (("new",), 1)
     assert list(report.errors) == ["bad"]
     with bed.database.write() as session:
         assert source_jobs.sync_enabled_sources(session, clock, bed.party.actions, interval_minutes=1440).created == ()

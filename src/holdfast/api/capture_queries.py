@@ -131,51 +131,30 @@ def crawls(session: Session, execution_ids: Sequence[int]) -> list[CrawlSummary]
     return [CrawlSummary(row[0], int(row[1]), int(row[2]), row[3], row[4]) for row in rows]
 
 
-class IndexedSoFar(NamedTuple):
-    """How far the files of an execution are indexed."""
-
-    phase: str
-    warc_index: int
-    warc_total: int
-    current_warc: str | None
-    records_processed: int
-    bytes_processed: int
-    bytes_total: int
-    started_at: datetime | None
-    last_progress_at: datetime | None
-
-
-def index_progress(session: Session, execution_id: int) -> IndexedSoFar | None:
+def index_progress(session: Session, execution_id: int) -> dict[str, Any] | None:
     """Return how far the sealed files of an execution are indexed; None if no file was begun."""
-    run = IndexRun
-    of_run = (WarcFile.execution_id == execution_id, WarcFile.state == "sealed")
-    total, done, size = session.execute(
-        select(
-            func.count(),
-            func.coalesce(func.sum(case((WarcFile.index_state == "indexed", 1), else_=0)), 0),
-            func.coalesce(func.sum(WarcFile.size), 0),
-        ).where(*of_run)
-    ).one()
-    joined = select(WarcFile.path, WarcFile.index_state, run.phase).join(run, run.warc_file_id == WarcFile.id)
-    current = session.execute(joined.where(*of_run).order_by(run.progress_at.desc(), WarcFile.id).limit(1)).first()
-    if current is None:
+    columns = (WarcFile.path, WarcFile.size, WarcFile.index_state, IndexRun.phase, IndexRun.records)
+    files = session.execute(
+        select(*columns, IndexRun.bytes_done, IndexRun.started_at, IndexRun.progress_at)
+        .outerjoin(IndexRun, IndexRun.warc_file_id == WarcFile.id)
+        .where(WarcFile.execution_id == execution_id, WarcFile.state == "sealed")
+    ).all()
+    begun = [one for one in files if one.phase is not None]
+    if not begun:
         return None
-    figures = (func.sum(run.records), func.sum(run.bytes_done), func.min(run.started_at), func.max(run.progress_at))
-    records, read, began, moved = session.execute(
-        select(*figures).join(WarcFile, WarcFile.id == run.warc_file_id).where(*of_run)
-    ).one()
-    is_over = done == total
-    return IndexedSoFar(
-        phase="done" if is_over else current.phase,
-        warc_index=min(done + 1, total),
-        warc_total=total,
-        current_warc=None if is_over else current.path.rpartition("/")[2],
-        records_processed=int(records),
-        bytes_processed=int(read),
-        bytes_total=int(size),
-        started_at=began,
-        last_progress_at=moved,
-    )
+    latest = max(begun, key=lambda one: one.progress_at)
+    done = sum(one.index_state == "indexed" for one in files)
+    return {
+        "phase": "done" if done == len(files) else latest.phase,
+        "warc_index": min(done + 1, len(files)),
+        "warc_total": len(files),
+        "current_warc": None if done == len(files) else latest.path.rpartition("/")[2],
+        "records_processed": sum(one.records for one in begun),
+        "bytes_processed": sum(one.bytes_done for one in begun),
+        "bytes_total": sum(one.size or 0 for one in files),
+        "started_at": min(one.started_at for one in begun),
+        "last_progress_at": latest.progress_at,
+    }
 
 
 def entry_of_crawl(session: Session, base_url: str, execution_id: int) -> Snapshot | None:

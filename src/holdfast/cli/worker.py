@@ -359,7 +359,7 @@ def sync(
     else:
         print(
             f"{counted(done.sources_seen, 'source')}, {done.sources_enabled} enabled: {len(done.created)} jobs made, "
-            f"{done.already_has_job} had one, {done.resumed} resumed"
+            f"{len(done.with_job)} had one, {len(done.woken)} resumed"
         )
     for code, error in done.errors.items():
         typer.echo(f"{code}: {error}", err=True)

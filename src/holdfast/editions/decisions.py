@@ -80,7 +80,7 @@ class EditionDecisions:
             kept = None if state is Acceptance.PENDING else made
             queries.mark_shard(job, state.value, now=now, details={"operator_acceptance": kept})
             action = "edition.gap_accepted" if state is Acceptance.ACCEPTED_GAP else f"edition.shard_{state}"
-            self._record(session, action, f"job {job_id}", {"reason": reason})
+            audit.record(session, self._clock, action=action, subject=f"job {job_id}", detail={"reason": reason})
 
         return self._decide(edition_id, write, measure_anew=False, apply=apply)
 
@@ -102,13 +102,11 @@ class EditionDecisions:
                     f"an edition keeps {_MOST_DECISIONS} decisions about addresses; exclude them in its source"
                 )
             row.coverage_summary = {**row.coverage_summary, "decisions": kept}
+            action, subject = f"edition.page_{state}", f"edition {edition_id}"
             detail = {"url": address.fetch, "reason": reason}
-            self._record(session, f"edition.page_{state}", f"edition {edition_id}", detail)
+            audit.record(session, self._clock, action=action, subject=subject, detail=detail)
 
         return self._decide(edition_id, write, measure_anew=True, apply=apply)
-
-    def _record(self, session: Session, action: str, subject: str, detail: dict[str, Any]) -> None:
-        audit.record(session, self._clock, action=action, subject=subject, detail=detail)
 
     def _decide(self, edition_id: int, write: _Write, *, measure_anew: bool, apply: bool) -> EditionView:
         with self._database.read() as session:

@@ -18,14 +18,7 @@ from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.archive import AuditEventShown, AuditList
 from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.lists import ListCursor, decode_cursor, encode_cursor
-from holdfast.api.schemas.scheduling import (
-    AdminCounts,
-    AdminJob,
-    AdminJobDetail,
-    AdminJobList,
-    AdminSnapshot,
-    IndexProgress,
-)
+from holdfast.api.schemas.scheduling import AdminCounts, AdminJob, AdminJobDetail, AdminJobList, AdminSnapshot
 from holdfast.audit import AuditFilter, audit_events
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.specs import shown_config
@@ -88,8 +81,7 @@ def admin_job(session: SessionDep, archive: ArchiveDep, id: JobId) -> AdminJobDe
     files = listing.files_of(session, [run.id]).get(run.id, WarcTotals())
     counts = listing.counts_of(session, run)
     detail = admin_detail(row, files, counts, config=config, stats=run.metrics)
-    read = index_progress(session, run.id)
-    return AdminJobDetail(**detail, index_progress=read and IndexProgress(**read._asdict()))
+    return AdminJobDetail(**detail, index_progress=index_progress(session, run.id))
 
 
 def _job(session: Session, job_id: int) -> ListedJob:

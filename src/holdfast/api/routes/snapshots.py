@@ -104,9 +104,8 @@ def provenance(request: Request, archive: ArchiveDep, session: SessionDep, id: S
         execution_id=execution.id,
         job_id=job.id,
         job_name=job.name,
-        edition_id=job.edition_id,
-        shard_key=job.shard_key,
-        shard_kind=job.shard_kind,
+        **{name: getattr(job, name) for name in ("edition_id", "shard_key", "shard_kind")},
+        **{name: getattr(found, name) for name in ("warc_offset", "warc_length")},
         capture_backend=found.backend,
         capture_fidelity=found.fidelity,
         worker_id=file.owner_id,
@@ -114,8 +113,6 @@ def provenance(request: Request, archive: ArchiveDep, session: SessionDep, id: S
         warc_info={name: info[name] for name in _INFO if name in info},
         warc_file=PurePath(file.path).name,
         warc_record_id=found.record_id and f"<urn:uuid:{found.record_id}>",
-        warc_offset=found.warc_offset,
-        warc_length=found.warc_length,
         raw_snapshot_path=raw_path(found.id),
     )
 

@@ -383,31 +383,25 @@ class EditionPlanShown(Answer):
     entries: list[EditionPlanEntry]
 
 
+class ShardDecisionForm(RequestForm):
+    """What is decided about a shard."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"state": "excluded", "reason": "replaced on 2 March"}]})
+
+    state: Literal["accepted", "accepted_gap", "excluded", "pending"] = Field(description="`pending` undoes it.")
+    reason: str = Field(min_length=3, max_length=2000, description="Why; it stands in the report.")
+
+
 class PageDecisionForm(RequestForm):
     """What is decided about one address of an edition."""
 
     model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [{"url": "https://example.org/old", "state": "accepted", "reason": "gone since March"}]
-        }
+        json_schema_extra={"examples": [{"url": "https://example.org/old", "state": "accepted", "reason": "gone"}]}
     )
 
     url: str = Field(max_length=8192, description="The address, as the ledger has it.")
-    state: Literal["accepted", "excluded", "pending"] = Field(description="`pending` undoes an earlier decision.")
+    state: Literal["accepted", "excluded", "pending"] = Field(description="`pending` undoes it.")
     reason: str = Field(min_length=3, max_length=2000, description="Why; it stands in the ledger.")
-
-
-class ShardDecisionForm(RequestForm):
-    """What is decided about a shard."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"examples": [{"state": "excluded", "reason": "replaced by the shards of 2 March"}]}
-    )
-
-    state: Literal["accepted", "accepted_gap", "excluded", "pending"] = Field(
-        description="`pending` undoes an earlier decision."
-    )
-    reason: str = Field(min_length=3, max_length=2000, description="Why; it stands in the report.")
 
 
 class FreezeForm(RequestForm):

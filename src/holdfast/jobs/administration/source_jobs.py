@@ -95,16 +95,6 @@ class Synced:
         return self.sources_seen - len(self.disabled)
 
     @property
-    def already_has_job(self) -> int:
-        """How many sources had a job that needed nothing."""
-        return len(self.with_job)
-
-    @property
-    def resumed(self) -> int:
-        """How many sources' jobs go on."""
-        return len(self.woken)
-
-    @property
     def skipped_disabled(self) -> int:
         """How many sources are disabled."""
         return len(self.disabled)
