@@ -112,6 +112,12 @@ class Fetched:
     """None for plain HTTP, False where the source allows an invalid certificate and it was one."""
 
 
+REDIRECTED = "redirected"
+"""The reason of an address that only leads to another one, on another domain: a good answer, but no page."""
+NEW_OWNER = "redirect_new_owner:"
+"""Begins the reason of a seed that was captured before and now leads to a host of another owner, which it names."""
+
+
 class FetchProblem(StrEnum):
     """Why there is no response at all. `transient` problems may be retried."""
 

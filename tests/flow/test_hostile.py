@@ -133,6 +133,17 @@ def test_an_answer_that_is_none_is_a_bad_response(world: World, group: str, name
     assert world.ended(group, name) == "failed bad_response"
 
 
+def test_response_with_two_lengths_is_marked_and_kept_whole(world: World) -> None:
+    [record] = world.kept[world.url("framing", "length-and-chunks")]
+
+    assert world.ended("framing", "length-and-chunks") == "success ambiguous_length"
+    assert b"0\r\n\r\n" in record.block, "the whole chunked body is stored"
+
+
+def test_status_outside_the_known_range_is_no_server_error(world: World) -> None:
+    assert world.ended("head", "999") == "failed http_999"
+
+
 @pytest.mark.parametrize(("group", "name"), _pairs(_EVIDENT))
 def test_what_came_of_an_answer_that_cannot_be_read_is_kept_as_evidence(world: World, group: str, name: str) -> None:
     url = world.url(group, name)

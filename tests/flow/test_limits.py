@@ -79,7 +79,7 @@ def test_a_calendar_without_end_ends_at_the_budget_of_its_host_and_what_is_left_
             HOLDFAST_TRAPS_DOMAIN_URLS="60",
         )  # fmt: skip
 
-    assert (result["state"], result["reason"], result["queue"]) == ("completed", "done", 0)
+    assert (result["state"], result["reason"], result["queue"]) == ("completed", "limits", 0)
     assert result["pages"] <= 61
     omitted = crawler.run("report", "--json")
     assert "trap:domain_budget" in omitted.stdout

@@ -193,3 +193,79 @@ def test_where_a_seed_lands_is_in_scope_for_every_process_and_after_a_resume(cra
 
 async def _never(exchange: Exchange) -> None:
     await exchange.silence()
+
+
+def test_redirect_is_counted_apart_from_pages(crawler: Crawler) -> None:
+    with Site.start(hosts=2, pages=1) as site:
+        site.serve("/seed", "", status=301, headers=[("Location", site.url(1, "/home"))])
+        site.serve("/home", html("home", links(f"/h/{n}" for n in range(6))))
+        for n in range(6):
+            site.serve(f"/h/{n}", html(f"page {n}"))
+        result = crawler.crawl(site.url(0, "/seed"), "--delay", "0", "--no-sitemaps", "--max-pages", "3")
+    report = json.loads(crawler.run("report", "--json").stdout)
+    captured = [url for url, found in crawler.outcomes().items() if found == ("success", "ok")]
+
+    assert (result["pages"], len(captured), result["reason"]) == (3, 3, "max_pages")
+    assert (report["redirects"], report["landing"]) == (1, [site.url(1, "/home")])
+    printed = crawler.run("report").stdout
+    assert "1 redirect to another address, not counted as pages" in printed
+    assert f"a seed led to {site.url(1, '/home')}: its host is in scope too" in printed
+    assert crawler.faults() == []
+
+
+def test_redirect_loop_across_hosts_is_too_many_redirects(any_crawler: Crawler) -> None:
+    with Site.start(hosts=3, pages=1) as site:
+        for host in range(3):
+            onward = site.url((host + 1) % 3, "/round")
+            site.serve("/round", "", status=302, headers=[("Location", onward)], host=host)
+        site.serve("/start", html("start", links(["/round"])))
+        result = any_crawler.crawl(site.url(0, "/start"), site.url(1), site.url(2), "--delay", "0", "--no-sitemaps")
+        asked = [entry.path for entry in site.settled() if entry.path == "/round"]
+
+    outcomes = any_crawler.outcomes()
+    assert sorted(outcomes[site.url(host, "/round")] for host in range(3)) == [
+        ("failed", "too_many_redirects"), ("success", "redirected"), ("success", "redirected"),
+    ]  # fmt: skip
+    assert len(asked) == 3
+    assert result["state"] == "completed"
+
+
+def test_run_fails_when_its_seed_only_redirects_in_circles(crawler: Crawler) -> None:
+    with Site.start(hosts=2, pages=1) as site:
+        for host in range(2):
+            onward = site.url(1 - host, "/round")
+            site.serve("/round", "", status=302, headers=[("Location", onward)], host=host)
+        process = crawler.start(site.url(0, "/round"), "--delay", "0", "--no-sitemaps")
+        process.communicate(timeout=60)
+    report = json.loads(crawler.run("report", "--json").stdout)
+
+    assert (report["state"], report["reason"]) == ("failed", "nothing_captured")
+
+
+def test_seed_that_moves_to_another_owner_is_not_followed(any_crawler: Crawler) -> None:
+    crawler = any_crawler
+    with Site.start(hosts=3, pages=1) as site:
+
+        def point_to(host: int) -> None:
+            site.serve("/seed", "", status=302, headers=[("Location", site.url(host, "/home"))])
+
+        site.serve("/home", html("home", links(["/below"])))
+        site.serve("/below", html("below"))
+        site.serve("/steady", html("steady"))
+        options = ("--delay", "0", "--no-sitemaps")
+        seeds = [site.url(0, "/seed"), site.url(0, "/steady")]
+        point_to(1)
+        results = [crawler.crawl(*seeds, *options) for _ in range(2)]
+        point_to(2)
+        moved = crawler.crawl(*seeds, *options)
+        asked = {entry.host for entry in site.settled()}
+        report = json.loads(crawler.run("report", "--json").stdout)
+        outcome = crawler.outcomes(3)[site.url(0, "/seed")]
+        added = crawler.crawl(*seeds, site.url(2, "/home"), *options)
+
+    assert [(one["reason"], one["pages"]) for one in results] == [("done", 3), ("done", 3)]
+    assert (moved["reason"], moved["shortfalls"], moved["pages"]) == ("seeds_moved", {"seeds_moved": 1}, 1)
+    assert site.hosts[2] not in asked, "the new owner was not asked for anything"
+    assert outcome == ("excluded", f"redirect_new_owner:{site.hosts[2]}")
+    assert "add that address as a seed" in report["sentence"]
+    assert (added["reason"], added["pages"]) == ("done", 3)

@@ -153,3 +153,18 @@ def test_what_the_crawler_asks_for_itself_is_marked_in_the_archive_and_content_i
     assert {purpose for url, purpose in purposes.items() if url.endswith("/robots.txt")} == {"robots"}
     assert "sitemap" in purposes.values()
     assert {purpose for url, purpose in purposes.items() if url.endswith("/")} == {None}
+
+
+def test_exclude_rule_applies_to_sitemaps_of_robots_txt(crawler: Crawler) -> None:
+    with Site.start(hosts=3, pages=1) as site:
+        named = "".join(f"Sitemap: {site.url(host, '/map.xml')}\n" for host in range(3))
+        site.serve("/robots.txt", named, media="text/plain", host=0)
+        children = "".join(f"<sitemap><loc>{site.url(host, '/child.xml')}</loc></sitemap>" for host in range(3))
+        site.serve("/map.xml", f"<sitemapindex>{children}</sitemapindex>", media="application/xml")
+        site.serve("/child.xml", "<urlset></urlset>", media="application/xml")
+        site.serve("/start", "start")
+        crawler.crawl(site.url(0, "/start"), "--delay", "0", "--exclude", f"^http://{site.hosts[2]}")
+        asked = {(entry.host, entry.path) for entry in site.settled()}
+
+    assert {path for host, path in asked if host == site.hosts[1]} >= {"/map.xml", "/child.xml"}
+    assert [path for host, path in asked if host == site.hosts[2]] == []

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.cli.formatting import text
+from holdfast.cli.formatting import counted, text
 from holdfast.cli.parameters import AsJson, ExecutionId, Home
 from holdfast.errors import NotFound
 from holdfast.frontier import Account, Summary
@@ -128,6 +128,10 @@ def _print(status: ExecutionStatus, found: Summary) -> None:
     print(f"execution {status.execution_id} {status.state}{ended}: {found.total:,} URLs, {found.open:,} open")
     for word, count in status.shortfalls.items():
         print(f"  fell short: {shortfall_text(word, count)}")
+    if found.redirects:
+        print(f"  {counted(found.redirects, 'redirect')} to another address, not counted as pages")
+    for place in status.config.get("landing") or ():
+        print(f"  a seed led to {text(place)}: its host is in scope too")
     if status.frontier_id != status.execution_id:
         print(f"  it went on with the frontier of execution {status.frontier_id}: the counts are of both together")
     _table("outcome", found.outcomes)

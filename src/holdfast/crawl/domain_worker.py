@@ -24,9 +24,10 @@ from holdfast.crawl.plan import CrawlPlan, CrawlScope, Polled, validators_of
 from holdfast.crawl.politeness import DomainPoliteness
 from holdfast.crawl.robots_gate import EnginePort, RobotsFiles, RobotsGate
 from holdfast.errors import LeaseLost, NoSpace, UrlRefused
-from holdfast.fetch.endings import BUSY
+from holdfast.fetch.endings import BUSY, is_ambiguous
 from holdfast.frontier.politeness import may_retry
 from holdfast.types import (
+    REDIRECTED,
     Attempt,
     DomainChange,
     DomainUpdate,
@@ -351,7 +352,7 @@ class DomainWorker:
         for hop in hops:
             token = self.lease.token
             self._engine.hand_over(
-                PageUnderWay(attempt=None, token=token, started_at=hop.started_at, hops=[hop], reason="redirected")
+                PageUnderWay(attempt=None, token=token, started_at=hop.started_at, hops=[hop], reason=REDIRECTED)
             )
 
     def _target(self, url: Url, result: Fetched) -> Url | str | None:
@@ -411,6 +412,8 @@ class DomainWorker:
             outcome, reason = Outcome.FAILED, "partial_unasked"
         elif outcomes.is_redirect(status) and redirected_to is None:
             outcome, reason = Outcome.FAILED, "redirect_without_location"
+        elif reason == "ok" and is_ambiguous(page.hops[-1].response_head):
+            reason = outcomes.AMBIGUOUS
         # A 429 or 503 is the domain's answer, not the page's. Another 5xx may be either's.
         if outcomes.is_failure(status):
             self._went_badly(may_be_page=status not in BUSY)

@@ -14,7 +14,7 @@ from holdfast.config import Settings
 from holdfast.crawl.plan import CrawlScope
 from holdfast.crawl.robots_gate import SITEMAP_PRIORITY
 from holdfast.parse import FeedEntry
-from holdfast.types import FoundUrl, Link, ListedUrl, PolledListing, UrlKind
+from holdfast.types import FoundUrl, Link, ListedUrl, Outcome, PolledListing, UrlKind
 from holdfast.urls import SEED_RULE, Base, ResolvedLink, TrapGuard, TrapLimits, Url, priority, resolve
 from holdfast.values import dataclass
 
@@ -28,9 +28,11 @@ BURST_URLS = 1000
 _PACED_DOMAINS = 10_000
 # Above every page: what a captured page needs is fetched before the next page, so that it replays whole.
 REQUISITE_PRIORITY = 4
-MAX_GENERATIONS = 5
-"""How far what a requisite needs is fetched: a style sheet may import one that imports one, but not for ever. Each
-generation ranks above the one before."""
+MAX_GENERATIONS = 10
+"""How far what a requisite needs is fetched: a style sheet or a script may import one that imports one, but not for
+ever. Each generation ranks above the one before."""
+# Redirects between domains rank above every generation.
+_RANKED_GENERATIONS = 5
 # The depth of what was not met yet: no way is as long.
 _UNMET = 1 << 62
 # Each host is a row in the database, and a hostile page may name a thousand that there are not.
@@ -52,6 +54,8 @@ class SievedLinks:
     """What a feed or a sitemap said that is polled."""
     feeds: list[FoundUrl] = field(default_factory=list)
     """Feeds that a page refers to."""
+    refused: tuple[Outcome, str] | None = None
+    """How a redirect ends that is not followed."""
 
 
 class SeenUrls:
@@ -223,7 +227,7 @@ class LinkSieve:
                     rank = priority(link.normalised, 0, is_seed=True)
                     sieved.found.append(FoundUrl(link.fetch, link.hash64, link.domain, UrlKind.PAGE, 0, rank))
                     continue
-                rank = _rank(link, kind, depth) + generation
+                rank = _rank(link, kind, depth) + min(generation, _RANKED_GENERATIONS)
                 sieved.found.append(
                     FoundUrl(link.fetch, link.hash64, link.domain, kind, depth, rank, generation=generation)
                     if generation

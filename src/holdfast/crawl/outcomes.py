@@ -8,13 +8,26 @@ from datetime import datetime, timedelta
 from itertools import count
 
 from holdfast.errors import UrlRefused
-from holdfast.types import Attempt, Fetched, FetchFailed, FetchProblem, Original, Outcome, RecordRef, Truncated
+from holdfast.types import (
+    REDIRECTED,
+    Attempt,
+    Fetched,
+    FetchFailed,
+    FetchProblem,
+    Original,
+    Outcome,
+    RecordRef,
+    Truncated,
+)
 from holdfast.urls import DEFAULT, Base, Normalisation, Url, parse, resolve
 from holdfast.values import dataclass
 from holdfast.warc.payload import HttpHead
 
 _UNREACHED = (FetchProblem.DNS, FetchProblem.NO_SUCH_NAME, FetchProblem.CONNECT, FetchProblem.TIMEOUT)
+_LAST_STATUS = 599
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+AMBIGUOUS = "ambiguous_length"
+"""The reason of a good answer with both Content-Length and Transfer-Encoding: another reader may see another body."""
 TRUNCATED = "truncated"
 """The reason of a page whose body broke off at every try; what came of it is stored, and marked as cut."""
 
@@ -77,7 +90,9 @@ def of_status(status: int) -> tuple[Outcome, str]:
     if status == 304:
         return Outcome.SUCCESS, "not_modified"
     if status < 400:
-        return Outcome.SUCCESS, "ok" if status < 300 else "redirected"
+        return Outcome.SUCCESS, "ok" if status < 300 else REDIRECTED
+    if status > _LAST_STATUS:  # some sites refuse crawlers with codes of their own, as 999: their servers are well
+        return Outcome.FAILED, f"http_{status}"
     return (Outcome.BLOCKED_4XX if status < 500 else Outcome.BLOCKED_5XX), f"http_{status}"
 
 
@@ -113,7 +128,7 @@ def is_redirect(status: int) -> bool:
 
 def is_failure(status: int) -> bool:
     """Return whether this status may mean that the host is in trouble; any other proves that it is up."""
-    return status >= 500 or status == 429
+    return 500 <= status <= _LAST_STATUS or status == 429
 
 
 _WHOLE = re.compile(r"bytes 0-([0-9]{1,18})/([0-9]{1,18})")

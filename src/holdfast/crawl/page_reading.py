@@ -15,12 +15,13 @@ from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.domain_worker import CaptureHistory
 from holdfast.crawl.link_filter import LinkSieve, SievedLinks
-from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
+from holdfast.crawl.outcomes import MAX_REDIRECTS, PageUnderWay, StoredExchange
 from holdfast.crawl.plan import CrawlScope
 from holdfast.errors import UrlRefused
 from holdfast.fetch.endings import parse_retry_after
 from holdfast.parse import (
     FeedParse,
+    NamedUrls,
     ParseChild,
     ParseProblem,
     css_links,
@@ -28,9 +29,11 @@ from holdfast.parse import (
     parse_feed,
     parse_page,
     parse_sitemap,
+    script_links,
 )
 from holdfast.parse.charset import BodyForm, sniff
 from holdfast.types import (
+    NEW_OWNER,
     Attempt,
     Fetched,
     FoundUrl,
@@ -48,6 +51,7 @@ from holdfast.urls import (
     Normalisation,
     Url,
     parse,
+    registrable,
 )
 from holdfast.values import dataclass
 from holdfast.warc.payload import HttpHead, PayloadProblem, decode, parse_head
@@ -173,6 +177,10 @@ class DocumentReader:
         landed: Callable[[Url], None],
     ) -> None:
         """`landed` is called with where a seed's redirect leads."""
+        self.find_redirect: Callable[[Url], str | None] = lambda _url: None
+        """Returns where an address of this crawl redirects to; set by the process."""
+        self.find_capture: Callable[[Attempt], str | None] = lambda _attempt: None
+        """Returns the address that a page led to when an earlier run captured it; set by the process."""
         self._scope, self._originals, self._child, self._clock, self._landed = scope, originals, child, clock, landed
         self._plan, self._normalisation = scope.plan, scope.normalisation
         self.max_bytes = settings.parse.max_bytes
@@ -249,8 +257,12 @@ class DocumentReader:
         is_page = head.media_type in _HTML and self._plan.keeps_bodies
         form = BodyForm.HTML if is_page else sniff(body, head.media_type).form
         known = DocumentFacts(content_hash=content_hash, notes=notes, form=form)
+        named = None
         if form is BodyForm.CSS:
             named = css_links(body, head.charset)
+        elif (head.media_type or "").endswith(("javascript", "ecmascript")):
+            script_links(body.decode("utf-8", "replace"), named := NamedUrls(), is_inline=False)
+        if named is not None:
             return replace(known, resources=named.listed(), resources_over=named.over)
         if form is BodyForm.HTML or form is BodyForm.XML or (form is BodyForm.TEXT and not self._plan.keeps_bodies):
             return self._page(known, url, head, body, in_child=in_child)
@@ -323,8 +335,13 @@ class DocumentReader:
             return SievedLinks()
         # Items of feeds are at depth 0 too, but no seeds: where they lead widens no scope.
         if attempt.depth == 0 and attempt.kind is UrlKind.PAGE and not self._plan.polls:
+            if self._is_new_owner(attempt, url):
+                return SievedLinks(refused=(Outcome.EXCLUDED, f"{NEW_OWNER}{url.host}"))
             self._landed(url)
         sieved = sieve.one(base, target, attempt.kind, attempt.depth)
+        # What is new to this process may be where another one came from.
+        if (attempt.hops or not sieved.found) and not sieved.excluded and self._goes_round(attempt, url):
+            return SievedLinks(refused=(Outcome.FAILED, "too_many_redirects"))
         sieved.found = [
             found._replace(
                 priority=found.priority + attempt.generation + HOP_PRIORITY,
@@ -334,6 +351,26 @@ class DocumentReader:
             for found in sieved.found
         ]
         return sieved
+
+    def _is_new_owner(self, attempt: Attempt, url: Url) -> bool:
+        """Whether a seed that an earlier run captured now leads to another owner than then, out of the scope."""
+        owner = registrable(url.host)
+        if owner == registrable(parse(attempt.url).host) or self._scope.rules.decide(url, 0).allowed:
+            return False
+        before = self.find_capture(attempt)
+        return before is not None and registrable(parse(before).host) != owner
+
+    def _goes_round(self, attempt: Attempt, url: Url) -> bool:
+        """Whether a redirect to a known address leads back here, or further on than redirects are followed."""
+        # Each domain is asked by itself, so that no attempt sees the circle: the answers that are written down do.
+        for _ in range(MAX_REDIRECTS - attempt.hops):
+            if url.hash64 == attempt.url_hash:
+                return True
+            onward = self.find_redirect(url)
+            if onward is None:
+                return False
+            url = parse(onward, self._normalisation)
+        return True
 
 
 def left_out(page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> Counter[tuple[str, str]]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from holdfast.clock import Clock
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.types import Attempt, DomainChange, UrlKind, Visit
+from holdfast.types import REDIRECTED, Attempt, DomainChange, Outcome, UrlKind, Visit
 from holdfast.values import dataclass
 
 _STEP_S = 0.05
@@ -72,7 +72,7 @@ class CrawlProgress:
         self._clock = clock
         self._samples: deque[tuple[float, int]] = deque([(clock.monotonic(), 0)])
         self.pages = 0
-        """Pages captured: attempts of kind page that ended well."""
+        """Pages captured: attempts of kind page that ended well and did not only lead elsewhere."""
         self.requests = 0
         self.wire_bytes = 0
         self.outcomes: Counter[str] = Counter()
@@ -108,7 +108,8 @@ class CrawlProgress:
                 retries += 1
                 continue
             outcomes[visit.outcome.value] += 1
-            pages += visit.attempt.kind == "page" and visit.outcome == "success"
+            is_page = visit.attempt.kind is UrlKind.PAGE and visit.reason != REDIRECTED
+            pages += is_page and visit.outcome is Outcome.SUCCESS
         return pages, retries, self.refused + refused, outcomes
 
     def _rate(self) -> float:

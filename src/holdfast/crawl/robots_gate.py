@@ -149,7 +149,8 @@ class RobotsGate:
                     url = follow(home, address, self._normalisation)
                 except UrlRefused:
                     continue
-                yield FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.SITEMAP, 1, SITEMAP_PRIORITY)
+                if scope.rules.decide(url, 1, UrlKind.SITEMAP).allowed:
+                    yield FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.SITEMAP, 1, SITEMAP_PRIORITY)
 
     async def may_ask(self, url: Url) -> RobotsPermission:
         """Return whether this address may be asked for, after reading its robots.txt if that is due."""

@@ -307,6 +307,8 @@ class CaptureWriter:
             page = replace(page, outcome=Outcome.FAILED, reason=UNREADABLE, retry_at=self._clock.now())
         page = self._storage.judged(page, attempt, reading)
         sieved = self._reader.sift(self._sieve, page, attempt, reading)
+        if sieved.refused is not None:
+            page = replace(page, outcome=sieved.refused[0], reason=sieved.refused[1])
         visit = _visit(page, attempt, self._clock.now(), reading, sieved)
         self._done(page, self._storage.kept(visit, page, reading))
 

@@ -196,6 +196,16 @@ def policy_of(plan: CrawlPlan, runtime: Runtime, output: WarcOutput, execution_i
 _log = log.get()
 
 
+def _connect(reader: DocumentReader, engine: CrawlEngine, frontier: Frontier, frontier_id: int) -> None:
+    """Let a reader ask the frontier, on the database's thread, where redirects led."""
+    reader.find_redirect = lambda url: engine.database.wait(
+        lambda: frontier.find_redirect(frontier_id, domain=url.domain, url_hash=url.hash64)
+    )
+    reader.find_capture = lambda attempt: engine.database.wait(
+        lambda: frontier.find_capture(attempt.page_id, but_not_in=frontier_id)
+    )
+
+
 class _FinishedPages:
     """Pages that a writer has finished: collected on its threads, taken up together on the loop."""
 
@@ -352,13 +362,13 @@ class Process:
 
         results = PendingResults(session, self._output, progress, control, forget=sieve.forget)
         results.feeds = open_feeds(runtime, plan, assignment.frontier_id)
-        left = assignment.seconds_left
-        ends_at = None if left is None else self._clock.monotonic() + left
+        ends_at = None if (left := assignment.seconds_left) is None else self._clock.monotonic() + left
         limits = CrawlLimits(plan, progress, ends_at=ends_at, processes=assignment.processes)
         new_worker = self._worker_factory(client, scope, credentials, progress)
         set_depth_rules(runtime.frontier, plan, assignment)
         factories = EngineFactories(make_worker, make_writer, partial(reader.read_again, sieve=sieve))
         engine = CrawlEngine(session, results, limits, scope, runtime.settings, factories)
+        _connect(reader, engine, runtime.frontier, assignment.frontier_id)
         if news.is_paused:  # before its first request, whichever process it takes the place of
             engine.pause()
         return engine

@@ -189,7 +189,7 @@ def _notes(figures: Figures) -> list[str]:
 
 
 # A sitemap at the usual place that is not there hides nothing.
-_READ = ("ok", "unchanged", "not_modified", "http_404", "http_410", "redirected")
+_READ = ("ok", "ambiguous_length", "unchanged", "not_modified", "http_404", "http_410", "redirected")
 
 
 _TOP = 40

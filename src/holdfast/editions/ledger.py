@@ -19,7 +19,7 @@ from holdfast.editions.campaign import LANGUAGES, language_of
 from holdfast.editions.edition_files import utc_text
 from holdfast.editions.edition_view import Acceptance, PageDecision
 from holdfast.errors import Conflict
-from holdfast.types import BROKEN_OFF, Outcome
+from holdfast.types import BROKEN_OFF, REDIRECTED, Outcome
 from holdfast.urls.address import url_key
 
 
@@ -57,8 +57,6 @@ _LIMITS: Final = frozenset({"max_pages", "max_bytes", "max_time"})
 _OVER: Final = "over_limit"
 # What attempts are closed with when an operator ends an execution: never asked for, and kept out by no rule.
 _CUT_SHORT: Final = frozenset({"stopped", "cancelled"})
-# The reason of what was answered with another address; `redirects` says what came of that.
-REDIRECTED: Final = "redirected"
 
 
 # What feeds named and no shard met: it waits for a poll, or only a poll took it, which is no part of an edition.

@@ -17,7 +17,6 @@ from holdfast.editions.ledger import (
     FEED_ITEM_POLLED,
     FEED_ITEM_WAITS,
     NOISE,
-    REDIRECTED,
     AddressSighting,
     LedgerOutcome,
     SightingOrigin,
@@ -30,6 +29,7 @@ from holdfast.editions.queries import AttemptRow, CaptureRow, ToldItem
 from holdfast.errors import UrlRefused
 from holdfast.jobs.attempt_queries import attempts_on
 from holdfast.noise.queries import kinds_at, kinds_of
+from holdfast.types import REDIRECTED
 from holdfast.urls import Scope, ScopeKind, Url, parse_seed
 from holdfast.warc.record import snapshot_id
 

@@ -19,7 +19,7 @@ from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase, Row
 from holdfast.db.run_slices import IN_SLICE, in_slices
 from holdfast.frontier.leasing import moment
 from holdfast.frontier.sql import Connection, FrontierTransaction, Statement
-from holdfast.types import Outcome, UrlKind
+from holdfast.types import REDIRECTED, Outcome, UrlKind
 from holdfast.values import dataclass
 
 _PAGE = 1000
@@ -102,6 +102,8 @@ class Summary:
     domains: Mapping[str, int]
     depths: Mapping[int, int]
     """Pages only: requisites have no depth of their own."""
+    redirects: int
+    """Pages that only lead to another address: among the successes, and no captured pages."""
     wire_bytes: int
     exclusions: Mapping[tuple[str, str], int]
     """Links that were not added, by (rule, host): the largest thousand."""
@@ -373,7 +375,7 @@ def _summed_up(groups: Iterable[Row], names: dict[int, str], exclusions: dict[tu
     counts: dict[str, Counter[Any]] = {
         name: Counter() for name in ("outcome", "reason", "kind", "status", "type", "domain", "depth")
     }
-    wire_bytes = timed = whole = longest = 0
+    wire_bytes = redirects = timed = whole = longest = 0
     shortest: int | None = None
     for domain_id, kind, depth, outcome, reason, status, media_type, count, size, *took in groups:
         current = outcome or "open"
@@ -388,6 +390,7 @@ def _summed_up(groups: Iterable[Row], names: dict[int, str], exclusions: dict[tu
             counts["type"][media_type] += count
         if kind == UrlKind.PAGE:
             counts["depth"][depth] += count
+            redirects += count if reason == REDIRECTED else 0
         if outcome == Outcome.SUCCESS and took[0]:
             timed, whole = timed + took[0], whole + int(took[1])
             shortest = took[2] if shortest is None else min(shortest, took[2])
@@ -403,6 +406,7 @@ def _summed_up(groups: Iterable[Row], names: dict[int, str], exclusions: dict[tu
         media_types=counts["type"],
         domains=counts["domain"],
         depths=counts["depth"],
+        redirects=redirects,
         wire_bytes=wire_bytes,
         exclusions=exclusions,
         response_ms=(None, None, None)

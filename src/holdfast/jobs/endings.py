@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Self
 
-from holdfast.types import Outcome, UrlKind
+from holdfast.types import NEW_OWNER, REDIRECTED, Outcome, UrlKind
 from holdfast.values import dataclass
 
 DONE: Final = "done"
@@ -36,6 +36,7 @@ class Shortfall(StrEnum):
     MAX_BYTES = "max_bytes"
     MAX_PAGES = "max_pages"
     HOSTS_GIVEN_UP = "hosts_given_up"
+    SEEDS_MOVED = "seeds_moved"
     BUILT_IN_LIMITS = "limits"
     TRUNCATED = "truncated"
 
@@ -70,6 +71,9 @@ RULES: Final = (
     ),
     ReadingRule(
         "bodies stayed cut off after every retry, or at our limit", "completed", "truncated", Retry.NO, False, 0
+    ),
+    ReadingRule(
+        "seeds now lead to hosts of other owners and were not followed", "completed", "seeds_moved", Retry.NO, False, 0
     ),
     ReadingRule(
         "built-in limits or traps left out links, or pages were not read to their end",
@@ -128,6 +132,10 @@ class Facts:
 
     captured: int = 0
     """Pages."""
+    redirects: int = 0
+    """Pages that only lead to another address."""
+    moved: int = 0
+    """Seeds that now lead to a host of another owner."""
     answered: int = 0
     """Addresses that a server said anything to, robots.txt included: a refusal is an answer."""
     failed: int = 0
@@ -168,7 +176,7 @@ def read(facts: Facts) -> RunReading:
     fell: dict[Shortfall, int] = {}
     # What a limit of time left over at a dead site was still waited for: it was asked for in vain like the rest.
     waited = facts.over.get(Shortfall.MAX_TIME.value, 0)
-    missed = facts.failed + facts.forbidden + waited
+    missed = facts.failed + facts.forbidden + facts.redirects + facts.moved + waited
     if facts.stopped is None and not facts.captured and missed:
         silent = (facts.failed or waited) and not facts.answered
         fell[Shortfall.NO_SERVER if silent else Shortfall.NOTHING_CAPTURED] = missed
@@ -180,6 +188,8 @@ def read(facts: Facts) -> RunReading:
             fell[word] = facts.over[word.value]
     if facts.hosts_given_up:
         fell[Shortfall.HOSTS_GIVEN_UP] = facts.hosts_given_up
+    if facts.moved:
+        fell[Shortfall.SEEDS_MOVED] = facts.moved
     if facts.left_out:
         fell[Shortfall.BUILT_IN_LIMITS] = sum(facts.left_out.values())
     if facts.truncated:
@@ -210,7 +220,7 @@ _FAILED: Final = (Outcome.FAILED.value, Outcome.TIMEOUT.value, Outcome.BLOCKED_4
 
 def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
     """Return the facts of a run from its addresses, grouped by how they ended."""
-    captured = answered = failed = truncated = forbidden = taken_away = 0
+    captured = answered = failed = truncated = forbidden = taken_away = redirects = moved = 0
     over: dict[str, int] = {}
     hosts = {UrlKind.PAGE.value: 0, UrlKind.SITEMAP.value: 0}
     for group in groups:
@@ -218,7 +228,10 @@ def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
         # A robots.txt that forbids is an answer: the server is there, so `no_server` would be wrong.
         said = group.outcome in (Outcome.SUCCESS.value, Outcome.BLOCKED_ROBOTS.value)
         answered += group.addresses if said else group.statuses
-        captured += group.addresses if group.outcome == Outcome.SUCCESS.value and is_page else 0
+        if group.outcome == Outcome.SUCCESS.value and is_page:
+            redirects += group.addresses if reason == REDIRECTED else 0
+            captured += group.addresses if reason != REDIRECTED else 0
+        moved += group.addresses if reason.startswith(NEW_OWNER) else 0
         failed += group.addresses if group.outcome in _FAILED else 0
         # Pictures and scripts lie on hosts of others: their silence says nothing of the site.
         if reason in (UNREACHABLE, PAUSED) and group.kind in hosts:
@@ -231,6 +244,8 @@ def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
             over[word] = over.get(word, 0) + group.addresses
     return Facts(
         captured=captured,
+        redirects=redirects,
+        moved=moved,
         answered=answered,
         failed=failed,
         forbidden=forbidden,
@@ -245,6 +260,7 @@ def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
 
 _COUNTED: Final = {
     Shortfall.HOSTS_GIVEN_UP.value: "{} given up: nothing could be reached there",
+    Shortfall.SEEDS_MOVED.value: "{} led to a host of another owner; to follow it, add that address as a seed",
     Shortfall.BUILT_IN_LIMITS.value: "{} left out or not read because of built-in limits",
     "over_limit:links": "{} beyond the limit of one page or sitemap",
     "over_limit:requisites": "{} that pages embed beyond the limit of one document or too many steps away",
@@ -267,10 +283,11 @@ _COUNTED: Final = {
 }
 _NOUNS: Final = {
     Shortfall.HOSTS_GIVEN_UP.value: "host",
+    Shortfall.SEEDS_MOVED.value: "seed",
     Shortfall.TRUNCATED.value: "body",
     "over_limit:unread": "document",
 }
-_PLURALS: Final = {"host": "hosts", "body": "bodies", "document": "documents", "address": "addresses"}
+_PLURALS: Final = {"host": "hosts", "seed": "seeds", "body": "bodies", "document": "documents", "address": "addresses"}
 
 
 def shortfall_text(word: str, count: int) -> str:

@@ -3,16 +3,18 @@
 A caller asks `looks_pathological` first: a word sends the body to a `ParseChild`, None to `parse_page` in a thread.
 """
 
-from holdfast.parse.addresses import css_links
+from holdfast.parse.addresses import NamedUrls, css_links
 from holdfast.parse.charset import ParseProblem, decode_text
 from holdfast.parse.child import ParseChild
 from holdfast.parse.feed import FeedEntry, FeedForm, FeedParse, SitemapParse, parse_feed, parse_sitemap
 from holdfast.parse.page import ReadingOptions, looks_pathological, parse_page, scan_links
+from holdfast.parse.scripts import script_links
 
 __all__ = [
     "FeedEntry",
     "FeedForm",
     "FeedParse",
+    "NamedUrls",
     "ParseChild",
     "ParseProblem",
     "ReadingOptions",
@@ -24,4 +26,5 @@ __all__ = [
     "parse_page",
     "parse_sitemap",
     "scan_links",
+    "script_links",
 ]

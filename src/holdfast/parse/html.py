@@ -13,6 +13,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.parse.addresses import SPACE, NamedUrls, address, gather_css, refresh, srcset
 from holdfast.parse.charset import DecodedText, ParseProblem
+from holdfast.parse.scripts import import_map_links, script_links
 from holdfast.parse.text import canonical_tag, clean_line, guess_language, main_text, text_sample, tree_of
 from holdfast.types import ParsedPage
 
@@ -271,6 +272,8 @@ def _read_link(page: _Harvest, node: LexborNode) -> None:
         page.need(href, "script")
     elif "manifest" in rels:
         page.need(href, "manifest")
+    elif "import" in rels:
+        page.need(href, "frame")
     elif "canonical" in rels:
         page.canonical = page.canonical or page.follow(href, "canonical") or None
     elif "alternate" in rels:
@@ -308,7 +311,16 @@ def _read_style(page: _Harvest, node: LexborNode) -> None:
 
 
 def _read_script(page: _Harvest, node: LexborNode) -> None:
-    page.need(node.attributes.get("src"), "script")
+    attributes = node.attributes
+    if source := attributes.get("src"):
+        page.need(source, "script")
+        return
+    kind = (attributes.get("type") or "").strip().lower()
+    # Data blocks, as JSON-LD and templates, are no scripts; they are the longest.
+    if kind == "importmap":
+        import_map_links(node.text(deep=False), page.resources)
+    elif not kind or kind == "module" or kind.endswith("javascript"):
+        script_links(node.text(deep=False), page.resources, is_inline=True)
 
 
 def _read_image(page: _Harvest, node: LexborNode) -> None:
@@ -323,19 +335,21 @@ def _read_image(page: _Harvest, node: LexborNode) -> None:
 
 def _read_source(page: _Harvest, node: LexborNode) -> None:
     attributes = node.attributes
-    page.need(attributes.get("src"), "media")
+    page.need(attributes.get("src") or attributes.get("data-src"), "media")
     page.need_set(attributes.get("srcset"))
     page.need_set(attributes.get("data-srcset"))
 
 
 def _read_media(page: _Harvest, node: LexborNode) -> None:
     attributes = node.attributes
-    page.need(attributes.get("src"), "media")
+    page.need(attributes.get("src") or attributes.get("data-src"), "media")
     page.need(attributes.get("poster"), "img")
 
 
 def _read_frame(page: _Harvest, node: LexborNode) -> None:
     source = node.attributes.get("src")
+    if not source or source.startswith("about:"):
+        source = node.attributes.get("data-src")
     # Both a page of its own and a part of this one.
     page.follow(source, "frame")
     page.need(source, "frame")

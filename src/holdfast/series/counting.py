@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from holdfast.types import Outcome, UrlKind, Visit
+from holdfast.types import REDIRECTED, Outcome, UrlKind, Visit
 
 LATENCY_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds of the histogram of an attempt's time; what takes longer stands in a last class of its own."""
@@ -58,7 +58,7 @@ def count_visits(visits: Sequence[Visit]) -> Counts:
             continue
         words.append(visit.outcome.value)
         if visit.outcome is Outcome.SUCCESS:
-            pages += visit.attempt.kind is UrlKind.PAGE
+            pages += visit.attempt.kind is UrlKind.PAGE and visit.reason != REDIRECTED
             unchanged += status == 304 or visit.reason == "unchanged"
     counts: Counts = Counter(words)
     counts.update(requests=requests, bytes=wire_bytes, pages=pages, unchanged=unchanged, retries=retries)

@@ -37,7 +37,7 @@ class Address(Protocol):
 class TrapLimits:
     """From where on a site looks endless."""
 
-    repeats: int = 5
+    repeats: int = 3
     """How often one segment may stand in a path."""
     path_segments: int = 40
     query_variants: int = 100_000

@@ -53,7 +53,7 @@ def counts_of(outcomes: dict[str, int], *, pages: int, queue: int) -> Counts:
 def counted(summary: Summary) -> Counts:
     """Return the counts of an execution that is over, from its rows: a killed process may have told too much."""
     failed = sum(count for word, count in summary.outcomes.items() if word not in (*_CAPTURED, *_RULED_OUT))
-    crawled = summary.kinds.get((UrlKind.PAGE.value, Outcome.SUCCESS.value), 0)
+    crawled = summary.kinds.get((UrlKind.PAGE.value, Outcome.SUCCESS.value), 0) - summary.redirects
     return Counts(items_crawled=crawled, items_failed=failed, items_total=summary.total)
 
 

@@ -14,7 +14,7 @@ def test_the_metrics_add_up_to_the_account() -> None:
         reasons={("success", "ok"): 6, ("timeout", "deadline"): 2, ("blocked_robots", "line 3"): 1,
                  ("excluded", "unsupported_type"): 1},
         kinds={}, statuses={200: 6, 429: 1}, media_types={"text/html": 5, "application/pdf": 1}, domains={}, depths={},
-        wire_bytes=1234, exclusions={("max_depth", "a"): 4, ("max_depth", "b"): 3, ("host", "c"): 9},
+        redirects=0, wire_bytes=1234, exclusions={("max_depth", "a"): 4, ("max_depth", "b"): 3, ("host", "c"): 9},
     )  # fmt: skip
 
     found = crawl_metrics(replace(summary, response_ms=(12.5, 1.0, 40.0)), requests=11)
@@ -39,10 +39,10 @@ def test_an_account_counts_pages_and_not_what_they_need_nor_what_a_rule_left_out
     summary = Summary(
         total=20, open=1, outcomes={"success": 9, "failed": 2, "timeout": 1, "excluded": 4, "blocked_robots": 3},
         reasons={}, kinds={("page", "success"): 5, ("requisite", "success"): 4, ("page", "failed"): 2}, statuses={},
-        media_types={}, domains={}, depths={}, wire_bytes=0, exclusions={},
+        media_types={}, domains={}, depths={}, redirects=1, wire_bytes=0, exclusions={},
     )  # fmt: skip
 
     counts = counted(summary)
 
-    assert (counts.items_crawled, counts.items_failed, counts.items_total) == (5, 3, 20)
+    assert (counts.items_crawled, counts.items_failed, counts.items_total) == (4, 3, 20)
     assert (counts.items_indexed, counts.cpu_ms, counts.peak_memory_bytes) == (0, None, None)

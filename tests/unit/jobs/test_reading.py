@@ -37,6 +37,9 @@ _GOOD = Facts(captured=10, answered=10)
         (Facts(stopped=0), "completed", "stopped", {"stopped": 0}),
         (Facts(failed=3, hosts_given_up=1), "failed", "no_server", {"no_server": 3, "hosts_given_up": 1}),
         (Facts(answered=3, failed=3), "failed", "nothing_captured", {"nothing_captured": 3}),
+        (Facts(answered=2, redirects=2), "failed", "nothing_captured", {"nothing_captured": 2}),
+        (Facts(answered=1, moved=1), "failed", "nothing_captured", {"nothing_captured": 1, "seeds_moved": 1}),
+        (replace(_GOOD, moved=1), "completed", "seeds_moved", {"seeds_moved": 1}),
         (
             replace(_GOOD, failed=9, hosts_given_up=3, truncated=2, over={"max_pages": 5}),
             "completed",
@@ -80,8 +83,11 @@ def test_facts_are_counted_by_the_words_of_the_frontier() -> None:
         EndedAs("blocked_robots", "robots", "page", 4, 1, 0),
     ]
 
+    groups.append(EndedAs("success", "redirected", "page", 3, 1, 3))
+    groups.append(EndedAs("excluded", "redirect_new_owner:b.example", "page", 1, 1, 1))
+
     assert facts_of(groups) == Facts(
-        captured=5, answered=19, failed=32, hosts_given_up=3, truncated=1, over={"max_pages": 31}
+        redirects=3, moved=1, captured=5, answered=23, failed=32, hosts_given_up=3, truncated=1, over={"max_pages": 31}
     )
 
 

@@ -52,8 +52,10 @@ class RunReport(JobAnswer):
                     "shortfalls": {},
                     "sentence": "everything in scope was asked for, and nothing was cut short",
                     "research_ready": True,
+                    "landing": [],
                     "total": 30,
                     "open": 0,
+                    "redirects": 0,
                     "bytes": 18476,
                     "outcomes": {"success": 28, "blocked_robots": 1, "blocked_4xx": 1},
                     "reasons": [{"outcome": "success", "reason": "ok", "count": 7}],
@@ -76,8 +78,10 @@ class RunReport(JobAnswer):
     )
     sentence: str | None = Field(description="The same for people; null while it runs.")
     research_ready: bool | None
+    landing: list[str] = Field(description="Where seeds redirected to; those hosts are in scope too.")
     total: int
     open: int = Field(description="Those that have no outcome yet.")
+    redirects: int = Field(description="Pages that only lead to another address: no captured pages.")
     bytes: int = Field(description="What came from the network.")
     outcomes: dict[str, int]
     reasons: list[CountedReason]

@@ -30,6 +30,7 @@ def ending_object(status: ExecutionStatus) -> dict[str, Any]:
         "shortfalls": status.shortfalls,
         "sentence": status.sentence,
         "research_ready": status.rule.is_ready if status.sentence is not None else None,
+        "landing": list(status.config.get("landing") or ()),
     }
 
 
@@ -38,6 +39,7 @@ def summary_object(found: Summary) -> dict[str, Any]:
     return {
         "total": found.total,
         "open": found.open,
+        "redirects": found.redirects,
         "bytes": found.wire_bytes,
         "outcomes": dict(found.outcomes),
         "reasons": _pairs(found.reasons, "outcome", "reason"),

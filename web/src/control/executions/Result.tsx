@@ -24,13 +24,13 @@ export function Result({ run, isRunning }: { run: Execution; isRunning: boolean 
 }
 
 function Coverage({ report, run }: { report: Report; run: Execution }) {
-  const captured = report.outcomes["success"] ?? 0;
+  const captured = (report.outcomes["success"] ?? 0) - report.redirects;
   const left = leftOf(report);
   const ruled = (report.outcomes["excluded"] ?? 0) + (report.outcomes["blocked_robots"] ?? 0);
   const steps: [string, number, string][] = [
     ["Known", report.total, "addresses that it met within its scope"],
     ["Asked for", report.total - report.open - ruled, left ? `neither left out by a rule or robots.txt, nor among the ${count(left)} it did not get to` : "not left out by a rule or robots.txt"],
-    ["Captured", captured, "with an answer that is kept"],
+    ["Captured", captured, report.redirects ? `with an answer that is kept; ${counted(report.redirects, "redirect")} not included` : "with an answer that is kept"],
     ["In the index", run.items_indexed, run.index_status ?? "pages that can be searched and read"],
   ];
   const most = Math.max(1, report.total);
