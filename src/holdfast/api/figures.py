@@ -172,7 +172,11 @@ class CountedTotals:
 
     def read(self, session: Session) -> ArchiveTotals:
         """Return the totals for the viewer, as `Counting.read`; never with a source that became one for members."""
-        hidden = () if viewer().sees_members else hidden_sources(session)
+        return self._whole.read(session) if viewer().sees_members else self.read_public(session)
+
+    def read_public(self, session: Session) -> ArchiveTotals:
+        """Return the totals of what is public, whoever looks."""
+        hidden = hidden_sources(session)
         return (self._of_public(hidden) if hidden else self._whole).read(session)
 
     def close(self) -> None:

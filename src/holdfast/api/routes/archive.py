@@ -28,7 +28,6 @@ from holdfast.jobs.alerts import AlertName
 from holdfast.replay.html import html_page
 from holdfast.replay.links import escape
 from holdfast.replay.origins import browse_url
-from holdfast.withdrawals.viewers import PUBLIC, seen_by
 from holdfast.withdrawals.visibility import members_among
 
 STYLE = """:root{color-scheme:light dark;--ink:#1b2a2f;--paper:#fff;--soft:#eef3f4;--line:#c9d6d9;--link:#0b4f9e}
@@ -107,8 +106,7 @@ def archive_status(session: SessionDep, totals: TotalsDep) -> ArchiveStatus:
     # In fixed words: the message of an alert may name hosts and sources that are not public.
     firing = list_alerts(session, is_firing=True, before=None, limit=len(_INCIDENTS))
     incidents = [Incident(since=one.since, message=_INCIDENTS[AlertName(one.name)]) for one in firing]
-    with seen_by(PUBLIC):
-        found = totals.read(session)
+    found = totals.read_public(session)
     state: Literal["ok", "degraded"] = "degraded" if incidents else "ok"
     return ArchiveStatus(status=state, last_capture=found.latest, sources=len(found.sources), incidents=incidents)
 
