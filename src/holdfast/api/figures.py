@@ -176,8 +176,9 @@ class CountedTotals:
 
     def read_public(self, session: Session) -> ArchiveTotals:
         """Return the totals of what is public, whoever looks."""
-        hidden = hidden_sources(session)
-        return (self._of_public(hidden) if hidden else self._whole).read(session)
+        with seen_by(PUBLIC):
+            hidden = hidden_sources(session)
+            return (self._of_public(hidden) if hidden else self._whole).read(session)
 
     def close(self) -> None:
         """Wait for counts that are being made."""
