@@ -55,9 +55,10 @@ OUTSIDE = (
     "holdfast crawl https://example.org", "holdfast demo", "holdfast api", "holdfast worker start",
     "holdfast start-worker", "holdfast start-scheduler", "holdfast index --follow", "holdfast feed discover",
     "holdfast tool run", "holdfast run-job", "holdfast probe-browser-fetch", "holdfast check-archive-tool",
-    "holdfast run-db-job", "holdfast serve", "holdfast mcp", "holdfast webhook test", "holdfast user password",
+    "holdfast run-db-job", "holdfast tool attach-zim", "holdfast edition decide", "holdfast serve", "holdfast mcp",
+    "holdfast webhook test", "holdfast user password",
 )  # fmt: skip
-"""They ask the web or a person, start a container, or go on until they are told to stop: only their words are read."""
+"""They ask the web or a person, start a container, need a file, or go on until they are told to stop: only their words are read."""
 _ADA = "user add ada --role operator"
 _TOKEN = "token create ada backup"
 _HOOK = "webhook add https://example.org/hook"

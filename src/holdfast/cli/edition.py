@@ -243,6 +243,7 @@ def decide(
     ] = None,
     job_id: Annotated[int | None, typer.Option("--job-id", help="A shard's job.", min=0)] = None,
     apply: Apply = False,
+    json: AsJson = False,
     home: Home = None,
 ) -> None:
     """Accept or exclude a shard, or one address of an edition; or undo an earlier decision.
@@ -260,8 +261,8 @@ def decide(
         elif page is not None:
             edition, _ = _find(jobs, page[0], page[1])
             view = _decisions(jobs).decide_page(edition.id, page[2], decision, apply=apply)
-    _show_edition(view, json=False, applied=apply)
-    if not apply:
+    _show_edition(view, json=json, applied=apply)
+    if not apply and not json:
         print(_NOTHING)
 
 

@@ -219,17 +219,20 @@ def attach(
     file: Annotated[Path, typer.Argument(help="The ZIM file; it stays where it is.", metavar="FILE")],
     execution: Annotated[int | None, typer.Option("--execution", help="Of this run.", min=0)] = None,
     source: Annotated[str | None, typer.Option("--source", "-s", help="Of this source's newest run.")] = None,
+    json: AsJson = False,
     home: Home = None,
 ) -> None:
     """Name a ZIM file that was made by hand as the one of a run, or of a source's newest run.
 
+    Acts at once: it takes nothing away.
     Example: holdfast tool attach-zim town-2026.zim --source town
     """
     if (execution is None) == (source is None):
         raise Invalid("name either a run with --execution, or a source with --source")
     with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
         done = attach_zim(session, jobs.clock, file, execution_id=execution, source=source)
-    print(f"execution {done}: {file.resolve()}")
+    facts = {"execution": done, "path": str(file.resolve())}
+    print(jsonlib.dumps(facts) if json else f"execution {done}: {file.resolve()}")
 
 
 @app_command.command("run-job")

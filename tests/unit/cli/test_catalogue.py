@@ -226,7 +226,7 @@ source create, source edit, source enable, source disable, source delete,
 job create, job edit, job pause, job resume, job cancel, job run-now,
 job retry, job delete, edition freeze, feed add, feed remove, feed enable, feed disable,
 frontier reset, frontier add, frontier seed, domain set, domain pause, domain resume,
-domain refresh, tool run, tool run-job, tool register, problem-report edit,
+domain refresh, tool run, tool run-job, tool register, tool attach-zim, problem-report edit,
 webhook add, webhook edit, webhook enable, webhook disable, webhook remove, webhook rotate-secret, webhook test,
 webhook redeliver, operation cancel, upload import, upload end
 """
