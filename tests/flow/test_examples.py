@@ -58,7 +58,7 @@ OUTSIDE = (
     "holdfast run-db-job", "holdfast tool attach-zim", "holdfast edition decide", "holdfast serve", "holdfast mcp",
     "holdfast webhook test", "holdfast user password",
 )  # fmt: skip
-"""They ask the web or a person, start a container, need a file, or do not end by themselves: only their words are read."""
+"""They ask the web or a person, start a container, need a file, or do not end: only their words are read."""
 _ADA = "user add ada --role operator"
 _TOKEN = "token create ada backup"
 _HOOK = "webhook add https://example.org/hook"

@@ -224,7 +224,6 @@ def attach(
 ) -> None:
     """Name a ZIM file that was made by hand as the one of a run, or of a source's newest run.
 
-    Acts at once: it takes nothing away.
     Example: holdfast tool attach-zim town-2026.zim --source town
     """
     if (execution is None) == (source is None):
