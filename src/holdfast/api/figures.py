@@ -175,7 +175,7 @@ class CountedTotals:
         return self._whole.read(session) if viewer().sees_members else self.read_public(session)
 
     def read_public(self, session: Session) -> ArchiveTotals:
-        """Return the totals of what is public, whoever looks."""
+        """Return the totals of what is public, for every viewer."""
         with seen_by(PUBLIC):
             hidden = hidden_sources(session)
             return (self._of_public(hidden) if hidden else self._whole).read(session)
