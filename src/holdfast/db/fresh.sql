@@ -425,6 +425,7 @@ CREATE INDEX ix_snapshots_group ON snapshots (group_id, captured_at, id);
 CREATE INDEX ix_snapshots_key ON snapshots (url_key, captured_at, id);
 CREATE INDEX ix_snapshots_page ON snapshots (url_hash, captured_at, id);
 CREATE INDEX ix_snapshots_source ON snapshots (source_id, id);
+CREATE INDEX ix_snapshots_source_key ON snapshots (source_id, url_key);
 CREATE INDEX ix_snapshots_to_compare ON snapshots (source_id, id) WHERE is_page AND NOT compared;
 CREATE INDEX ix_snapshots_unresolved ON snapshots (id) WHERE record_type = 'revisit' AND original_id IS NULL;
 CREATE TABLE "warc_files" (
@@ -993,4 +994,4 @@ CREATE TABLE clock_anchors (
 	CONSTRAINT pk_clock_anchors PRIMARY KEY (boot_id)
 );
 CREATE INDEX ix_owners_directory ON owners (directory, heartbeat_at) WHERE directory IS NOT NULL;
-INSERT INTO alembic_version(version_num) VALUES ('0030');
+INSERT INTO alembic_version(version_num) VALUES ('0031');

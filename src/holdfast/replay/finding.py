@@ -6,22 +6,23 @@ The index gives a few neighbours; the choice among them is pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import cache
+from itertools import islice
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, bindparam, literal, select, tuple_
+from sqlalchemy import ColumnElement, Select, bindparam, func, literal, select, tuple_
 from sqlalchemy.orm import Session
 
-from holdfast.db.models import PageGroup, Snapshot
+from holdfast.db.models import PageGroup, Snapshot, Source
 from holdfast.errors import NotFound, UrlRefused
 from holdfast.index.capture import identify
 from holdfast.index.queries import CaptureRange, is_ok
 from holdfast.replay.address import earliest, is_storable, latest
 from holdfast.search.query import group_hashes
 from holdfast.urls import parse, surt
-from holdfast.withdrawals.visibility import visible
+from holdfast.withdrawals.visibility import hidden_sources, visible, visible_source
 
 
 class FoundCapture(NamedTuple):
@@ -178,6 +179,34 @@ def moments(session: Session, url_key: str, *, limit: int) -> Sequence[datetime]
     return session.scalars(wanted).all()
 
 
+_STRETCH = 500
+
+
+def visible_stretches(session: Session, low: str, high: str, *, reverse: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the parts of the keys in [low, high) that may hold visible captures, in order or against it.
+
+    Each begins at a key of a source that the viewer may see and has `_STRETCH` captures, or those of one key. So the
+    work of a reader does not grow with the captures of hidden sources, and its time does not reveal them.
+    """
+    if not hidden_sources(session):
+        yield low, high
+        return
+    key = Snapshot.url_key
+    order, fold = (key.desc(), func.max) if reverse else (key, func.min)
+    while low < high:
+        # One seek for each source.
+        nearest = select(fold(key)).where(Snapshot.source_id == Source.id, key >= low, key < high).scalar_subquery()
+        start = session.scalar(select(fold(nearest)).where(visible_source(Source.id)))
+        if start is None:
+            return
+        # Behind a key and before any longer one stands the same with U+0001: keys hold no controls.
+        low, high = (low, f"{start}\x01") if reverse else (start, high)
+        end = session.scalar(select(key).where(key >= low, key < high).order_by(order).offset(_STRETCH).limit(1))
+        edge = (low if reverse else high) if end is None else end if reverse else f"{end}\x01"
+        yield (edge, high) if reverse else (low, edge)
+        low, high = (low, edge) if reverse else (edge, high)
+
+
 class KnownAddress(NamedTuple):
     """One address of the archive, with its first and last capture."""
 
@@ -189,6 +218,11 @@ class KnownAddress(NamedTuple):
 
 def addresses(session: Session, low: str, high: str, *, limit: int) -> list[KnownAddress]:
     """Return the addresses whose keys lie in [low, high), in order: one seek to each, however often it was captured."""
+    parts = visible_stretches(session, low, high)
+    return [*islice((one for part in parts for one in _addresses(session, *part, limit=limit)), limit)]
+
+
+def _addresses(session: Session, low: str, high: str, *, limit: int) -> list[KnownAddress]:
     first_key = _next_key(Snapshot.url_key >= low, high)
     # A recursive walk from key to key. DISTINCT over the range would read every capture of every address.
     chain = select(first_key.label("url_key")).cte("chain", recursive=True)

@@ -88,7 +88,9 @@ def for_members(capture: Any = Snapshot) -> ColumnElement[bool]:
 def _of_hidden_original(original_id: Any) -> ColumnElement[bool]:
     """Return the clause for revisits whose body stands in a capture of a source that the viewer may not see."""
     original = aliased(Snapshot)
-    hidden = exists().where(original.id == original_id, original.source_id.in_(_HIDDEN_SOURCES))
+    # Said of the revisit, inside, as in `_with_original`: PostgreSQL would else hash all captures of hidden sources.
+    revisited = original.id == original_id, original_id.is_not(None)
+    hidden = exists().where(*revisited, original.source_id.in_(_HIDDEN_SOURCES))
     # A seek for each revisit: only where there is any such source.
     return and_(_HIDDEN_SOURCES.exists(), hidden)
 

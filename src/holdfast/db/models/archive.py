@@ -249,6 +249,7 @@ class Snapshot(Model):
         Index("ix_snapshots_group", "group_id", "captured_at", "id"),
         Index("ix_snapshots_execution", "execution_id", "id"),
         Index("ix_snapshots_source", "source_id", "id"),
+        Index("ix_snapshots_source_key", "source_id", "url_key"),
         Index("ix_snapshots_document", "document_id", "id"),
         Index(
             "ix_snapshots_to_compare",

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import cache
+from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from holdfast.db.models import Snapshot, WarcFile
 from holdfast.db.prepared import PreparedSelect
 from holdfast.db.raw import Transaction
 from holdfast.index.queries import CDX_COLUMNS, CdxRow
+from holdfast.replay.finding import visible_stretches
 from holdfast.withdrawals.visibility import visible
 
 
@@ -73,6 +75,20 @@ def _within(shape: _Shape) -> list[ColumnElement[bool]]:
     return [place > here if is_low_place else key >= low, place < here if is_high_place else key < high]
 
 
+def _parts(
+    session: Session, keys: KeyRange, behind: IndexPosition | None, *, reverse: bool = False
+) -> Iterator[tuple[KeyRange, IndexPosition | None]]:
+    """Yield the parts of a range that may hold visible captures behind a place, each with the place if it is in it."""
+    low, high = keys
+    if low == high:
+        yield keys, behind
+        return
+    if behind is not None:
+        low, high = (low, min(high, f"{behind.url_key}\x01")) if reverse else (max(low, behind.url_key), high)
+    for part in visible_stretches(session, low, high, reverse=reverse):
+        yield KeyRange(*part), behind if behind is not None and part[0] <= behind.url_key < part[1] else None
+
+
 @cache
 def _batch(shape: _Shape) -> Select[*tuple[Any, ...]]:
     wanted = select(*CDX_COLUMNS).where(*visible(), *_within(shape))
@@ -99,8 +115,13 @@ def batch(
         if (behind.captured_at > until) is not reverse:
             return []
         behind = None
-    given = {**_given(keys, behind), "since": since, "until": until, "most": limit}
-    return [*map(CdxRow._make, session.execute(_batch(_shape(keys, behind, reverse=reverse)), given))]
+    given = {"since": since, "until": until, "most": limit}
+    rows = (
+        row
+        for part, place in _parts(session, keys, behind, reverse=reverse)
+        for row in session.execute(_batch(_shape(part, place, reverse=reverse)), given | _given(part, place))
+    )
+    return [*map(CdxRow._make, islice(rows, limit))]
 
 
 _LOOKUP = PreparedSelect(_batch(_Shape(is_one=True, is_behind=False)))
@@ -120,22 +141,28 @@ def skip(
     for keys in ranges:
         if behind is not None and keys.low != keys.high and behind.url_key >= keys.high:
             continue
-        # By an offset: what is passed over never leaves the database.
-        wanted = select(*_ORDER).where(*_within(_shape(keys, behind)), *visible()).order_by(*_ORDER)
-        row = session.execute(wanted.offset(number - 1).limit(1), _given(keys, behind)).one_or_none()
-        if row is not None:
-            return IndexPosition._make(row)
-        number -= count(session, keys, behind=behind, limit=number)
+        for part, place in _parts(session, keys, behind):
+            # By an offset: what is passed over never leaves the database.
+            wanted = select(*_ORDER).where(*_within(_shape(part, place)), *visible()).order_by(*_ORDER)
+            row = session.execute(wanted.offset(number - 1).limit(1), _given(part, place)).one_or_none()
+            if row is not None:
+                return IndexPosition._make(row)
+            number -= count(session, part, behind=place, limit=number)
         behind = None
     return None
 
 
 def count(session: Session, keys: KeyRange, *, behind: IndexPosition | None = None, limit: int) -> int:
     """Return how many captures a range has behind a place, counted up to a limit."""
-    wanted = select(Snapshot.id).where(*_within(_shape(keys, behind)), *visible())
-    # Counted up to a limit: the count of a whole domain would read its whole index.
-    some = wanted.order_by(*_ORDER).limit(max(limit, 0)).subquery()
-    return session.scalar(select(func.count()).select_from(some), _given(keys, behind)) or 0
+    found = 0
+    for part, place in _parts(session, keys, behind) if limit > 0 else ():
+        wanted = select(Snapshot.id).where(*_within(_shape(part, place)), *visible())
+        # Counted up to a limit: the count of a whole domain would read its whole index.
+        some = wanted.order_by(*_ORDER).limit(limit - found).subquery()
+        found += session.scalar(select(func.count()).select_from(some), _given(part, place)) or 0
+        if found >= limit:
+            break
+    return found
 
 
 def file_names(session: Session, ids: Iterable[int]) -> dict[int, str]:
