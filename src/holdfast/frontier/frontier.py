@@ -364,13 +364,13 @@ class Frontier:
     def find_redirect(self, execution_id: int, *, domain: str, url_hash: int) -> str | None:
         """Return where an address redirected to on another domain in an execution; None if it did not."""
         with self._connection.read() as tx:
-            rows = tx.execute(sql.FIND_REDIRECT, (execution_id, domain, url_hash))
+            rows = tx.execute(queries.FIND_REDIRECT, (execution_id, domain, url_hash))
         return rows[0][0] if rows else None
 
     def find_capture(self, page_id: int, *, but_not_in: int) -> str | None:
         """Return the address that a page led to, or its own, when it was last captured; None if it never was."""
         with self._connection.read() as tx:
-            rows = tx.execute(sql.FIND_CAPTURE, (page_id, but_not_in))
+            rows = tx.execute(queries.FIND_CAPTURE, (page_id, but_not_in))
         return rows[0][0] if rows else None
 
     def signal_links(self, page_id: int) -> tuple[str, ...]:

@@ -22,6 +22,13 @@ from holdfast.frontier.sql import Connection, FrontierTransaction, Statement
 from holdfast.types import REDIRECTED, Outcome, UrlKind
 from holdfast.values import dataclass
 
+FIND_REDIRECT = """
+SELECT c.redirected_to FROM page_crawls c JOIN domains d ON d.id = c.domain_id JOIN pages p ON p.id = c.page_id
+ WHERE c.execution_id = ? AND d.name = ? AND p.domain_id = d.id AND p.url_hash = ? AND c.reason = 'redirected'
+ ORDER BY c.attempt DESC LIMIT 1"""
+FIND_CAPTURE = """
+SELECT coalesce(c.redirected_to, p.url) FROM page_crawls c JOIN pages p ON p.id = c.page_id
+ WHERE c.page_id = ? AND c.execution_id <> ? AND c.outcome = 'success' ORDER BY c.id DESC LIMIT 1"""
 _PAGE = 1000
 _EXCLUSIONS_SHOWN = 1000
 

@@ -337,13 +337,6 @@ REST = Statement(
 _ATTEMPT = """c.id, c.page_id, c.domain_id, p.url, p.url_hash, c.kind, c.depth, c.attempt, c.priority, p.etag,
        p.last_modified, p.original_record_id, p.original_url, p.original_at, p.original_digest, p.original_file_id,
        p.original_offset, c.hops, c.generation"""
-FIND_REDIRECT = """
-SELECT c.redirected_to FROM page_crawls c JOIN domains d ON d.id = c.domain_id JOIN pages p ON p.id = c.page_id
- WHERE c.execution_id = ? AND d.name = ? AND p.domain_id = d.id AND p.url_hash = ? AND c.reason = 'redirected'
- ORDER BY c.attempt DESC LIMIT 1"""
-FIND_CAPTURE = """
-SELECT coalesce(c.redirected_to, p.url) FROM page_crawls c JOIN pages p ON p.id = c.page_id
- WHERE c.page_id = ? AND c.execution_id <> ? AND c.outcome = 'success' ORDER BY c.id DESC LIMIT 1"""
 _QUEUED = "c.id, c.page_id, c.domain_id, c.kind, c.depth, c.attempt, c.priority, c.hops, c.generation"
 
 
