@@ -56,7 +56,7 @@ OUTSIDE = (
     "holdfast start-worker", "holdfast start-scheduler", "holdfast index --follow", "holdfast feed discover",
     "holdfast tool run", "holdfast run-job", "holdfast probe-browser-fetch", "holdfast check-archive-tool",
     "holdfast run-db-job", "holdfast tool attach-zim", "holdfast edition decide", "holdfast serve", "holdfast mcp",
-    "holdfast webhook test", "holdfast user password",
+    "holdfast webhook test", "holdfast user password", "holdfast live",
 )  # fmt: skip
 """They ask the web or a person, start a container, need a file, or do not end: only their words are read."""
 _ADA = "user add ada --role operator"
@@ -182,6 +182,7 @@ ROWS = {
     **{f"holdfast operation {word}": _operation for word in ("list", "show", "cancel")},
     **{f"holdfast upload {word}": _upload for word in ("list", "show", "import", "end")},
     "holdfast frontier reset": _domain,
+    "holdfast frontier requeue": _domain,
     **{f"holdfast domain {word}": _domain for word in ("show", "robots", "set", "pause", "resume", "refresh", "purge")},
     "holdfast webhook redeliver": _delivery,
     "holdfast frontier urls": _queued,

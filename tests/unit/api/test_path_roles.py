@@ -14,7 +14,7 @@ from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.auth.roles import Permission
 
 _ROUTES = [route for router in (*ROUTERS, *REPLAY_ROUTERS) for route in router.routes if isinstance(route, APIRoute)]
-_FOR_PEOPLE = {"/", "/openapi.json", "/api/openapi.json", "/style.css", "/account.css", "/{target:path}"}
+_FOR_PEOPLE = {"/", "/openapi.json", "/api/openapi.json", "/style.css", "/account.css", "/setup.js", "/{target:path}"}
 """Pages, and what archived scripts ask for from the root of the replay host."""
 
 
