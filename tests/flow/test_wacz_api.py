@@ -14,16 +14,19 @@ from contextlib import closing
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 
 import pytest
 from sqlalchemy import select
+from starlette.types import Message, Receive, Scope, Send
 
 from holdfast.db import connect
 from holdfast.db.models import Snapshot, WarcFile, Withdrawal
 from holdfast.exports.package_cache import PackageCache
+from holdfast.urls import page_key
 from holdfast.wiring.archive import Archive
 from tests import patience
-from tests.archive import Shot, build_archive, ensure_execution
+from tests.archive import BEGIN, Shot, build_archive, ensure_execution
 from tests.client import Client, asking
 from tests.flow.wacz_stage import VALIDATE, needs_peers, shots
 
@@ -241,6 +244,34 @@ def test_package_that_is_there_is_read_while_others_are_built(archive: Archive) 
         part = client.get("/api/executions/1/wacz", headers={"Range": "bytes=0-99"})
 
     assert (part.status_code, part.content) == (206, whole.content[:100])
+
+
+def test_cached_package_stops_being_sent_after_a_takedown(tmp_path: Path) -> None:
+    body = Random(1).randbytes(6 * 1024 * 1024)
+    archive = build_archive(tmp_path / "home", [Shot(url=SECRET, body=body, media_type="image/png")])
+    with asking(archive) as client:
+        whole = client.get("/api/executions/1/wacz")
+        app, sent = client.app, 0
+
+        async def taking_down(scope: Scope, receive: Receive, send: Send) -> None:
+            async def hear(message: Message) -> None:
+                nonlocal sent
+                await send({**message, "more_body": True})
+                if not sent and message.get("body"):
+                    with archive.database.write() as session:
+                        session.add(Withdrawal(url_key=page_key(SECRET), subject="x", reason="x", actor="x",
+                                               created_at=BEGIN))  # fmt: skip
+                sent += len(message.get("body", b""))
+
+            await app(scope, receive, hear)
+            await send({"type": "http.response.body"})  # a server would close the connection
+
+        client.app = taking_down
+        client.get("/api/executions/1/wacz")
+    archive.database.close()
+
+    assert whole.status_code == 200
+    assert 0 < sent < len(whole.content) // 2
 
 
 def test_a_file_that_changed_is_told_before_a_byte_is_sent(tmp_path: Path) -> None:

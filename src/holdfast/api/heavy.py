@@ -243,13 +243,13 @@ async def export(request: Request, work: Callable[[], Response | Streamed]) -> R
     return await heavy.answer(request.receive, guarded(request, work), is_export=True)
 
 
-def guarded(request: Request, work: Callable[[], Response | Streamed]) -> Callable[[], Response | Streamed]:
+def guarded(request: Request, work: Callable[[], _T]) -> Callable[[], _T]:
     """Return the work, whose streamed answer ends when what the viewer may see changes."""
     database: Database = request.app.state.archive.database
 
-    def run() -> Response | Streamed:
+    def run() -> _T:
         mark, made = _mark(database), work()
-        if isinstance(made, Response) or made.is_rechecked:
+        if not isinstance(made, Streamed) or made.is_rechecked:
             return made
         return made._replace(pieces=while_visible(made.pieces, database, mark))
 

@@ -12,7 +12,7 @@ from starlette.responses import Response, StreamingResponse
 from holdfast import failpoints
 from holdfast.api.dependencies import ArchiveDep, Since, SourceCode, Until, site_of, source_id_of
 from holdfast.api.errors import ExportTooLarge, answers
-from holdfast.api.heavy import HeavyWork, Streamed, export, gathered, heavily
+from holdfast.api.heavy import HeavyWork, Streamed, export, gathered, guarded, heavily
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.editions import Code, Year, edition_of
 from holdfast.api.schemas.archive import Column, DataDictionary, ExportKind, Exports
@@ -253,9 +253,14 @@ async def _answer_package(
 ) -> Response:
     """Answer with a package. One that is there waits for no package that is being put together."""
     heavy: HeavyWork = request.app.state.heavy
-    ready = await heavy.result(lambda: packages.ready(named(packages)))
-    if ready is not None:
-        return await heavily(request, lambda: _send(request, ready))
+
+    def send_ready() -> Response | Streamed | None:
+        ready = packages.ready(named(packages))
+        return None if ready is None else _send(request, ready)
+
+    made = await heavy.result(guarded(request, send_ready))
+    if made is not None:
+        return await heavily(request, lambda: made)
     return await export(request, lambda: _send(request, packages.made(named(packages))))
 
 
