@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -232,3 +233,25 @@ def test_domains_that_are_held_for_long_are_not_freed_by_a_start_on_another_mach
         recover(crawl)
 
         assert leases.renew()
+
+
+def test_command_keeps_operator_delay_and_penalty(crawl: Runtime, settings: Settings, site: Site) -> None:
+    owner, url = _owner(crawl), parse(site.url(0, "/page"))
+    lease = crawl.frontier.lease_named(owner, url.domain)
+    assert lease is not None
+    circuit, now = replace(lease.circuit, penalty=4.0), crawl.clock.now()
+    update = DomainUpdate(domain_id=lease.domain_id, token=lease.token, circuit=circuit, next_allowed_at=now)
+    crawl.frontier.release(0, owner, [update])
+    with crawl.raw_db.write() as tx:
+        tx.execute("UPDATE domains SET delay_s = 30.0 WHERE id = ?", [lease.domain_id])
+
+    async def main() -> None:
+        async with open_polite_client(settings, agent="t", networks=_NETWORKS, delay_s=1.0) as solo:
+            await solo.get(url, DocumentLimits(request_s=10.0))
+            with pytest.raises(Unavailable, match="rate-limited"):
+                await solo.get(url, DocumentLimits(request_s=10.0, patience_s=100.0))
+
+    asyncio.run(main())
+    after = crawl.frontier.lease_named(owner, url.domain)
+    assert after is None, "the domain rests"
+    assert len(site.log()) == 1

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import func, select
 
 from holdfast.changes.pairs import TextMode
-from holdfast.config import Settings
+from holdfast.config import PolitenessSettings, Settings
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl_process.requests import DomainBusy, RobotsDenied
@@ -215,8 +215,8 @@ def test_live_fetch_is_refused_by_guard_before_any_request(tmp_path: Path, site:
 
 
 def test_live_redirect_is_judged_by_robots_and_guard(settings: Settings, site: Site) -> None:
-    site.robots(1, "disallow")
-    site.serve("/away", "", status=302, headers=[("Location", site.url(1, "/secret"))])
+    site.serve("/robots.txt", "User-agent: *\nDisallow: /secret\n", media="text/plain")
+    site.serve("/away", "", status=302, headers=[("Location", site.url(0, "/secret"))])
     site.serve("/inside", "", status=302, headers=[("Location", "http://10.0.0.1/")])
 
     with pytest.raises(RobotsDenied):
@@ -225,6 +225,30 @@ def test_live_redirect_is_judged_by_robots_and_guard(settings: Settings, site: S
         fetch_live(settings, site.url(0, "/inside"), contact="t@example.org")
 
     assert "/secret" not in {one.path for one in site.log()}
+
+
+@pytest.mark.parametrize("path", ["/away", "/robots.txt"])
+def test_live_redirect_to_another_private_host_is_refused(settings: Settings, site: Site, path: str) -> None:
+    site.serve(path, "", status=302, headers=[("Location", site.url(1, "/inner"))], host=0)
+    site.serve("/inner", page("Salaries"))
+
+    with pytest.raises((AddressForbidden, RobotsDenied)):
+        fetch_live(settings, site.url(0, "/away"), contact="t@example.org")
+
+    assert "/inner" not in {one.path for one in site.log()}
+
+
+def test_live_fetch_follows_robots_txt_through_five_redirects(tmp_path: Path, site: Site) -> None:
+    quick = PolitenessSettings(delay_s=0.0)
+    settings = Settings(home=tmp_path, allow_networks=LOOPBACK, contact="t@example.org", politeness=quick)
+    for number, path in enumerate(["/robots.txt", "/r1", "/r2", "/r3", "/r4"], start=1):
+        site.serve(path, "", status=302, headers=[("Location", f"/r{number}")])
+    site.serve("/r5", "User-agent: *\nDisallow: /\n", media="text/plain")
+
+    with pytest.raises(RobotsDenied):
+        fetch_live(settings, site.url(0, "/tides"), contact="t@example.org")
+
+    assert site.log()[-1].path == "/r5"
 
 
 def test_live_fetches_are_limited_per_process(open_archive: Opening, site: Site) -> None:

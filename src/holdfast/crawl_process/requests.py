@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from ipaddress import ip_network
 from pathlib import Path
@@ -28,6 +28,7 @@ from holdfast.fetch.dns import Resolver, ResolverSettings
 from holdfast.fetch.endings import asked_rest
 from holdfast.fetch.guard import AddressGuard
 from holdfast.fetch.robots import RobotsFile, capped
+from holdfast.frontier.politeness import delay_between
 from holdfast.types import (
     DomainLease,
     DomainUpdate,
@@ -88,8 +89,14 @@ class DomainLeases:
             self.crawl_delays[domain] = _asked_delay(lease, max_delay_s=politeness.max_delay_s)
         wait = (lease.next_allowed_at - self._runtime.clock.now()).total_seconds()
         # The last owner died, and may have asked a moment ago.
-        own = max(politeness.delay_s, lease.delay_s, self.crawl_delays[domain]) if lease.taken_over else 0.0
-        return max(0.0, wait, own)
+        return max(0.0, wait, self.delay_of(domain, politeness.delay_s) if lease.taken_over else 0.0)
+
+    def delay_of(self, domain: str, delay_s: float) -> float:
+        """Return the seconds between two requests: ours or more, as an operator, robots.txt or earlier 429s demand."""
+        asked_s, lease = max(delay_s, self.crawl_delays.get(domain, 0.0)), self._held.get(domain)
+        if lease is None:
+            return asked_s
+        return delay_between(max(asked_s, lease.delay_s), penalty=lease.circuit.penalty, is_private=True)
 
     def asked(self, domain: str, *, rests_s: float) -> None:
         """Note that a domain was asked, and for how long from now it is to be left alone."""
@@ -150,7 +157,7 @@ class DomainLeases:
                 next_allowed_at=max(
                     lease.next_allowed_at,
                     self._next_at.get(domain, now),
-                    now + timedelta(seconds=max(delay_s, self.crawl_delays.get(domain, 0.0))),
+                    now + timedelta(seconds=self.delay_of(domain, delay_s)),
                 ),
                 circuit=lease.circuit,
             )
@@ -281,7 +288,7 @@ class PoliteClient:
 
     def __init__(
         self,
-        client: Client,
+        client_of: Callable[[str], Client],
         clock: Clock,
         leases: DomainLeases,
         *,
@@ -289,7 +296,7 @@ class PoliteClient:
         max_delay_s: float,
         policy: Normalisation = DEFAULT,
     ) -> None:
-        self._client, self._clock, self._leases = client, clock, leases
+        self._client_of, self._clock, self._leases = client_of, clock, leases
         self._delay_s, self._max_delay_s, self._policy = delay_s, max_delay_s, policy
         self._paces: dict[str, Pace] = {}
         self._robots: dict[str, RobotsState] = {}
@@ -347,7 +354,7 @@ class PoliteClient:
     async def _ask(self, url: Url, limits: DocumentLimits) -> Fetched | FetchFailed:
         """Make one request in its domain's turn."""
         pace = self._paces.get(url.domain) or await self._open(url.domain, limits.patience_s or PATIENCE_S)
-        longest_s = limits.patience_s or max(PATIENCE_S, self._delay_of(url.domain))
+        longest_s = limits.patience_s or max(PATIENCE_S, self._leases.delay_of(url.domain, self._delay_s))
         if pace.next_at - self._clock.monotonic() > longest_s:
             raise busy(url.domain)  # its server asked us to stay away for longer than a command waits
         result = await self._ask_in_turn(url, pace, limits)
@@ -365,7 +372,7 @@ class PoliteClient:
             request = FetchRequest(
                 url=url.fetch, deadline_s=limits.request_s, max_body_bytes=limits.body_bytes, fresh_connection=fresh
             )
-            result = await self._client.fetch(request)
+            result = await self._client_of(url.host).fetch(request)
             # Counted back from now: a pause of this process between two readings may only lengthen the delay.
             at = self._clock.monotonic() - result.took_s
             first = result.first_byte_s if isinstance(result, Fetched) else None
@@ -377,9 +384,6 @@ class PoliteClient:
                 pace.rest_until(self._clock.monotonic() + (rest.seconds if rest is not None else 0.0))
             self._leases.asked(url.domain, rests_s=pace.next_at - self._clock.monotonic())
         return result
-
-    def _delay_of(self, domain: str) -> float:
-        return max(self._delay_s, self._leases.crawl_delays.get(domain, 0.0))
 
     async def _open(self, domain: str, patience_s: float) -> Pace:
         """Take a domain, so that no crawl asks it meanwhile; Unavailable if that cannot be had in time."""
@@ -393,7 +397,7 @@ class PoliteClient:
             self._clock,
             first_at=self._clock.monotonic() + wait_s,
             lease_until=float("inf"),
-            delay=lambda: self._delay_of(domain),
+            delay=lambda: self._leases.delay_of(domain, self._delay_s),
         )
         return pace
 
@@ -410,6 +414,7 @@ class PoliteClient:
             if known is not None and robots_file.verdict(known, self._clock.now()) in robots_file.IN_FORCE:
                 self._robots[url.origin] = known
                 return known
+        limits = replace(limits, redirects=MAX_REDIRECTS)  # a page's lower limit would read as: there are no rules
         answer = await self._follow(parse(f"{url.origin}/robots.txt", self._policy), limits, obey_robots=False)
         if isinstance(answer, FetchFailed):
             if stored and answer.problem is FetchProblem.ADDRESS_FORBIDDEN:
@@ -429,25 +434,39 @@ class PoliteClient:
 
 @asynccontextmanager
 async def open_polite_client(
-    settings: Settings, *, agent: str, networks: Sequence[str], delay_s: float, policy: Normalisation = DEFAULT
+    settings: Settings,
+    *,
+    agent: str,
+    networks: Sequence[str],
+    delay_s: float,
+    policy: Normalisation = DEFAULT,
+    only_host: str | None = None,
 ) -> AsyncIterator[PoliteClient]:
-    """Open a client for a few requests, which holds the domains that it asks, and close it again."""
+    """Open a client for a few requests, which holds the domains that it asks, and close it again.
+
+    With `only_host`, `networks` are allowed for that host alone; others, as after a redirect, must be public.
+    """
     clock, fetch = SystemClock(), settings.fetch
-    guard = AddressGuard(tuple(map(ip_network, networks)))
-    names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, clock)
-    client = Client(
-        ClientSettings(user_agent=agent, connect_timeout_s=fetch.connect_s),
-        guard,
-        clock,
-        names,
-        address_limiter(settings, networks, clock),
-    )
+    limiter = address_limiter(settings, networks, clock)
+
+    def made(allowed: Sequence[str]) -> Client:
+        guard = AddressGuard(tuple(map(ip_network, allowed)))
+        names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, clock)
+        return Client(ClientSettings(user_agent=agent, connect_timeout_s=fetch.connect_s), guard, clock, names, limiter)
+
+    client = made(networks)
+    public = made(()) if only_host and networks else client
+
+    def client_of(host: str) -> Client:
+        return client if only_host in (None, host) else public
+
     with open_leases(settings, delay_s=delay_s) as leases:
         try:
             max_delay_s = settings.politeness.max_delay_s
-            yield PoliteClient(client, clock, leases, delay_s=delay_s, max_delay_s=max_delay_s, policy=policy)
+            yield PoliteClient(client_of, clock, leases, delay_s=delay_s, max_delay_s=max_delay_s, policy=policy)
         finally:
             await client.close()
+            await public.close()
 
 
 def rules_of(state: RobotsState, agent: str) -> RobotsFile:

@@ -101,7 +101,7 @@ def contact_of(settings: Settings) -> str:
 
 
 def fetch_live(settings: Settings, address: str, *, contact: str, networks: Sequence[str] = ()) -> LivePage:
-    """Fetch a page now. Blocks for up to 8 s; stores nothing.
+    """Fetch a page now. Blocks for up to 8 s; stores nothing. A redirect to another host must lead to a public address.
 
     UrlRefused, AddressForbidden, RobotsDenied, DomainForbidden, DomainBusy, LiveBusy, LiveTooLarge, LiveFailed.
     """
@@ -146,7 +146,7 @@ async def _get(
     delay_s = settings.politeness.delay_s
     async with (
         asyncio.timeout(LIMIT_S),
-        open_polite_client(settings, agent=agent, networks=networks, delay_s=delay_s) as client,
+        open_polite_client(settings, agent=agent, networks=networks, delay_s=delay_s, only_host=url.host) as client,
     ):
         return await client.get(url, _LIMITS, obey_robots=True)
 
