@@ -7,12 +7,15 @@ every takedown would read all files of every package again.
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
 from holdfast import cancellation
 from holdfast.exports.redaction import named_page
+from holdfast.warc.outfile import sync_directory
 from holdfast.warc.reader import DamagedWarc, read_records
 
 FOLDER = ".pages"
@@ -25,19 +28,22 @@ def _kept(folder: Path, digest: str) -> Path:
 
 def is_noted(folder: Path, digest: str) -> bool:
     """Return whether the pages of the file with this digest are known."""
-    return _kept(folder, digest).exists()
+    kept = _kept(folder, digest)
+    return kept.is_file() and kept.stat().st_size > 0
 
 
 def noted_pages(folder: Path, path: Path, digest: str) -> Sequence[str]:
     """Return the keys of the pages that a file names; the first time it is read to its end, which may take minutes."""
     kept = _kept(folder, digest)
-    try:
-        return gzip.decompress(kept.read_bytes()).decode().split("\n")
-    except FileNotFoundError:
-        keys = _read(path)
+    # A power loss may leave an empty or cut note: it counts as missing, never as "names no page".
+    with suppress(FileNotFoundError, EOFError, gzip.BadGzipFile, zlib.error):
+        if packed := kept.read_bytes():
+            return gzip.decompress(packed).decode().split("\n")
+    keys = _read(path)
     kept.parent.mkdir(parents=True, exist_ok=True)
     fresh = kept.with_name(f".{uuid4().hex}")
     fresh.write_bytes(gzip.compress("\n".join(keys).encode("utf-8", "replace"), 1))
+    sync_directory(fresh)
     fresh.replace(kept)
     return keys
 

@@ -37,7 +37,7 @@ from holdfast.exports.zipping import FileRange, Segment, VirtualZip, ZipMember
 from holdfast.warc.outfile import disk_error, sync_directory
 from holdfast.warc.roots import locate
 from holdfast.withdrawals.viewers import Viewer, seen_by
-from holdfast.withdrawals.visibility import is_any_withdrawn, pages_of_hidden_captures, withdrawn_among
+from holdfast.withdrawals.visibility import is_any_withdrawn, pages_taken_down
 
 # What a package consists of. It is the last file that is written, its age tells when the package was last asked for,
 # and a lock on it is shared by all that read the package.
@@ -164,7 +164,7 @@ class PackageCache:
     def _find_noted(self, contents: Contents, place: str, unread: list[ExportedFile]) -> frozenset[tuple[int, str]]:
         found = set()
         with self._database.read() as session:
-            alone_hidden = pages_of_hidden_captures(session)
+            taken_down = pages_taken_down(session)
         with ExitStack() as stack:
             if unread:  # one at a time: it may take minutes
                 (self._folder / place).mkdir(parents=True, exist_ok=True)
@@ -174,9 +174,7 @@ class PackageCache:
                     keys = noted_pages(self._folder, locate(self._home, file.path), file.sha256)
                 except OSError as exc:
                     raise disk_error(exc, f"cannot note the pages of {file.path}: {exc.strerror}") from exc
-                with self._database.read() as session:
-                    taken_down = withdrawn_among(session, keys=keys) | alone_hidden.intersection(keys)
-                found |= {(file.id, str(key)) for key in taken_down}
+                found |= {(file.id, key) for key in taken_down.intersection(keys)}
         return frozenset(found)
 
     def _held_or_opened(self, contents: Contents, folder: Path) -> CachedPackage:

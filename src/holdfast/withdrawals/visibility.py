@@ -469,10 +469,11 @@ def withdrawn_among(session: Session, *, snapshots: Collection[int] = (), keys: 
     return found
 
 
-def pages_of_hidden_captures(session: Session) -> set[str]:
-    """Return the keys of the pages of which a capture is taken down by itself."""
+def pages_taken_down(session: Session) -> set[str]:
+    """Return the keys of the pages that are taken down, or of which a capture is."""
     hidden = select(Snapshot.url_key, Snapshot.page_key).join(Withdrawal, Withdrawal.snapshot_id == Snapshot.id)
-    return {page or key for key, page in session.execute(hidden.where(_IN_FORCE))}
+    pages = session.scalars(select(Withdrawal.url_key).where(_IN_FORCE, Withdrawal.url_key.is_not(None)))
+    return {page or key for key, page in session.execute(hidden.where(_IN_FORCE))}.union(filter(None, pages))
 
 
 def is_any_withdrawn(session: Session) -> bool:

@@ -8,12 +8,14 @@ from pathlib import Path
 from threading import Event
 
 import pytest
+from sqlalchemy import event
 
 from holdfast import cancellation
 from holdfast.cancellation import WorkAbandoned
 from holdfast.config import DiskSettings
 from holdfast.db.models import Withdrawal
 from holdfast.errors import NoSpace
+from holdfast.exports.noted_pages import FOLDER, is_noted, noted_pages
 from holdfast.exports.package_cache import LAYOUT, PackageBusy, PackageCache
 from holdfast.urls import page_key
 from holdfast.wiring.archive import Archive
@@ -152,3 +154,34 @@ def test_takedown_changes_only_packages_that_name_the_page(tmp_path: Path) -> No
     assert (ready[1].folder, ready[1].etag) == (before[1].folder, before[1].etag)
     assert cache.package(1).etag != before[0].etag
     archive.database.close()
+
+
+@pytest.mark.parametrize("left", [b"", b"\x1f\x8b\x08", bytes(40), None], ids=["empty", "cut", "zeros", "half"])
+def test_damaged_note_of_pages_is_read_again(archive: Archive, left: bytes | None) -> None:
+    path = min((archive.home / "warcs").rglob("*.warc.gz"))
+    keys = noted_pages(archive.home, path, "digest")
+    (note,) = (archive.home / FOLDER).iterdir()
+    note.write_bytes(note.read_bytes()[:-9] if left is None else left)
+
+    assert page_key("https://example.org/") in keys
+    assert noted_pages(archive.home, path, "digest") == keys
+    assert is_noted(archive.home, "digest")
+
+
+def test_takedowns_are_read_once_for_all_pages_of_a_package(tmp_path: Path) -> None:
+    shots = [Shot(url=f"https://example.org/{number}") for number in range(1_100)]
+    archive = build_archive(tmp_path / "home", shots)
+    with archive.database.write() as session:
+        session.add(Withdrawal(url_key=page_key(shots[0].url), subject="x", reason="x", actor="x", created_at=BEGIN))
+    _cache(archive, 1 << 30).package(1)
+    asked: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        asked.append(statement)
+
+    event.listen(archive.database.engine, "before_cursor_execute", note)
+    cache = _cache(archive, 1 << 30)
+    assert cache.ready(cache.of_execution(1)) is not None
+    archive.database.close()
+
+    assert [one for one in asked if "withdrawals.url_key IN" in one] == []
