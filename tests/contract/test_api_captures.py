@@ -13,11 +13,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from sqlalchemy import event
 
+from holdfast.api.routes.captures import pack_capture
 from holdfast.api.web_files import WebFiles
 from holdfast.changes.compute import compute_pending
 from holdfast.db.migrate import upgrade
@@ -252,6 +254,29 @@ def test_package_of_a_page_holds_what_its_scripts_requested(tmp_path: Path) -> N
         "net,example,api)/data",
         "org,example)/app",
         "org,example)/words.md",
+    ]
+
+
+def test_package_of_a_page_leaves_out_neighbours_too_large(tmp_path: Path) -> None:
+    page, random = "https://example.org/app", Random(1)
+    shots = [
+        Shot(url=page, body="<p>Tides</p>"),
+        Shot(url="https://example.org/huge", media_type="font/woff2", body=random.randbytes(9_000_000)),
+        Shot(
+            url="https://example.org/large", media_type="font/woff2", body=random.randbytes(900_000), moment=_later(1)
+        ),
+        Shot(url="https://example.org/small", media_type="font/woff2", body=b"small", moment=_later(2)),
+    ]
+    archive = build_archive(tmp_path / "home", shots)
+    with asking(archive) as client:
+        whole = client.get(f"/api/snapshots/{_id(archive, page, 0)}/wacz").content
+    part = b"".join(pack_capture(archive, _id(archive, page, 0), 1_500_000).pieces)
+    archive.database.close()
+
+    lines = [gzip.decompress(_members(one)["indexes/index.cdx.gz"]).decode().splitlines() for one in (whole, part)]
+    assert [[line.split(" ")[0].partition("/")[2] for line in one] for one in lines] == [
+        ["app", "large", "small"],
+        ["app", "small"],
     ]
 
 

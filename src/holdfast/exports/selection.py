@@ -13,6 +13,8 @@ from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 
+from sqlalchemy.orm import Session
+
 from holdfast import __version__
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
@@ -59,8 +61,7 @@ def pack_selection(database: Database, home: Path, chosen: SelectedCaptures, *, 
     if len(chosen.ids) > MOST_CAPTURES:
         raise SelectionTooLarge(f"these are {len(chosen.ids):,} captures, and a package takes {MOST_CAPTURES:,}")
     with database.read() as session:
-        rows = cdx_rows_of(session, chosen.ids)
-        rows |= cdx_rows_of(session, (row.original_id for row in rows.values() if row.original_id is not None))
+        rows = rows_with_originals(session, chosen.ids)
         for number in veiled_revisits(session, Snapshot.id.in_(list(rows))):
             del rows[number]
         paths = queries.file_paths(session, sorted({row.warc_file_id for row in rows.values()}))
@@ -86,6 +87,12 @@ def pack_selection(database: Database, home: Path, chosen: SelectedCaptures, *, 
     resources.append(Resource("datapackage.json", [description]))
     resources.append(Resource("datapackage-digest.json", [_pretty(digest)]))
     return VirtualZip([resource.member for resource in resources], now)
+
+
+def rows_with_originals(session: Session, ids: Iterable[int]) -> dict[int, CdxRow]:
+    """Return the visible ones of these captures, and the originals of revisits among them."""
+    rows = cdx_rows_of(session, ids)
+    return rows | cdx_rows_of(session, (row.original_id for row in rows.values() if row.original_id is not None))
 
 
 def _laid_out(rows: Iterable[CdxRow], paths: dict[int, Path | None]) -> tuple[list[bytes], dict[str, list[FileRange]]]:

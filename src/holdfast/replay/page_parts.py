@@ -11,8 +11,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session, aliased
 
 from holdfast.clock import digits14
 from holdfast.db.engine import Database
@@ -72,14 +72,18 @@ _NEAR_RECORDS = 2_000
 _NEAR_S = 300
 
 
-def captured_beside(session: Session, snapshot_id: int, *, but: Collection[int]) -> list[int]:
+def captured_beside(session: Session, snapshot_id: int, *, but: Collection[int], most_bytes: int) -> list[int]:
     """Return what the same run captured around a page and is no page of its own, nearest first: data, fonts, pictures.
 
-    Scripts and style sheets of the page requested some of it. `but` is in the package already.
+    Scripts and style sheets of the page requested some of it. `but` is in the package already. Records that do not fit
+    into `most_bytes` or `BESIDE_BYTES` are left out.
     """
-    page = visible_snapshot(session, snapshot_id)
+    page, original = visible_snapshot(session, snapshot_id), aliased(Snapshot)
+    length = Snapshot.warc_length + func.coalesce(original.warc_length, 0)
     rows = session.execute(
-        select(Snapshot.id, Snapshot.captured_at, Snapshot.warc_length).where(
+        select(Snapshot.id, Snapshot.captured_at, length)
+        .outerjoin(original, original.id == Snapshot.original_id)
+        .where(
             # Neighbours in the file, by the order that ids have: a run may have millions of captures.
             Snapshot.id.between(page.id - _NEAR_RECORDS, page.id + _NEAR_RECORDS),
             Snapshot.execution_id == page.execution_id,
@@ -89,15 +93,12 @@ def captured_beside(session: Session, snapshot_id: int, *, but: Collection[int])
         )
     ).all()
     found: list[int] = []
-    size = 0
-    for number, moment, length in sorted(rows, key=lambda row: (abs(row[1] - page.captured_at), row[0])):
-        if number in but or abs(moment - page.captured_at).total_seconds() > _NEAR_S:
-            continue
-        size += length
-        if size > BESIDE_BYTES or len(found) == MOST_BESIDE:
-            break
-        found.append(number)
-    return found
+    left = min(most_bytes, BESIDE_BYTES)
+    for number, moment, size in sorted(rows, key=lambda row: (abs(row[1] - page.captured_at), row[0])):
+        if number not in but and size <= left and abs(moment - page.captured_at).total_seconds() <= _NEAR_S:
+            left -= size
+            found.append(number)
+    return found[:MOST_BESIDE]
 
 
 def _read(session: Session, home: Path, snapshot: Snapshot) -> tuple[bytes, str, str | None] | None:

@@ -40,7 +40,7 @@ from holdfast.clock import digits14
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
 from holdfast.exports.queries import file_paths
-from holdfast.exports.selection import SelectedCaptures, pack_selection
+from holdfast.exports.selection import MOST_BYTES, SelectedCaptures, pack_selection, rows_with_originals
 from holdfast.index.queries import StoredRecord, document_of, open_stored, shown_text
 from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
@@ -348,8 +348,15 @@ async def capture_wacz(request: Request, archive: ArchiveDep, id: SnapshotId) ->
     return await export(request, lambda: pack_capture(archive, id))
 
 
-def pack_capture(archive: Archive, snapshot_id: int) -> Streamed:
-    """Return a page with its parts as a package; NotFound, CaptureLost, SelectionTooLarge."""
+# Of a package: its index, its list of pages, and what the ZIP format adds.
+_PACKAGING_BYTES = 1_000_000
+
+
+def pack_capture(archive: Archive, snapshot_id: int, most_bytes: int = MOST_BYTES) -> Streamed:
+    """Return a page with its parts as a package, and what was captured beside it as far as `most_bytes` allow.
+
+    NotFound, CaptureLost, SelectionTooLarge.
+    """
     if not archive.settings.api.exports:
         raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
     try:
@@ -359,7 +366,8 @@ def pack_capture(archive: Archive, snapshot_id: int) -> Streamed:
     named = {snapshot_id: None, **{one.capture.id: None for one in found.parts if one.capture is not None}}
     with archive.database.read() as session:
         url = visible_snapshot(session, snapshot_id).url
-        ids = [*named, *captured_beside(session, snapshot_id, but=named)]
+        left = most_bytes - _PACKAGING_BYTES - sum(row.length for row in rows_with_originals(session, named).values())
+        ids = [*named, *captured_beside(session, snapshot_id, but=named, most_bytes=left)]
     name = f"capture-{snapshot_id}"
     chosen = SelectedCaptures(ids=ids, title=f"{url[:500]}, {found.captured_at:%Y-%m-%d}", name=name)
     return stream_selection(archive, chosen)

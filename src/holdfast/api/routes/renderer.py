@@ -103,7 +103,7 @@ async def renderer_package(request: Request, archive: ArchiveDep, id: SnapshotId
 
     def work() -> Streamed:
         _demand_installed(request, archive)
-        packed = pack_capture(archive, id)
+        packed = pack_capture(archive, id, _MOST_BYTES)
         size = int(packed.headers["Content-Length"])
         if size > _MOST_BYTES:
             raise SelectionTooLarge(f"this page takes {size:,} bytes, and ReplayWeb.page is given {_MOST_BYTES:,}")
