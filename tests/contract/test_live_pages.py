@@ -10,6 +10,8 @@ from typing import Any
 
 import httpx
 import pytest
+from anyio import CapacityLimiter
+from anyio.to_thread import current_default_thread_limiter
 from sqlalchemy import func, select
 
 from holdfast.changes.pairs import TextMode
@@ -17,7 +19,7 @@ from holdfast.config import PolitenessSettings, Settings
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl_process.requests import DomainBusy, RobotsDenied
-from holdfast.db.models import AddedUrl, Document, Domain, Owner, Page, PageCrawl, Snapshot, WarcFile
+from holdfast.db.models import AddedUrl, Document, Domain, Owner, Page, PageCrawl, Snapshot, WarcFile, Withdrawal
 from holdfast.errors import AddressForbidden, Invalid
 from holdfast.operations import live_pages
 from holdfast.operations.live_pages import (
@@ -28,13 +30,13 @@ from holdfast.operations.live_pages import (
     fetch_live,
 )
 from holdfast.types import DomainUpdate, RobotsAnswer, RobotsState
-from holdfast.urls import parse
+from holdfast.urls import page_key, parse
 from holdfast.wiring import open_runtime
 from holdfast.wiring.archive import Archive
-from tests.archive import Shot, build_archive
+from tests.archive import BEGIN, Shot, build_archive
 from tests.client import Client, asking
 from tests.contract.changes_bed import page
-from tests.site import Site, judge
+from tests.site import Exchange, Site, judge
 
 Opening = Callable[..., tuple[Archive, Client]]
 LOOPBACK = (ip_network("127.0.0.0/8"),)
@@ -273,8 +275,47 @@ def test_fetch_without_contact_is_refused(open_archive: Opening, site: Site) -> 
     with asking(silent) as client:
         answer = client.request("POST", "/api/v1/fetch", json={"url": site.url(0, "/")})
 
-    assert (answer.status_code, "HOLDFAST_CONTACT" in answer.json()["detail"]) == (400, True)
-    assert site.log() == []
+        assert (answer.status_code, "HOLDFAST_CONTACT" in answer.json()["detail"]) == (400, True)
+        assert site.log() == []
+        (archive.home / "contact").write_text("kept@example.org\n")
+        assert client.request("POST", "/api/v1/fetch", json={"url": site.url(0, "/")}).status_code == 200
+    assert "kept@example.org" in (site.log()[-1].user_agent or "")
+
+
+def test_compare_live_shows_nothing_taken_down_meanwhile(open_archive: Opening, site: Site) -> None:
+    url = site.url(0, "/tides")
+    archive, client = open_archive(Shot(url=url, body=page("The pier is open")))
+
+    async def take_down(exchange: Exchange) -> None:
+        with archive.database.write() as session:
+            session.add(Withdrawal(url_key=page_key(url), subject="x", reason="x", actor="x", created_at=BEGIN))
+        await exchange.reply(page("The pier is closed"))
+
+    site.on("/tides", take_down)
+    answer = _compare(client, archive)
+
+    assert answer.status_code == 404
+    assert "pier" not in answer.text
+
+
+def test_live_fetch_takes_no_shared_thread(open_archive: Opening, site: Site) -> None:
+    archive, client = open_archive(Shot(url=site.url(0, "/tides"), body=page("The same")))
+    taken: list[float] = []
+
+    async def shared() -> CapacityLimiter:
+        return current_default_thread_limiter()
+
+    limiter = client._runner.run(shared())
+
+    async def count(exchange: Exchange) -> None:
+        taken.append(limiter.borrowed_tokens)
+        await exchange.reply(page("The same"))
+
+    site.on("/tides", count)
+    assert _compare(client, archive).status_code == 200
+    assert client.request("POST", "/api/v1/fetch", json={"url": site.url(0, "/tides")}).status_code == 200
+
+    assert taken == [0, 0]
 
 
 def test_pictures_are_not_extracted(settings: Settings, site: Site) -> None:

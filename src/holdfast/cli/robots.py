@@ -50,7 +50,7 @@ def robots(
         for url in urls:
             # A private address is refused before it is dialled, as in a crawl.
             check_seed(url, guard)
-        who = contact or settings.contact or _remembered(settings.home)
+        who = contact or settings.known_contact
         states = asyncio.run(_ask(settings, targets, networks, who))
         answers = [_live(url, state, agent) for url, state in zip(targets, states, strict=True)]
     if json:
@@ -58,11 +58,6 @@ def robots(
         return
     for answer in answers:
         _print(answer)
-
-
-def _remembered(home: Path) -> str | None:
-    path = home / "contact"
-    return path.read_text().strip() if path.is_file() else None
 
 
 async def _ask(

@@ -108,15 +108,13 @@ def find_contact(settings: Settings, given: str | None = None, *, has_option: bo
     `has_option` says whether the command takes `--contact`: what a refusal recommends must work.
     """
     help_text = _HELP if has_option else _HELP_WITHOUT_OPTION
-    remembered = settings.home / "contact"
-    contact = given or settings.contact or (remembered.read_text().strip() if remembered.is_file() else "")
-    if contact:
+    if contact := given or settings.known_contact:
         return check(contact, help_text)
     # A timer or a pipe cannot answer: the question would hang for ever.
     if not sys.stdin.isatty() or not sys.stderr.isatty():
         raise Invalid(f"no contact, so nothing is crawled; {help_text}")
     contact = check(typer.prompt("Contact for site owners (e-mail or web address; asked once)", err=True), help_text)
-    remember(remembered, contact)
+    remember(settings.home / "contact", contact)
     return contact
 
 

@@ -95,9 +95,9 @@ class LivePage(NamedTuple):
 
 def contact_of(settings: Settings) -> str:
     """Return the contact that goes into the User-Agent; Invalid without one."""
-    if not settings.contact:
+    if (contact := settings.known_contact) is None:
         raise Invalid("no contact is set, so no site is requested; set HOLDFAST_CONTACT to an e-mail or web address")
-    return settings.contact
+    return contact
 
 
 def fetch_live(settings: Settings, address: str, *, contact: str, networks: Sequence[str] = ()) -> LivePage:
@@ -211,11 +211,13 @@ def comparable_snapshot(session: Session, snapshot_id: int) -> Snapshot:
 
 
 def compare_live(database: Database, home: Path, archived: Snapshot, page: LivePage, mode: TextMode) -> LiveDifference:
-    """Compare a capture with the live page; Invalid if that is not HTML.
+    """Compare a capture with the live page; Invalid if that is not HTML, SnapshotNotFound after a takedown meanwhile.
 
     Both are parsed now, in the same way. If the record cannot be read, its indexed main text is compared, and `mode`
     says so.
     """
+    with database.read() as session:
+        archived = comparable_snapshot(session, archived.id)
     if not 200 <= page.status < 300:
         change = ChangeType.GONE if page.status in (404, 410) else ChangeType.ERROR
         return LiveDifference(change, None, mode, f"The live page answered with status {page.status}")

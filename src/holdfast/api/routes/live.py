@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import Query, Request
 from starlette.responses import Response
@@ -11,7 +12,7 @@ from starlette.responses import Response
 from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import answers
-from holdfast.api.heavy import heavily
+from holdfast.api.heavy import HeavyWork, heavily
 from holdfast.api.job_dependencies import FrontierDep, JobServiceDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.frontier import adding_urls
@@ -56,18 +57,24 @@ async def compare_with_live(
     The fetch obeys robots.txt and the pace of the domain, takes at most 8 s, 4 redirects and 2 MB, and 4 run at once.
     """
 
-    def fetch() -> tuple[Snapshot, LivePage]:
+    def find() -> Snapshot:
         with archive.database.read() as session:
-            found = comparable_snapshot(session, id)
-        return found, fetch_live(archive.settings, found.url, contact=contact_of(archive.settings))
+            return comparable_snapshot(session, id)
 
-    found, page = await run_sync(fetch)
+    found = await run_sync(find)
+    page = await _fetched(archive, found.url)
 
     def work() -> Response:
         body = _compared(archive, found, page, mode).model_dump_json(by_alias=True)
         return Response(body, media_type="application/json", headers=_HEADERS)
 
     return await heavily(request, work)
+
+
+async def _fetched(archive: Archive, url: str) -> LivePage:
+    # Not the threads that all routes share: a site may take 8 s. `fetch_live` itself refuses more than a few at once.
+    contact, limiter = contact_of(archive.settings), CapacityLimiter(1)
+    return await run_sync(lambda: fetch_live(archive.settings, url, contact=contact), limiter=limiter)
 
 
 def _compared(archive: Archive, archived: Snapshot, page: LivePage, mode: TextMode) -> schemas.LiveComparison:
@@ -95,19 +102,27 @@ def _compared(archive: Archive, archived: Snapshot, page: LivePage, mode: TextMo
 
 @router.post("/api/internal/v1/fetch", include_in_schema=False)
 @router.post("/api/v1/fetch", responses=answers(400, 403, 404, 413, 429, 502, 503), tags=["crawler"])
-def fetch_page(
-    response: Response, archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, form: FetchForm
+async def fetch_page(
+    request: Request,
+    response: Response,
+    archive: ArchiveDep,
+    job_service: JobServiceDep,
+    frontier: FrontierDep,
+    form: FetchForm,
 ) -> FetchedPage:
     """Fetch one address now and return its text and metadata; with `capture`, also queue it to be crawled.
 
     The fetch itself is never stored. It obeys robots.txt and the pace of the domain, takes at most 8 s, 4 redirects and
     2 MB, and 4 run at once.
     """
-    page = fetch_live(archive.settings, form.url, contact=contact_of(archive.settings))
-    found, queued = extract(page), None
-    if form.capture:
+    heavy: HeavyWork = request.app.state.heavy
+    page = await _fetched(archive, form.url)
+    found = await heavy.result(lambda: extract(page))
+
+    def queue() -> Submitted:
         with adding_urls(archive, job_service, frontier) as adding:
             [place] = adding.add(AddWish(urls=[form.url], source=form.source)).places
-        queued = Submitted.of(place)
+        return Submitted.of(place)
+
     response.headers.update(_HEADERS)
-    return FetchedPage(**found, queued=queued)
+    return FetchedPage(**found, queued=await run_sync(queue) if form.capture else None)
