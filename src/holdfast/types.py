@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from holdfast.values import dataclass
 
@@ -21,6 +21,10 @@ class Outcome(StrEnum):
     BLOCKED_4XX = "blocked_4xx"
     BLOCKED_5XX = "blocked_5xx"
     EXCLUDED = "excluded"
+
+
+FAILURES: Final = (Outcome.FAILED, Outcome.TIMEOUT, Outcome.BLOCKED_4XX, Outcome.BLOCKED_5XX)
+"""Outcomes that count as failed; what a rule of ours or of a robots file kept out does not."""
 
 
 class UrlKind(StrEnum):

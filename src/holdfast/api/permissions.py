@@ -241,7 +241,7 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
         "POST /api/admin/cleanup": Permission.OPERATE,
     },
     "explain.router": {
-        "GET /api/explain": Permission.WATCH,
+        "GET /api/explain": Permission.OPERATE,
     },
     "mcp.router": {
         "POST /mcp": Permission.READ,

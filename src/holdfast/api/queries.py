@@ -32,6 +32,7 @@ from holdfast.db.models import (
 )
 from holdfast.db.prepared import PreparedSelect
 from holdfast.index.queries import is_ok
+from holdfast.types import FAILURES
 from holdfast.urls import surt
 from holdfast.withdrawals.hidden_captures import hidden_groups
 from holdfast.withdrawals.visibility import (
@@ -288,12 +289,9 @@ def _of_domain(domain_id: Any) -> ColumnElement[bool]:
     return domain_id.in_(queued)  # type: ignore[no-any-return]
 
 
-_FAILED = ("failed", "timeout", "blocked_4xx", "blocked_5xx")
-
-
 def failures_of(counts: dict[str, Any]) -> int:
     """Return how many addresses a process's running totals count as failed; what a rule kept out is not."""
-    return sum(counts.get("outcomes", {}).get(word, 0) for word in _FAILED)
+    return sum(counts.get("outcomes", {}).get(word, 0) for word in FAILURES)
 
 
 class RecentCapture(NamedTuple):

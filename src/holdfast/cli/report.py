@@ -23,7 +23,7 @@ from holdfast.jobs.endings import shortfall_text
 from holdfast.jobs.views.run_report import run_report
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.outside_text import guarded
-from holdfast.types import Outcome
+from holdfast.types import FAILURES
 from holdfast.wiring import Runtime, open_runtime
 
 _TOP = 15
@@ -98,7 +98,7 @@ def _chosen(
     """Yield the URLs of runs that fit, each with its run."""
     for run in runs:
         for row in account(runtime.raw_db, run):
-            if (not failed or row.outcome is Outcome.FAILED) and reason in (None, row.reason):
+            if (not failed or row.outcome in FAILURES) and reason in (None, row.reason):
                 yield run, row
 
 

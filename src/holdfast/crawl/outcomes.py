@@ -90,7 +90,7 @@ def of_status(status: int) -> tuple[Outcome, str]:
     if status == 304:
         return Outcome.SUCCESS, "not_modified"
     if status < 400:
-        return Outcome.SUCCESS, "ok" if status < 300 else REDIRECTED
+        return Outcome.SUCCESS, REDIRECTED if is_redirect(status) else "ok"
     if status > _LAST_STATUS:  # some sites refuse crawlers with codes of their own, as 999: their servers are well
         return Outcome.FAILED, f"http_{status}"
     return (Outcome.BLOCKED_4XX if status < 500 else Outcome.BLOCKED_5XX), f"http_{status}"

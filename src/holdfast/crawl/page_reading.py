@@ -115,6 +115,8 @@ _UNREAD = frozenset(
         *(TOO_LARGE, ParseProblem.PARSE_FAILED, ParseProblem.BODY_CUT, *_FATAL),
         *(PayloadProblem.BAD_ENCODING, PayloadProblem.UNKNOWN_ENCODING, PayloadProblem.TOO_MANY_ENCODINGS),
         *(PayloadProblem.TOO_LARGE, PayloadProblem.RATIO_EXCEEDED),
+        *(ParseProblem.XML_BROKEN, ParseProblem.XML_ENTITIES, ParseProblem.JSON_BROKEN),
+        *(ParseProblem.GZIP_BROKEN, ParseProblem.GZIP_NESTED),
     }
 )
 _HTML = ("text/html", "application/xhtml+xml")

@@ -168,10 +168,11 @@ class Frontier:
 
     def fetch_again(self, execution_id: int, reread: PageToReread) -> None:
         """Fetch a page anew whose stored answer cannot be read here: what it leads to is found by that."""
-        # Killed in between, the page is open, and only the note is to be dropped.
-        self._closing.reopen_one(reread.attempt.id, was_fetched=True)
-        with self._connection.write() as tx:
+
+        def done(tx: FrontierTransaction) -> None:
             tx.execute(sql.DROP_REREAD, (execution_id, reread.attempt.page_id, reread.depth))
+
+        self._closing.reopen_one(reread.attempt.id, was_fetched=True, also=done)
 
     def forget_rereads(self, execution_id: int) -> None:
         """Read nothing again: the execution takes no more pages."""

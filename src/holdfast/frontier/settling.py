@@ -119,13 +119,23 @@ class Closing:
         # Nothing is taken back: that they failed once is true.
         add_counts(tx, execution_id, Counter(queue=len(ended)), now=now, is_postgres=tx.is_postgres)
 
-    def reopen_one(self, attempt_id: int, *, was_fetched: bool = False) -> bool:
-        """Ask once more for an address that failed, or was fetched; False if it did not, or was tried again since."""
+    def reopen_one(
+        self,
+        attempt_id: int,
+        *,
+        was_fetched: bool = False,
+        also: Callable[[FrontierTransaction], None] = lambda _tx: None,
+    ) -> bool:
+        """Ask once more for an address that failed, or was fetched; False if it did not, or was tried again since.
+
+        `also` is called in the same transaction.
+        """
         with self._connection.write() as tx:
             _lock(tx, [attempt_id])
             rows = tx.execute(sql.FETCHED_ATTEMPT if was_fetched else sql.FAILED_ATTEMPT, (attempt_id,))
             for execution_id, domain_id, outcome in rows:
                 self._open_again(tx, execution_id, domain_id, [(attempt_id, outcome)])
+            also(tx)
         return bool(rows)
 
     def close_one(self, attempt_id: int, ending: ClosedUnvisited) -> bool:

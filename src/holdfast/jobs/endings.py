@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Self
 
-from holdfast.types import NEW_OWNER, REDIRECTED, Outcome, UrlKind
+from holdfast.types import FAILURES, NEW_OWNER, REDIRECTED, Outcome, UrlKind
 from holdfast.values import dataclass
 
 DONE: Final = "done"
@@ -215,9 +215,6 @@ class EndedAs(NamedTuple):
     """How many of them had an answer with a status."""
 
 
-_FAILED: Final = (Outcome.FAILED.value, Outcome.TIMEOUT.value, Outcome.BLOCKED_4XX.value, Outcome.BLOCKED_5XX.value)
-
-
 def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
     """Return the facts of a run from its addresses, grouped by how they ended."""
     captured = answered = failed = truncated = forbidden = taken_away = redirects = moved = 0
@@ -232,7 +229,7 @@ def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
             redirects += group.addresses if reason == REDIRECTED else 0
             captured += group.addresses if reason != REDIRECTED else 0
         moved += group.addresses if reason.startswith(NEW_OWNER) else 0
-        failed += group.addresses if group.outcome in _FAILED else 0
+        failed += group.addresses if group.outcome in FAILURES else 0
         # Pictures and scripts lie on hosts of others: their silence says nothing of the site.
         if reason in (UNREACHABLE, PAUSED) and group.kind in hosts:
             hosts[group.kind] += group.domains

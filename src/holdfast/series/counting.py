@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from holdfast.types import REDIRECTED, Outcome, UrlKind, Visit
+from holdfast.types import FAILURES, REDIRECTED, Outcome, UrlKind, Visit
 
 LATENCY_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Upper bounds of the histogram of an attempt's time; what takes longer stands in a last class of its own."""
@@ -19,8 +19,6 @@ LATENCY: Final = (
 )
 """One column for each class, in order."""
 OUTCOMES: Final = tuple(outcome.value for outcome in Outcome)
-FAILURES: Final = ("failed", "timeout", "blocked_4xx", "blocked_5xx")
-"""Outcomes that count as failed; what a rule of ours or of a robots file kept out does not."""
 STATUSES: Final = ("status_2xx", "status_3xx", "status_4xx", "status_5xx", "status_other")
 COUNTED: Final = (
     *("pages", "requests", "bytes", "links", "unchanged", "retries"),

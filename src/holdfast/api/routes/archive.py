@@ -97,6 +97,7 @@ _INCIDENTS = {
     AlertName.HIGH_ERROR_RATE: "Many pages cannot be fetched, so new captures may be missing.",
     AlertName.FRONTIER_BACKLOG: "Many pages are waiting to be crawled, so new captures come late.",
     AlertName.WORKER_SILENT: "A crawler does not answer, so new captures may come late.",
+    AlertName.CRAWL_STALLED: "A crawl makes no progress, so new captures may come late.",
 }
 
 

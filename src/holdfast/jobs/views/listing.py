@@ -14,6 +14,7 @@ from holdfast.db.models import Execution, ExecutionCount, Job, Queue, Source, Wa
 from holdfast.jobs import schedule_queries
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.states import State
+from holdfast.types import FAILURES
 from holdfast.values import dataclass
 from holdfast.withdrawals.visibility import visible_source
 
@@ -180,7 +181,6 @@ _NULLABLE = frozenset({"last_run_at"})
 _INDEX_STATES = (None, "pending", "indexing", "indexed", "index_failed")
 _EXECUTION_STATES = (None, "queued", "running", "stopped", "completed", "cancelled", "failed")
 _DONE = ("indexing", "indexed", "index_failed")
-_FAILED = ("failed", "timeout", "blocked_4xx", "blocked_5xx")
 
 
 def list_jobs(session: Session, wanted: JobFilter) -> tuple[list[ListedJob], int]:
@@ -438,7 +438,7 @@ def counts_of(session: Session, run: Execution) -> Counts:
     counts = list(session.scalars(select(ExecutionCount.counts).where(ExecutionCount.execution_id == frontier)))
     waiting = session.scalar(select(func.coalesce(func.sum(Queue.open), 0)).where(Queue.execution_id == frontier)) or 0
     crawled = sum(count.get("pages", 0) for count in counts)
-    failed = sum(count.get("outcomes", {}).get(word, 0) for count in counts for word in _FAILED)
+    failed = sum(count.get("outcomes", {}).get(word, 0) for count in counts for word in FAILURES)
     return Counts(items_crawled=crawled, items_failed=failed, items_total=crawled + failed + int(waiting))
 
 

@@ -15,8 +15,9 @@ from holdfast.db.models import Domain
 from holdfast.jobs.alert_queries import firing, open_workers, running_jobs
 from holdfast.jobs.alerts import MINUTES, AlertName
 from holdfast.metrics import RecordedCrawls
-from holdfast.series.counting import COUNTED, FAILURES, LATENCY, LATENCY_S, STATUSES, failures_of
+from holdfast.series.counting import COUNTED, LATENCY, LATENCY_S, STATUSES, failures_of
 from holdfast.series.queries import cleanups, last_minutes, series_totals
+from holdfast.types import FAILURES
 
 
 def read_recorded(session: Session, clock: Clock) -> RecordedCrawls:
