@@ -88,7 +88,7 @@ def _withdraw(archive: Archive, snapshot_id: int) -> None:
 
 
 def test_stats_count_captures_of_pages(client: Client) -> None:
-    answer = client.get("/api/stats")
+    [answer] = client.together([("127.0.0.1", "/api/stats")])
     stats = answer.json()
 
     assert (stats["snapshotsTotal"], stats["pagesTotal"], stats["sourcesTotal"]) == (6, 5, 2)

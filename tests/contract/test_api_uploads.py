@@ -49,9 +49,7 @@ def test_a_file_sent_in_pieces_is_imported_and_can_be_replayed(server: Server) -
     done = operation(server, waiting["id"])
     shown = server.get(place).json()
     found = server.client.get("/cdx", params={"url": "uploaded.example/*", "output": "json"}).text
-    replayed = server.client.get(
-        "http://replay.localhost:8060/web/20260301100000id_/https://uploaded.example/two", follow_redirects=False
-    )
+    replayed = server.client.get("http://replay.localhost:8060/web/20260301100000id_/https://uploaded.example/two")
 
     assert (first.status_code, first.headers["upload-offset"]) == (204, "100")
     assert (asked.status_code, asked.headers["upload-offset"], asked.headers["upload-length"]) == (
@@ -59,7 +57,7 @@ def test_a_file_sent_in_pieces_is_imported_and_can_be_replayed(server: Server) -
         "100",
         str(len(whole)),
     )
-    assert asked.headers["cache-control"] == "no-store"
+    assert asked.headers["cache-control"] == "private, no-store"
     assert (last.status_code, waiting["state"], waiting["kind"]) == (204, "queued", "import")
     assert ended == [OperationState.DONE], done
     assert (done["state"], done["result"]["imported"], done["result"]["snapshots"]) == ("done", 1, 2)

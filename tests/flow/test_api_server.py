@@ -395,8 +395,7 @@ def test_the_demo_makes_four_crawls_compares_serves_and_ends(tmp_path: Path) -> 
     assert demo.stdout is not None
     try:
         told = json.loads(demo.stdout.readline())
-        ready = next(line for line in demo.stdout if line.startswith("ready: "))
-        running = _Server(demo, int(ready.rpartition(":")[2]), tmp_path)
+        running = _Server(demo, int(told["address"].rpartition(":")[2]), tmp_path)
         search = running.get("/api/search?q=tide").json()
         named = running.get("/api/search?q=drowned+causeway+chart&view=pages").json()
         changed = running.get(told["compare_path"])

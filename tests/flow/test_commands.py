@@ -105,7 +105,7 @@ def test_a_crawl_speaks_in_sentences_and_leaves_the_log_to_its_processes(world: 
 
 
 def test_warc_files_lie_where_they_were_asked_for(world: World) -> None:
-    assert [Path(path).parent for path in world.summary["warc_files"]] == [world.output]
+    assert {Path(path).parent for path in world.summary["warc_files"]} == {world.output}
     assert (world.output / "manifest.json").exists()
 
 

@@ -468,13 +468,15 @@ def test_a_backoff_is_cut_short_when_nothing_runs_but_never_a_cooldown(bed: Zimi
 def test_annual_jobs_get_the_minima_of_annual_crawls(bed: ZimitBed, terminal: Terminal) -> None:
     job_id = bed.job()
     with bed.jobs.database.write() as session:
-        session.execute(update(Job).values(kind="annual", details={"campaign_year": 2026}))
+        watched = {"zimit": {"tool_options": {"enable_monitoring": True}}}
+        session.execute(update(Job).values(kind="annual", details={"campaign_year": 2026}, config=watched))
 
     dry = terminal.type("reconcile-annual-tool-options", "--year", "2026", "--json").object["jobs"]
     wanted = {"max_container_restarts": 20, "error_threshold_timeout": 50, "error_threshold_http": 50,
               "backoff_delay_minutes": 2}  # fmt: skip
     assert [row["raised"] for row in dry] == [wanted]
-    assert bed.row(job_id).config == {}
+    assert bed.row(job_id).config == watched
     assert terminal.type("reconcile-annual-tool-options", "--year", "2026", "--apply").code == 0
-    assert bed.row(job_id).config["zimit"]["tool_options"] == {"skip_final_build": True, **wanted}
+    options = {"skip_final_build": True, "enable_monitoring": True, **wanted}
+    assert bed.row(job_id).config["zimit"]["tool_options"] == options
     assert terminal.type("reconcile-annual-tool-options", "--year", "2025", "--json").object["jobs"] == []

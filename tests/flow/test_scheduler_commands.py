@@ -25,7 +25,7 @@ def typed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Typist:
 
 
 def test_the_schedule_is_counted_drawn_and_balanced(typed: Typist) -> None:
-    assert typed("sync-enabled-sources --json").object["created"] == ["ex"]
+    assert typed("sync-enabled-sources --json").object["created"] == 1
     assert typed("sync-enabled-sources").out == "1 source, 1 enabled: 0 jobs made, 1 had one, 0 resumed\n"
     assert typed("scheduler metrics --json").object["jobs"]["scheduled"] == 1
     assert "100% good" in typed("scheduler metrics").out

@@ -87,7 +87,7 @@ def test_an_upload_goes_on_after_the_server_was_killed_and_its_page_is_replayed(
         )
         place = made.headers["location"]
         with closing(socket.create_connection((client.base_url.host, client.base_url.port or 0))) as line:
-            headers = {**_PIECE, "Host": f"127.0.0.1:{client.base_url.port}", "Upload-Offset": "0"}
+            headers = {**ADMIN, **_PIECE, "Host": f"127.0.0.1:{client.base_url.port}", "Upload-Offset": "0"}
             head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
             line.sendall(f"PATCH {place} HTTP/1.1\r\n{head}Content-Length: {len(whole)}\r\n\r\n".encode())
             line.sendall(whole[: 18 << 20])

@@ -28,8 +28,8 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
         "GET /status": Permission.READ,
     },
     "archive.router": {
-        "GET /api/stats": Permission.READ,
         "GET /api/status": Permission.READ,
+        "GET /api/stats": Permission.READ,
         "GET /api/usage": Permission.READ,
     },
     "health.router": {
@@ -85,8 +85,8 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
     },
     "snapshots.router": {
         "GET /api/snapshot/{id}": Permission.READ,
-        "GET /api/snapshots/{id}/latest": Permission.READ,
         "GET /api/snapshots/{id}/provenance": Permission.READ,
+        "GET /api/snapshots/{id}/latest": Permission.READ,
         "GET /api/replay/resolve": Permission.READ,
     },
     "captures.router": {

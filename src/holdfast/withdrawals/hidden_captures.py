@@ -5,7 +5,7 @@ Each is found from the withdrawals in force, which are few, never by a look at a
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -13,8 +13,9 @@ from sqlalchemy import BigInteger, ColumnElement, Select, bindparam, func, selec
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Snapshot
+from holdfast.urls import page_key, url_key
 from holdfast.withdrawals.visibility import (
-    hidden_addresses,
+    hidden_keys,
     hidden_sources,
     is_any_withdrawn,
     names_hidden_original,
@@ -45,6 +46,13 @@ def hidden_records(session: Session, execution_id: int, file_ids: list[int]) -> 
 
 
 _AT_ONCE = 2_000
+
+
+def hidden_addresses(session: Session, urls: Iterable[str]) -> set[str]:
+    """Return which of these addresses the viewer may not learn."""
+    keys = {url: (url_key(url), page_key(url)) for url in urls}
+    found = hidden_keys(session, *zip(*keys.values(), strict=True)) if keys else set[int | str]()
+    return {url for url, both in keys.items() if not found.isdisjoint(both)}
 
 
 def veiled_revisits(session: Session, which: ColumnElement[bool]) -> dict[int, HiddenRecord]:

@@ -42,7 +42,6 @@ from holdfast.db.models import Execution, Job, LinkText, PageGroup, SignalPage, 
 from holdfast.db.prepared import PreparedSelect
 from holdfast.db.raw import Transaction
 from holdfast.errors import NotFound
-from holdfast.urls import page_key, url_key
 from holdfast.withdrawals.viewers import PUBLIC, Visibility, seen_by, viewer
 
 _IN_FORCE = Withdrawal.lifted_at.is_(None)
@@ -530,18 +529,16 @@ def originals_hidden(session: Session, ids: Iterable[int]) -> set[int]:
     return found
 
 
-def hidden_addresses(session: Session, urls: Iterable[str]) -> set[str]:
-    """Return which of these addresses the viewer may not learn: of pages that are taken down, or that no captures have
-    but those of sources that the viewer may not see."""
-    wanted, found = {url: (url_key(url), page_key(url)) for url in urls}, set[int | str]()
-    keys = sorted({key for key, _ in wanted.values()})
+def hidden_keys(session: Session, url_keys: Iterable[str], page_keys: Iterable[str]) -> set[int | str]:
+    """Return which of these keys the viewer may not learn: of pages that are taken down, or that no captures have but
+    those of sources that the viewer may not see."""
+    keys, found = sorted(set(url_keys)), set[int | str]()
     for at in range(0, len(keys), _AT_ONCE):
         among = select(Snapshot.url_key).where(Snapshot.url_key.in_(keys[at : at + _AT_ONCE]))
         for key in session.scalars(among.where(Snapshot.source_id.in_(_HIDDEN_SOURCES)).distinct()).all():
             if session.scalar(select(Snapshot.id).where(Snapshot.url_key == key, *visible()).limit(1)) is None:
                 found.add(key)
-    found |= withdrawn_among(session, keys={page for _, page in wanted.values()})
-    return {url for url, both in wanted.items() if not found.isdisjoint(both)}
+    return found | withdrawn_among(session, keys=set(page_keys))
 
 
 def names_hidden_original(capture: Any = Snapshot) -> ColumnElement[bool]:

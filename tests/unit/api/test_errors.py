@@ -37,7 +37,7 @@ from tests.unit.api.conftest import MakeArchive, MakeClient
     ("error", "status", "old"),
     [(errors.NotFound("x"), 404, 404), (errors.Invalid("x"), 422, 400), (errors.UrlRefused("a", "b"), 422, 400),
      (errors.Conflict("x"), 409, 400), (errors.LeaseLost("x"), 409, 400), (errors.NotPermitted("x"), 403, 403),
-     (errors.AddressForbidden("x"), 403, 403), (errors.Unavailable("x"), 503, 503), (errors.NoSpace("x"), 503, 503),
+     (errors.AddressForbidden("x"), 400, 400), (errors.Unavailable("x"), 503, 503), (errors.NoSpace("x"), 503, 503),
      (errors.HoldfastError("x"), 500, 500)],
 )  # fmt: skip
 def test_each_kind_of_error_has_its_status(error: errors.HoldfastError, status: int, old: int) -> None:

@@ -58,11 +58,12 @@ def typed(home: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Any]:
 
 def test_an_address_is_added_and_listed(typed: Any) -> None:
     added = typed("frontier", "add", "https://ex.example/new", "https://ex.example/0", "--priority", "3")
-    first, *_ = typed("frontier", "urls", "--status", "pending")["urls"]
+    first, second, *_ = typed("frontier", "urls", "--status", "pending")["urls"]
     found = typed("frontier", "urls", "--search", "new", "--domain", "ex.example")["urls"]
 
-    assert (added["added"], added["places"][0]["as_what"]) == (1, "joined")
-    assert (first["url"], first["priority"], first["status"]) == ("https://ex.example/new", 3, "pending")
+    assert (added["added"], added["places"][0]["raised"], added["places"][0]["as_what"]) == (1, 1, "joined")
+    assert {row["url"] for row in (first, second)} == {"https://ex.example/new", "https://ex.example/0"}
+    assert {(row["priority"], row["status"]) for row in (first, second)} == {(3, "pending")}
     assert [row["url"] for row in found] == ["https://ex.example/new"]
 
 

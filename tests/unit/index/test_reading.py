@@ -34,7 +34,7 @@ def _flipped(data: bytes, at: int) -> bytes:
 @pytest.mark.parametrize(
     ("content", "kept", "kind"),
     [
-        (b"".join(MEMBERS)[:-20], "012", "truncated"),
+        (b"".join(MEMBERS)[:-20], "0123", "truncated"),
         (MEMBERS[0] + _flipped(MEMBERS[1], len(MEMBERS[1]) - 6) + MEMBERS[2], "02", "gzip_checksum"),
         (MEMBERS[0] + b"garbage between" + MEMBERS[1], "01", "garbage"),
         (b"".join(MEMBERS) + bytes(4096), "0123", "garbage"),

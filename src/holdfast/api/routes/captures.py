@@ -55,8 +55,9 @@ from holdfast.replay.renderer import renderer_folder, renderer_path
 from holdfast.replay.serving import CaptureLost
 from holdfast.warc.reader import DamagedWarc
 from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.hidden_captures import hidden_addresses
 from holdfast.withdrawals.viewers import viewer
-from holdfast.withdrawals.visibility import hidden_addresses, members_source, visibility_mark, visible_snapshot
+from holdfast.withdrawals.visibility import members_source, visibility_mark, visible_snapshot
 
 router = LateRouter(tags=["snapshots"])
 _LISTED = 500

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Path, Query, Request, Response
+from pydantic import Field
 from sqlalchemy.orm import Session
 
 from holdfast.api import queries
@@ -212,7 +213,7 @@ SourceId = Annotated[int, Path(ge=0, le=MAX_ID, description="A source's id.", ex
 
 
 @admin_router.get("/api/v1/sources/exclude-presets", responses=answers(403))
-def exclude_presets() -> dict[str, str]:
+def exclude_presets() -> Annotated[dict[str, str], Field(examples=[{"shops": "/(cart|checkout)/"}])]:
     """Return the rules that `exclude` and `include` can name as `preset:NAME`, each with its regular expression."""
     return EXCLUDE_PRESETS
 
