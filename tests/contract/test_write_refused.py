@@ -18,7 +18,6 @@ from holdfast.cli import status as shown
 from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.locked import DatabaseLocked
 from holdfast.db.raw import (
     FULL,
     NOTE,
@@ -29,6 +28,7 @@ from holdfast.db.raw import (
     sqlite_path,
     want_of_room,
 )
+from holdfast.db.sqlite import DatabaseLocked
 from holdfast.errors import NoSpace
 from holdfast.jobs.views.status import read_overview
 from holdfast.wiring.archive import Archive

@@ -56,7 +56,7 @@ WRITTEN_IN: dict[str, frozenset[str]] = {
 """What the SQL of a room may change."""
 READ_IN: dict[str, frozenset[str]] = {
     "changes": frozenset({"changes"}),
-    # Whether something runs, and the last heartbeat: `db/boot_clock.py`.
+    # Whether something runs, and the last heartbeat: `db/sqlite.py`.
     "db": frozenset({"executions", "operations", "owners", "page_crawls"}),
     "feeds": frozenset({"executions", "jobs", "sources"}),
     "frontier": frozenset({"executions", "jobs"}),

@@ -16,8 +16,6 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock, SystemClock, boot_id, from_micros
 from holdfast.config import Settings
-from holdfast.db.boot_clock import ANCHOR, since_boot
-from holdfast.db.locked import DatabaseLocked, is_locked
 from holdfast.db.models.base import Model
 from holdfast.db.prepared import RawConnections
 from holdfast.db.raw import (
@@ -37,6 +35,7 @@ from holdfast.db.raw import (
 )
 from holdfast.db.raw import want_of_room as out_of_room
 from holdfast.db.schema import prepare
+from holdfast.db.sqlite import ANCHOR, DatabaseLocked, is_locked, since_boot
 from holdfast.errors import Unavailable
 from holdfast.outside_text import to_json
 

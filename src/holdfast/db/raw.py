@@ -24,8 +24,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from holdfast import log
 from holdfast.clock import Clock, SystemClock, from_micros, to_micros
-from holdfast.db.boot_clock import boot_micros
-from holdfast.db.locked import DatabaseLocked, is_locked
+from holdfast.db.sqlite import DatabaseLocked, boot_micros, is_locked
 from holdfast.errors import HoldfastError, NoSpace, Unavailable
 from holdfast.values import dataclass
 

@@ -99,7 +99,7 @@ class Upload(Model):
 
 
 class ClockAnchor(Model):
-    """When a boot began by the wall clock, as its first process read it; for SQLite (`db/boot_clock.py`)."""
+    """When a boot began by the wall clock, as its first process read it; for SQLite (`db/sqlite.py`)."""
 
     __tablename__ = "clock_anchors"
 

@@ -1,4 +1,6 @@
-"""The clock of a SQLite database: the kernel's clock since boot, with one anchor that all processes of the boot share.
+"""What is special about a SQLite file: the lock that another process may keep, and its clock.
+
+The clock is the kernel's clock since boot, with one anchor that all processes of the boot share.
 
 A step of the wall clock changes nothing while a run or an operation is at work. The anchor is the wall time at which
 this boot began, as its first process read it. While nothing runs, the clock follows a wall clock that is ahead (a
@@ -7,11 +9,31 @@ machine without a battery-backed clock learns the time after its first start); i
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast.clock import Clock, boot_id, to_micros
+from holdfast.errors import Unavailable
+
+
+class DatabaseLocked(Unavailable):
+    """Another process keeps the lock of the SQLite file."""
+
+    code = "database_locked"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"another process keeps the database {path} locked; end its transaction (fuser {path.name} lists the "
+            "processes), then try again"
+        )
+
+
+def is_locked(exc: sqlite3.Error) -> bool:
+    """Return whether another connection kept a lock for longer than this one waited."""
+    return exc.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class Statements(Protocol):
