@@ -121,11 +121,10 @@ def inspect_file(path: Path, pulse: Advance) -> InspectedFile:
         inspected.form = ImportForm.ARC
         inspected.records = sum(1 for _ in read_arc(path, "", damaged, lambda: pulse(0)))
         return inspected
-    last, has_cut = -1, False
+    last = -1
     try:
         for record in read_records(path, damaged, lambda: pulse(0), with_cut=True):
-            has_cut = record.is_cut
-            inspected.records += not has_cut
+            inspected.records += not record.is_cut
             # Two records at one offset: a member that holds several, of which only the first could be sought.
             if record.offset == last:
                 inspected.form = ImportForm.UNSEEKABLE
@@ -133,8 +132,8 @@ def inspect_file(path: Path, pulse: Advance) -> InspectedFile:
     except Invalid as bad:
         inspected.damage.append(Damage(max(last, 0), getattr(bad, "kind", bad.code), str(bad)))
         inspected.damaged += 1
-    if inspected.records == 0 and not has_cut:
-        # A file with one record is taken, however damaged the rest is; one without any is no archive.
+    if inspected.records == 0:
+        # A file with one whole record is taken, however damaged the rest is; one without any is no archive.
         raise NotAnArchive(_why_not(path, inspected))
     return inspected
 

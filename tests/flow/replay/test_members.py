@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Frame, Page
 
+from holdfast.auth.roles import Role
+from holdfast.auth.users import add_user, link_url, make_link
 from holdfast.sources import registry
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive
@@ -85,10 +87,21 @@ def _fill(archive: Archive, port: int) -> None:
             registry.edit(session, archive.clock, code, {"visibility": "members"})
 
 
+def _sign_in(archive: Archive, page: Page, port: int) -> None:
+    with archive.database.write() as session:
+        member = add_user(session, archive.clock, name="ada", role=Role.MEMBER)
+        secret = make_link(session, archive.clock, member, signs_in=True)
+    page.goto(link_url(f"http://localhost:{port}", secret, signs_in=True))
+    page.wait_for_url(f"http://localhost:{port}/")
+
+
 def _framed(page: Page, url: str) -> Frame:
-    """Return the frame of a viewer that shows an address."""
-    page.set_content(f'<iframe src="{url}"></iframe>')
-    found = page.frames[1]
+    """Return the frame of a viewer that shows an address by its capability."""
+    page.goto(url)
+    # A page that was never elsewhere: Chromium lets no other blank page frame an address of this machine.
+    viewer = page.context.new_page()
+    viewer.set_content(f'<iframe src="{page.url}"></iframe>')
+    found = viewer.frames[1]
     found.wait_for_function("document.getElementById('out')?.textContent.includes('done')", timeout=15_000)
     return found
 
@@ -101,6 +114,7 @@ def test_a_members_page_is_whole_and_can_do_nothing(archive: Archive, browser: B
         session = {"name": "session", "value": "secret", "url": f"http://localhost:{port}"}
         context.add_cookies([session])  # type: ignore[list-item]
         page = context.new_page()
+        _sign_in(archive, page, port)
         asked: list[str] = []
         context.on("requestfinished", lambda request: asked.append(request.url))
         for address in (_CLUB, f"{_CLUB}bare"):
