@@ -108,33 +108,33 @@ def written_link(text: str) -> str:
     return "" if colon and scheme.isalnum() and scheme.lower() not in ("http", "https") else text
 
 
-# A crawl follows a fifth of it (`crawl/link_filter.py`), but can tell only of a link that is listed whether it is in
-# its scope.
-MAX_NAMED = 100_000
+# A crawl follows half of it (`crawl/link_filter.py`), but can tell only of a link that is listed whether it is in its
+# scope. A listed link costs about 1 KB while its page is read.
+MAX_NAMED = 40_000
 """Addresses of one kind that are listed of one document."""
+_MAX_KNOWN_OVER = 100_000
 
 
 class NamedUrls(dict[str, str]):
     """The addresses that a document names, each with what it is there; those over the limit are only counted."""
 
-    __slots__ = ("_over",)
+    __slots__ = ("_known_over", "over")
 
     def __init__(self) -> None:
         super().__init__()
-        self._over: set[int] = set()
+        self._known_over: set[int] = set()
+        self.over = 0
+        """How many different addresses there was no room for; beyond a hundred thousand, each mention counts."""
 
     def take(self, url: str, rel: str) -> None:
         """Add an address unless it is there already."""
         if url not in self:
             if len(self) < MAX_NAMED:
                 self[url] = rel
-            else:
-                self._over.add(hash(url))
-
-    @property
-    def over(self) -> int:
-        """How many different addresses there was no room for."""
-        return len(self._over)
+            elif hash(url) not in self._known_over:
+                self.over += 1
+                if self.over <= _MAX_KNOWN_OVER:
+                    self._known_over.add(hash(url))
 
     def listed(self) -> tuple[Link, ...]:
         """Return the addresses as links, in order."""
