@@ -176,7 +176,8 @@ def test_a_process_cut_off_from_the_database_stops_asking_before_its_lease_ends(
     target = urlsplit(postgres_url)
     assert target.hostname is not None
     assert target.port is not None
-    with Site.plain(hosts=8, pages=36) as site, Proxy(target.hostname, target.port) as proxy:
+    # Enough pages that hosts of the one that is cut off have some left, however late the other one starts.
+    with Site.plain(hosts=8, pages=72) as site, Proxy(target.hostname, target.port) as proxy:
         team = Team(crawler, seeds(site), delay_s=_DELAY_S)
         through = postgres_url.replace(f":{target.port}/", f":{proxy.port}/")
         team.start("cut", HOLDFAST_DATABASE_URL=through)
