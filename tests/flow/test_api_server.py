@@ -402,11 +402,11 @@ def test_the_demo_makes_four_crawls_compares_serves_and_ends(tmp_path: Path) -> 
         replayed = running.get(told["replay_path"], Host=f"replay.localhost:{running.port}")
         sources, stats = running.get("/api/sources").json(), running.get("/api/stats").json()
         demo.send_signal(signal.SIGINT)
-        out, _ = demo.communicate(timeout=deadline(60))
+        _, said = demo.communicate(timeout=deadline(60))
     finally:
         demo.kill()
 
-    assert (demo.returncode, "holdfast api --home" in out) == (0, True)
+    assert (demo.returncode, "holdfast api --home" in said) == (0, True)
     assert told["changes"]["updated"] >= 30
     assert told["changes"]["gone"] == 2
     assert len(told["moments"]) == 4
