@@ -108,9 +108,9 @@ def written_link(text: str) -> str:
     return "" if colon and scheme.isalnum() and scheme.lower() not in ("http", "https") else text
 
 
-# A crawl follows half of it (`crawl/link_filter.py`), but can tell only of a link that is listed whether it is in its
+# A crawl follows most of it (`crawl/link_filter.py`), but can tell only of a link that is listed whether it is in its
 # scope. A listed link costs about 1 KB while its page is read.
-MAX_NAMED = 40_000
+MAX_NAMED = 25_000
 """Addresses of one kind that are listed of one document."""
 _MAX_KNOWN_OVER = 100_000
 

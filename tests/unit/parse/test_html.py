@@ -173,7 +173,7 @@ def test_links_beyond_the_limit_are_counted_once_each() -> None:
     page = _parse("".join(f"<a href=/{i}></a><img src=/{i}.png>" for i in range(100_100)) + "<a href=/100050></a>")
 
     assert (len(page.links), len(page.resources)) == (MAX_NAMED, MAX_NAMED)
-    assert (page.links_over, page.resources_over) == (60_100, 60_100)
+    assert (page.links_over, page.resources_over) == (75_100, 75_100)
     assert page.problems == (ParseProblem.LINKS_CUT, ParseProblem.RESOURCES_CUT)
 
 
