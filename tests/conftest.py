@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -97,6 +98,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Name a long value by its argument: readable, and the same in every worker even if the bytes hold the time."""
     return argname if isinstance(val, bytes | str) and len(val) > 24 else None
+
+
+@pytest.fixture(autouse=True)
+def _default_log_level() -> None:
+    """Reset the log level: a command that ran in this process may have silenced the warnings of later tests."""
+    logging.getLogger("holdfast").setLevel(logging.WARNING)
 
 
 @pytest.fixture
