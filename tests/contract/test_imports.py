@@ -269,6 +269,8 @@ def _cut_file(path: Path, form: str) -> Path:
         first = b"filedesc://b.arc 0.0.0.0 19990101000000 text/plain %d\n1 0 x\n%b\n" % (6 + len(ARC), ARC)
         line = b"http://example.org/cut 192.0.2.1 19990101000000 text/html %d\n"
         path.write_bytes(b"\n" + first + line % len(answer) + answer[:-2000])
+    elif form == "only record":
+        path.write_bytes(gzip.compress(pages[1], 0)[:-2000])
     elif form == "one member":
         # Stored, so that what is cut off is a part of the last record.
         path.write_bytes(gzip.compress(b"".join(pages), 0)[:-2000])
@@ -278,7 +280,7 @@ def _cut_file(path: Path, form: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize("form", ["plain", "gzip", "one member", "arc"])
+@pytest.mark.parametrize("form", ["plain", "gzip", "one member", "only record", "arc"])
 def test_record_at_the_end_of_a_cut_file_is_kept_as_truncated(database: Database, tmp_path: Path, form: str) -> None:
     home = tmp_path / "home"
     path = _cut_file(tmp_path / ("a.arc" if form == "arc" else "a.warc.gz" if form != "plain" else "a.warc"), form)

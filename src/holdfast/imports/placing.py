@@ -109,7 +109,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def inspect_file(path: Path, pulse: Advance) -> InspectedFile:
-    """Read a file once from front to back; NotAnArchive says what it begins with, if it holds no whole record."""
+    """Read a file once from front to back; NotAnArchive says what it begins with, if it holds no record."""
     inspected = InspectedFile(form=ImportForm.WARC)
 
     def damaged(damage: DamagedWarc) -> None:
@@ -124,7 +124,7 @@ def inspect_file(path: Path, pulse: Advance) -> InspectedFile:
     last = -1
     try:
         for record in read_records(path, damaged, lambda: pulse(0), with_cut=True):
-            inspected.records += not record.is_cut
+            inspected.records += 1
             # Two records at one offset: a member that holds several, of which only the first could be sought.
             if record.offset == last:
                 inspected.form = ImportForm.UNSEEKABLE
@@ -133,7 +133,7 @@ def inspect_file(path: Path, pulse: Advance) -> InspectedFile:
         inspected.damage.append(Damage(max(last, 0), getattr(bad, "kind", bad.code), str(bad)))
         inspected.damaged += 1
     if inspected.records == 0:
-        # A file with one whole record is taken, however damaged the rest is; one without any is no archive.
+        # A file with one record is imported, however damaged the rest is; one without any is no archive.
         raise NotAnArchive(_why_not(path, inspected))
     return inspected
 
@@ -145,7 +145,7 @@ def _why_not(path: Path, inspected: InspectedFile) -> str:
         return f"{path.name} is empty"
     broken = inspected.damage[0] if inspected.damage else None
     if broken is not None and start.startswith((MAGIC, ZSTD_MAGIC, b"WARC/")):
-        return f"{path.name} holds no whole record: at {broken.offset}: {broken.kind}: {broken.detail}"
+        return f"{path.name} holds no record that can be read: at {broken.offset}: {broken.kind}: {broken.detail}"
     return f"{path.name} is no WARC, ARC or WACZ file: it begins with {start!r}"
 
 

@@ -229,7 +229,7 @@ class KeptFiles:
 
     registered: int
     errors: tuple[str, ...]
-    """One for each file that holds no whole record; it stays where it is."""
+    """One for each file that holds no readable record; it stays where it is."""
 
     @property
     def index_state(self) -> str:

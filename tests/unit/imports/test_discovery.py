@@ -114,9 +114,9 @@ def test_a_file_is_placed_with_the_digests_it_had(tmp_path: Path, keeping: Keepi
     ("content", "told"),
     [
         (b"", "is empty"), (b"%PDF-1.4", "is no WARC, ARC or WACZ file: it begins with b'%PDF-1.4'"),
-        (b"WARC/1.1\r\n", "holds no whole record: at 0: record_header"),
-        (b"\x1f\x8b\x08\x00", "holds no whole record: at 0: truncated"),
-        (b"\x28\xb5\x2f\xfdxxxx", "holds no whole record: at 0: zstd_data"),
+        (b"WARC/1.1\r\n", "holds no record that can be read: at 0: record_header"),
+        (b"\x1f\x8b\x08\x00", "holds no record that can be read: at 0: truncated"),
+        (b"\x28\xb5\x2f\xfdxxxx", "holds no record that can be read: at 0: zstd_data"),
     ],
 )  # fmt: skip
 def test_what_is_no_archive_is_said_in_words(tmp_path: Path, content: bytes, told: str) -> None:
