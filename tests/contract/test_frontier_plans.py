@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -79,3 +80,20 @@ def test_postgres_looks_up_and_never_walks(prepared: RawDatabase, name: str) -> 
     # A page is found by its key: compared afterwards, every page of its domain would be read for each row loaded.
     compared = [step for step in plan if re.search(r"Join Filter: .*\b[kn]\.(page_id|url_hash)", step)]
     assert compared == [], "\n".join(plan)
+
+
+@pytest.mark.parametrize("opened", ["write", "read"])
+def test_planner_settings_end_with_the_frontiers_transaction(migrated_postgres: str, opened: str) -> None:
+    names = re.findall(r"set_config\('(\w+)'", sql.PLANNER)
+    settings = "SELECT name, setting FROM pg_settings WHERE name = ANY(?::text[]) ORDER BY name"
+    with closing(connect(migrated_postgres)) as raw_db:
+        with raw_db.read() as tx:
+            before = tx.execute(settings, (names,))
+        with getattr(sql.Connection(raw_db), opened)() as inside:
+            during = inside.execute(settings, (names,))
+        with raw_db.read() as tx:
+            after = tx.execute(settings, (names,))
+
+    assert len(before) == len(names) == 5
+    assert [one for one in during if one in before] == []
+    assert after == before

@@ -6,6 +6,8 @@ import importlib
 import importlib.util
 import os
 import re
+import shlex
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -139,3 +141,25 @@ def test_the_committed_openapi_document_is_the_one_that_is_served(monkeypatch: p
     served: str = importlib.import_module("api_page").openapi_text()
 
     assert served == _page("openapi.json"), "docs/openapi.json is old: run make docs"
+
+
+def test_make_has_every_target_that_the_docs_name() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *_DOCS.rglob("*.md")]
+    named = {target for page in pages for target in re.findall(r"`make ([a-z]+)", page.read_text())}
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+
+    assert named >= {"coverage", "reload"}
+    assert sorted(named - set(targets)) == [], "the Makefile has no such target"
+
+
+def test_make_coverage_and_reload_run_what_exists() -> None:
+    printed = subprocess.run(
+        ["make", "--dry-run", "coverage", "reload"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    (measured,) = [line for line in printed if " coverage run " in line]
+    (served,) = [shlex.split(line) for line in printed if "bin/uvicorn " in line]
+
+    assert [name for name in re.findall(r"(?<= )(?:tests|src)/\S+", measured) if not (ROOT / name).is_dir()] == []
+    asked = importlib.import_module("uvicorn.main").main.make_context("uvicorn", served[1:]).params
+    assert (asked["reload"], asked["factory"]) == (True, True)
+    assert callable(importlib.import_module("uvicorn.importer").import_from_string(asked["app"]))

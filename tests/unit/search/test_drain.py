@@ -6,6 +6,7 @@ import os
 import threading
 from contextlib import closing
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -149,6 +150,22 @@ def test_what_a_later_commit_of_a_drain_had_added_when_it_broke_off_is_not_added
     assert sorted(bed.urls("parrot")) == sorted({*bed.urls("parrot")})
     assert bed.ask("parrot").total == 5
     assert not (folder / "unfinished").exists()
+
+
+def test_unfinished_mark_is_synced_before_any_entry(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    bed.fill(pages(["parrot one"]))
+    folder = IndexDirectory(bed.home).current()
+    sync, synced = os.fsync, list[tuple[str, bool]]()
+
+    def noted(fd: int) -> None:
+        sync(fd)
+        synced.append((str(Path(f"/proc/self/fd/{fd}").readlink()), (folder / "unfinished").exists()))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    with closing(SearchWriter(folder, bed.database)) as index_writer:
+        index_writer.documents([])  # begins, and adds nothing
+
+        assert synced == [(str(folder.resolve()), True)]
 
 
 def test_many_small_drains_are_merged_and_lose_nothing(bed: Bed) -> None:
