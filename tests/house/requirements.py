@@ -11,6 +11,10 @@ from tests.house.promises import table_rows
 
 _FILE = re.compile(r"`((?:[a-z_]+/)*\w+\.py)`")
 _TEST_ID = re.compile(r"`(tests/[\w/]+\.py::\w+)`")
+_COMMAND = re.compile(r"`(holdfast [a-z][a-z-]*)(?: ([a-z][a-z-]*))?[^`]*`")
+_ROUTE = re.compile(r"`((?:GET|POST|PUT|PATCH|DELETE) /[^`]*)`")
+_SETTING = re.compile(r"\bHOLDFAST_[A-Z_]+\b")
+_PATH = re.compile(r"\b(?:docs|deploy|tools)/[\w./-]*\w")
 _NUMBER = re.compile(r"[A-Z]{2}-\d{3}")
 _NOT_BUILT = re.compile(r"not built: (?!`tests)\S")
 _DIFFERS = re.compile(r"differs: (?!`tests)\S")
@@ -57,6 +61,31 @@ def _wrong(row: RequirementRow, files: set[str], tests: set[str]) -> Iterator[st
         yield "no test that proves it"
     if not row.proof.startswith("`") and row.is_built and _DIFFERS.match(row.proof) is None:
         yield "the proof is tests, `differs: …` with tests, or `not built: …` with the reason"
+
+
+def unknown_names(page: str, commands: Iterable[str], routes: Iterable[str], settings: Iterable[str]) -> list[str]:
+    """Return the commands, routes and settings that a page names and that do not exist."""
+    commands, settings, routes = set(commands), sorted(settings), {_shape(route) for route in routes}
+    groups = {command.rpartition(" ")[0] for command in commands}
+    wrong = [
+        f"{name} {below}".strip()
+        for name, below in _COMMAND.findall(page)
+        if not {name, f"{name} {below}"} & commands and (below or name not in groups)
+    ]
+    wrong += [route for route in _ROUTE.findall(page) if _shape(route) not in routes]
+    # `HOLDFAST_FEEDS_*` names a group.
+    known = {*settings, *(name[: end.end()] for name in settings for end in re.finditer("_", name))}
+    return wrong + [name for name in _SETTING.findall(page) if name not in known]
+
+
+def named_paths(page: str) -> set[str]:
+    """Return the files and folders outside `src` and `tests` that a page names."""
+    return set(_PATH.findall(page))
+
+
+def _shape(route: str) -> str:
+    """Return a route without its query and the names of its parameters, in which two spellings may differ."""
+    return re.sub(r"\{[^}]*\}", "{}", route.partition("?")[0])
 
 
 def numbers(found: Iterable[RequirementRow]) -> set[str]:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.house.errors import error_tree
+from tests.house.program import commands, variables
 from tests.house.source import ROOT, modules
 
 _DOCS = ROOT / "docs"
@@ -48,20 +49,9 @@ def test_every_error_code_is_in_the_docs_and_no_other() -> None:
     assert sorted(told - codes) == [], "docs/errors.md describes codes that no error carries: remove the rows"
 
 
-def _variables(model: Any, prefix: str) -> Iterator[str]:
-    """Yield the name of the variable behind every field, groups opened."""
-    for name, field in model.model_fields.items():
-        inner = field.annotation
-        if hasattr(inner, "model_fields"):
-            yield from _variables(inner, f"{prefix}{name}_")
-        else:
-            yield f"{prefix}{name}".upper()
-
-
 def test_every_setting_is_in_the_docs() -> None:
-    config = importlib.import_module("holdfast.config")
     page = _page("settings.md")
-    names = list(_variables(config.Settings, config.PREFIX))
+    names = list(variables())
 
     assert len(names) > 10
     missing = [name for name in names if f"`{name}`" not in page]
@@ -81,21 +71,9 @@ def test_every_setting_says_what_it_is_for() -> None:
     assert list(silent(config.Settings, "")) == [], "give these fields of config.py a description"
 
 
-def _commands(main: Any) -> Iterator[str]:
-    """Yield every command as it is typed, those below a group included; a module that is missing is an error."""
-    for name, command in main.COMMANDS.items():
-        inner = main.load(command.module)
-        below = (getattr(inner, "registered_commands", None) or []) if command.subcommand is None else []
-        for registered in below:
-            yield f"holdfast {name} {registered.name or registered.callback.__name__.replace('_', '-')}"
-        if not below:
-            yield f"holdfast {name}"
-
-
 def test_every_command_is_in_the_docs() -> None:
-    main = importlib.import_module("holdfast.cli.main")
     page = _page("cli.md")
-    typed = list(_commands(main))
+    typed = list(commands())
 
     assert len(typed) > 3
     missing = [command for command in typed if command not in page]
@@ -103,12 +81,11 @@ def test_every_command_is_in_the_docs() -> None:
 
 
 def test_settings_that_took_the_place_of_the_documents_variables_exist() -> None:
-    config = importlib.import_module("holdfast.config")
     table = _page("settings.md").partition("## Variables of the documents")[2]
     ours = set(re.findall(r"`(HOLDFAST_[A-Z_]+)`", table))
 
     assert len(ours) > 30
-    known = set(_variables(config.Settings, config.PREFIX))
+    known = set(variables())
     assert sorted(ours - known) == [], "tools/settings_documents.md names settings that are not there"
     assert [name for name in _THEIRS.split() if name not in table] == [], "say what took the place of these"
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+
 import pytest
 
 from tests.house import promises, requirements
+from tests.house.program import commands, variables
 from tests.house.requirements import RequirementRow
 from tests.house.source import ROOT, modules
 
@@ -15,6 +18,8 @@ _ASKED = {
     "NC": "1-12 20-31 40-62",
     "TR": "1-13",
 }
+_OTHER_VARIABLES = ("HOLDFAST_CONFIG", "HOLDFAST_BENCH_WEB", "HOLDFAST_CONTCT")
+"""Where settings are read from, what only `bench` reads, and the misspelt one of docs/troubleshooting.md."""
 
 
 def test_every_number_has_one_row_and_there_is_no_other() -> None:
@@ -29,6 +34,28 @@ def test_every_row_names_files_and_tests_that_are_there_or_says_why_it_has_none(
 
     wrong = requirements.wrong_rows(requirements.rows(_PAGE), files, promises.test_ids(modules("tests")))
     assert wrong == [], "docs/requirements.md names for each row where it lives and a test that would fail otherwise"
+
+
+def test_every_name_in_the_docs_exists() -> None:
+    routes = importlib.import_module("holdfast.api.permissions").PERMISSIONS
+    program, settings = ["holdfast help", *commands()], [*variables(), *_OTHER_VARIABLES]
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+
+    for page in [*pages, *(ROOT / "docs" / "guides").glob("*.md")]:
+        text = page.read_text()
+        assert requirements.unknown_names(text, program, routes, settings) == [], page.name
+        assert [path for path in requirements.named_paths(text) if not (ROOT / path).exists()] == [], page.name
+
+
+def test_unknown_command_route_and_setting_are_reported() -> None:
+    page = (
+        "`holdfast a` `holdfast b c` `holdfast b` `holdfast b d --x` `holdfast e` `GET /x/{id}?y=1` `POST /x/{id}`"
+        " HOLDFAST_X_A `HOLDFAST_X_*` `HOLDFAST_Y`, docs/a.md."
+    )
+
+    wrong = requirements.unknown_names(page, ["holdfast a", "holdfast b c"], ["GET /x/{number}"], ["HOLDFAST_X_A"])
+    assert wrong == ["holdfast b d", "holdfast e", "POST /x/{id}", "HOLDFAST_Y"]
+    assert requirements.named_paths(page) == {"docs/a.md"}
 
 
 @pytest.mark.parametrize(

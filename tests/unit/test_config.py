@@ -151,6 +151,10 @@ def test_settings_do_not_change_and_copies_do() -> None:
     assert pickle.loads(pickle.dumps(copy)) == copy != settings
 
 
+def test_api_port_is_8060_by_default() -> None:
+    assert load().api.port == 8060
+
+
 def test_a_secret_is_not_shown() -> None:
     api = config.ApiSettings(admin_token="not to be seen")
     assert api.admin_token is not None
