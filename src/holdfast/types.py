@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
@@ -84,8 +84,9 @@ class FetchRequest:
     """Beyond those that the client always sends: validators, cookies, the user's own."""
     deadline_s: float = 30.0
     max_body_bytes: int = 100 * 1024 * 1024
-    send_within_s: float | None = None
-    """If it has not left by then it must not leave at all: the right to ask ends there."""
+    before_send: Callable[[], float] | None = None
+    """Called right before it connects, when all waiting is over: returns how many seconds it has to leave, and raises
+    what `fetch` then raises if it may not leave at all."""
     fresh_connection: bool = False
     """Whether it goes over a new connection, whatever others are kept."""
     content: bytes | None = None

@@ -117,10 +117,6 @@ class PageRequests:
         )
 
 
-class _GivesBack(Exception):
-    """The domain is being given back: the next request of a page is not made."""
-
-
 class DomainWorker:
     """The work on one domain in this process."""
 
@@ -157,8 +153,6 @@ class DomainWorker:
         """Set when there is nothing more to be had: the worker ends."""
         self.made_way = False
         """Set when another process waits for the domain: the worker ends after the page under way."""
-        self.gives_back = False
-        """Set when nothing more may be asked: the worker ends after the request under way, not after its page."""
         self.told_at = self.lease.changed_at
         """The last change of an operator that this worker knows of."""
         self.lost = False
@@ -209,7 +203,7 @@ class DomainWorker:
 
     def give_back(self) -> None:
         """Ask for no more after the request under way; what was taken stays open, and may be leased at once."""
-        self.gives_back = self.dry = True
+        self.pace.is_released = self.dry = True
         self.queue.clear()
         self.refilled.set()
 
@@ -250,8 +244,6 @@ class DomainWorker:
                 self.end(self._begin(attempt), permission.outcome, permission.reason, message=permission.message)
                 return True
             ended = await self._fetch_page(self._begin(attempt), attempt, url)
-        except _GivesBack:
-            return False
         except NoSpace as exc:  # the body of an answer could not be spooled: no fault of the page, so it stays open
             _log.error("crawl.no_space", url=attempt.url, message=str(exc))
             self._client.progress.storage_refused_at = self._clock.monotonic()
@@ -369,13 +361,7 @@ class DomainWorker:
 
     async def _ask(self, request: FetchRequest) -> Fetched | FetchFailed:
         """Make one request in this domain's turn."""
-        self._check_stays()
         return await self._client.ask(request, self.pace, self.politeness)
-
-    def _check_stays(self) -> None:
-        # Said during the request before this one, a robots.txt or a redirect: what is asked next may be asked later.
-        if self.gives_back:
-            raise _GivesBack
 
     async def _ask_for_robots(
         self, url: Url, deadline_s: float, max_bytes: int
@@ -384,7 +370,7 @@ class DomainWorker:
         request = self._requests.for_robots(url, deadline_s, max_bytes)
         if url.domain == self.lease.domain:
             return await self._ask(request)
-        self._check_stays()
+        self.pace.check()
         async with self._engine.borrow(url.domain) as pace:
             if isinstance(pace, LeaseRefusal):
                 return pace

@@ -183,7 +183,7 @@ class LeasedDomains:
     def see_off(self) -> None:
         """End the workers that give their domain back and whose request has ended: its answer may lead to another."""
         for worker in self.workers.values():
-            if worker.working and worker.gives_back:
+            if worker.working and worker.pace.is_released:
                 self._leave(worker)
 
     def _leave(self, worker: DomainWorker) -> None:
@@ -235,7 +235,8 @@ class LeasedDomains:
                     break
         except LeaseLost:
             # By our own clock only: the domain need not be another's yet, so what was fetched is still offered.
-            _log.warning("crawl.lease_over", domain=worker.lease.domain)
+            if not worker.pace.is_released:
+                _log.warning("crawl.lease_over", domain=worker.lease.domain)
         finally:
             self._at_work -= 1
             self._note_end(worker)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
 from typing import NamedTuple, Protocol
@@ -86,14 +85,12 @@ class PacedClient:
         return result
 
     async def _send(self, request: FetchRequest, pace: Pace, own: DomainPoliteness | None) -> Fetched | FetchFailed:
-        # However long it is: a wait for the turn of the server's address counts against it, not against the deadline.
-        if (left_s := pace.lease_until - self._clock.monotonic()) < math.inf:
-            request = replace(request, send_within_s=left_s)
         pace.requested_url = request.url
         try:
-            result = await self._client.fetch(request)
-        except BaseException:  # it may have left before we were interrupted
-            pace.asked(sent_at=self._clock.monotonic(), first_byte_at=None)
+            result = await self._client.fetch(replace(request, before_send=pace.before_send))
+        except BaseException:
+            if pace.waiting_since is not None:  # it may have left before we were interrupted
+                pace.asked(sent_at=self._clock.monotonic(), first_byte_at=None)
             raise
         finally:
             pace.requested_url = None

@@ -215,7 +215,10 @@ class Pace:
         """When the server saw our last request, at the latest."""
         self.lease_until = lease_until
         """Monotonic; no request starts after, whatever the database says later."""
+        self.is_released = False
+        """Whether the domain is being released: no request starts after."""
         self.waiting_since: float | None = None
+        """When the request of the present turn left (monotonic)."""
         self.requested_url: str | None = None
         """What is being asked for in the present turn."""
 
@@ -231,22 +234,34 @@ class Pace:
         return self._rest_until >= self.next_at
 
     def turn(self) -> DomainTurn:
-        """Return what waits for the domain's next slot and holds it; LeaseLost if the lease runs out first."""
+        """Return what waits for the domain's next slot and holds it; LeaseLost as with `check`."""
         return DomainTurn(self)
 
     async def take_turn(self) -> None:
         """Wait for the domain's next slot; who has it ends it with `end_turn`."""
+        self.check()
         await self._turn.acquire()
         try:
-            while (wait := self.next_at - (now := self._clock.monotonic())) > 0:  # noqa: ASYNC110 - may be put off
+            while (wait := self.next_at - self._clock.monotonic()) > 0:  # noqa: ASYNC110 - may be put off
                 await asyncio.sleep(wait)
-            # By the monotonic clock: a process that stood still wakes up here, and its domain may be another's by now.
-            if now >= self.lease_until:
-                raise LeaseLost("the lease of this domain was not renewed in time")
+            self.check()
         except BaseException:
             self._turn.release()
             raise
-        self.waiting_since = now
+
+    def check(self) -> None:
+        """Raise LeaseLost if no request may leave any more."""
+        if self.is_released:
+            raise LeaseLost("the domain is being released")
+        # By the monotonic clock: a process that stood still wakes up here, and its domain may be another's by now.
+        if self._clock.monotonic() >= self.lease_until:
+            raise LeaseLost("the lease of this domain was not renewed in time")
+
+    def before_send(self) -> float:
+        """Note that a request leaves now, and return how many seconds it has for that; LeaseLost as with `check`."""
+        self.check()
+        self.waiting_since = self._clock.monotonic()
+        return self.lease_until - self.waiting_since
 
     def end_turn(self) -> None:
         """Let the next one have a slot."""

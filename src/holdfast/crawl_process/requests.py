@@ -365,12 +365,19 @@ class PoliteClient:
     async def _ask_in_turn(
         self, url: Url, pace: Pace, limits: DocumentLimits, *, fresh: bool = False
     ) -> Fetched | FetchFailed:
-        async with pace.turn():
-            # The turn may have come long after the lease was over.
+        def before_send() -> float:
+            # The turns of the domain and of the address may have come long after the lease was over.
             if not self._leases.renew():
                 raise busy(url.domain)
+            return limits.request_s
+
+        async with pace.turn():
             request = FetchRequest(
-                url=url.fetch, deadline_s=limits.request_s, max_body_bytes=limits.body_bytes, fresh_connection=fresh
+                url=url.fetch,
+                deadline_s=limits.request_s,
+                max_body_bytes=limits.body_bytes,
+                before_send=before_send,
+                fresh_connection=fresh,
             )
             result = await self._client_of(url.host).fetch(request)
             # Counted back from now: a pause of this process between two readings may only lengthen the delay.

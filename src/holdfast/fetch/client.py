@@ -82,10 +82,7 @@ class _Call(NamedTuple):
         # A wait for its address's turn is our politeness, and no time that the server took.
         if waited_s < _UNNOTICED_S:
             return self
-        request = self.request
-        if request.send_within_s is not None:
-            request = replace(request, send_within_s=request.send_within_s - waited_s)
-        return _Call(request, self.started_at + timedelta(seconds=waited_s), self.begun + waited_s)
+        return _Call(self.request, self.started_at + timedelta(seconds=waited_s), self.begun + waited_s)
 
 
 class Client:
@@ -126,7 +123,7 @@ class Client:
         """Return the exchange, or why there was none worth keeping.
 
         A head that arrived whole is always handed back, with `truncated` set when its body did not. Raises NoSpace or
-        Unavailable if a large body cannot be spooled to disk; every ending that the server causes is a value.
+        Unavailable if a large body cannot be spooled to disk, and what `before_send` raises; every ending that the server causes is a value.
         """
         call = _Call(request, self._clock.now(), self._clock.monotonic())
         try:
@@ -187,12 +184,10 @@ class Client:
         """Run the transfer and read its ending; a second one follows where the first sent nothing."""
         origin = transfer.target.origin
         verify = not (self._settings.allow_invalid_tls and self._invalid.known(origin.host, origin.port))
-        handed_s = self._clock.monotonic() - call.begun
         connect_s = self._settings.connect_timeout_s
-        if call.request.send_within_s is not None:
-            connect_s = min(connect_s, call.request.send_within_s - handed_s)
-            if connect_s <= 0:
-                return self._failed(call, TransferFailure(FetchProblem.TIMEOUT, "it could not be sent in time"))
+        if call.request.before_send is not None:
+            connect_s = min(connect_s, call.request.before_send())
+        handed_s = self._clock.monotonic() - call.begun
         transfer.limit(call.request.deadline_s - handed_s, call.request.max_body_bytes, connect_s=connect_s)
         transfer.dial(address, verify=verify, fresh=fresh)
         ending = await self._run(transfer)

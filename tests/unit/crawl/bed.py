@@ -86,6 +86,8 @@ class Web:
         return [request.url for request in self.asked]
 
     async def fetch(self, request: FetchRequest) -> Fetched | FetchFailed:
+        if request.before_send is not None:
+            request.before_send()
         self.asked.append(request)
         line = self.answers.get(request.url, NOT_FOUND)
         if isinstance(line, list):

@@ -446,7 +446,7 @@ def test_no_request_leaves_after_the_lease_however_long_that_lasts() -> None:
     worker.pace.lease_until = bed.clock.monotonic() + 1000.0
 
     assert asyncio.run(worker.work(attempt("http://a.test/x")))
-    assert [request.send_within_s for request in bed.web.asked] == [1000.0, 1000.0]
+    assert [request.before_send() for request in bed.web.asked if request.before_send] == [1000.0, 1000.0]
 
 
 def _broken_line(request: FetchRequest, bed: Bed) -> FetchFailed:

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
+from ipaddress import ip_network
 from threading import Barrier, Event, Thread
 from typing import Any, cast
 
 import pytest
 
+from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.engine import CrawlEngine
 from holdfast.crawl.politeness import Pace
 from holdfast.crawl.process_watch import slowest
 from holdfast.crawl.progress import CrawlLimits, CrawlNews
 from holdfast.errors import LeaseLost, Unavailable
 from holdfast.fetch.body import MemoryBody
+from holdfast.fetch.client import Client, ClientSettings
+from holdfast.fetch.guard import AddressGuard
+from holdfast.fetch.per_ip import AddressLimit, AddressLimiter
 from holdfast.types import DomainChange, Fetched, FetchRequest
 from holdfast.urls import parse
 from tests import patience
 from tests.unit.crawl.bed import Answer, Bed, attempt, fetched, make_bed
 from tests.unit.crawl.engine_bed import inside, page_under_way, visit_of
+from tests.unit.fetch.servers import OK, Server, answering, serving
 
 
 def test_a_page_that_two_threads_finish_counts_once() -> None:
@@ -150,6 +157,8 @@ class _SlowWeb:
         self._answer.set()
 
     async def fetch(self, request: FetchRequest) -> Fetched:
+        assert request.before_send is not None
+        request.before_send()
         self.urls.append(request.url)
         self.asked.set()
         await self._answer.wait()
@@ -188,6 +197,79 @@ def test_a_worker_inside_a_request_asks_for_nothing_after_it_once_its_run_or_dom
 
         assert (web.urls[-1], engine.leased_domains.ended) == (last, [worker])
         assert (worker.unsettled, worker.current) == (set(), None), "the page stays open"
+
+    inside(work)
+
+
+@asynccontextmanager
+async def _waiting_worker(bed: Bed, engine: CrawlEngine) -> AsyncIterator[tuple[DomainWorker, asyncio.Event, Server]]:
+    """Yield a worker whose request waits for its IP address's turn, what gives it the turn, and the server."""
+    waits, turn = asyncio.Event(), asyncio.Event()
+
+    async def sleep(_seconds: float) -> None:
+        waits.set()
+        await turn.wait()
+
+    limiter = AddressLimiter(AddressLimit(rate=0.001), bed.clock, sleep=sleep)
+    guard = AddressGuard([ip_network("127.0.0.0/8")])
+    client = Client(ClientSettings(user_agent="t"), guard, bed.clock, limiter=limiter)
+    bed.connect(client)
+    engine.recall_robots = _none_known  # type: ignore[method-assign, assignment] # there is no database
+    async with serving(answering(OK)) as server, asyncio.timeout(patience.deadline(10)), asyncio.TaskGroup() as tasks:
+        async with limiter.turn("127.0.0.1"):
+            pass
+        one = attempt(server.url("/"))
+        lease = bed.worker(parse(one.url).domain, attempts=(one,)).lease
+        worker = engine.leased_domains.start(tasks, lease, lease_until=bed.clock.monotonic() + 60.0)
+        await waits.wait()
+        yield worker, turn, server
+        await engine.leased_domains.finished()
+        await client.close()
+
+
+@pytest.mark.parametrize("told", ["pause", "hear", "drain", "lease over"])
+def test_request_waiting_for_its_address_does_not_leave_when(told: str) -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        async with _waiting_worker(bed, engine) as (worker, turn, server):
+            if told == "pause":
+                engine.pause()
+            elif told == "hear":
+                engine.hear([DomainChange(1, bed.clock.now() + timedelta(seconds=1), 0.0)])
+            elif told == "drain":
+                engine.drain()
+            else:
+                bed.clock.advance(61.0)
+            turn.set()
+        assert (server.connections, bed.progress.requests) == (0, 0)
+        assert (worker.working, worker.unsettled, worker.politeness.circuit.failures) == (False, set(), 0)
+
+    inside(work)
+
+
+def test_request_waiting_for_its_address_leaves_in_renewed_lease() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        async with _waiting_worker(bed, engine) as (worker, turn, _server):
+            bed.clock.advance(61.0)
+            worker.pace.lease_until = bed.clock.monotonic() + 60.0
+            turn.set()
+            while not worker.unsettled:  # noqa: ASYNC110 - the page is handed on without an event
+                await asyncio.sleep(0.01)
+            engine.hand_back()
+        assert (bed.progress.requests, worker.politeness.circuit.failures) == (2, 0)
+
+    inside(work)
+
+
+def test_visitor_gets_no_turn_at_a_domain_released_meanwhile() -> None:
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            engine.leased_domains.start(tasks, bed.worker().lease, lease_until=float("inf"))
+            async with engine.borrow("a.test") as pace:
+                assert isinstance(pace, Pace)
+                async with pace.turn():
+                    engine.leased_domains.give_back()
+                    with pytest.raises(LeaseLost):
+                        pace.before_send()
 
     inside(work)
 

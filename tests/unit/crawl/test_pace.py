@@ -83,6 +83,8 @@ def test_two_turns_are_never_held_at_once(clock: FakeClock) -> None:
 
     async def take(pace: Pace) -> None:
         async with pace.turn():
+            assert pace.waiting_since is None, "nothing has left yet"
+            assert pace.before_send() > 0
             assert pace.waiting_since is not None
             held.append(len(held))
             assert held[-1] == len(held) - 1
