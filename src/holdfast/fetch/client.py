@@ -123,7 +123,8 @@ class Client:
         """Return the exchange, or why there was none worth keeping.
 
         A head that arrived whole is always handed back, with `truncated` set when its body did not. Raises NoSpace or
-        Unavailable if a large body cannot be spooled to disk, and what `before_send` raises; every ending that the server causes is a value.
+        Unavailable if a large body cannot be spooled to disk, and what the request's `before_send` raises; every ending
+        that the server causes is a value.
         """
         call = _Call(request, self._clock.now(), self._clock.monotonic())
         try:

@@ -1,26 +1,44 @@
 """How hard one server may be asked whatever it is called: a thousand subdomains can be one machine.
 
-The limit holds for all processes of a machine that work on one data directory.
+The limit holds for all processes of a machine that work on one data directory as one user.
 """
 
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
-import mmap
 import os
 import struct
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import cache
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from pathlib import Path
+from threading import Lock
 from zlib import crc32
 
-from holdfast.clock import Clock, boot_id
+from cachetools import LRUCache
+
+from holdfast import log
+from holdfast.clock import Clock, SystemClock, boot_id
 from holdfast.values import dataclass
 
-# Addresses that are remembered before those at rest are forgotten: a crawl may meet a million.
-_SWEEP_AT = 10_000
+# Addresses that are remembered: a crawl may meet a million. More than there are connections.
+_KNOWN = 10_000
+# Addresses whose checksums agree share their turns, which is slower and never faster.
+_SLOTS = 1 << 20
+_MOMENT = struct.Struct("<d")
+# Further ahead than any queue of requests: of another boot, where the system names none.
+_STALE_S = 3600.0
+# A file of another boot that no process has written to for so long is deleted: another machine that shares the
+# directory writes to its own with every request.
+_OLD_S = 7 * 86_400.0
+# How often, and how soon, a moment is tried for again that another process is taking. One that was stopped in between
+# is not waited for.
+_TRIES, _TRY_S = 200, 0.001
+_PLACE_S = 0.02
+_log = log.get()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,93 +51,97 @@ class AddressLimit:
     """Requests under way at once."""
 
 
-# Addresses whose checksums agree share their turns, which is slower and never faster.
-_SLOTS = 1 << 20
-_MOMENT = struct.Struct("<d")
-# Further ahead than any queue of requests: of another boot, where the system names none.
-_STALE_S = 3600.0
-# How often, and how soon, a moment is tried for again that another process is taking. One that was stopped in between
-# is not waited for.
-_TRIES, _TRY_S = 200, 0.001
-_PLACE_S = 0.02
-
-
 class MachineTurns:
     """The turns at all addresses, as the processes of a machine share them: moments in a file, and locks on its bytes.
 
-    The kernel releases the locks of a process that dies. A request costs four system calls.
+    The kernel releases the locks of a process that dies. Where the file cannot be used, a warning is logged once, and
+    the limits hold for this process alone.
     """
 
     def __init__(self, path: Path | None = None) -> None:
         """Open the file, created if it is missing; without one, the turns are this process's own."""
-        self._fd = -1 if path is None else os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        if path is not None:
-            os.ftruncate(self._fd, _SLOTS * _MOMENT.size)
-        self._moments = mmap.mmap(self._fd, _SLOTS * _MOMENT.size)
-        # A process does not lock itself out: its own places are remembered.
+        self._path, self._fd, self._warned = path, -1, path is None
+        # A process does not lock itself out: its threads take turns, and its own places are remembered.
+        self._threads = Lock()
         self._own: set[int] = set()
-
-    def _lock(self, byte: int) -> bool:
-        if self._fd >= 0:
+        if path is not None:
             try:
-                fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
-            except OSError:
-                return False
-        return True
+                path.parent.mkdir(exist_ok=True)
+                self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            except OSError as exc:
+                self._warn(exc)
 
-    def _unlock(self, byte: int) -> None:
-        if self._fd >= 0:
-            fcntl.lockf(self._fd, fcntl.LOCK_UN, 1, byte)
-
-    def take_moment(self, slot: int, now: float, interval_s: float) -> float | None:
-        """Return when the next request to an address may start, and take that moment; None if another does so now."""
-        at = slot * _MOMENT.size
-        if not self._lock(at):
-            return None
-        try:
-            (next_at,) = _MOMENT.unpack_from(self._moments, at)
-            mine = float(next_at) if now < next_at < now + _STALE_S else now
-            _MOMENT.pack_into(self._moments, at, mine + interval_s)
-        finally:
-            self._unlock(at)
-        return mine
+    def take_moment(self, slot: int, at: float, interval_s: float) -> float | None:
+        """Return the first free moment at an address from `at` on, and take it; None if another process does so now."""
+        byte = slot * _MOMENT.size
+        with self._threads:
+            if not self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB, byte):
+                return None
+            try:
+                # Not mapped into memory: to write to a mapped page kills the process if the disk is full.
+                (next_at,) = _MOMENT.unpack(os.pread(self._fd, _MOMENT.size, byte).ljust(_MOMENT.size, b"\0"))
+                at = float(next_at) if at < next_at < at + _STALE_S else at
+                os.pwrite(self._fd, _MOMENT.pack(at + interval_s), byte)
+            except OSError as exc:
+                self._warn(exc)
+            finally:
+                self._lock(fcntl.LOCK_UN, byte)
+        return at
 
     def take_place(self, slot: int, most: int) -> int | None:
         """Return one of the places at an address, which is now ours; None if all are taken."""
         # Beyond the bytes of the file: a lock needs none.
         first = (slot + _SLOTS) << 24
-        for place in range(first, first + most):
-            if place not in self._own and self._lock(place):
-                self._own.add(place)
-                return place
+        with self._threads:
+            for place in range(first, first + most):
+                if place not in self._own and self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB, place):
+                    self._own.add(place)
+                    return place
         return None
 
     def release_place(self, place: int) -> None:
         """Let others have a place."""
-        self._own.discard(place)
-        self._unlock(place)
+        with self._threads:
+            self._own.discard(place)
+            self._lock(fcntl.LOCK_UN, place)
+
+    def _lock(self, operation: int, byte: int) -> bool:
+        """Lock or unlock a byte of the file; False if another process has locked it."""
+        if self._fd >= 0:
+            try:
+                fcntl.lockf(self._fd, operation, 1, byte)
+            except OSError as exc:
+                if exc.errno in (errno.EACCES, errno.EAGAIN):
+                    return False
+                self._warn(exc)
+        return True
+
+    def _warn(self, exc: OSError) -> None:
+        if not self._warned:
+            self._warned = True
+            _log.warning("fetch.address_limit_not_shared", path=str(self._path), message=str(exc))
 
 
 @cache
 def machine_turns(home: Path) -> MachineTurns:
-    """Return the turns of this machine for a data directory; this process's own where it has none that is writable."""
+    """Return the turns of this machine for a data directory."""
     # Moments count from the boot, and machines that share the directory have a file each.
-    try:
-        (home / "run").mkdir(exist_ok=True)
-        return MachineTurns(home / "run" / f"addresses-{boot_id() or 'any'}")
-    except OSError:
-        return MachineTurns()
+    path = home / "run" / f"addresses-{boot_id() or 'any'}"
+    with suppress(OSError):
+        for other in path.parent.glob("addresses-*"):
+            if other != path and other.stat().st_mtime < SystemClock().now().timestamp() - _OLD_S:
+                other.unlink()
+    return MachineTurns(path)
 
 
 class _Turns:
-    """The turns at one address."""
+    """The turns of this process at one address."""
 
-    __slots__ = ("places", "slot", "users")
+    __slots__ = ("next_at", "places", "slot")
 
     def __init__(self, slot: int, connections: int) -> None:
-        self.slot = slot
+        self.slot, self.next_at = slot, 0.0
         self.places = asyncio.Semaphore(connections) if connections else None
-        self.users = 0
 
 
 class AddressLimiter:
@@ -136,7 +158,7 @@ class AddressLimiter:
     ) -> None:
         self._limit, self._clock, self._is_exempt, self._sleep = limit, clock, is_exempt, sleep
         self._machine = machine or MachineTurns()
-        self._turns: dict[str, _Turns] = {}
+        self._turns: LRUCache[str, _Turns] = LRUCache(_KNOWN)
 
     @property
     def known(self) -> int:
@@ -145,89 +167,73 @@ class AddressLimiter:
 
     def turn(self, address: str) -> AddressTurn:
         """Return what waits until this address may be asked, and holds a place there."""
-        return AddressTurn(self, address)
-
-    def turns_at(self, address: str) -> _Turns | None:
-        """Return the turns at an address; None where nothing is limited."""
         if not (self._limit.rate or self._limit.connections) or self._is_exempt(address):
-            return None
-        return self._of(_key(address))
+            return AddressTurn(self, None)
+        key = _key(address)
+        turns = self._turns.get(key)
+        if turns is None:
+            turns = self._turns[key] = _Turns(crc32(key.encode()) % _SLOTS, self._limit.connections)
+        return AddressTurn(self, turns)
 
-    async def wait(self, turns: _Turns) -> None:
+    async def enter(self, turns: _Turns) -> int | None:
+        """Wait for a turn; return the place that it holds, if places are limited."""
+        if turns.places is None:
+            await self._wait(turns)
+            return None
+        # First for a place of this process, in the order of callers, then for one of the machine.
+        await turns.places.acquire()
+        place = None
+        try:
+            while (place := self._machine.take_place(turns.slot, self._limit.connections)) is None:
+                await self._sleep(_PLACE_S)
+            await self._wait(turns)
+        except BaseException:
+            self.leave(turns, place)
+            raise
+        return place
+
+    def leave(self, turns: _Turns, place: int | None) -> None:
+        """End a turn."""
+        if place is not None:
+            self._machine.release_place(place)
+        if turns.places is not None:
+            turns.places.release()
+
+    async def _wait(self, turns: _Turns) -> None:
         """Take the next moment, and wait for it."""
         if not self._limit.rate:
             return
         # Taken before the wait, so that callers that come meanwhile queue behind this one.
+        interval_s = 1.0 / self._limit.rate
         for _ in range(_TRIES):
-            now = self._clock.monotonic()
-            mine = self._machine.take_moment(turns.slot, now, 1.0 / self._limit.rate)
-            if mine is not None:
+            at = max(self._clock.monotonic(), turns.next_at)
+            if (mine := self._machine.take_moment(turns.slot, at, interval_s)) is not None:
                 break
             await self._sleep(_TRY_S)
-        if mine is not None and mine > now:
-            await self._sleep(mine - now)
-
-    async def take_place(self, turns: _Turns) -> int:
-        """Wait for one of the places that the machine has at an address, and take it."""
-        while (place := self._machine.take_place(turns.slot, self._limit.connections)) is None:
-            await self._sleep(_PLACE_S)
-        return place
-
-    def release_place(self, place: int) -> None:
-        """Let others have a place."""
-        self._machine.release_place(place)
-
-    def _of(self, key: str) -> _Turns:
-        turns = self._turns.get(key)
-        if turns is None:
-            if len(self._turns) >= _SWEEP_AT:
-                self._turns = {name: one for name, one in self._turns.items() if one.users}
-            turns = self._turns[key] = _Turns(crc32(key.encode()) % _SLOTS, self._limit.connections)
-        return turns
+        else:
+            mine = at
+        turns.next_at = mine + interval_s
+        if (wait_s := mine - self._clock.monotonic()) > 0:
+            await self._sleep(wait_s)
 
 
 # A class: a generator in its place costs 5 us more a request.
 class AddressTurn:
-    """A turn at one address, as a context."""
+    """A turn at one address, as a context; without turns there, it waits for nothing."""
 
-    __slots__ = ("_address", "_limiter", "_place", "_turns")
+    __slots__ = ("_limiter", "_place", "_turns")
 
-    def __init__(self, limiter: AddressLimiter, address: str) -> None:
-        self._limiter, self._address = limiter, address
-        self._turns: _Turns | None = None
+    def __init__(self, limiter: AddressLimiter, turns: _Turns | None) -> None:
+        self._limiter, self._turns = limiter, turns
         self._place: int | None = None
 
     async def __aenter__(self) -> None:
-        turns = self._limiter.turns_at(self._address)
-        if turns is None:
-            return
-        turns.users += 1
-        try:
-            if turns.places is not None:
-                # First of this process, in the order of callers, then of the machine.
-                await turns.places.acquire()
-            self._turns = turns
-            if turns.places is not None:
-                self._place = await self._limiter.take_place(turns)
-            await self._limiter.wait(turns)
-        except BaseException:
-            if self._turns is None:
-                turns.users -= 1
-            self._release()
-            raise
+        if self._turns is not None:
+            self._place = await self._limiter.enter(self._turns)
 
     async def __aexit__(self, *_: object) -> None:
-        self._release()
-
-    def _release(self) -> None:
-        turns, self._turns = self._turns, None
-        if turns is None:
-            return
-        turns.users -= 1
-        if self._place is not None:
-            self._limiter.release_place(self._place)
-        if turns.places is not None:
-            turns.places.release()
+        if self._turns is not None:
+            self._limiter.leave(self._turns, self._place)
 
 
 def _key(address: str) -> str:

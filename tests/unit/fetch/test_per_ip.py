@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from ipaddress import ip_network
 from pathlib import Path
@@ -18,21 +21,23 @@ from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.process import limiter_of
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.guard import AddressGuard
-from holdfast.fetch.per_ip import AddressLimit, AddressLimiter, machine_turns
+from holdfast.fetch.per_ip import AddressLimit, AddressLimiter, MachineTurns, machine_turns
 from holdfast.types import Fetched, FetchRequest
 from tests import patience
 from tests.clock import FakeClock
 from tests.unit.fetch.servers import OK, answering, run, serving
 
 
-def _limiter(clock: FakeClock, *, rate: float = 0.0, connections: int = 0) -> AddressLimiter:
+def _limiter(
+    clock: FakeClock, *, rate: float = 0.0, connections: int = 0, machine: MachineTurns | None = None
+) -> AddressLimiter:
     async def sleep(seconds: float) -> None:
         # All that wait at one moment sleep beside each other: the clock is set to the latest of them.
         until = clock.monotonic() + seconds
         await asyncio.sleep(0)
         clock.advance(max(0.0, until - clock.monotonic()))
 
-    return AddressLimiter(AddressLimit(rate=rate, connections=connections), clock, sleep=sleep)
+    return AddressLimiter(AddressLimit(rate=rate, connections=connections), clock, sleep=sleep, machine=machine)
 
 
 async def _ask(limiter: AddressLimiter, clock: FakeClock, address: str, starts: list[float]) -> None:
@@ -161,6 +166,71 @@ def test_killed_process_releases_its_places_at_an_address(tmp_path: Path) -> Non
         assert None not in places
         assert len(places) == 2
         assert ours.take_place(slot, 2) is None
+
+
+def test_address_limit_holds_per_process_when_file_fails(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "run").write_text("no directory")
+
+    async def main() -> None:
+        clock = FakeClock()
+        limiter, starts = _limiter(clock, rate=1.0, machine=machine_turns(tmp_path)), list[float]()
+        for _ in range(3):
+            await _ask(limiter, clock, "93.184.216.34", starts)
+        assert starts[-1] - starts[0] == pytest.approx(2.0)
+
+    asyncio.run(main())
+    assert caplog.text.count("fetch.address_limit_not_shared") == 1
+
+
+def test_address_limit_holds_per_process_when_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def main() -> None:
+        clock = FakeClock()
+        limiter, starts = _limiter(clock, rate=1.0, machine=machine_turns(tmp_path)), list[float]()
+        monkeypatch.setattr("os.pwrite", full)
+        for _ in range(3):
+            await _ask(limiter, clock, "93.184.216.34", starts)
+        assert starts[-1] - starts[0] == pytest.approx(2.0)
+
+    asyncio.run(main())
+    assert caplog.text.count("fetch.address_limit_not_shared") == 1
+
+
+def test_lock_error_that_is_not_held_gives_a_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns = machine_turns(tmp_path)
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.lockf", no_locks)
+
+    assert turns.take_place(1, 1) is not None
+    assert turns.take_place(1, 1) is None, "this process has it"
+
+
+def test_threads_of_a_process_share_the_places_of_an_address(tmp_path: Path) -> None:
+    turns = machine_turns(tmp_path)
+    with ThreadPoolExecutor(8) as threads:
+        places = [place for place in threads.map(lambda _: turns.take_place(1, 20), range(100)) if place is not None]
+
+    assert len(places) == len(set(places)) == 20
+
+
+def test_address_file_of_an_older_boot_is_deleted_when_unused(tmp_path: Path) -> None:
+    old, shared = tmp_path / "run" / "addresses-old", tmp_path / "run" / "addresses-shared"
+    old.parent.mkdir()
+    for file in (old, shared):
+        file.touch()
+    os.utime(old, (0, 0))
+
+    machine_turns(tmp_path)
+
+    assert not old.exists()
+    assert shared.exists(), "another machine may write to it"
 
 
 def _given(fetch: FetchSettings, **plan: float) -> tuple[AddressLimiter, FakeClock]:
