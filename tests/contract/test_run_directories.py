@@ -11,12 +11,16 @@ import pytest
 
 from holdfast import config
 from holdfast.archive_tool.output_directory import SENTINEL
+from holdfast.clock import to_micros
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Owner
 from holdfast.jobs.endings import FailureCause
+from holdfast.jobs.executions import read_ending
 from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.schedule_queries import AWAY
 from holdfast.search.directory import IndexDirectory
+from holdfast.warc import queries as files
 from holdfast.wiring import open_runtime
 from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.background import BackgroundContext
@@ -51,6 +55,13 @@ def _handed_back(bed: Bed, party: Party) -> ExecutionLease:
     lease = party.taken("host-a/1")
     party.leases.release(lease)
     return lease
+
+
+def _leased(bed: Bed) -> int:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+    bed.party.taken()
+    return job_id
 
 
 def test_started_run_is_leased_only_by_its_own_machine(bed: Bed, machines: tuple[Party, Party]) -> None:
@@ -101,6 +112,33 @@ def test_run_of_a_silent_machine_goes_on_elsewhere(bed: Bed, machines: tuple[Par
     b.leases.release(lease)
     assert a.leases.take("host-a/3") is None, "it is b's now"
     assert b.taken("host-b/4").left_behind is None
+
+
+@pytest.mark.parametrize("is_retry", [False, True])
+def test_ending_counts_files_that_are_on_another_machine(bed: Bed, clock: FakeClock, *, is_retry: bool) -> None:
+    home, now = bed.home, to_micros(clock.now())
+    (execution_id,) = (one.id for one in bed.executions(_leased(bed)))
+    for name in ("here.warc.gz", "begun.warc.gz.open"):
+        (home / name).touch()
+    with closing(connect(bed.url)) as raw_db:
+        with raw_db.write() as tx:
+            for name in ("here", "begun", "a", "b", "discarded"):
+                file_id = files.insert_file(tx, execution_id=execution_id, owner_id=1, path=f"{name}.warc.gz", now=now)
+            files.discard_file(tx, file_id)
+            if is_retry:
+                tx.execute("UPDATE executions SET state = 'failed'")
+                tx.execute("INSERT INTO executions (job_id, number, state, config, output_dir, created_at, run_seconds,"
+                           " resumed_from, frontier_id) SELECT job_id, 2, 'running', '{}', '', 0, 0, id, id"
+                           " FROM executions")  # fmt: skip
+
+        reading = read_ending(raw_db, home, execution_id=execution_id + is_retry)
+
+    assert (reading.reason, reading.shortfalls, reading.rule.is_ready) == (
+        "files_elsewhere",
+        {"files_elsewhere": 2},
+        False,
+    )
+    assert "2 files written by another machine and missing here" in reading.sentence()
 
 
 class Folder:

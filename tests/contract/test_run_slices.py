@@ -62,7 +62,7 @@ def raw_db(migrated_url: str) -> Iterator[RawDatabase]:
 def test_run_ending_counts_each_address_and_host_once(raw_db: RawDatabase) -> None:
     _fill(raw_db, 45_000)
 
-    reading = read_ending(raw_db, frontier_id=1)
+    reading = read_ending(raw_db, Path(), execution_id=1)
 
     assert (reading.reason, reading.shortfalls) == ("hosts_given_up", {"hosts_given_up": 45})
     groups = {(one.outcome, one.reason): one for one in execution_queries.ended_as(raw_db, frontier_id=1)}
@@ -139,7 +139,7 @@ def test_run_of_five_million_attempts_ends_on_postgres(migrated_postgres: str, c
 
     with closing(connect(migrated_postgres)) as raw_db:
         began = time.monotonic()
-        reading = read_ending(raw_db, frontier_id=1)
+        reading = read_ending(raw_db, Path(), execution_id=1)
         print(f"ending {time.monotonic() - began:.1f} s")
         assert reading.shortfalls == {"hosts_given_up": rows // 1000}
         began = time.monotonic()

@@ -569,7 +569,8 @@ class Supervisor:
         if left:
             return self._concluded(RunReading("stopped", Shortfall.STOPPED.value, {Shortfall.STOPPED.value: left}))
         unread = {str(limit): rereads} if is_over else {}
-        reading = read_ending(self._runtime.raw_db, frontier_id=number, unread=unread)
+        home, run = self._runtime.settings.home, self._begun.execution_id
+        reading = read_ending(self._runtime.raw_db, home, execution_id=run, unread=unread)
         return self._concluded(reading, error=self._why(reading))
 
     def _without_room(self) -> Conclusion:

@@ -36,6 +36,7 @@ class Shortfall(StrEnum):
     MAX_BYTES = "max_bytes"
     MAX_PAGES = "max_pages"
     HOSTS_GIVEN_UP = "hosts_given_up"
+    FILES_ELSEWHERE = "files_elsewhere"
     SEEDS_MOVED = "seeds_moved"
     BUILT_IN_LIMITS = "limits"
     TRUNCATED = "truncated"
@@ -68,6 +69,9 @@ RULES: Final = (
     ReadingRule("everything in scope was asked for, and nothing was cut short", "completed", DONE, Retry.NO, True, 0),
     ReadingRule(
         "hosts stayed unreachable for as long as a crawl waits", "completed", "hosts_given_up", Retry.YES, False, 0
+    ),
+    ReadingRule(
+        "WARC files are not on the machine that ended the run", "completed", "files_elsewhere", Retry.NO, False, 0
     ),
     ReadingRule(
         "bodies stayed cut off after every retry, or at our limit", "completed", "truncated", Retry.NO, False, 0
@@ -144,6 +148,8 @@ class Facts:
     hosts_given_up: int = 0
     """Hosts whose pages or sitemaps were closed because nothing could be reached; those of embedded things do not
     count."""
+    files_elsewhere: int = 0
+    """WARC files that are missing on the machine that ends the run: another one wrote them."""
     truncated: int = 0
     over: Mapping[str, int] = field(default_factory=dict)
     """Addresses that a limit left over, by its word."""
@@ -188,6 +194,8 @@ def read(facts: Facts) -> RunReading:
             fell[word] = facts.over[word.value]
     if facts.hosts_given_up:
         fell[Shortfall.HOSTS_GIVEN_UP] = facts.hosts_given_up
+    if facts.files_elsewhere:
+        fell[Shortfall.FILES_ELSEWHERE] = facts.files_elsewhere
     if facts.moved:
         fell[Shortfall.SEEDS_MOVED] = facts.moved
     if facts.left_out:
@@ -257,6 +265,7 @@ def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
 
 _COUNTED: Final = {
     Shortfall.HOSTS_GIVEN_UP.value: "{} given up: nothing could be reached there",
+    Shortfall.FILES_ELSEWHERE.value: "{} written by another machine and missing here",
     Shortfall.SEEDS_MOVED.value: "{} led to a host of another owner; to follow it, add that address as a seed",
     Shortfall.BUILT_IN_LIMITS.value: "{} left out or not read because of built-in limits",
     "over_limit:links": "{} beyond the limit of one page or sitemap",
@@ -280,17 +289,18 @@ _COUNTED: Final = {
 }
 _NOUNS: Final = {
     Shortfall.HOSTS_GIVEN_UP.value: "host",
+    Shortfall.FILES_ELSEWHERE.value: "file",
     Shortfall.SEEDS_MOVED.value: "seed",
     Shortfall.TRUNCATED.value: "body",
     "over_limit:unread": "document",
 }
-_PLURALS: Final = {"host": "hosts", "seed": "seeds", "body": "bodies", "document": "documents", "address": "addresses"}
+_PLURALS: Final = {"body": "bodies", "address": "addresses"}
 
 
 def shortfall_text(word: str, count: int) -> str:
     """Return one shortfall in words, with its count."""
     noun = _NOUNS.get(word, "address")
-    counted = f"{count:,} {noun if count == 1 else _PLURALS[noun]}"
+    counted = f"{count:,} {noun if count == 1 else _PLURALS.get(noun, f'{noun}s')}"
     return _COUNTED[word].format(counted) if word in _COUNTED else f"{word}: {count:,}"
 
 

@@ -20,6 +20,7 @@ from holdfast.jobs.execution_queries import ExecutionEnding, ExecutionRow
 from holdfast.sources.adhoc_queries import ensure_source
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
+from holdfast.warc.outfile import OPEN_SUFFIX
 from holdfast.warc.roots import placed, relative
 
 __all__ = [
@@ -234,17 +235,29 @@ def end(
 
 
 def read_ending(
-    raw_db: RawDatabase, *, frontier_id: int, stopped: int | None = None, unread: Mapping[str, int] | None = None
+    raw_db: RawDatabase,
+    home: Path,
+    *,
+    execution_id: int,
+    stopped: int | None = None,
+    unread: Mapping[str, int] | None = None,
 ) -> RunReading:
-    """Return what a run is that has nothing open any more; `stopped` is what a person left over.
+    """Return how a run without open addresses ended; `stopped` counts the addresses that a person's stop left over.
 
-    `unread` are pages whose links were to be looked at once more when a limit, by its word, ended the run.
+    `unread` counts, by limit, the pages whose links were not read again before that limit ended the run. Files that
+    are missing below `home` count as another machine's.
     """
-    facts = facts_of(execution_queries.ended_as(raw_db, frontier_id=frontier_id), stopped=stopped)
     with raw_db.read() as tx:
+        frontier_id = execution_queries.frontier_of(tx, execution_id)
         left_out = execution_queries.left_out_by_limits(tx, frontier_id=frontier_id)
-    # Pages whose links were still to be read are left over by the limit, too: what lies behind them is not known.
-    return read(replace(facts, over=Counter(facts.over) + Counter(unread or {}), left_out=left_out))
+        runs = [execution_id, *execution_queries.runs_before(tx, execution_id=execution_id)]
+        # Earlier runs count if this one continues their frontier: it did not fetch their captures again.
+        written = [file for run in runs if run >= frontier_id for file in files.files_of(tx, execution_id=run)]
+    facts = facts_of(execution_queries.ended_as(raw_db, frontier_id=frontier_id), stopped=stopped)
+    elsewhere = sum(not placed(home, one.path) and not placed(home, one.path + OPEN_SUFFIX) for one in written)
+    # A limit leaves over the pages whose links were not read again, too: nobody knows where they lead.
+    over = Counter(facts.over) + Counter(unread or {})
+    return read(replace(facts, over=over, left_out=left_out, files_elsewhere=elsewhere))
 
 
 def request_stop(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, cancel: bool) -> list[int]:

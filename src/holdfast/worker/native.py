@@ -447,7 +447,7 @@ def _given_up(runtime: Runtime, status: ExecutionStatus, word: StopReason) -> Ru
         _close_rest(runtime, status.frontier_id, "cancelled")
         return RunReading("cancelled", "cancelled", {})
     _close_rest(runtime, status.frontier_id, Shortfall.STOPPED.value)
-    return read_ending(runtime.raw_db, frontier_id=status.frontier_id, stopped=left)
+    return read_ending(runtime.raw_db, runtime.settings.home, execution_id=status.execution_id, stopped=left)
 
 
 def _close_rest(runtime: Runtime, frontier_id: int, reason: str) -> None:

@@ -39,6 +39,7 @@ _GOOD = Facts(captured=10, answered=10)
         (Facts(answered=3, failed=3), "failed", "nothing_captured", {"nothing_captured": 3}),
         (Facts(answered=2, redirects=2), "failed", "nothing_captured", {"nothing_captured": 2}),
         (Facts(answered=1, moved=1), "failed", "nothing_captured", {"nothing_captured": 1, "seeds_moved": 1}),
+        (replace(_GOOD, files_elsewhere=3), "completed", "files_elsewhere", {"files_elsewhere": 3}),
         (replace(_GOOD, moved=1), "completed", "seeds_moved", {"seeds_moved": 1}),
         (
             replace(_GOOD, failed=9, hosts_given_up=3, truncated=2, over={"max_pages": 5}),

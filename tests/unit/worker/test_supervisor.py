@@ -48,7 +48,7 @@ def test_pages_that_were_to_be_read_again_are_left_over_by_a_limit(tmp_path: Pat
     with begun_execution(tmp_path) as made:
         _all_captured(made)
 
-        reading = read_ending(made.runtime.raw_db, frontier_id=made.begun.frontier_id, unread={"max_time": 1})
+        reading = read_ending(made.runtime.raw_db, tmp_path, execution_id=1, unread={"max_time": 1})
 
         assert (reading.reason, reading.shortfalls) == ("max_time", {"max_time": 1})
 
