@@ -189,7 +189,7 @@ def test_what_polls_feeds_is_ours_whatever_crawls_the_source(yard: Yard) -> None
         session.execute(update(Job).values(kind="feed"))
 
     with yard.database.read() as session:
-        found = next_to_index(session)
+        found = next_to_index(session, "here", now=yard.runtime.clock.now())
         assert found is not None
         assert (found.execution_id, found.backend) == (execution_id, "feed")
 

@@ -14,9 +14,10 @@ from holdfast.archive_tool.output_directory import SENTINEL
 from holdfast.clock import to_micros
 from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.models import Execution, Owner
+from holdfast.db.models import Execution, Owner, WarcFile
 from holdfast.jobs.endings import FailureCause
 from holdfast.jobs.executions import read_ending
+from holdfast.jobs.indexing import next_to_index
 from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.schedule_queries import AWAY
 from holdfast.search.directory import IndexDirectory
@@ -142,9 +143,9 @@ def test_ending_counts_files_that_are_on_another_machine(bed: Bed, clock: FakeCl
 
 
 class Folder:
-    """A zimit run that waits to be indexed, and the background task of one machine."""
+    """A run that waits to be indexed, and the background task of one machine."""
 
-    def __init__(self, url: str, home: Path, stack: ExitStack) -> None:
+    def __init__(self, url: str, home: Path, stack: ExitStack, backend: str) -> None:
         settings = config.load(home=home, database_url=None if url.startswith("sqlite") else url)
         runtime = stack.enter_context(open_runtime(settings))
         self.database = stack.enter_context(closing(Database(settings.database)))
@@ -154,7 +155,7 @@ class Folder:
         self.task = AfterCrawl(context)
         with open_bed(settings.database, runtime.clock, home) as bed:
             self._job = bed.once(code="ex")
-            bed.change(self._job, lambda job: setattr(job, "config", {"backend": "zimit"}))
+            bed.change(self._job, lambda job: setattr(job, "config", {"backend": backend}))
             bed.run_once(self._job)
 
     def index_state(self, directory: str | None) -> tuple[str | None, str | None]:
@@ -173,7 +174,19 @@ class Folder:
 def run(migrated_url: str, tmp_path: Path) -> Iterator[Folder]:
     """A zimit run whose folder cannot be seen."""
     with ExitStack() as stack:
-        yield Folder(migrated_url, tmp_path / "home", stack)
+        yield Folder(migrated_url, tmp_path / "home", stack, "zimit")
+
+
+@pytest.fixture
+def own_run(migrated_url: str, tmp_path: Path) -> Iterator[Folder]:
+    """A run of our own crawler with one sealed file in a folder that cannot be seen."""
+    with ExitStack() as stack:
+        run = Folder(migrated_url, tmp_path / "home", stack, "native")
+        with run.database.write() as session:
+            number = session.query(Execution).one().id
+            session.add(WarcFile(execution_id=number, path="warcs/ex/first/a.warc.gz", state="sealed",
+                                 created_at=run.clock.now()))  # fmt: skip
+        yield run
 
 
 def test_zimit_run_waits_for_a_worker_that_sees_its_folder(run: Folder) -> None:
@@ -201,3 +214,68 @@ def test_zimit_run_fails_when_its_folder_was_deleted(run: Folder) -> None:
     state, error = run.index_state(run.directory)
 
     assert (state, "there is no WARC file in" in (error or "")) == ("index_failed", True)
+
+
+def test_index_concludes_for_a_run_that_this_machine_took_over(own_run: Folder) -> None:
+    state, error = own_run.index_state(own_run.directory)
+
+    assert state == "index_failed"
+    assert "warcs/ex/first lies on a machine that has been silent for a day" in (error or "")
+    assert "(files: 1)" in (error or "")
+
+
+def test_index_concludes_for_an_ended_run_of_a_silent_machine(own_run: Folder) -> None:
+    _worker(own_run.database, "elsewhere", own_run.clock.now() - AWAY - timedelta(minutes=1))
+
+    assert own_run.index_state("elsewhere")[0] == "index_failed"
+
+
+def test_index_waits_for_an_ended_run_of_a_living_machine(own_run: Folder) -> None:
+    _worker(own_run.database, "elsewhere", own_run.clock.now())
+
+    assert own_run.index_state("elsewhere") == ("pending", None)
+
+
+def test_index_waits_for_the_own_folder_on_a_lost_mount(own_run: Folder) -> None:
+    own_run.folder = own_run.folder.with_name("first")
+
+    assert own_run.index_state(own_run.directory) == ("indexing", None)
+
+
+def _more_runs(run: Folder, directory: str, count: int, *, folder: str) -> None:
+    with run.database.write() as session:
+        last = session.query(Execution).order_by(Execution.id.desc()).first()
+        assert last is not None
+        for number in range(last.number + 1, last.number + 1 + count):
+            row = Execution(job_id=last.job_id, number=number, state="completed", index_state="pending",
+                            output_dir=str(run.folder.with_name(folder)), created_at=run.clock.now(),
+                            directory=directory)  # fmt: skip
+            session.add(row)
+            session.flush()
+            if folder == "lost":
+                session.add(WarcFile(execution_id=row.id, path=f"warcs/ex/lost/{number}.warc.gz", state="sealed",
+                                     created_at=run.clock.now()))  # fmt: skip
+
+
+def test_index_turn_selects_no_runs_of_other_machines(own_run: Folder) -> None:
+    _worker(own_run.database, "elsewhere", own_run.clock.now())
+    _more_runs(own_run, "elsewhere", 57, folder="run")
+    _more_runs(own_run, own_run.directory, 1, folder="run")
+
+    with own_run.database.read() as session:
+        found = next_to_index(session, own_run.directory, now=own_run.clock.now())
+        assert found is not None
+        assert session.get_one(Execution, found.execution_id).number == 59
+
+
+def test_index_turn_is_bounded_and_the_next_one_continues(own_run: Folder) -> None:
+    _more_runs(own_run, own_run.directory, 25, folder="lost")
+    _more_runs(own_run, own_run.directory, 1, folder="run")
+
+    def states() -> list[str | None]:
+        own_run.task.run_once()
+        with own_run.database.read() as session:
+            return [row.index_state for row in session.query(Execution).order_by(Execution.id)]
+
+    assert states() == [None, *["indexing"] * 20, *["pending"] * 6]
+    assert states() == [None, *["indexing"] * 25, "index_failed"]

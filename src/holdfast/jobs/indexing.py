@@ -26,6 +26,7 @@ from holdfast.errors import Conflict
 from holdfast.jobs.backends import backend_of
 from holdfast.jobs.endings import MAX_ERROR_CHARS
 from holdfast.jobs.journal import emit, progress, status
+from holdfast.jobs.schedule_queries import is_ours
 from holdfast.outside_text import clean
 from holdfast.warc.record import snapshot_id
 
@@ -63,8 +64,8 @@ class Quality(NamedTuple):
     empty_body_count: int
 
 
-def next_to_index(session: Session, *, after: int = 0) -> ToIndex | None:
-    """Return the first execution after this one that is over and whose files are not all read; by a partial index."""
+def next_to_index(session: Session, directory: str, *, now: datetime, after: int = 0) -> ToIndex | None:
+    """Return the first execution after this one that has ended and waits for the index in this data directory."""
     row = session.execute(
         select(
             Execution.id,
@@ -79,7 +80,7 @@ def next_to_index(session: Session, *, after: int = 0) -> ToIndex | None:
         )
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
-        .where(_WAITS, Execution.id > after)
+        .where(_WAITS, Execution.id > after, is_ours(directory, now))
         .order_by(Execution.id)
         .limit(1)
     ).one_or_none()
@@ -195,11 +196,10 @@ def open_files(session: Session, *, execution_id: int) -> list[int]:
 
 
 class FileStates(NamedTuple):
-    """How far the sealed files of an execution are."""
+    """The sealed files of an execution that are not indexed: their paths by id."""
 
-    waiting: tuple[int, ...]
+    waiting: dict[int, str]
     failed: dict[int, str]
-    """Their paths, by id."""
     total: int
 
 
@@ -210,7 +210,7 @@ def file_states(session: Session, *, execution_id: int) -> FileStates:
         .where(WarcFile.execution_id == execution_id, WarcFile.state == "sealed")
         .order_by(WarcFile.id)
     ).all()
-    waiting = tuple(row[0] for row in rows if row[2] in ("pending", "running"))
+    waiting = {row[0]: row[1] for row in rows if row[2] in ("pending", "running")}
     return FileStates(waiting, {row[0]: row[1] for row in rows if row[2] == "failed"}, len(rows))
 
 
@@ -297,13 +297,13 @@ def close_account(
 ) -> bool:
     """Conclude an execution whose files have all been read; False while one waits, is being read, or is not sealed.
 
-    What could not be read fails it, and so do `errors` of the caller and the lack of any file in its folder. `lost` are
-    files that will never be sealed: they are not waited for.
+    Files that could not be read make it fail, as do `errors` of the caller and a folder without any file. It does not
+    wait for `lost` files, which nobody will seal or which another machine has.
     """
     with database.read() as session:
         states = file_states(session, execution_id=execution_id)
         # A file that is being sealed at this moment would be missing from the counts.
-        if states.waiting or set(open_files(session, execution_id=execution_id)) - set(lost):
+        if {*states.waiting, *open_files(session, execution_id=execution_id)}.difference(lost):
             return False
         pages = quality(session, execution_id=execution_id)
     notes = list(errors)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Select, and_, bindparam, exists, func, insert, literal, or_, select, text, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, exists, func, insert, literal, or_, select, text, update
 from sqlalchemy.orm import Session
 
 from holdfast.db.engine import insert_into
@@ -159,10 +159,15 @@ def _queued(wanted: WantedJobs, now: datetime) -> Select[int, int, bool]:
     )
     query = query if wanted.job_id is None else query.where(Job.id == wanted.job_id)
     if wanted.directory is not None:
-        here = or_(Execution.directory.is_(None), Execution.directory == wanted.directory)
-        lives = exists().where(Owner.directory == Execution.directory, Owner.heartbeat_at >= now - AWAY)
-        query = query.where(or_(here, ~lives.correlate(Execution)))
+        query = query.where(is_ours(wanted.directory, now))
     return query if wanted.kinds is None else query.where(Job.kind.in_(wanted.kinds))
+
+
+def is_ours(directory: str, now: datetime) -> ColumnElement[bool]:
+    """Select executions without a data directory, those of this one, and those of one whose workers are all silent."""
+    here = or_(Execution.directory.is_(None), Execution.directory == directory)
+    lives = exists().where(Owner.directory == Execution.directory, Owner.heartbeat_at >= now - AWAY)
+    return or_(here, ~lives.correlate(Execution))
 
 
 def hold_job(session: Session, *, job_id: int, token: str, owner: str, now: datetime) -> int:

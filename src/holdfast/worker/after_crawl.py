@@ -6,7 +6,7 @@ never compared. So a worker may be killed anywhere, and the next one goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,7 @@ from holdfast.archive_tool.errors import StoreMissing
 from holdfast.archive_tool.output_directory import store_is_present
 from holdfast.changes.compute import Computed, ComputeWish, compute_pending
 from holdfast.clock import to_micros
-from holdfast.crawl_process.recovery import recover
+from holdfast.crawl_process.recovery import RecoveryReport, recover
 from holdfast.errors import Unavailable
 from holdfast.imports.importer import KEPT, Importer
 from holdfast.imports.packages import discover
@@ -27,12 +27,11 @@ from holdfast.jobs import indexing
 from holdfast.jobs.backends import OWN
 from holdfast.jobs.imports import ImportBegun, ImportWish
 from holdfast.jobs.indexing import FileStates, ToIndex, file_states, open_files
-from holdfast.jobs.schedule_queries import AWAY, last_worker
 from holdfast.noise.chore import judge_pending
 from holdfast.search.directory import IndexBusy, IndexDirectory
 from holdfast.search.outbox import drain
 from holdfast.warc import queries as files
-from holdfast.warc.roots import StrayFile, locate
+from holdfast.warc.roots import StrayFile, locate, relative
 from holdfast.worker.background import BackgroundContext
 
 _log = log.get()
@@ -43,6 +42,10 @@ _DRAIN_S = 5.0
 _REFUSED_S = 15.0
 _EVENTS = 200
 _JUDGED = 2_000
+# Executions that one turn looks at; the next turn starts behind them.
+_LOOKED_AT = 20
+
+_SILENT = "lies on a machine that has been silent for a day; index the run again when it is back"
 
 
 class AfterCrawl:
@@ -60,7 +63,9 @@ class AfterCrawl:
         self._news = True
         # Executions whose folder was searched for files of a tool, and what could not be taken in from there.
         self._refused: dict[int, list[str]] = {}
-        # Executions whose folder or database did not take what is to be kept, and when they are tried again.
+        # The execution behind which the next turn starts.
+        self._after = 0
+        # Executions whose folder or database refused a write, and when they are tried again.
         self._not_before: dict[int, float] = {}
 
     def run_once(self) -> bool:
@@ -88,28 +93,23 @@ class AfterCrawl:
 
     def _index(self) -> bool:
         self._free()
-        after = 0
-        while not self._context.is_stopping():
+        now = self._context.runtime.clock.now()
+        for _ in range(_LOOKED_AT):
+            if self._context.is_stopping():
+                return False
             with self._context.database.read() as session:
-                found = indexing.next_to_index(session, after=after)
+                found = indexing.next_to_index(session, self._directory, now=now, after=self._after)
             if found is None:
+                self._after = 0
                 break
-            if self._is_its_turn(found.execution_id) and self._is_here(found) and self._gone_on_with(found):
+            if self._is_its_turn(found.execution_id) and self._gone_on_with(found):
                 return True
-            after = found.execution_id
+            self._after = found.execution_id
         # Files that are sealed while their crawl still runs, and those of crawls that no job asked for.
         return self._read_one(self._pending())
 
     def _is_its_turn(self, execution_id: int) -> bool:
         return self._context.runtime.clock.monotonic() >= self._not_before.get(execution_id, 0.0)
-
-    def _is_here(self, found: ToIndex) -> bool:
-        """Return whether an execution may be concluded here: not while a worker of its own data directory lives."""
-        if found.directory is None or found.directory == self._directory:
-            return True
-        with self._context.database.read() as session:
-            last = last_worker(session, found.directory)
-        return last is None or last.heartbeat_at < self._context.runtime.clock.now() - AWAY
 
     @cached_property
     def _directory(self) -> str:
@@ -148,15 +148,16 @@ class AfterCrawl:
         return False
 
     def _is_there(self, warc_file_id: int) -> bool:
-        """Return whether the folder of a file is there; if its storage is away, the file waits and is not failed.
-
-        A place where no file may lie will not become one: the reader says so.
-        """
+        """Return whether the folder of a file exists; if its storage is away, the file waits and does not fail."""
         with self._context.runtime.raw_db.read() as tx:
             stored = files.path_of(tx, warc_file_id)
+        return stored is not None and self._has_folder(stored)
+
+    def _has_folder(self, stored: str) -> bool:
         try:
-            return stored is not None and locate(self._context.runtime.settings.home, stored).parent.is_dir()
+            return locate(self._context.runtime.settings.home, stored).parent.is_dir()
         except StrayFile:
+            # No file may ever lie there: the reader reports it.
             return True
 
     def _free(self) -> None:
@@ -193,7 +194,7 @@ class AfterCrawl:
             states = self._files(found)
         if self._read_one(states.waiting):
             return True
-        return not states.waiting and (lost := self._seal(found)) is not None and self._conclude(found, lost)
+        return (lost := self._lost(found, states.waiting)) is not None and self._conclude(found, lost)
 
     def _files(self, found: ToIndex) -> FileStates:
         with self._context.database.read() as session:
@@ -216,8 +217,7 @@ class AfterCrawl:
         if found.backend in OWN or found.execution_id in self._refused:
             return
         if found.directory not in (None, self._directory):
-            elsewhere = f"{folder} lies on a machine that has been silent for a day; index it again when that is back"
-            self._refused[found.execution_id] = [elsewhere]
+            self._refused[found.execution_id] = [f"{folder} {_SILENT}"]
             return
         if not folder.is_dir():
             store = runtime.settings.zimit.store_root or runtime.settings.home / "warcs" / found.source
@@ -240,22 +240,32 @@ class AfterCrawl:
             *(one.error for one in importer.run(new) if one.error is not None),
         ]
 
-    def _seal(self, found: ToIndex) -> list[int] | None:
-        """Have files sealed that a dead process left open; return those that are lost, None while one may yet be."""
+    def _is_elsewhere(self, found: ToIndex, stored: str) -> bool:
+        """Return whether a silent machine has a file: its folder is missing, and the run did not make it here."""
+        if found.directory is None or self._has_folder(stored):
+            return False
+        # A run that this machine took over has another folder for its earlier files; its own may be on a lost mount.
+        own = relative(self._context.runtime.settings.home, Path(found.output_dir))
+        return found.directory != self._directory or not Path(stored).is_relative_to(own)
+
+    def _lost(self, found: ToIndex, waiting: Mapping[int, str]) -> list[int] | None:
+        """Seal files that a dead process left open; return the lost files, None if one may still become readable."""
+        away = [number for number, stored in waiting.items() if self._is_elsewhere(found, stored)]
+        if len(away) < len(waiting):
+            return None
         with self._context.database.read() as session:
             still_written = open_files(session, execution_id=found.execution_id)
-        if not still_written:
-            return []
         # Its process died, or is just sealing.
-        mended = recover(self._context.runtime)
+        mended = recover(self._context.runtime) if still_written else RecoveryReport()
         left = [number for number in still_written if number in mended.left and self._is_there(number)]
         lost = {number: mended.left[number] for number in left}
         lost |= {number: mended.elsewhere[number] for number in still_written if number in mended.elsewhere}
         # One may still be sealed: its process may be at it at this moment.
         if len(lost) < len(still_written):
             return None
-        self._refused.setdefault(found.execution_id, []).extend(lost.values())
-        return list(lost)
+        missing = [f"{Path(waiting[away[0]]).parent} {_SILENT} (files: {len(away)})"] if away else []
+        self._refused.setdefault(found.execution_id, []).extend((*lost.values(), *missing))
+        return [*lost, *away]
 
     def _conclude(self, found: ToIndex, lost: Sequence[int]) -> bool:
         """Close the account of an execution; False if something of it waits again."""
