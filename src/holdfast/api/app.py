@@ -170,7 +170,7 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
     }
     app: ASGIApp = QuickRoutes(inner, ways, connections, kept.keeping)
     app = UsageCounts(app, inner.state.usage) if settings.usage else app
-    permissions, accounts = PathPermissions(inner.state.route_table), inner.state.accounts
+    permissions, accounts = PathPermissions(inner.state.route_table, archive.settings), inner.state.accounts
     app = Bodies(HeadRequests(app), limit=settings.body_bytes)
     app = Viewers(RateLimits(app, rates, archive.settings, permissions=permissions))
     # Not for the replay host: no credential reaches it.

@@ -494,13 +494,13 @@ def _demand_same_site(request: Request, settings: Settings, permission: Permissi
 class PathPermissions:
     """Tells what a path asks for before its route is found: for limits and for pages of other origins."""
 
-    def __init__(self, table: RouteTable) -> None:
-        self._table = table
+    def __init__(self, table: RouteTable, settings: Settings) -> None:
+        self._table, self._settings = table, settings
 
     def asked(self, method: str, path: str) -> Permission | None:
-        """Return what the route of a path asks for; None if there is none."""
+        """Return the permission that the route of a path requires here; None if no route matches."""
         row = self._row(method, path)
-        return None if row is None else permission_of(*row)
+        return None if row is None else permission_here(*row, self._settings)
 
     def is_seeding(self, method: str, path: str) -> bool:
         """Return whether the route of a path takes addresses into a frontier."""

@@ -9,9 +9,10 @@ from fastapi.routing import APIRoute
 
 from holdfast.api.late_routes import RouteTable
 from holdfast.api.middleware.rate_limits import kind_of
-from holdfast.api.permissions import PathPermissions, permission_of
+from holdfast.api.permissions import PathPermissions, permission_here
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.auth.roles import Permission
+from holdfast.config import ApiSettings, Settings
 
 _ROUTES = [route for router in (*ROUTERS, *REPLAY_ROUTERS) for route in router.routes if isinstance(route, APIRoute)]
 _FOR_PEOPLE = {"/", "/openapi.json", "/api/openapi.json", "/style.css", "/account.css", "/setup.js", "/{target:path}"}
@@ -19,17 +20,20 @@ _FOR_PEOPLE = {"/", "/openapi.json", "/api/openapi.json", "/style.css", "/accoun
 
 
 _OWN = RouteTable(route for router in ROUTERS for route in router.routes)
-_PERMISSIONS = PathPermissions(_OWN)
+_PERMISSIONS = PathPermissions(_OWN, Settings())
 
 
-def test_what_a_path_asks_for_is_known_before_its_route_is_found() -> None:
+@pytest.mark.parametrize("compare_live", [False, True])
+def test_path_permission_equals_that_of_its_route(compare_live: bool) -> None:
+    settings = Settings(api=ApiSettings(compare_live=compare_live))
+    permissions = PathPermissions(_OWN, settings)
     assert len(_OWN.routes) > 60
     for route in _OWN.routes:
         path = re.sub(r"\{[^}]*\}", "1", route.path)
         # The route that would serve it, which for overlapping paths is an earlier one.
         for method in route.methods or ():
             serving = next(one for one in _OWN.routes if one.path_regex.match(path) and method in (one.methods or ()))
-            assert _PERMISSIONS.asked(method, path) is permission_of(method, serving.path), (method, path)
+            assert permissions.asked(method, path) is permission_here(method, serving.path, settings), (method, path)
 
 
 def test_a_method_that_no_route_takes_asks_for_what_the_path_does() -> None:

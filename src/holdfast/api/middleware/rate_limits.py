@@ -49,10 +49,10 @@ _RENDERED = "/replay-web-page/captures/"
 
 
 def _is_made_anew(path: str) -> bool:
-    """Return whether an answer is a file that is put together for its one reader."""
+    """Return whether a response is built or fetched for one reader only."""
     if path.startswith("/api/snapshots/"):
         # Packages of whole crawls are kept, and read in many small parts; those of a page are not.
-        return path.endswith("/wacz")
+        return path.endswith(("/wacz", "/compare-live"))
     if path.startswith("/api/coverage/"):
         return path.endswith(_FILES)
     # The results of a search are as many searches as they have pages.
