@@ -16,8 +16,9 @@ from sqlalchemy import func, select
 
 from holdfast.changes.pairs import TextMode
 from holdfast.config import PolitenessSettings, Settings
-from holdfast.coordination.owners import OwnerProcess
+from holdfast.coordination.owners import VISITOR, OwnerProcess
 from holdfast.coordination.runfile import RunFile
+from holdfast.crawl_process.recovery import recover
 from holdfast.crawl_process.requests import DomainBusy, RobotsDenied
 from holdfast.db.models import AddedUrl, Document, Domain, Owner, Page, PageCrawl, Snapshot, WarcFile, Withdrawal
 from holdfast.errors import AddressForbidden, Invalid
@@ -110,8 +111,25 @@ def test_compare_live_stores_nothing(open_archive: Opening, site: Site) -> None:
 
     assert counts() == before
     with archive.database.read() as session:
-        assert session.scalars(select(Owner.ended_at).where(Owner.kind == "visitor")).one() is not None
+        assert session.scalars(select(Owner.id).where(Owner.kind == VISITOR)).all() == []
         assert session.scalars(select(Domain.lease_owner)).all() == [None]
+
+
+def test_recovery_deletes_rows_of_ended_and_dead_visitors(open_archive: Opening) -> None:
+    archive, _ = open_archive()
+    with open_runtime(archive.settings) as runtime:
+        run = RunFile(runtime.run_folder)
+        OwnerProcess(runtime.raw_db, runtime.clock, run=run, kind=VISITOR, execution_id=None)
+        run.let_go()
+        with archive.database.write() as session:
+            left = Owner(kind=VISITOR, host="h", pid=1, run_file="/gone", started_at=BEGIN, heartbeat_at=BEGIN)
+            left.ended_at = BEGIN
+            session.add(left)
+
+        recover(runtime)
+
+    with archive.database.read() as session:
+        assert session.scalars(select(Owner.id).where(Owner.kind == VISITOR)).all() == []
 
 
 def test_compare_live_uses_stored_robots_and_yields_to_crawls(open_archive: Opening, site: Site) -> None:

@@ -27,6 +27,9 @@ GONE = timedelta(minutes=2)
 WORKER_KINDS: Final = ("worker", "runner")
 """Owners that run jobs: with a scheduler of their own, or without. Supervisors, crawl processes, indexers do not."""
 
+VISITOR: Final = "visitor"
+"""Owners that make a few requests outside any crawl. Their rows are deleted at their end: nothing refers to them."""
+
 
 class OwnerState(Enum):
     """What can be known of an owner from here."""
@@ -104,18 +107,25 @@ def _is_open(raw_db: RawDatabase, owner_id: int) -> bool:
         return bool(tx.execute("SELECT 1 FROM owners WHERE id = ? AND ended_at IS NULL", (owner_id,)))
 
 
-def _end(raw_db: RawDatabase, clock: Clock, owner_id: int) -> bool:
-    """Close an owner's row; False if it was closed before."""
-    with raw_db.write() as tx:
-        return _close_row(tx, clock, owner_id)
-
-
-def _close_row(tx: Transaction, clock: Clock, owner_id: int) -> bool:
+def _close_row(tx: Transaction, clock: Clock, owner_id: int, kind: str) -> bool:
+    """Close an owner's row, or delete that of a visitor; False if it was closed before."""
+    if kind == VISITOR:
+        return bool(tx.execute("DELETE FROM owners WHERE id = ? RETURNING id", (owner_id,)))
     rows = tx.execute(
         "UPDATE owners SET ended_at = ? WHERE id = ? AND ended_at IS NULL RETURNING id",
         (to_micros(clock.now()), owner_id),
     )
     return bool(rows)
+
+
+def delete_ended_visitors(raw_db: RawDatabase) -> None:
+    """Delete the closed rows of visitors that earlier versions left."""
+    which = "FROM owners WHERE kind = ? AND ended_at IS NOT NULL"
+    with raw_db.read() as tx:
+        is_any = tx.execute(f"SELECT 1 {which} LIMIT 1", (VISITOR,))  # noqa: S608
+    if is_any:
+        with raw_db.write() as tx:
+            tx.execute(f"DELETE {which}", (VISITOR,))
 
 
 class OwnerProcess:
@@ -161,12 +171,13 @@ class OwnerProcess:
 
     def leave(self, tx: Transaction) -> None:
         """Close the row in the caller's transaction, with what this process writes last; `end` lets go of the rest."""
-        _close_row(tx, self._clock, self.id)
+        _close_row(tx, self._clock, self.id, self.kind)
 
     def end(self) -> None:
         """Close the row: leases are released, files are sealed."""
         try:
-            _end(self._raw_db, self._clock, self.id)
+            with self._raw_db.write() as tx:
+                self.leave(tx)
         except BaseException:
             # The process may live on for months: what its row holds is not to be taken for held meanwhile.
             self.run.let_go()
@@ -234,7 +245,8 @@ def cleaning_up(raw_db: RawDatabase, owner: OwnerRow) -> Iterator[bool]:
 
 def close_owner(raw_db: RawDatabase, clock: Clock, owner: OwnerRow) -> bool:
     """Close a dead owner's row after its leases are free; False if another start did it first."""
-    closed = _end(raw_db, clock, owner.id)
+    with raw_db.write() as tx:
+        closed = _close_row(tx, clock, owner.id, owner.kind)
     owner.run_path.unlink(missing_ok=True)
     return closed
 

@@ -15,7 +15,15 @@ from holdfast import log
 from holdfast.archive_tool.errors import StoreMissing
 from holdfast.archive_tool.output_directory import SENTINEL, store_is_present
 from holdfast.clock import to_micros
-from holdfast.coordination.owners import GONE, WORKER_KINDS, OwnerRow, cleaning_up, close_owner, dead_owners
+from holdfast.coordination.owners import (
+    GONE,
+    WORKER_KINDS,
+    OwnerRow,
+    cleaning_up,
+    close_owner,
+    dead_owners,
+    delete_ended_visitors,
+)
 from holdfast.coordination.runfile import clear_slots, is_held, parsed_attempts
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
@@ -65,6 +73,7 @@ def recover(runtime: Runtime) -> RecoveryReport:
         with cleaning_up(runtime.raw_db, owner) as ours:
             if ours:
                 _clean_up(runtime, owner, report)
+    delete_ended_visitors(runtime.raw_db)
     _seal_strays(runtime, report)
     if report.owners:
         _log.info(

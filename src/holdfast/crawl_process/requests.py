@@ -15,7 +15,7 @@ from pathlib import Path
 
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
-from holdfast.coordination.owners import OwnerProcess
+from holdfast.coordination.owners import VISITOR, OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.outcomes import MAX_REDIRECTS, follow, is_redirect
 from holdfast.crawl.politeness import Pace
@@ -43,7 +43,6 @@ from holdfast.urls import DEFAULT, Normalisation, Url, parse
 from holdfast.warc.payload import DecodeCaps, PayloadProblem, decode, parse_head, payload_chunks
 from holdfast.wiring import Runtime, open_runtime
 
-KIND = "visitor"
 PATIENCE_S = 30.0
 """How long a domain that is busy is waited for."""
 _LOOK_S = 0.5
@@ -59,7 +58,7 @@ class DomainLeases:
         self._owner = None
         if runtime is not None:
             self._owner = OwnerProcess(
-                runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind=KIND, execution_id=None
+                runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind=VISITOR, execution_id=None
             )
         self._held: dict[str, DomainLease] = {}
         self.crawl_delays: dict[str, float] = {}
