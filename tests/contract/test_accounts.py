@@ -376,21 +376,27 @@ def test_an_invited_user_chooses_a_password_with_a_link_that_works_once(site: Si
 
 
 def test_sign_in_link_begins_one_session_and_keeps_the_password(site: Site) -> None:
-    def use(field: str, secret: str) -> httpx.Response:
-        return site.client.post("/setup", data={field: secret}, headers={"origin": APP})
+    def use(secret: str) -> httpx.Response:
+        return site.client.post("/setup", data={"token": secret}, headers={"origin": APP})
 
     site.user("ada", Role.ADMINISTRATOR)
     with site.archive.database.write() as session:
         old = make_link(session, site.clock, find_user(session, "ada"), signs_in=True)
         secret = make_link(session, site.clock, find_user(session, "ada"), signs_in=True)
-    answers = [use("signin", old), use("token", secret), use("signin", secret), use("signin", secret)]
+    changing = {"token": secret, "new": f"{PASSWORD} again", "again": f"{PASSWORD} again"}
+    refused = site.client.post("/setup", data=changing, headers={"origin": APP})
+    answers = [use(old), refused, use(secret), use(secret)]
+    site.user("bob")
     with site.archive.database.write() as session:
         chooses = make_link(session, site.clock, find_user(session, "ada"))
-    foreign = site.client.post("/setup", data={"signin": chooses}, headers={"origin": "https://evil.example"})
+        signs_in = make_link(session, site.clock, find_user(session, "bob"), signs_in=True)
+    foreign = site.client.post("/setup", data={"token": signs_in}, headers={"origin": "https://evil.example"})
 
     assert [one.status_code for one in answers] == [404, 404, 303, 404]
     assert "holdfast-session=" in answers[2].headers["set-cookie"]
-    assert (use("signin", chooses).status_code, foreign.status_code) == (404, 403)
+    assert answers[2].headers["location"] == "/"
+    asked = use(chooses)
+    assert (asked.status_code, "set-cookie" in asked.headers, foreign.status_code) == (200, False, 403)
     assert site.sign_in("ada").status_code == 200, "with the password as it was"
 
 

@@ -1,7 +1,7 @@
 // A one-time link keeps its secret behind the #: browsers send that part to no server, so no log has it.
 function send() {
   const [name, secret] = location.hash.slice(1).split("=");
-  if (!secret || !["token", "signin"].includes(name)) return;
+  if (!secret || name !== "token") return;
   history.replaceState(null, "", location.pathname);
   const form = document.createElement("form"), field = document.createElement("input");
   [form.method, field.type, field.name, field.value] = ["post", "hidden", name, secret];

@@ -68,8 +68,10 @@ def locked_user(session: Session, user_id: int) -> User | None:
 
 
 def user_of_provider(session: Session, *, issuer: str, subject: str) -> User | None:
-    """Return the user that an identity provider knows under this subject."""
-    return session.scalar(select(User).where(User.issuer == issuer, User.subject == subject))
+    """Return the user that an identity provider knows under this subject, locked until the transaction ends."""
+    # Before its sessions: a password change and the disabling of a user lock in this order.
+    asked = select(User).where(User.issuer == issuer, User.subject == subject)
+    return session.scalar(asked.with_for_update(key_share=True))
 
 
 def has_users(session: Session) -> bool:
@@ -126,7 +128,8 @@ def delete_session(session: Session, digest: bytes) -> int | None:
 def delete_expired_sessions(session: Session, *, now: datetime, limit: int) -> None:
     """Remove some sessions that have expired."""
     old = select(UserSession.id).where(UserSession.expires_at <= now).order_by(UserSession.expires_at).limit(limit)
-    session.execute(delete(UserSession).where(UserSession.id.in_(old)))
+    # They belong to other users, too: waiting for one of them could be a deadlock.
+    session.execute(delete(UserSession).where(UserSession.id.in_(old.with_for_update(skip_locked=True))))
 
 
 def oldest_sessions(session: Session, user_id: int, *, keep: int) -> Sequence[int]:
@@ -150,13 +153,9 @@ def note_seen(session: Session, *, sessions: Mapping[int, datetime], tokens: Map
         session.execute(update(ApiToken).where(ApiToken.id == token_id).values(used_at=at))
 
 
-def take_link(session: Session, digest: bytes, *, now: datetime) -> AccountLink | None:
-    """Remove the link of this secret and return it, if it holds: of two that use it at once, one gets it."""
-    return session.scalar(
-        delete(AccountLink)
-        .where(AccountLink.secret_hash == digest, AccountLink.expires_at > now)
-        .returning(AccountLink)
-    )
+def take_link(session: Session, link_id: int) -> bool:
+    """Delete a link; False if it is gone: of two that use it at once, one gets it."""
+    return session.scalar(delete(AccountLink).where(AccountLink.id == link_id).returning(AccountLink.id)) is not None
 
 
 def find_link(session: Session, digest: bytes, *, now: datetime) -> AccountLink | None:

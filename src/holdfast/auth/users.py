@@ -181,9 +181,9 @@ def replace_password(session: Session, clock: Clock, user: User, hashed: str, *,
     return ended
 
 
-def link_url(site: str, secret: str, *, signs_in: bool = False) -> str:
+def link_url(site: str, secret: str) -> str:
     """Return a one-time link; its secret is in the fragment, which browsers send to no server, proxy or log."""
-    return f"{site.rstrip('/')}/setup#{'signin' if signs_in else 'token'}={secret}"
+    return f"{site.rstrip('/')}/setup#token={secret}"
 
 
 def make_link(session: Session, clock: Clock, user: User, *, signs_in: bool = False) -> str:
@@ -248,10 +248,13 @@ def use_sign_in_link(session: Session, clock: Clock, secret: str) -> User:
 def _take_link(session: Session, clock: Clock, secret: str, *, signs_in: bool = False) -> User | None:
     """Use up a link and return its user, None for the link of the first administrator; LinkSpent."""
     digest = _link_digest(secret, signs_in=signs_in)
-    link = None if digest is None else queries.take_link(session, digest, now=clock.now())
+    link = None if digest is None else queries.find_link(session, digest, now=clock.now())
     if link is None:
         raise LinkSpent
-    user = None if link.user_id is None else find_user(session, link.user_id)
+    # The user first, then links and sessions: a password change locks in this order.
+    user = None if link.user_id is None else queries.locked_user(session, link.user_id)
+    if not queries.take_link(session, link.id):
+        raise LinkSpent
     if queries.has_users(session) if user is None else user.disabled_at is not None:
         raise LinkSpent
     return user

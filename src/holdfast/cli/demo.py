@@ -69,7 +69,7 @@ def demo(
     secret = _add_account(settings)
 
     def invite(address: str) -> None:
-        link = link_url(address, secret, signs_in=True)
+        link = link_url(address, secret)
         if json:
             print(jsonlib.dumps({**made, "address": address, "sign_in_link": link}), flush=True)
         else:

@@ -91,7 +91,7 @@ def _sign_in(archive: Archive, page: Page, port: int) -> None:
     with archive.database.write() as session:
         member = add_user(session, archive.clock, name="ada", role=Role.MEMBER)
         secret = make_link(session, archive.clock, member, signs_in=True)
-    page.goto(link_url(f"http://localhost:{port}", secret, signs_in=True))
+    page.goto(link_url(f"http://localhost:{port}", secret))
     page.wait_for_url(f"http://localhost:{port}/")
 
 

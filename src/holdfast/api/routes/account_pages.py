@@ -303,10 +303,11 @@ async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDe
     browser = browser_of(request)
 
     def choose() -> BegunSession | None:
-        if "signin" in fields:
-            return accounts.sign_in.with_sign_in_link(fields["signin"][:200], browser)
         if "new" not in fields:
-            return None
+            try:
+                return accounts.sign_in.with_sign_in_link(secret, browser)
+            except LinkSpent:
+                return None  # perhaps a link to choose a password: `owner` tells
         if fields.get("new", "") != fields.get("again", ""):
             raise Invalid("the two passwords differ; type the same twice")
         return accounts.sign_in.with_link(secret, name=name, password=fields.get("new", "")[:1024], browser=browser)
@@ -325,7 +326,7 @@ async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDe
         form = _setup_form(secret, await accounts.turns.run(owner), name=name, problem=_sentence(str(exc)))
         return _link_page("Choose a password", form, status=422)
     accounts.identities.forget()
-    return _begun(request, archive, begun, "/" if "signin" in fields else "/account")
+    return _begun(request, archive, begun, "/account" if "new" in fields else "/")
 
 
 @router.get("/account")
