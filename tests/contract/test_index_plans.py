@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event, text
+from sqlalchemy import event, select, text
 
 from holdfast.clock import SystemClock, digits14
 from holdfast.db import connect
 from holdfast.db.engine import Database
+from holdfast.db.models import Snapshot
 from holdfast.db.raw import Transaction, sqlite_path
 from holdfast.index import writing_queries
 from holdfast.index.indexer import Indexer
@@ -23,6 +24,7 @@ from holdfast.search.queries import named_pages, spellings_of
 from holdfast.warc.record import ORDINALS
 from holdfast.withdrawals.visibility import (
     captures_of,
+    for_members,
     named_by,
     stand_ins,
     visible_snapshot,
@@ -112,6 +114,25 @@ class _Explained:
 
     def load(self, table: str, columns: Any, rows: Any) -> None:
         self._tx.load(table, columns, rows)
+
+
+@pytest.mark.postgres
+def test_members_clause_hashes_no_snapshots(tmp_path: Path, migrated_postgres: str) -> None:
+    archive = build_archive(tmp_path / "home", [Shot(url=URL)], database_url=migrated_postgres)
+    asked = select(Snapshot.id).where(Snapshot.id.in_(range(1, 501)), for_members())
+    with closing(archive.database), archive.database.engine.connect() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO snapshots SELECT (jsonb_populate_record(s, jsonb_build_object('id', g, 'warc_offset', g))).*"
+                " FROM snapshots s, generate_series(1, 20000) g"
+            )
+        )
+        connection.execute(text("ANALYZE snapshots"))
+        explained = asked.compile(connection, compile_kwargs={"literal_binds": True})
+        plan = "\n".join(connection.execute(text(f"EXPLAIN {explained}")).scalars())
+
+    assert "Index Scan using pk_snapshots on snapshots snapshots_1" in plan
+    assert "Seq Scan on snapshots" not in plan
 
 
 def test_no_statement_of_the_index_walks_through_the_archive(database: Database, migrated_url: str) -> None:

@@ -80,7 +80,8 @@ def for_members(capture: Any = Snapshot) -> ColumnElement[bool]:
     """Return the clause, over Snapshot or an alias of it, for what not everybody may see, the same for every viewer:
     captures of members' sources, and revisits whose body stands in one of them."""
     original = aliased(Snapshot)
-    borrowed = exists().where(original.id == capture.original_id, ~public_source(original.source_id))
+    revisited = original.id == capture.original_id, capture.original_id.is_not(None)  # as in `_of_hidden_original`
+    borrowed = exists().where(*revisited, ~public_source(original.source_id))
     return or_(~public_source(capture.source_id), borrowed)
 
 
