@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from itertools import islice
 from math import log1p
 from string import ascii_lowercase, digits
@@ -27,7 +28,7 @@ from holdfast.search.asked import AskedWords, asked_words
 from holdfast.search.columns import Columns, Floats
 from holdfast.search.counting import PUBLIC
 from holdfast.search.engine import NONE_MATCHED, IndexReader, MatchedKeys
-from holdfast.search.places import Rows
+from holdfast.search.places import Incidence, Numbering, Rows
 from holdfast.search.query import NO_WORDS, And, Intent, Node, ParsedQuery, Term, Words, wanted_terms
 from holdfast.search.ranking import FITTED, TITLE_ALL, TITLE_ANY, TITLE_EXACT, TITLE_PHRASE
 from holdfast.search.readers import View
@@ -171,10 +172,8 @@ class Match:
     text: Floats
     titles: npt.NDArray[np.uint8]
     mode: MatchMode
-    documents: int
-    """How many documents match, counted in full even where not all were read."""
     complete: bool = True
-    """False if there were more documents than are read."""
+    """False if there were more documents that may be seen than are read."""
     goes_on: bool = False
     """Whether a further reach would read more of them."""
     shown: Words = NO_WORDS
@@ -189,9 +188,7 @@ def browsed(rows: Rows, *, complete: bool) -> Match:
 
 
 def _plain_rows(rows: Rows, mode: MatchMode, **more: object) -> Match:
-    match = Match(
-        rows=rows, text=np.zeros(len(rows), np.float32), titles=np.zeros(len(rows), np.uint8), mode=mode, documents=0
-    )
+    match = Match(rows=rows, text=np.zeros(len(rows), np.float32), titles=np.zeros(len(rows), np.uint8), mode=mode)
     return replace(match, **more)  # type: ignore[arg-type]
 
 
@@ -291,7 +288,8 @@ def _some_words(reader: IndexReader, columns: Columns, asked: AskedWords, reach:
     if len(asked.words) < 2 or asked.phrases:
         return None
     reach.budget.check()
-    found = reader.some_words(asked, languages_of(columns), limit=min(reach.scan, _SOME_DOCUMENTS))
+    read = partial(reader.some_words, asked, languages_of(columns))
+    found = best_documents(read, columns, reach, min(reach.scan, _SOME_DOCUMENTS))
     match = _documents(columns, found, asked, reach)
     return None if match is None else replace(match, mode=MatchMode.SOME_WORDS)
 
@@ -333,8 +331,7 @@ def _boolean(reader: IndexReader, columns: Columns, tree: Node, mode: MatchMode,
     best = float(score.max()) if len(score) else 0.0
     terms = tuple(dict.fromkeys(term.text for term in wanted_terms(tree)))
     text = score / np.float32(best) if best else score
-    documents = int(np.count_nonzero(np.bincount(columns.doc[rows]))) if len(rows) else 0
-    return _plain_rows(rows, mode, text=text, substrings=terms, documents=documents, complete=whole)
+    return _plain_rows(rows, mode, text=text, substrings=terms, complete=whole)
 
 
 def _worded(reader: IndexReader, columns: Columns, asked: AskedWords, reach: SearchReach) -> Match | None:
@@ -344,8 +341,9 @@ def _worded(reader: IndexReader, columns: Columns, asked: AskedWords, reach: Sea
     """
     reach.budget.check()
     languages = languages_of(columns)
-    found = reader.words(asked, languages, FITTED, limit=reach.scan)
-    named = reader.addresses(asked, languages, FITTED, limit=reach.named)
+    found = best_documents(partial(reader.words, asked, languages, FITTED), columns, reach, reach.scan)
+    read = partial(reader.addresses, asked, languages, FITTED)
+    named = _best_shown(read, (columns.addresses, columns.of_address), reach, reach.named)
     match = _documents(columns, found, asked, reach, named)
     if match is None:
         return None
@@ -360,6 +358,34 @@ def _worded(reader: IndexReader, columns: Columns, asked: AskedWords, reach: Sea
     return replace(match, titles=bits[columns.doc[match.rows]])
 
 
+_Read = Callable[..., MatchedKeys]
+# Keys that are read at most to find those that may be seen: a tenth of a second.
+_MOST_KEYS: Final = 200_000
+
+
+def best_documents(read: _Read, columns: Columns, reach: SearchReach, limit: int) -> MatchedKeys:
+    """Return the best documents that may be seen; `count` is larger than `limit` if there are more."""
+    return _best_shown(read, (columns.documents, columns.of_document), reach, limit)
+
+
+def _best_shown(read: _Read, owners: tuple[Numbering, Incidence], reach: SearchReach, limit: int) -> MatchedKeys:
+    # Hidden keys must not count: a total that is cut short because of them would reveal them.
+    numbers, incidence = owners
+    asked = limit + 1
+    while (found := read(limit=asked)).count > limit:
+        places = numbers.places(found.keys)
+        known = np.flatnonzero(places != numbers.none)
+        rows, counts = incidence.rows(places[known])
+        shown = known[np.unique(np.repeat(np.arange(len(known)), counts)[reach.shows(rows)])]
+        is_all = found.count <= len(found.keys)
+        if is_all or len(shown) > limit or asked >= _MOST_KEYS:
+            best, count = shown[:limit], len(shown) if is_all else limit + 1
+            return MatchedKeys(keys=found.keys[best], scores=found.scores[best], count=count)
+        asked *= 4
+        reach.budget.check()
+    return found
+
+
 def _documents(
     columns: Columns, found: MatchedKeys, asked: AskedWords, reach: SearchReach, named: MatchedKeys = NONE_MATCHED
 ) -> Match | None:
@@ -371,7 +397,7 @@ def _documents(
     worth[places] = scores
     named_rows, named_text = _named(columns, named, worth, reach)
     # The best of all that may be seen, on whatever source: a page scores the same with and without a filter.
-    best = max(_best_shown(columns, places, scores, reach), float(named_text.max(initial=0)))
+    best = max(_best_score(columns, places, scores, reach), float(named_text.max(initial=0)))
     if not best:
         return None
     if reach.allowed is not None:
@@ -392,7 +418,6 @@ def _documents(
         match,
         text=text,
         shown=Words(words=asked.words, phrases=asked.phrases),
-        documents=found.count,
         complete=found.count <= len(found.keys) and named.count <= len(named.keys),
         goes_on=found.count > len(found.keys),
     )
@@ -413,7 +438,7 @@ def _named(columns: Columns, named: MatchedKeys, worth: Floats, reach: SearchRea
 _FIRST_LOOK: Final = 16
 
 
-def _best_shown(columns: Columns, places: Rows, scores: Floats, reach: SearchReach) -> float:
+def _best_score(columns: Columns, places: Rows, scores: Floats, reach: SearchReach) -> float:
     """Return the best score, of documents in the order of scores, of which a capture may be seen; else 0."""
     first, count = 0, _FIRST_LOOK
     while first < len(places):

@@ -174,7 +174,6 @@ class _Counted:
     """What could be seen when it was counted."""
     shown: ShownRows
     match: Match
-    exact: bool
     spread: Spread
     spent: int
     collapsed: Collapsed | None = None
@@ -226,7 +225,7 @@ class SearchService:
         return SearchAnswer(
             hits=hits,
             total=len(counted.shown.rows),
-            exact=counted.exact,
+            exact=counted.match.complete,
             mode=counted.match.mode,
             breadth=ranking.breadth_of(question).value,
             did_you_mean=meant(counted.match.did_you_mean, question),
@@ -394,9 +393,8 @@ class SearchService:
             and not filters.until
         ):
             match = replace(match, mode=MatchMode.PAGES)
-        exact = match.complete and match.documents <= self.exact_documents
         spread = counting.spread(columns, shown.rows, sources)
-        counted = _Counted(mark=mark, shown=shown, match=match, exact=exact, spread=spread, spent=budget.spent)
+        counted = _Counted(mark=mark, shown=shown, match=match, spread=spread, spent=budget.spent)
         if _collapses(request, question, match.mode):
             ranked = _ranked(columns, shown, request, question, 0, COMPARED)
             counted = replace(counted, collapsed=collapse(columns, shown.rows, ranked))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -19,7 +20,7 @@ from holdfast.parse.text import is_unspaced, words_of
 from holdfast.search import queries
 from holdfast.search.columns import Columns
 from holdfast.search.counting import Gate
-from holdfast.search.matching import Match, MatchMode, SearchReach
+from holdfast.search.matching import Match, MatchMode, SearchReach, best_documents
 from holdfast.search.near_duplicates import row_of
 from holdfast.search.places import Rows
 from holdfast.search.query import MIN_WORD_CHARS, Words
@@ -86,7 +87,8 @@ def alike(view: View, words: Words, snapshot_id: int, reach: SearchReach) -> Mat
     # The words were taken from an index that there is.
     assert reader is not None
     least = max(1, len(words.words) // _SHARE)
-    found = reader.some(words.words, least=least, limit=min(reach.scan, _DOCUMENTS))
+    read = partial(reader.some, words.words, least=least)
+    found = best_documents(read, columns, reach, min(reach.scan, _DOCUMENTS))
     places = columns.documents.places(found.keys)
     here = places != columns.documents.none
     places, scores = places[here], found.scores[here]
@@ -103,7 +105,6 @@ def alike(view: View, words: Words, snapshot_id: int, reach: SearchReach) -> Mat
         titles=np.zeros(len(rows), np.uint8),
         mode=MatchMode.SIMILAR,
         shown=words,
-        documents=len(places),
         complete=found.count <= len(found.keys),
     )
 

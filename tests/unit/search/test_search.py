@@ -272,7 +272,24 @@ def test_more_documents_than_promised_are_said_not_to_be_exact(bed: Bed) -> None
     assert bed.ask("two").exact
     broad, filtered = bed.ask("parrot"), bed.ask("parrot", source="demo")
     assert (broad.exact, broad.total) == (False, 1)
-    assert (filtered.exact, filtered.total) == (False, 2)  # one was too few to stop at
+    assert (filtered.exact, filtered.total) == (True, 2)  # one was too few to stop at
+
+
+@pytest.mark.parametrize("query", ["parrot", "parrot feather wing nest", "zebra"])
+def test_exact_flag_ignores_hidden_documents(bed: Bed, query: str) -> None:
+    def page(number: int) -> Capture:
+        return Capture(url=f"https://a.test/zebra/{number}", text=f"parrot feather {'parrot wing ' * number}")
+
+    ids = bed.fill(page(number) for number in range(12))
+    bed.search.exact_documents = bed.search.named_addresses = 3
+    for snapshot_id in ids[4:]:
+        bed.withdraw(snapshot_id=snapshot_id)
+    four = bed.ask(query)
+    bed.withdraw(snapshot_id=ids[0])
+    three = bed.ask(query)
+
+    assert (four.total, four.exact) == (3, False)
+    assert (three.total, three.exact) == (3, True)
 
 
 @pytest.mark.parametrize("ranking", list(Ranking))

@@ -100,7 +100,9 @@ class SearchResults(Answer):
 
     results: list[SearchResult]
     total: int = Field(description="All results, near-duplicates that are left out included, as in the facets.")
-    total_is_exact: bool = Field(description="False if more than 10,000 documents match: the total may then be less.")
+    total_is_exact: bool = Field(
+        description="False if not all matching documents were read; the total is then too low."
+    )
     collapsed: int = Field(description="Near-duplicates of a better result that are left out of the list.")
     page: int
     page_size: int
