@@ -1,4 +1,4 @@
-"""Rows of accounts are locked in one order, the user before its links and sessions, so that no two requests deadlock."""
+"""Account rows are locked in one order, the user before its links and sessions, so that no two requests deadlock."""
 
 from __future__ import annotations
 

@@ -123,7 +123,8 @@ def test_members_clause_hashes_no_snapshots(tmp_path: Path, migrated_postgres: s
     with closing(archive.database), archive.database.engine.connect() as connection:
         connection.execute(
             text(
-                "INSERT INTO snapshots SELECT (jsonb_populate_record(s, jsonb_build_object('id', g, 'warc_offset', g))).*"
+                "INSERT INTO snapshots"
+                " SELECT (jsonb_populate_record(s, jsonb_build_object('id', g, 'warc_offset', g))).*"
                 " FROM snapshots s, generate_series(1, 20000) g"
             )
         )

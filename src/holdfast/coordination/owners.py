@@ -122,7 +122,7 @@ def delete_ended_visitors(raw_db: RawDatabase) -> None:
     """Delete the closed rows of visitors that earlier versions left."""
     which = "FROM owners WHERE kind = ? AND ended_at IS NOT NULL"
     with raw_db.read() as tx:
-        is_any = tx.execute(f"SELECT 1 {which} LIMIT 1", (VISITOR,))  # noqa: S608
+        is_any = tx.execute(f"SELECT 1 {which} LIMIT 1", (VISITOR,))
     if is_any:
         with raw_db.write() as tx:
             tx.execute(f"DELETE {which}", (VISITOR,))
