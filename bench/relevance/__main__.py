@@ -49,8 +49,8 @@ def measured(exam: Exam, misses: int) -> Figures:
         "questions": {kind: len(asked) for kind, asked in exam.questions.items()},
     }  # fmt: skip
     with opened(exam.manual, exam.home, exam.pages) as searches:
-        for name, search in zip(("ours", "fts5"), searches, strict=True):
-            answers = {kind: [search.answer(one) for one in asked] for kind, asked in exam.questions.items()}
+        for name, answer in zip(("ours", "fts5"), (searches[0].answer, searches[1].answer), strict=True):
+            answers = {kind: [answer(one) for one in asked] for kind, asked in exam.questions.items()}
             figures[name] = {kind: _figure(kind, found) for kind, found in answers.items() if found}
             if exam.manual.half == HALVES[0]:
                 figures[f"{name} ranks"] = {
@@ -83,10 +83,10 @@ def table(rows: Sequence[Figures]) -> str:
         }
     lines = [f"{'manual':<18}{'lang':<5}{'pages':>6}" + "".join(f"{kind:>15}" for kind in kinds)]
     for row in (*rows, average):
-        cells = [
-            f"{row['ours'][kind]:.3f} / {row['fts5'][kind]:.3f}" if kind in row["ours"] else "-" for kind in kinds
-        ]
-        lines.append(f"{row['manual']:<18}{row['language']:<5}{row['pages']:>6}" + "".join(f"{one:>15}" for one in cells))
+        cells = [f"{row['ours'][kind]:.3f} / {row['fts5'][kind]:.3f}" if kind in row["ours"] else "-" for kind in kinds]
+        lines.append(
+            f"{row['manual']:<18}{row['language']:<5}{row['pages']:>6}" + "".join(f"{one:>15}" for one in cells)
+        )
     return "\n".join([*lines, "ours / FTS5; recall is a share of rare words, the other columns are MRR at 20"])
 
 
@@ -111,10 +111,10 @@ def main() -> None:
 
 def run(options: argparse.Namespace, work: Path) -> None:
     """Measure the chosen manuals, or fit weights on them."""
-    chosen = [one for one in MANUALS if one.half == options.half and one.name in (options.manual or [one.name])]
-    if not chosen:
-        sys.exit(f"no such manual; expected some of: {', '.join(one.name for one in MANUALS if one.half == options.half)}")
-    exams, rows = [Exam(manual, options, work) for manual in chosen], []
+    half = {manual.name: manual for manual in MANUALS if manual.half == options.half}
+    if unknown := sorted(set(options.manual or ()) - set(half)):
+        sys.exit(f"no manual {unknown[0]!r} in the {options.half} half; expected some of: {', '.join(half)}")
+    exams, rows = [Exam(half[name], options, work) for name in options.manual or half], []
     if options.fit:
         print(json.dumps(fitted([(one.manual, one.home, one.questions) for one in exams], options.fit)))
         return

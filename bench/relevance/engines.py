@@ -135,7 +135,9 @@ class Fts5:
         self._is_spaced = manual.is_spaced
         self._index = sqlite3.connect(":memory:")
         tokenizer = "porter unicode61" if manual.is_spaced else "trigram"
-        self._index.execute(f"CREATE VIRTUAL TABLE pages USING fts5(url UNINDEXED, title, body, tokenize='{tokenizer}')")
+        self._index.execute(
+            f"CREATE VIRTUAL TABLE pages USING fts5(url UNINDEXED, title, body, tokenize='{tokenizer}')"
+        )
         rows = [(address, page.title, page.text) for address, page in pages.items()]
         self._index.executemany("INSERT INTO pages VALUES (?, ?, ?)", rows)
 

@@ -1,4 +1,4 @@
-"""Weights fitted on known items: every clause of the index is searched alone once, then weights are tried on the scores."""
+"""Fits weights on known items: searches for every clause alone once, then tries weights on the scores."""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ class Manual(NamedTuple):
     package: str
     folder: str
     """The folder of the pages in the package; addresses are relative to it."""
-    index: readers.IndexReader | None = None
+    entries: readers.IndexReader | None = None
+    """The reader of its back-of-book index."""
     below: str = ""
     """Only pages below this folder are part of the manual."""
     limit: int = PAGE_LIMIT

@@ -1,4 +1,4 @@
-"""The questions: rare words for recall, and known items of four kinds. All are drawn from the manual by a fixed seed."""
+"""The questions: rare words for recall, and known items of four kinds. A fixed seed draws all from the manual."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def known_items(manual: Manual, pages: Mapping[str, Page], root: Path, count: in
     """Return the questions of each kind: headings and links that name one page, index entries, descriptions."""
     named = {
         "headings": ((heading, address) for address, page in pages.items() for heading in page.headings),
-        "index": manual.index(root) if manual.index else (),
+        "index": manual.entries(root) if manual.entries else (),
         "descriptions": (described for page in pages.values() for described in page.descriptions),
         "links": (link for page in pages.values() for link in page.links),
     }

@@ -2,7 +2,7 @@
 
 Every page is loaded in a sandboxed frame, where scripts and redirects do not run, with its style sheets. Its text is
 `document.body.innerText` with all `details` open, and the text that innerText omits: `alt`, `title`, `placeholder`, the
-labels of buttons and option groups, the options of selects. Headings, links and descriptions are read on the same way.
+labels of buttons and option groups, the options of selects. Headings, links and descriptions are read in the same pass.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote, urldefrag
 
 from playwright.sync_api import sync_playwright
@@ -149,7 +149,7 @@ def _render(manual: Manual, tree: Path, cache: Path) -> None:
     cache.write_text(json.dumps(shown, ensure_ascii=False, indent=0, sort_keys=True))
 
 
-def _cleaned(page: dict[str, list[list[str]] | str], address: str, prefix: str, known: set[str]) -> dict[str, object]:
+def _cleaned(page: dict[str, Any], address: str, prefix: str, known: set[str]) -> dict[str, object]:
     """Return a page without characters that nobody sees, and with the links that lead to another page of the manual."""
 
     def line(text: str) -> str:
@@ -161,9 +161,9 @@ def _cleaned(page: dict[str, list[list[str]] | str], address: str, prefix: str, 
     links = sorted({(line(text), target(href)) for text, href in page["links"]})
     described = {(line(text), target(href) if href else address) for text, href in page["descriptions"]}
     return {
-        "title": line(str(page["title"])),
-        "text": _INVISIBLE.sub("", "\n".join([str(page["text"]), *map(str, page["extra"])])),
-        "headings": [line(str(heading)) for heading in page["headings"]],
+        "title": line(page["title"]),
+        "text": _INVISIBLE.sub("", "\n".join([page["text"], *page["extra"]])),
+        "headings": [line(heading) for heading in page["headings"]],
         "links": [link for link in links if link[0] and link[1] in known and link[1] != address],
         "descriptions": sorted(one for one in described if one[0] and one[1] in known),
     }
