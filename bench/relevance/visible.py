@@ -105,11 +105,19 @@ class _Files(SimpleHTTPRequestHandler):
         pass
 
 
+class _Server(ThreadingHTTPServer):
+    """Serves until the browser closes, which may reset connections."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        pass
+
+
 @contextmanager
 def _served(folder: Path) -> Iterator[str]:
     """Serve a folder on loopback while the block runs."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Files, directory=str(folder))) as server:
-        server.daemon_threads = True
+    with _Server(("127.0.0.1", 0), partial(_Files, directory=str(folder))) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
