@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
-from typing import cast
 
 import pytest
 from sqlalchemy import select
 
-from holdfast.clock import Clock, to_micros
+from holdfast.clock import boot_id, to_micros
 from holdfast.config import DiskSettings, RecoverySettings, Settings
+from holdfast.db import connect
 from holdfast.db.models import Domain, Execution, Queue, Recovery
-from holdfast.db.raw import DatabaseClock, RawDatabase
+from holdfast.db.raw import DatabaseClock
+from holdfast.db.sqlite import since_boot
 from holdfast.errors import LeaseLost
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.leases import ExecutionLease
@@ -151,21 +153,13 @@ def test_three_restarts_in_vain_are_enough(bed: Bed, clock: FakeClock) -> None:
     assert reasons == ["stalled", "stalled", "stalled", "breaker_open"]
 
 
-class _ServerAhead:
-    """A database whose server's clock is two hours ahead of this machine's."""
-
-    dialect = "postgresql"
-
-    def __init__(self, machine: FakeClock) -> None:
-        self._machine = machine
-
-    def now_micros(self, machine: Clock) -> int:
-        return to_micros(machine.now() + timedelta(hours=2))
-
-
 def test_ages_of_files_are_judged_by_the_clock_of_their_machine(migrated_sqlite: str, tmp_path: Path) -> None:
     machine = FakeClock()
-    clock = DatabaseClock(cast(RawDatabase, _ServerAhead(machine)), machine)
+    with closing(connect(migrated_sqlite)) as raw_db, raw_db.write() as tx:
+        ahead = to_micros(machine.now() + timedelta(hours=2)) - since_boot(machine)
+        tx.execute("INSERT INTO clock_anchors (boot_id, micros) VALUES (?, ?)", (boot_id(), ahead))
+    with closing(connect(migrated_sqlite)) as raw_db:
+        clock = DatabaseClock(raw_db, machine)
     with open_bed(migrated_sqlite, clock, tmp_path) as bed:
         bed.once("tool")
         lease = _running(bed)

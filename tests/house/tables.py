@@ -38,8 +38,11 @@ SHARED_TABLES = frozenset(
 """Written by both, each for the reason that decision 0027 gives."""
 _FRONTIER = (RAW_TABLES | {"page_groups"}) - {"clock_anchors", "owners", "warc_files", "index_runs"}
 WRITTEN_IN: dict[str, frozenset[str]] = {
-    "coordination": frozenset({"owners"}),
-    "db": frozenset({"audit_events", "clock_anchors"}),
+    # Leases and waits move with the clock of SQLite: `coordination/boot_clock.py`.
+    "coordination": frozenset(
+        {"clock_anchors", "domains", "operations", "owners", "page_crawls", "queues", "webhook_deliveries"}
+    ),
+    "db": frozenset({"audit_events"}),
     "feeds": frozenset({"feeds", "feed_items"}),
     "frontier": _FRONTIER - {"documents", "document_texts", "link_texts", "page_groups", "page_links"},
     "index": frozenset(
@@ -56,8 +59,9 @@ WRITTEN_IN: dict[str, frozenset[str]] = {
 """What the SQL of a room may change."""
 READ_IN: dict[str, frozenset[str]] = {
     "changes": frozenset({"changes"}),
-    # Whether something runs, and the last heartbeat: `db/sqlite.py`.
-    "db": frozenset({"executions", "operations", "owners", "page_crawls"}),
+    # Who holds a lease: `coordination/boot_clock.py`.
+    "coordination": frozenset({"jobs"}),
+    "db": frozenset({"clock_anchors", "page_crawls"}),
     "feeds": frozenset({"executions", "jobs", "sources"}),
     "frontier": frozenset({"executions", "jobs"}),
     "index": frozenset({"executions", "jobs", "owners", "sources", "warc_files"}),

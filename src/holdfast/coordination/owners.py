@@ -19,7 +19,7 @@ from typing import Final
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.coordination.runfile import RunFile, boot_id, claimed, is_held, is_hidden
-from holdfast.db.raw import RawDatabase, Row, Transaction
+from holdfast.db.raw import RawDatabase, Row, Transaction, synchronise
 from holdfast.values import dataclass
 
 GONE = timedelta(minutes=2)
@@ -148,6 +148,8 @@ class OwnerProcess:
         self.execution_id = execution_id
         try:
             self.id = self._register()
+            # The clock may have been set since this process read it; from here on it stays.
+            synchronise(clock)
         except BaseException:
             # A worker tries again for as long as the database is away: each time would leave a file, and its lock.
             run.close()
@@ -192,7 +194,7 @@ def beat_owner(tx: Transaction, clock: Clock, owner_id: int) -> None:
     tx.execute("UPDATE owners SET heartbeat_at = ?, ended_at = NULL WHERE id = ?", (to_micros(clock.now()), owner_id))
 
 
-def _located(folder: Path, run_path: Path) -> Path:
+def located(folder: Path, run_path: Path) -> Path:
     """Return where a run file lies: in this data directory, which may have been moved since, or where it was made."""
     # Its name is drawn at random, so that a file of this name is the one that was meant.
     ours = folder / run_path.name
@@ -201,7 +203,7 @@ def _located(folder: Path, run_path: Path) -> Path:
 
 def judged(owner: OwnerRow, folder: Path, *, silent_since: datetime) -> OwnerRow:
     """Return an owner with its state and the place of its run file. Nothing alive is ever taken for dead."""
-    path, is_silent = _located(folder, owner.run_path), owner.heartbeat_at <= silent_since
+    path, is_silent = located(folder, owner.run_path), owner.heartbeat_at <= silent_since
     return replace(owner, run_path=path, is_silent=is_silent, state=_state(path, owner.host, is_silent=is_silent))
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DatabaseError, DBAPIError, InternalError, OperationalError
 from sqlalchemy.orm import Session
 
-from holdfast.clock import Clock, SystemClock, boot_id, from_micros
+from holdfast.clock import Clock, SystemClock, from_micros
 from holdfast.config import Settings
 from holdfast.db.models.base import Model
 from holdfast.db.prepared import RawConnections
@@ -35,7 +35,7 @@ from holdfast.db.raw import (
 )
 from holdfast.db.raw import want_of_room as out_of_room
 from holdfast.db.schema import prepare
-from holdfast.db.sqlite import ANCHOR, DatabaseLocked, is_locked, since_boot
+from holdfast.db.sqlite import DatabaseLocked, boot_micros, is_locked
 from holdfast.errors import Unavailable
 from holdfast.outside_text import to_json
 
@@ -236,7 +236,6 @@ def _limit_sqlite(engine: Engine, seconds: float, clock: Clock) -> None:
 
 
 _SERVER = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
-_ANCHOR = text(ANCHOR.replace("?", ":boot"))
 
 
 class SessionClock:
@@ -249,7 +248,7 @@ class SessionClock:
 
     def look(self, session: Session) -> datetime:
         """Read the database's clock and return it."""
-        at = _database_time(session, self.base) or self.base.now()
+        at = _database_time(session, self.base)
         self._read = (at, self.base.monotonic())
         return at
 
@@ -281,15 +280,14 @@ def moment_in(session: Session, clock: Clock) -> datetime:
     """
     if isinstance(clock, SessionClock):
         return clock.look(session)
-    return (_database_time(session, clock.base) if isinstance(clock, DatabaseClock) else None) or clock.now()
+    return _database_time(session, clock.base) if isinstance(clock, DatabaseClock) else clock.now()
 
 
-def _database_time(session: Session, machine: Clock) -> datetime | None:
+def _database_time(session: Session, machine: Clock) -> datetime:
     if session.get_bind().dialect.name == "postgresql":
         return from_micros(int(session.execute(_SERVER).scalar_one()))
-    anchor = session.scalar(_ANCHOR, {"boot": boot_id()})
-    # `prepare` stores it where the system names its boots and the file can be written.
-    return None if anchor is None else from_micros(int(anchor) + since_boot(machine))
+    connection = session.connection()
+    return from_micros(boot_micros(lambda query, values: connection.exec_driver_sql(query, values).all(), machine))
 
 
 def insert_into(session: Session, model: type[Model]) -> Any:

@@ -23,7 +23,7 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote, urlsplit
 
 from holdfast import log
-from holdfast.clock import Clock, SystemClock, from_micros, to_micros
+from holdfast.clock import Clock, SystemClock, from_micros
 from holdfast.db.sqlite import DatabaseLocked, boot_micros, is_locked
 from holdfast.errors import HoldfastError, NoSpace, Unavailable
 from holdfast.values import dataclass
@@ -474,11 +474,8 @@ class SqliteRawDatabase:
         return self._transaction("BEGIN")
 
     def now_micros(self, machine: Clock) -> int:
-        try:
-            return boot_micros(self.read, self.write, machine)
-        # Nothing can be leased in a file that cannot be written.
-        except DatabaseReadOnly:
-            return to_micros(machine.now())
+        with self.read() as tx:
+            return boot_micros(tx.execute, machine)
 
     def close(self) -> None:
         self._connection.close()

@@ -9,7 +9,6 @@ import sys
 from contextlib import closing, suppress
 from pathlib import Path
 
-from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.raw import Transaction, is_read_only, note_below, sqlite_path, switch_to_wal
@@ -118,10 +117,6 @@ def prepare(settings: Settings) -> None:
     note_below(settings.home, settings.database)
     _make_private(settings)
     _bring_up_to_date(settings)
-    if sqlite_path(settings.database) is not None:
-        # The first process of a boot stores the anchor of the clock that leases go by.
-        with closing(connect(settings.database)) as raw_db:
-            raw_db.now_micros(SystemClock())
 
 
 def _bring_up_to_date(settings: Settings) -> None:

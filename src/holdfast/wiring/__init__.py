@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from holdfast.clock import Clock
+from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
+from holdfast.coordination.boot_clock import follow_wall
 from holdfast.db import connect
-from holdfast.db.raw import DatabaseClock, RawDatabase
+from holdfast.db.raw import DatabaseClock, RawDatabase, sqlite_path
 from holdfast.db.schema import prepare as prepare_database
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.values import dataclass
@@ -24,6 +25,9 @@ def prepare(settings: Settings) -> None:
     Unavailable or Invalid says what to do if that is not possible.
     """
     prepare_database(settings)
+    if sqlite_path(settings.database) is not None:
+        with closing(connect(settings.database)) as raw_db:
+            follow_wall(raw_db, SystemClock(), folder=settings.home / "run")
     if settings.warc_root is not None:
         link_captures(settings.home, settings.warc_root)
 

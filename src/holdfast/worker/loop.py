@@ -17,12 +17,13 @@ from typing import Final, NamedTuple
 from holdfast import log
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
+from holdfast.coordination.boot_clock import follow_wall
 from holdfast.coordination.disk import low_volume, shortage
 from holdfast.coordination.owners import WORKER_KINDS, OwnerProcess, is_gone, is_registered
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl_process.recovery import recover
 from holdfast.crawl_process.stopping import Stops
-from holdfast.db.engine import Database, SessionClock
+from holdfast.db.engine import Database, SessionClock, machine_clock
 from holdfast.db.raw import synchronise
 from holdfast.errors import HoldfastError, LeaseLost, Unavailable
 from holdfast.index.indexer import free_dead_indexers
@@ -372,6 +373,8 @@ class Worker:
         if self._stops.count or not (ended or now >= self._poll_at):
             return
         self._poll_at = now + self._options.poll_s
+        runtime = self._context.runtime
+        follow_wall(runtime.raw_db, machine_clock(self._clock), folder=runtime.run_folder)
         synchronise(self._clock, self._context.jobs.clock)
         queued = self._schedule()
         taken = self._take()

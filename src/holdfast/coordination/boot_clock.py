@@ -1,0 +1,72 @@
+"""Sets the clock of a SQLite database to the wall clock: once a boot, and after a step of it while nothing is leased.
+
+The wall clock may step for a good reason: a machine without a battery learns the time after its first start. No lease
+must end early by that, so the clock is not set while a live process holds one; waits move with it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from holdfast.clock import Clock, boot_id, to_micros
+from holdfast.coordination.owners import GONE, located
+from holdfast.coordination.runfile import is_held
+from holdfast.db.raw import DatabaseReadOnly, RawDatabase, Transaction
+from holdfast.db.sqlite import ANCHOR, DatabaseLocked, since_boot
+from holdfast.errors import NoSpace
+
+_LEAST = 1_000_000
+_SILENCE = GONE.seconds * 1_000_000
+# All but workers and schedulers that wait for work.
+_HOLDERS = """
+SELECT run_file FROM owners o WHERE ended_at IS NULL
+   AND (kind NOT IN ('worker', 'runner', 'scheduler') OR EXISTS (SELECT 1 FROM jobs WHERE lock_token IS NOT NULL)
+        OR EXISTS (SELECT 1 FROM domains WHERE lease_owner = o.id AND lease_expires_at > 0))
+UNION ALL SELECT run_file FROM operations WHERE state = 'running' AND run_file IS NOT NULL"""
+# Jobs and files that are being indexed are freed with their owners. The times of schedules are wall time, and stay.
+_MOVES = (
+    "UPDATE owners SET heartbeat_at = heartbeat_at + ? WHERE heartbeat_at > ?",
+    "UPDATE domains SET lease_expires_at = lease_expires_at + ? WHERE lease_owner IS NOT NULL AND lease_expires_at > ?",
+    "UPDATE domains SET next_allowed_at = next_allowed_at + ? WHERE next_allowed_at > ?",
+    "UPDATE queues SET due_at = due_at + ? WHERE open > 0 AND due_at > ?",
+    "UPDATE page_crawls SET scheduled_for = scheduled_for + ? WHERE outcome IS NULL AND scheduled_for > ?",
+    "UPDATE webhook_deliveries SET lease_until = lease_until + ? WHERE state = 'pending' AND lease_until > ?",
+    "UPDATE webhook_deliveries SET next_at = next_at + ? WHERE state = 'pending' AND next_at > ?",
+    "UPDATE operations SET lease_until = lease_until + ? WHERE state = 'running' AND lease_until > ?",
+)
+
+
+def follow_wall(raw_db: RawDatabase, machine: Clock, *, folder: Path) -> None:
+    """Set the clock if that is due and no live process holds a lease; one that cannot be written stays as it is."""
+    boot, wall, passed = boot_id(), to_micros(machine.now()), since_boot(machine)
+    if boot is None or raw_db.dialect != "sqlite":
+        return
+    with raw_db.read() as tx:
+        if _step(tx, boot, wall, passed, folder) is None:
+            return
+    with suppress(DatabaseReadOnly, DatabaseLocked, NoSpace), raw_db.write() as tx:
+        # Asked again: another process may have set it meanwhile, or hold a lease now.
+        step = _step(tx, boot, wall, passed, folder)
+        if step is None:
+            return
+        for move in _MOVES if step else ():
+            tx.execute(move, (step, min(wall, wall - step) - _SILENCE))
+        if not tx.execute(ANCHOR, (boot,)):
+            # Owners of an earlier boot are dead, however short the break was.
+            silent = "UPDATE owners SET heartbeat_at = min(heartbeat_at, ?) WHERE ended_at IS NULL"
+            tx.execute(silent, (wall - _SILENCE,))
+        tx.execute("REPLACE INTO clock_anchors (boot_id, micros) VALUES (?, ?)", (boot, wall - passed))
+
+
+def _step(tx: Transaction, boot: str, wall: int, passed: int, folder: Path) -> int | None:
+    """Return by how much waits move when the clock is set; None if it stays."""
+    rows = tx.execute(ANCHOR, (boot,))
+    if not rows:
+        # How long the machine was off is unknown: if the wall clock is behind, waits go on from the last heartbeat.
+        return min(0, wall - (tx.execute("SELECT max(heartbeat_at) FROM owners")[0][0] or 0))
+    step = wall - passed - int(rows[0][0])
+    if abs(step) <= _LEAST:
+        return None
+    # The locks tell who lives: all processes on a SQLite file are on one machine.
+    return None if any(is_held(located(folder, Path(file))) for (file,) in tx.execute(_HOLDERS)) else step
