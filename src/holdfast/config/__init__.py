@@ -193,7 +193,7 @@ class ApiSettings(SettingGroup):
     reports_per_minute: int = setting(5, ge=1, description="Problem reports an address may send in a minute.")
     replay_per_minute: int = setting(3000, ge=1, description="Archived resources an address may load in a minute.")
     admin_per_minute: int = setting(
-        500, ge=1, description="Admin requests in a minute of an operator, an administrator, or with the admin token."
+        500, ge=1, description="Admin requests in a minute of an observer, operator, administrator or the admin token."
     )
     member_per_minute: int = setting(100, ge=1, description="Admin requests in a minute of a member.")
     intruder_per_minute: int = setting(10, ge=1, description="Admin requests in a minute of who did not sign in.")
