@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv as csvlib
 import importlib
 import json as jsonlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
+from collections.abc import Iterable, Mapping
+from contextlib import closing, nullcontext
+from itertools import chain
 from typing import Annotated, Any
 
 import typer
@@ -16,14 +16,13 @@ from holdfast import config
 from holdfast.cli.formatting import counted, text
 from holdfast.cli.parameters import AsJson, ExecutionId, Home
 from holdfast.errors import NotFound
-from holdfast.frontier import Account, Summary
-from holdfast.frontier.queries import account, summary
+from holdfast.frontier import Summary
+from holdfast.frontier.queries import summary
 from holdfast.jobs import execution_queries
 from holdfast.jobs.endings import shortfall_text
 from holdfast.jobs.views.run_report import run_report
+from holdfast.jobs.views.run_urls import csv_pieces, run_urls
 from holdfast.jobs.views.status import ExecutionStatus, read_status
-from holdfast.outside_text import guarded
-from holdfast.types import FAILURES
 from holdfast.wiring import Runtime, open_runtime
 
 _TOP = 15
@@ -55,12 +54,12 @@ def report(
         if all_runs:
             with runtime.raw_db.read() as tx:
                 runs = execution_queries.executions_of(tx, source)
-            _list(_chosen(runtime, runs, failed=failed, reason=reason), as_csv=csv)
+            _list(runtime, runs, failed=failed, reason=reason, as_csv=csv)
             return
         # The account is of the frontier: a run that went on with another's shows both together.
         status = read_status(runtime.raw_db, runtime.clock, find_execution(runtime, execution))
         if csv or urls:
-            _list(_chosen(runtime, [status.frontier_id], failed=failed, reason=reason), as_csv=csv)
+            _list(runtime, [status.frontier_id], failed=failed, reason=reason, as_csv=csv)
         elif json:
             found = run_report(runtime.raw_db, runtime.clock, status.execution_id)
             print(jsonlib.dumps({**found, "noise": _noise(runtime, status)}))
@@ -92,35 +91,14 @@ def find_execution(runtime: Runtime, wanted: int | None) -> int:
     return ids[0] if wanted is None else wanted
 
 
-def _chosen(
-    runtime: Runtime, runs: Iterable[int], *, failed: bool, reason: str | None
-) -> Iterator[tuple[int, Account]]:
-    """Yield the URLs of runs that fit, each with its run."""
-    for run in runs:
-        for row in account(runtime.raw_db, run):
-            if (not failed or row.outcome in FAILURES) and reason in (None, row.reason):
-                yield run, row
-
-
-def _row(run: int, row: Account) -> dict[str, Any]:
-    fields = {"execution": run, **row._asdict()}
-    fields["outcome"] = row.outcome.value if row.outcome is not None else "open"
-    fields["kind"] = row.kind.value
-    fields["completed_at"] = row.completed_at.isoformat() if row.completed_at else None
-    return fields
-
-
-def _list(rows: Iterable[tuple[int, Account]], *, as_csv: bool) -> None:
+def _list(runtime: Runtime, runs: Iterable[int], *, failed: bool, reason: str | None, as_csv: bool) -> None:
     # Streamed: a crawl has millions of rows.
-    out = csvlib.writer(sys.stdout, lineterminator="\n")
+    slices = run_urls(lambda: nullcontext(runtime.raw_db), runs, failed=failed, reason=reason)
     if as_csv:
-        out.writerow(("execution", *Account._fields))
-    for run, row in rows:
-        fields = _row(run, row)
-        if as_csv:
-            out.writerow([guarded(value) if isinstance(value, str) else value for value in fields.values()])
-        else:
-            print(jsonlib.dumps(fields))
+        sys.stdout.writelines(csv_pieces(slices))
+        return
+    for fields in chain.from_iterable(slices):
+        print(jsonlib.dumps(fields))
 
 
 def _print(status: ExecutionStatus, found: Summary) -> None:

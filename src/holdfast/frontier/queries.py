@@ -330,22 +330,29 @@ _ACCOUNT = (
 
 def account(raw_db: RawDatabase, execution_id: int) -> Iterator[Account]:
     """Yield the current outcome of each address of an execution, by domain and age; a thousand rows at a time."""
-    connection = Connection(raw_db)
+    after: tuple[int, int] | None = (-1, -1)
+    while after is not None:
+        rows, after = account_slice(raw_db, execution_id, after)
+        yield from rows
+
+
+def account_slice(
+    raw_db: RawDatabase, execution_id: int, after: tuple[int, int]
+) -> tuple[list[Account], tuple[int, int] | None]:
+    """Return the next thousand rows of an account, and the key to continue after; None at the end."""
     # By key, not by OFFSET: the last of ten million rows is found as quickly as the first.
-    after = (-1, -1)
-    while True:
-        with connection.read() as tx:
-            rows = tx.execute(_ACCOUNT, (execution_id, *after, _PAGE))
-        for row in rows:
-            known = Account(*row[2:])
-            yield known._replace(
-                kind=UrlKind(known.kind),
-                outcome=Outcome(known.outcome) if known.outcome else None,
-                completed_at=moment(row[16]),
-            )
-        if len(rows) < _PAGE:
-            return
-        after = (rows[-1][0], rows[-1][1])
+    with Connection(raw_db).read() as tx:
+        rows = tx.execute(_ACCOUNT, (execution_id, *after, _PAGE))
+    found = [
+        known._replace(
+            kind=UrlKind(known.kind),
+            outcome=Outcome(known.outcome) if known.outcome else None,
+            completed_at=moment(row[16]),
+        )
+        for row in rows
+        for known in [Account(*row[2:])]
+    ]
+    return found, (rows[-1][0], rows[-1][1]) if len(rows) == _PAGE else None
 
 
 _TOOK = "c.completed_at - c.started_at"

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from fastapi import Request, Response
+from contextlib import AbstractContextManager, closing
+from typing import Annotated
+
+from fastapi import Query, Request, Response
 from sqlalchemy.orm import Session
+from starlette.responses import StreamingResponse
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import ExecutionNotFound, answers
-from holdfast.api.heavy import heavily
+from holdfast.api.heavy import Streamed, heavily
 from holdfast.api.job_dependencies import FrontierDep, RunReportsDep
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.frontier import within
 from holdfast.api.routes.jobs import ExecutionId
+from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.executions import ExclusionsForm, ExclusionsPreview, ExclusionsShown, RunReport
+from holdfast.db import connect
+from holdfast.db.raw import RawDatabase
 from holdfast.jobs.administration.run_exclusions import (
     RunExclusions,
     exclude_from_run,
     matched_urls,
     run_exclusions,
 )
+from holdfast.jobs.execution_queries import executions_of
+from holdfast.jobs.views.run_urls import csv_pieces, run_urls
+from holdfast.jobs.views.status import read_status
+from holdfast.sources.queries import find_source
 
 router = LateRouter(tags=["jobs"])
 _PREVIEW_S = 3.0
@@ -32,6 +43,37 @@ async def execution_report(request: Request, reports: RunReportsDep, id: Executi
     def work() -> Response:
         # All attempts of a run are counted: on a thread for heavy work.
         return Response(RunReport.of(reports.read(id)).model_dump_json(), media_type="application/json")
+
+    return await heavily(request, work)
+
+
+@router.get("/api/v1/failed-urls", responses=answers(400, 403, 404, 422, 503), response_class=StreamingResponse)
+async def failed_urls(
+    request: Request,
+    archive: ArchiveDep,
+    source: Annotated[Words | None, Query(description="Code of a source: only its runs.")] = None,
+    execution: Annotated[int | None, Query(ge=0, le=MAX_ID, description="Only this run.")] = None,
+    reason: Annotated[Words | None, Query(description="Only with this reason, such as `http_404`.")] = None,
+) -> Response:
+    """Return the addresses that failed as CSV, the newest run first; those of all runs without a source or a run."""
+
+    def opened() -> AbstractContextManager[RawDatabase]:
+        # For each slice: another thread may read the next one.
+        return closing(connect(archive.database.url))
+
+    def work() -> Streamed:
+        with opened() as raw_db, archive.database.read() as session:
+            if source is not None:
+                find_source(session, source)
+            if execution is None:
+                with raw_db.read() as tx:
+                    runs = executions_of(tx, source)
+            else:
+                # A run that went on with the frontier of another is accounted for there.
+                runs = [read_status(raw_db, archive.clock, execution).frontier_id]
+        pieces = csv_pieces(run_urls(opened, runs, failed=True, reason=reason))
+        headers = {"Content-Disposition": 'attachment; filename="failed-urls.csv"', "Cache-Control": "no-store"}
+        return Streamed(map(str.encode, pieces), "text/csv; charset=utf-8", headers)
 
     return await heavily(request, work)
 

@@ -1,6 +1,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { ApiProblem } from "@/api/problem";
 import { Problem } from "@/app/Problem";
+import { useMay } from "@/app/useSession";
 import { Button } from "@/design/Button";
 import { DataTable } from "@/design/DataTable";
 import { SelectField } from "@/design/Field";
@@ -19,6 +20,7 @@ const KINDS: Record<string, string> = { page: "a page", requisite: "embedded in 
 /** The addresses of a run: those that come next, and why; those that ended, and how. */
 export function Urls({ id, asked, isRunning }: { id: number; asked: AskedRun; isRunning: boolean }) {
   const navigate = useNavigate();
+  const mayOperate = useMay("operate");
   const status = URL_STATES.find((one) => one === asked.status) ?? (isRunning ? "pending" : undefined);
   const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage, isFetching } = useUrls(id, { status, host: asked.host, q: asked.q }, isRunning);
   const go = (change: Partial<AskedRun>) => void navigate({ to: "/control/executions/$id", params: { id: String(id) }, search: readAskedRun({ ...asked, tab: "urls", ...change }), replace: true });
@@ -44,6 +46,7 @@ export function Urls({ id, asked, isRunning }: { id: number; asked: AskedRun; is
       <p className="flex flex-wrap items-center gap-3">
         <span className="text-sm text-soft">{counted(rows.length, "address", "addresses")} shown</span>
         {hasNextPage && <Button disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>More</Button>}
+        {mayOperate && <><a href={`/api/v1/failed-urls?execution=${id}`} download>Failed addresses (CSV)</a><a href="/api/v1/failed-urls" download>Failed addresses of all runs (CSV)</a></>}
       </p>
     </div>
   );
