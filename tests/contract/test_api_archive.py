@@ -365,6 +365,21 @@ def test_provenance_names_run_writer_and_record(archive: Archive, client: Client
     assert client.get("/api/snapshots/999999999/provenance").status_code == 404
 
 
+def test_provenance_shows_flags_to_operators_only(archive: Archive, client: Client) -> None:
+    number = _snapshot(archive, "https://example.org/notes?page=2")
+    with archive.database.write() as session:
+        snapshot = session.get_one(Snapshot, number)
+        run = session.get_one(Execution, snapshot.execution_id)
+        run.config = {**run.config, "zimit_passthrough_args": ["--lang"], "robots": "obey"}
+
+    with asking(archive, as_admin=False) as reader:
+        shown, hidden = (one.get(f"/api/snapshots/{number}/provenance").json() for one in (client, reader))
+
+    assert shown["settings"] == {**hidden["settings"], "zimit_passthrough_args": ["--lang"]}
+    assert hidden["settings"]["robots"] == "obey"
+    assert "operator" not in hidden["warcInfo"]
+
+
 def test_a_snapshot_tells_what_the_page_says_of_itself(tmp_path: Path, migrated_url: str) -> None:
     body = (
         "<title>Tides</title><meta name=author content=Ann><meta name=keywords content='tides, boats'>"

@@ -26,7 +26,7 @@ class SignInFlow:
 
     @classmethod
     def opened(cls, cookie: str | None) -> SignInFlow:
-        """Return what a cookie holds; ProviderRefused if it is none of ours."""
+        """Return what a cookie holds; ProviderRefused if it is invalid."""
         try:
             parts = json.loads(base64.urlsafe_b64decode((cookie or "").encode("ascii") + b"=="))
             state, nonce, verifier, following = parts

@@ -206,9 +206,9 @@ def requeue_pages(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Queue pages of a domain again that were fetched, or failed, in a span of days.
+    """Queue the pages of a domain again that were fetched, or failed, between two days.
 
-    They go to the run of their source, to its next run, or to a job of their own.
+    Each page joins the current run of its source, waits for the next run, or gets its own job.
     Example: holdfast frontier requeue example.org --until 2026-01-31 --apply
     """
     days = span(since and since.date(), until and until.date())

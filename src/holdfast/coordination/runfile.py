@@ -190,7 +190,7 @@ def _read(path: Path) -> bytes:
         memory = path.read_bytes()
     except (FileNotFoundError, PermissionError):
         return b""
-    # A file of another size was torn when it was made, or is none of ours.
+    # A file of another size was torn when it was made, or is not a run file.
     return memory if len(memory) == _SIZE else b""
 
 

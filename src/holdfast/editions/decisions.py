@@ -48,7 +48,7 @@ class Decision(NamedTuple):
         """Return it with blanks collapsed; Invalid without a reason of at least three characters."""
         reason = " ".join(self.reason.split())
         if not LEAST_CHARS <= len(reason) <= MOST_CHARS:
-            raise Invalid(f"say why, in {LEAST_CHARS} to {MOST_CHARS} characters; it stands in the report for ever")
+            raise Invalid(f"give a reason of {LEAST_CHARS} to {MOST_CHARS} characters; the report shows it")
         return Decision(self.state, reason)
 
 

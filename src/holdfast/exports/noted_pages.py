@@ -7,6 +7,7 @@ every takedown would read all files of every package again.
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from holdfast import cancellation
+from holdfast.coordination.disk import CachedFile
 from holdfast.exports.redaction import named_page
 from holdfast.warc.outfile import sync_directory
 from holdfast.warc.reader import DamagedWarc, read_records
@@ -38,6 +40,8 @@ def noted_pages(folder: Path, path: Path, digest: str) -> Sequence[str]:
     # A power loss may leave an empty or cut note: it counts as missing, never as "names no page".
     with suppress(FileNotFoundError, EOFError, gzip.BadGzipFile, zlib.error):
         if packed := kept.read_bytes():
+            with suppress(OSError):  # of another owner: its age stays as it is
+                os.utime(kept)
             return gzip.decompress(packed).decode().split("\n")
     keys = _read(path)
     kept.parent.mkdir(parents=True, exist_ok=True)
@@ -46,6 +50,16 @@ def noted_pages(folder: Path, path: Path, digest: str) -> Sequence[str]:
     sync_directory(fresh)
     fresh.replace(kept)
     return keys
+
+
+def stored_notes(folder: Path) -> list[CachedFile]:
+    """Return all notes, those of files that are gone too, with when each was last used."""
+    found: list[CachedFile] = []
+    for path in (folder / FOLDER).glob("*"):
+        with suppress(FileNotFoundError):  # another process trims the cache
+            facts = path.stat()
+            found.append(CachedFile(facts.st_mtime_ns, path, facts.st_blocks * 512))
+    return found
 
 
 def _read(path: Path) -> list[str]:

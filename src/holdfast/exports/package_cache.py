@@ -30,7 +30,7 @@ from holdfast.coordination.disk import CachedFile, demand_room, trim
 from holdfast.coordination.runfile import alone
 from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
-from holdfast.exports.noted_pages import FOLDER, is_noted, noted_pages
+from holdfast.exports.noted_pages import FOLDER, is_noted, noted_pages, stored_notes
 from holdfast.exports.package import RECORD_BYTES, Contents, build, read_contents, read_edition
 from holdfast.exports.queries import ExportedFile, records_noted
 from holdfast.exports.zipping import FileRange, Segment, VirtualZip, ZipMember
@@ -130,7 +130,7 @@ class PackageCache:
         return WantedPackage(lambda: read_edition(self._database, edition_id), f"edition-{edition_id}")
 
     def made(self, wanted: WantedPackage) -> CachedPackage:
-        """Return a package, put together if need be; raises as `package`."""
+        """Return a package, and build it if it is not in the cache. Raises the same errors as `package`."""
         contents = self._read(wanted, is_allowed=True)
         folder = self._folder / wanted.place / contents.fingerprint
         if not _touched(folder):
@@ -138,7 +138,7 @@ class PackageCache:
         return self._held_or_opened(contents, folder)
 
     def ready(self, wanted: WantedPackage) -> CachedPackage | None:
-        """Return a package that is put together already, without reading a file; None if it is not. Raises so, too."""
+        """Return a package from the cache without reading a file, None if it is not there; NotFound, NothingSealed."""
         contents = self._read(wanted, is_allowed=False)
         folder = self._folder / wanted.place / contents.fingerprint
         return self._held_or_opened(contents, folder) if _touched(folder) else None
@@ -253,28 +253,33 @@ class PackageCache:
         sync_directory(fresh)
 
     def _trim(self, *, keep: Path) -> None:
-        """Remove what was asked for longest ago until the cache has its size again; `keep` stays whatever it takes."""
-        found: list[CachedFile] = []
-        for place in (path for path in self._folder.iterdir() if path.is_dir() and path.name != FOLDER):
+        """Remove packages and notes, the least recently used first, until the cache has its size; `keep` stays."""
+        for place in _places_in(self._folder):
             if place != keep.parent:
                 # A place whose lock is held is being built: its unfinished folders are that builder's.
                 with suppress(PackageBusy), alone(place / _LOCK, PackageBusy()):
                     _remove_unfinished(place)
-            found += _packages_in(place)
+        found = [*_packages_below(self._folder), *stored_notes(self._folder)]
         trim(found, self._most_bytes, keep=keep, remove=_remove)
 
 
 def cached_packages(home: Path) -> list[CachedFile]:
     """Return the finished packages of a data directory, whichever they are."""
     folder = home.resolve() / "cache" / "wacz"
-    if not folder.is_dir():
-        return []
-    places = [place for place in folder.iterdir() if place.is_dir() and place.name != FOLDER]
-    return [package for place in places for package in _packages_in(place)]
+    return _packages_below(folder) if folder.is_dir() else []
+
+
+def _packages_below(folder: Path) -> list[CachedFile]:
+    return [package for place in _places_in(folder) for package in _packages_in(place)]
+
+
+def _places_in(folder: Path) -> list[Path]:
+    """Return the folders of executions and editions."""
+    return [place for place in folder.iterdir() if place.is_dir() and place.name != FOLDER]
 
 
 def remove_packages(home: Path) -> int:
-    """Remove every package that is not being read, and return their bytes; each is made anew when it is asked for."""
+    """Remove every package that is not being read, and return their bytes; each is built again when it is requested."""
     return sum(package.size for package in cached_packages(home) if _remove(package.path))
 
 
@@ -323,7 +328,10 @@ def _reading(folder: Path) -> Iterator[None]:
 
 
 def _remove(folder: Path) -> bool:
-    """Remove a package that no process reads; return whether it is gone."""
+    """Remove a package that no process reads, or a note; return whether it is gone."""
+    if folder.parent.name == FOLDER:
+        folder.unlink(missing_ok=True)
+        return True
     try:
         fd = os.open(folder / LAYOUT, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

@@ -457,7 +457,7 @@ class FeedPolling:
                     _log.info("feed.noticed", url=found.url)
 
     def _try(self, candidates: Sequence[FoundUrl]) -> None:
-        """Ask for what may be a feed and is none of ours yet."""
+        """Fetch addresses that may be feeds and are not followed yet."""
         if not candidates:
             return
         with self._raw_db.read() as tx:

@@ -70,7 +70,7 @@ class ReplayKeys:
         return f"/!{urlsafe_b64encode(facts + _mac(key, facts)).rstrip(b'=').decode()}"
 
     def read(self, text: str) -> Capability | None:
-        """Return what a capability says; None if it is none of ours, or has ended. May ask the database for a key."""
+        """Return what a capability says; None if it is invalid or expired. May read a key from the database."""
         try:
             raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
             facts, mac = raw[: _FACTS.size], raw[_FACTS.size :]

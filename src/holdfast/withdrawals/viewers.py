@@ -30,7 +30,7 @@ class Viewer:
     sees_members: bool = False
     """Whether all members' sources are shown."""
     granted: int | None = None
-    """The one members' source that is shown beside the public ones: to who holds a capability for it."""
+    """The one members' source that a capability shows in addition to the public sources."""
 
 
 EVERYTHING: Final = Viewer(sees_members=True)
@@ -40,7 +40,7 @@ PUBLIC: Final = Viewer()
 
 # A context variable: a server handles many requests at once, each for a viewer of its own.
 _viewer: ContextVar[Viewer | None] = ContextVar("viewer", default=None)
-# For what declares no viewer. New threads do not inherit context variables, so a program's own is not one of them.
+# The viewer where none is declared. A module variable, because new threads do not inherit context variables.
 _undeclared = PUBLIC
 
 
@@ -50,7 +50,7 @@ def viewer() -> Viewer:
 
 
 def see_everything() -> None:
-    """Let this whole process read everything unless `seen_by` says otherwise. Never called where strangers ask."""
+    """Let this whole process read everything unless `seen_by` says otherwise. A server never calls it."""
     global _undeclared
     _undeclared = EVERYTHING
 

@@ -156,6 +156,21 @@ def test_takedown_changes_only_packages_that_name_the_page(tmp_path: Path) -> No
     archive.database.close()
 
 
+def test_cache_trims_notes_of_pages(archive: Archive) -> None:
+    with archive.database.write() as session:
+        session.add(Withdrawal(url_key=page_key("https://example.org/elsewhere"), subject="x", reason="x", actor="x",
+                               created_at=BEGIN))  # fmt: skip
+    notes, cache = archive.home / "cache/wacz" / FOLDER, _cache(archive, 1 << 30)
+    cache.package(1)
+    kept = len(list(notes.iterdir()))
+    first = b"".join(cache.package(2).read())
+    without_room = _cache(archive, 0)
+    without_room.package(3)
+
+    assert (kept, list(notes.iterdir())) == (1, [])
+    assert b"".join(without_room.package(2).read()) == first
+
+
 @pytest.mark.parametrize("left", [b"", b"\x1f\x8b\x08", bytes(40), None], ids=["empty", "cut", "zeros", "half"])
 def test_damaged_note_of_pages_is_read_again(archive: Archive, left: bytes | None) -> None:
     path = min((archive.home / "warcs").rglob("*.warc.gz"))

@@ -22,7 +22,7 @@ export interface Band {
 const GAP = 10;
 const LEAST = 6;
 
-/** Read the outcomes of a summary; what is none of ours or no number is left out. */
+/** Read the outcomes of a summary; unknown names and values that are not numbers are left out. */
 export function outcomesOf(summary: Record<string, unknown>): { outcome: Outcome; count: number }[] {
   const found = summary["outcomes"];
   if (typeof found !== "object" || found === null) return [];

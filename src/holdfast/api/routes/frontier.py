@@ -144,9 +144,9 @@ def seed_frontier(archive: ArchiveDep, job_service: JobServiceDep, frontier: Fro
 def requeue_pages(
     archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, form: RequeueForm
 ) -> RequeueReceipt:
-    """Queue pages of a domain again that were crawled in a span of days; without `apply`, only count them.
+    """Queue the pages of a domain again that were fetched, or failed, between two days; without `apply`, only count.
 
-    It ends after a few seconds: ask again with `after` set to `next` until that is null.
+    A request ends after a few seconds. Repeat it with `after` set to the `next` of the response until `next` is null.
     """
     since, until = span(form.since, form.until)
     wanted = RequeueRequest(domain_of(form.domain), form.status, since, until)

@@ -74,7 +74,7 @@ def list_jobs(
     ] = "created_at",
     sort_order: Annotated[str, Query(description="asc or desc.")] = "desc",
 ) -> JobList:
-    """Return jobs; an order that is none of ours counts as created_at, newest first."""
+    """Return jobs. An unknown order means `created_at`, the newest first."""
     wanted = JobFilter(
         states=_states(status),
         source_id=source_id,

@@ -14,6 +14,7 @@ from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
 from holdfast.api.middleware.request_ids import FOR_MEMBERS
+from holdfast.api.permissions import PrincipalDep
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.search import (
     Keyword,
@@ -25,6 +26,7 @@ from holdfast.api.schemas.search import (
     Resolved,
     SnapshotDetail,
 )
+from holdfast.auth.roles import Permission
 from holdfast.clock import digits14
 from holdfast.crawl.signal_pages import PageInFull, PageStatus, SignalPageRow, SignalQuery, find_pages, page_by_hash
 from holdfast.errors import HoldfastError, NotFound
@@ -82,15 +84,23 @@ def snapshot_detail(request: Request, archive: ArchiveDep, session: SessionDep, 
 # Of a run's configuration: nothing that could hold a secret, and no list of seeds, which may be a million.
 _SETTINGS = (
     *("backend", "scope", "max_depth", "max_pages", "max_bytes", "max_time_s", "delay_s", "robots", "user_agent"),
-    *("storage", "sitemaps", "requisites", "include", "exclude", "zimit_passthrough_args", "execution_policy"),
+    *("storage", "sitemaps", "requisites", "include", "exclude"),
 )
 # Other writers may name machines and people in their fields.
-_INFO = ("software", "operator", "http-header-user-agent", "robots", "conformsto")
+_INFO = ("software", "http-header-user-agent", "robots", "conformsto")
+# Flags and names of people are for operators.
+_OPERATORS = frozenset({"zimit_passthrough_args", "execution_policy", "operator"})
 
 
 @router.get("/api/snapshots/{id}/provenance", responses=answers(404, 422, 503))
-def provenance(request: Request, archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Provenance:
-    """Return how a capture came about: its run and job, the program that wrote its record, and with which settings."""
+def provenance(
+    request: Request, archive: ArchiveDep, session: SessionDep, principal: PrincipalDep, id: SnapshotId
+) -> Provenance:
+    """Return how a capture came about: its run and job, the program that wrote its record, and with which settings.
+
+    Only operators see flags of zimit and the name of the archive's operator.
+    """
+    shown = {*_SETTINGS, *_INFO} | (_OPERATORS if principal.may(Permission.OPERATE) else set())
     found = visible_snapshot(session, id)
     setattr(request.state, FOR_MEMBERS, members_source(session, found) is not None)
     file, execution, job = queries.origin_of(session, found)
@@ -109,8 +119,8 @@ def provenance(request: Request, archive: ArchiveDep, session: SessionDep, id: S
         capture_backend=found.backend,
         capture_fidelity=found.fidelity,
         worker_id=file.owner_id,
-        settings={name: execution.config[name] for name in _SETTINGS if execution.config.get(name) is not None},
-        warc_info={name: info[name] for name in _INFO if name in info},
+        settings={name: value for name, value in execution.config.items() if name in shown and value is not None},
+        warc_info={name: value for name, value in info.items() if name in shown},
         warc_file=PurePath(file.path).name,
         warc_record_id=found.record_id and f"<urn:uuid:{found.record_id}>",
         raw_snapshot_path=raw_path(found.id),

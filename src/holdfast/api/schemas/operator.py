@@ -389,7 +389,7 @@ class ShardDecisionForm(RequestForm):
     model_config = ConfigDict(json_schema_extra={"examples": [{"state": "excluded", "reason": "replaced on 2 March"}]})
 
     state: Literal["accepted", "accepted_gap", "excluded", "pending"] = Field(description="`pending` undoes it.")
-    reason: str = Field(min_length=3, max_length=2000, description="Why; it stands in the report.")
+    reason: str = Field(min_length=3, max_length=2000, description="Why; the report shows it.")
 
 
 class PageDecisionForm(RequestForm):
@@ -401,7 +401,7 @@ class PageDecisionForm(RequestForm):
 
     url: str = Field(max_length=8192, description="The address, as the ledger has it.")
     state: Literal["accepted", "excluded", "pending"] = Field(description="`pending` undoes it.")
-    reason: str = Field(min_length=3, max_length=2000, description="Why; it stands in the ledger.")
+    reason: str = Field(min_length=3, max_length=2000, description="Why; the ledger shows it.")
 
 
 class FreezeForm(RequestForm):
