@@ -20,13 +20,14 @@ from sqlalchemy import func, select, update
 
 from holdfast.cli.status import describe
 from holdfast.clock import SystemClock
+from holdfast.coordination.steps import FileStep
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot, WarcFile
 from holdfast.errors import Invalid, Unavailable
 from holdfast.exports.package import build, read_contents
 from holdfast.exports.zipping import read_segments
-from holdfast.imports.importer import ImportedFile, Importer, ImportStep
+from holdfast.imports.importer import ImportedFile, Importer
 from holdfast.imports.packages import spelled
 from holdfast.imports.placing import digest_of
 from holdfast.index.indexer import open_indexer
@@ -97,7 +98,7 @@ def _run(
 
 
 def _together(
-    database: Database, home: Path, each: list[Path], *, is_at: Callable[[ImportStep], bool]
+    database: Database, home: Path, each: list[Path], *, is_at: Callable[[FileStep], bool]
 ) -> list[ImportedFile]:
     """Import one file on each of some threads, into one execution; all of them reach a step before one goes on."""
     home.mkdir()
@@ -106,9 +107,9 @@ def _together(
     begun = begin_import(database, clock, wish)
 
     def one(path: Path) -> ImportedFile:
-        waited: list[ImportStep] = []
+        waited: list[FileStep] = []
 
-        def on_step(step: ImportStep) -> None:
+        def on_step(step: FileStep) -> None:
             if not waited and is_at(step):
                 waited.append(step)
                 line.wait(timeout=deadline(30))
@@ -144,7 +145,7 @@ def test_files_of_one_name_that_come_at_one_moment_do_not_overwrite_each_other(
         pages = [record(response(f"<p>{path.parent.name} {n}</p>".encode())) for n in range(2)]
         path.write_bytes(b"".join(map(gzip.compress, pages)) if form == "seekable" else gzip.compress(b"".join(pages)))
 
-    def is_placed(step: ImportStep) -> bool:
+    def is_placed(step: FileStep) -> bool:
         return step.phase == "reading" and (form == "unseekable" or step.done > 0)
 
     done = _together(database, tmp_path / "home", paths, is_at=is_placed)

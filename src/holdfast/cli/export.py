@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -17,7 +17,8 @@ from holdfast import config
 from holdfast.changes.listing import span
 from holdfast.cli.formatting import counted
 from holdfast.cli.parameters import Home, OnlyPublic, command_group
-from holdfast.cli.progress import byte_bar
+from holdfast.cli.progress import ProgressLine
+from holdfast.coordination.steps import FileStep
 from holdfast.editions.edition_view import find_edition
 from holdfast.errors import READ_ONLY, Invalid, Unavailable
 from holdfast.exports.package import export_cdxj
@@ -136,7 +137,8 @@ def wacz(
     Example: holdfast export wacz 3 -o site.wacz
     """
     with open_archive(config.load(home=home)) as archive, _packages(archive) as packages:
-        _write_package(packages.package(execution), output)
+        done = _write_package(packages, packages.package(execution), output)
+    print(done)
 
 
 @app_command.command()
@@ -154,20 +156,23 @@ def edition(
         with archive.database.read() as session:
             found = find_edition(session, find_source(session, code), year)
         with _packages(archive) as packages:
-            _write_package(packages.edition(found.id), output)
+            done = _write_package(packages, packages.edition(found.id), output)
+    print(done)
 
 
-def _write_package(package: CachedPackage, output: Path | None) -> None:
-    target = output or Path(package.name)
-    with byte_bar("writing", package.archive.size) as advance:
-        _write(_counted(package.read(), advance), target)
-    print(f"{target}: {package.archive.size:,} bytes")
+def _write_package(packages: PackageCache, package: CachedPackage, output: Path | None) -> str:
+    """Write a package, and return what was written in words."""
+    target, size = output or Path(package.name), package.archive.size
 
+    def pieces() -> Iterator[bytes]:
+        done = 0
+        for piece in package.read():
+            yield piece
+            done += len(piece)
+            packages.on_step(FileStep(1, 1, target.name, "writing", done, size))
 
-def _counted(pieces: Iterable[bytes], advance: Callable[[int], None]) -> Iterator[bytes]:
-    for piece in pieces:
-        yield piece
-        advance(len(piece))
+    _write(pieces(), target)
+    return f"{target}: {size:,} bytes"
 
 
 class _Tally(Iterable[T]):
@@ -210,7 +215,13 @@ def _packages(archive: Archive) -> Iterator[PackageCache]:
     with _scratch(archive) as folder:
         settings = archive.settings
         most_bytes = settings.exports.cache_bytes
-        yield PackageCache(archive.database, archive.home, most_bytes=most_bytes, folder=folder, disk=settings.disk)
+        cache = PackageCache(archive.database, archive.home, most_bytes=most_bytes, folder=folder, disk=settings.disk)
+        line = ProgressLine(archive.clock)
+        cache.on_step = line.step
+        try:
+            yield cache
+        finally:
+            line.clear()
 
 
 def _reach(archive: Archive, source: str | None, since: datetime | None, until: datetime | None) -> ExportReach:

@@ -21,8 +21,8 @@ from holdfast.cli.formatting import text as plain
 from holdfast.clock import Clock
 
 if TYPE_CHECKING:
+    from holdfast.coordination.steps import FileStep
     from holdfast.crawl.plan import CrawlPlan
-    from holdfast.imports.importer import ImportStep
     from holdfast.index.leases import FileToIndex, ReadProgress
     from holdfast.jobs.views.status import ExecutionStatus
 
@@ -99,8 +99,8 @@ class ProgressLine:
         # What stands in front: file n of m.
         self.before = ""
 
-    def step(self, step: ImportStep) -> None:
-        """Show how far an import is with one file."""
+    def step(self, step: FileStep) -> None:
+        """Show how far an import or an export is with one file."""
         self.before = f"file {step.number} of {step.of}: "
         of = f" of {size(step.total)}" if step.total else ""
         self.say(f"{step.name}: {step.phase} {size(step.done)}{of}" if step.done else f"{step.name}: {step.phase}")

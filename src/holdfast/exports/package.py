@@ -22,6 +22,7 @@ from holdfast import __version__, cancellation
 from holdfast.clock import digits14
 from holdfast.config import DiskSettings
 from holdfast.coordination.disk import demand_room
+from holdfast.coordination.steps import FileStep, OnStep, ignore_step
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
 from holdfast.editions.edition_view import view_edition
@@ -398,17 +399,22 @@ class Resource:
         }
 
 
-def build(database: Database, home: Path, contents: Contents, folder: Path) -> list[ZipMember]:
+def build(
+    database: Database, home: Path, contents: Contents, folder: Path, on_step: OnStep = ignore_step
+) -> list[ZipMember]:
     """Write the generated members into an empty folder and return all members in order.
 
     StrayFile, NotFound or MemberChanged if a WARC file is not where or as it was sealed.
     """
     with database.read() as session:
         veiled = veiled_revisits(session, Snapshot.execution_id.in_([one.id for one in contents.executions]))
-    archive = _archive_members(database, home, contents, veiled.values())
+    archive = _archive_members(database, home, contents, veiled.values(), on_step)
+    last = FileStep(len(contents.files), len(contents.files), contents.name)
     names = {file.id: found.member.name.rpartition("/")[2] for file, found in zip(contents.files, archive, strict=True)}
     records = Records(database, home, names)
+    on_step(last._replace(phase="indexing"))
     _write_index(database, contents, folder, records, veiled)
+    on_step(last._replace(phase="listing pages"))
     extra = [Resource(f"archive/{name}", segments) for name, segments in records.borrowed()]
     main, pages = write_pages(database, contents.executions, folder, veiled)
     resources = [
@@ -428,7 +434,7 @@ def build(database: Database, home: Path, contents: Contents, folder: Path) -> l
 
 
 def _archive_members(
-    database: Database, home: Path, contents: Contents, veiled: Iterable[HiddenRecord]
+    database: Database, home: Path, contents: Contents, veiled: Iterable[HiddenRecord], on_step: OnStep
 ) -> list[Resource]:
     def withdrawn(keys: set[str]) -> set[str]:
         with database.read() as session:
@@ -439,8 +445,9 @@ def _archive_members(
     found: list[Resource] = []
     taken: set[str] = set()
     named = {number for number, _ in contents.noted or ()}
-    for file in contents.files:
+    for number, file in enumerate(contents.files, 1):
         path = locate(home, file.path)
+        on_step(FileStep(number, len(contents.files), path.name, "checking"))
         # The sizes and checksums of the ZIP are those of the sealing: bytes of another file would make a broken
         # package.
         if not path.is_file() or path.stat().st_size != file.size:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePath
 from tempfile import mkdtemp
 from threading import Lock
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ from holdfast.clock import from_micros, to_micros
 from holdfast.config import DiskSettings
 from holdfast.coordination.disk import CachedFile, demand_room, trim
 from holdfast.coordination.runfile import alone
+from holdfast.coordination.steps import FileStep, OnStep, ignore_step
 from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
 from holdfast.exports.noted_pages import FOLDER, is_noted, noted_pages, stored_notes
@@ -43,6 +44,8 @@ from holdfast.withdrawals.visibility import is_any_withdrawn, pages_taken_down
 # and a lock on it is shared by all that read the package.
 LAYOUT = "layout.json"
 _LOCK = ".lock"
+# What the process that holds the lock does.
+_STEP = ".step"
 # Layouts that stay in memory.
 _HELD = 16
 # Packages of which it is known in memory which takedowns concern them.
@@ -54,8 +57,12 @@ class PackageBusy(Unavailable):
 
     code = "package_busy"
 
-    def __init__(self) -> None:
-        super().__init__("this package is being put together; ask again in a few seconds")
+    def __init__(self, place: Path | None = None) -> None:
+        at = ""
+        if place is not None:
+            with suppress(OSError):
+                at = f" ({(place / _STEP).read_text()})"
+        super().__init__(f"this package is being built{at}; try again in a few seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +116,7 @@ class PackageCache:
         self._held: OrderedDict[str, CachedPackage] = OrderedDict()
         self._noted: LRUCache[Hashable, frozenset[tuple[int, str]]] = LRUCache(_NOTED)
         self._lock = Lock()
+        self.on_step: OnStep = ignore_step
 
     def package(self, execution_id: int) -> CachedPackage:
         """Return the package of an execution as it is now, put together if need be.
@@ -166,10 +174,12 @@ class PackageCache:
         with self._database.read() as session:
             taken_down = pages_taken_down(session)
         with ExitStack() as stack:
+            on_step = ignore_step
             if unread:  # one at a time: it may take minutes
                 (self._folder / place).mkdir(parents=True, exist_ok=True)
-                stack.enter_context(alone(self._folder / place / _LOCK, PackageBusy()))
-            for file in contents.files:
+                on_step = stack.enter_context(self._building(self._folder / place))
+            for number, file in enumerate(contents.files, 1):
+                on_step(FileStep(number, len(contents.files), PurePath(file.path).name, "reading"))
                 try:
                     keys = noted_pages(self._folder, locate(self._home, file.path), file.sha256)
                 except OSError as exc:
@@ -206,14 +216,14 @@ class PackageCache:
         """Build into a folder of its own, then move it to its place: other processes see all of it or nothing."""
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
-            with alone(folder.parent / _LOCK, PackageBusy()):
+            with self._building(folder.parent) as on_step:
                 if (folder / LAYOUT).exists():
                     return
                 _remove_unfinished(folder.parent)
                 self._demand_room(contents, folder.parent)
                 fresh = Path(mkdtemp(dir=folder.parent, prefix=".building-"))
                 try:
-                    self._write(contents, fresh, folder)
+                    self._write(contents, fresh, folder, on_step)
                     # A withdrawal may come while the members are written: what it hides must not stand in a package
                     # that is done after it.
                     if self._read(wanted, is_allowed=False).fingerprint != contents.fingerprint:
@@ -230,6 +240,20 @@ class PackageCache:
         except OSError as exc:
             raise disk_error(exc, f"cannot write the package's index below {self._folder}: {exc.strerror}") from exc
 
+    @contextmanager
+    def _building(self, place: Path) -> Iterator[OnStep]:
+        """Hold the lock of a place; yield what takes the steps, for this process and for others that wait."""
+        with alone(place / _LOCK, PackageBusy(place)):
+
+            def note(step: FileStep) -> None:
+                (place / _STEP).write_text(str(step))
+                self.on_step(step)
+
+            try:
+                yield note
+            finally:
+                (place / _STEP).unlink(missing_ok=True)
+
     def _demand_room(self, contents: Contents, place: Path) -> None:
         """Refuse what would fill the volume: the index of a package is sorted, and its pages are listed beside it."""
         if self._disk is None:
@@ -238,11 +262,11 @@ class PackageCache:
             records = sum(records_noted(session, execution_id=one.id) for one in contents.executions)
         demand_room(place, self._disk, for_bytes=records * RECORD_BYTES)
 
-    def _write(self, contents: Contents, fresh: Path, folder: Path) -> None:
+    def _write(self, contents: Contents, fresh: Path, folder: Path, on_step: OnStep) -> None:
         """Write a package into a fresh folder; its members are named by where they will lie."""
         # The first request has it made for all readers that may have it: with public originals and those of its source.
         with seen_by(Viewer(granted=contents.executions[0].source_id)):
-            members = build(self._database, self._home, contents, fresh)
+            members = build(self._database, self._home, contents, fresh, on_step)
         items = [_item(member, self._home, fresh, folder) for member in members]
         layout = {"moment": to_micros(contents.moment), "members": items}
         (fresh / LAYOUT).write_text(json.dumps(layout))

@@ -7,13 +7,14 @@ goes on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
+from holdfast.coordination.steps import FileStep, OnStep, ignore_step
 from holdfast.db.engine import Database
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import Conflict, HoldfastError, Invalid, NotFound, Unavailable
@@ -90,21 +91,6 @@ class ImportedFile:
     error: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportStep:
-    """How far an import is."""
-
-    number: int
-    of: int
-    name: str
-    phase: str
-    done: int
-    total: int
-
-
-OnStep = Callable[[ImportStep], None]
-
-
 class Importer:
     """One import command: files of one source, held together by one execution."""
 
@@ -125,8 +111,8 @@ class Importer:
         """Leave the indexing to the worker that looks for sealed files that wait."""
         self.is_crawl = False
         """Whether a tool has just crawled the files: they count as downloaded, and not as imported."""
-        self.on_step: OnStep = lambda _step: None
-        self._step = ImportStep(number=0, of=0, name="", phase="", done=0, total=0)
+        self.on_step: OnStep = ignore_step
+        self._step = FileStep()
 
     def run(self, paths: list[Path]) -> Iterator[ImportedFile]:
         """Import each file and yield what came of it; Interrupted between two steps if the indexer is to stop.
@@ -134,7 +120,7 @@ class Importer:
         Unavailable, NoSpace if the database or the archive's disk refuses: no file is at fault, none is passed over.
         """
         for number, path in enumerate(paths, 1):
-            self._step = ImportStep(number=number, of=len(paths), name=path.name, phase="", done=0, total=0)
+            self._step = FileStep(number, len(paths), path.name)
             try:
                 if is_package(path):
                     yield from self._package(path, spelled(path.resolve()))
@@ -400,15 +386,11 @@ class Importer:
         return spelled(stored)
 
     def _phase(self, phase: str, total: int) -> None:
-        step = self._step
-        self._step = ImportStep(number=step.number, of=step.of, name=step.name, phase=phase, done=0, total=total)
+        self._step = self._step._replace(phase=phase, done=0, total=total)
         self._pulse(0)
 
     def _pulse(self, count: int) -> None:
-        step = self._step
-        self._step = ImportStep(
-            number=step.number, of=step.of, name=step.name, phase=step.phase, done=step.done + count, total=step.total
-        )
+        self._step = self._step._replace(done=self._step.done + count)
         self.on_step(self._step)
         if self._indexer.stopping:
             raise Interrupted("stopped; the same command goes on from here")

@@ -8,11 +8,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from holdfast.coordination.steps import FileStep
 from holdfast.editions.comparison import write_comparison
 from holdfast.editions.freezing import freeze, verify_frozen
 from holdfast.editions.report import write_report
 from holdfast.errors import Invalid, NotFound, Unavailable
-from holdfast.imports.importer import ImportedFile, Importer, ImportStep
+from holdfast.imports.importer import ImportedFile, Importer
 from holdfast.imports.placing import Keeping
 from holdfast.imports.rebuild import plan_rebuild, restore_files
 from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending, open_indexer
@@ -112,8 +113,9 @@ def _imported(context: OperationContext, wish: ImportWish, path: Path, *, strict
         # A link takes no room, and the upload stays whole for a process that has to begin again.
         importer.keeping = Keeping.LINK
 
-        def step(one: ImportStep) -> None:
-            context.phase, context.done, context.total = one.phase or "reading", one.done, one.total or None
+        def step(one: FileStep) -> None:
+            one = one._replace(phase=one.phase or "reading")
+            context.phase, context.done, context.total = str(one), one.done, one.total or None
             indexer.stopping = indexer.stopping or context.stopping.is_set()
 
         importer.on_step = step

@@ -25,9 +25,10 @@ from holdfast.archive_tool.logs import FAILURE_BYTES, MAX_LINE_BYTES, Statistics
 from holdfast.archive_tool.output_directory import Holder, hold_output, holder_of, last_end
 from holdfast.archive_tool.warc_files import all_temp_dirs, consolidate, discover_warcs, warcs_in
 from holdfast.clock import Clock
+from holdfast.coordination.steps import FileStep
 from holdfast.db.engine import Database
 from holdfast.errors import HoldfastError, UrlRefused
-from holdfast.imports.importer import KEPT, ImportedFile, Importer, ImportStep
+from holdfast.imports.importer import KEPT, ImportedFile, Importer
 from holdfast.imports.placing import Keeping
 from holdfast.index.indexer import Indexer
 from holdfast.jobs.endings import Counts, StartPage
@@ -259,7 +260,7 @@ def keep_files(
             # The folder is the tool's own, and what it sealed it never writes again.
             importer.keeping, importer.is_crawl = Keeping.LINK, True
 
-            def on_step(_step: ImportStep) -> None:
+            def on_step(_step: FileStep) -> None:
                 indexer.stopping = holding.stop in LEAVING
 
             importer.on_step = on_step

@@ -13,6 +13,7 @@ from sqlalchemy import event
 from holdfast import cancellation
 from holdfast.cancellation import WorkAbandoned
 from holdfast.config import DiskSettings
+from holdfast.coordination.steps import FileStep
 from holdfast.db.models import Withdrawal
 from holdfast.errors import NoSpace
 from holdfast.exports.noted_pages import FOLDER, is_noted, noted_pages
@@ -154,6 +155,24 @@ def test_takedown_changes_only_packages_that_name_the_page(tmp_path: Path) -> No
     assert (ready[1].folder, ready[1].etag) == (before[1].folder, before[1].etag)
     assert cache.package(1).etag != before[0].etag
     archive.database.close()
+
+
+def test_package_build_reports_phase_and_file(archive: Archive) -> None:
+    cache, steps, busy = _cache(archive, 1 << 30), list[str](), list[str]()
+
+    def on_step(step: FileStep) -> None:
+        steps.append(str(step))
+        with pytest.raises(PackageBusy) as refused:
+            _cache(archive, 1 << 30).package(1)  # as another process does
+        busy.append(str(refused.value))
+
+    cache.on_step = on_step
+    cache.package(1)
+    built = list(steps)
+    cache.package(1)
+
+    assert built == ["checking, file 1 of 1", "indexing, file 1 of 1", "listing pages, file 1 of 1"] == steps
+    assert busy == [f"this package is being built ({step}); try again in a few seconds" for step in built]
 
 
 def test_cache_trims_notes_of_pages(archive: Archive) -> None:
