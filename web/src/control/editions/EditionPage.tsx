@@ -12,6 +12,7 @@ import { Button } from "@/design/Button";
 import { Card } from "@/design/Card";
 import { Notice } from "@/design/Notice";
 import { CoverageBar, EditionTag } from "./Coverage";
+import { Decisions } from "./Decisions";
 import { EditionWorkDialog, type Asking } from "./EditionWorkDialog";
 import { Shards } from "./Shards";
 import { useEdition, type EditionDetail } from "./useEditions";
@@ -64,6 +65,7 @@ function Shown({ edition, onDone }: { edition: EditionDetail; onDone: (deed: Dee
         {edition.coverageReportMdPath && <p className="mt-3 flex flex-wrap gap-x-4"><a href={`/api/coverage/${encodeURIComponent(edition.sourceCode)}/${edition.year}`}>Report as JSON</a><a href={`/api/coverage/${encodeURIComponent(edition.sourceCode)}/${edition.year}/edition.wacz`}>All captures as WACZ</a></p>}
       </Card>
       <Card title="Shards"><Shards edition={edition} onDone={onDone} /></Card>
+      <Card title="Decisions about pages"><Decisions edition={edition} onDone={onDone} /></Card>
       <Card title="Reports, freezes and comparisons"><OperationList kinds={["report_edition", "freeze_edition", "verify_edition", "compare_editions"]} empty="Nothing was started yet." /></Card>
     </div>
   );

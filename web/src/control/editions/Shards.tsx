@@ -1,20 +1,26 @@
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
+import { useMay } from "@/app/useSession";
 import { Confirm } from "@/control/page/Confirm";
 import type { Deed } from "@/control/page/Done";
 import { plain } from "@/control/page/words";
 import { Button } from "@/design/Button";
 import { DataTable } from "@/design/DataTable";
 import { Tag, type Tone } from "@/design/Tag";
-import { useAcceptGap, type EditionDetail, type Shard } from "./useEditions";
+import { useDecideShard, type EditionDetail, type Shard } from "./useEditions";
 
 function toneOf(status: string): Tone {
   return status === "indexed" ? "good" : /fail|cancel/.test(status) ? "bad" : /running|indexing/.test(status) ? "accent" : "plain";
 }
 
-/** The jobs of an edition; a gap that cannot be closed is accepted with a reason. */
+function isDecided(row: Shard): row is Shard & { acceptanceState: string } {
+  return /^(accepted|excluded)/.test(row.acceptanceState ?? "");
+}
+
+/** The jobs of an edition; a gap that cannot be closed is accepted with a reason, and that can be undone. */
 export function Shards({ edition, onDone }: { edition: EditionDetail; onDone: (deed: Deed) => void }) {
-  const accept = useAcceptGap();
+  const decide = useDecideShard();
+  const mayOperate = useMay("operate");
   const [shard, setShard] = useState<Shard | null>(null);
   return (
     <>
@@ -24,14 +30,27 @@ export function Shards({ edition, onDone }: { edition: EditionDetail; onDone: (d
         { head: "Pages", isNumber: true, cell: (row) => `${row.pagesCrawled.toLocaleString("en")} of ${row.pagesTotal.toLocaleString("en")}` },
         { head: "Failed", isNumber: true, cell: (row) => row.pagesFailed.toLocaleString("en") },
         { head: "Searchable", isNumber: true, cell: (row) => row.indexedPageCount.toLocaleString("en") },
-        { head: "Gap", cell: (row) => (row.acceptanceState?.startsWith("accepted") ? <span className="break-words">{plain(row.acceptanceState)}{row.acceptanceReason && `: ${row.acceptanceReason}`}</span> : <Button onClick={() => setShard(row)}>Accept a gap…</Button>) },
+        { head: "Gap", cell: (row) => (
+          <span className="flex flex-wrap items-center gap-2 break-words">
+            {isDecided(row) && <>{plain(row.acceptanceState)}{row.acceptanceReason && `: ${row.acceptanceReason}`}</>}
+            {mayOperate && <Button onClick={() => setShard(row)}>{isDecided(row) ? "Undo…" : "Accept a gap…"}</Button>}
+          </span>
+        ) },
       ]} />
-      {shard && (
+      {shard && !isDecided(shard) && (
         <Confirm title={`Accept the gap of ${shard.name}?`} action="Accept the gap" isDanger={false} reason="Why it is accepted" onClose={() => setShard(null)} onConfirm={async (reason) => {
-          await accept.mutateAsync({ job: shard.jobId, reason });
+          await decide.mutateAsync({ job: shard.jobId, state: "accepted_gap", reason });
           onDone({ title: `The gap of ${shard.name} is accepted`, text: "The report of the edition says why, and that it was you." });
         }}>
-          <p>What this shard did not bring no longer keeps the edition from being ready. Readers of the report see the reason. It cannot be taken back here; another crawl of the shard can still close the gap.</p>
+          <p>What this shard did not capture no longer keeps the edition from being ready. Readers of the report see the reason. You can undo it here.</p>
+        </Confirm>
+      )}
+      {shard && isDecided(shard) && (
+        <Confirm title={`Undo the decision about ${shard.name}?`} action="Undo" isDanger={false} reason="Reason" onClose={() => setShard(null)} onConfirm={async (reason) => {
+          await decide.mutateAsync({ job: shard.jobId, state: "pending", reason });
+          onDone({ title: `The decision about ${shard.name} is undone`, text: "The audit log keeps both entries." });
+        }}>
+          <p>The shard counts again as it was captured.</p>
         </Confirm>
       )}
     </>

@@ -31,9 +31,18 @@ export function usePlanEditions() {
   return useWrite((form: PlanForm) => body<Plan>(api.POST("/api/admin/annual-editions/plan", { body: form })), [["editions"], ["crawl"], ["scheduler"]]);
 }
 
-/** POST /api/admin/annual-editions/jobs/{job_id}/accept-gap */
-export function useAcceptGap() {
-  return useWrite(({ job, reason }: { job: number; reason: string }) => body<EditionDetail>(api.POST("/api/admin/annual-editions/jobs/{job_id}/accept-gap", { params: { path: { job_id: job }, query: { reason } } })), [["editions"], ["coverage"]]);
+type ShardDecision = Schemas["ShardDecisionForm"];
+type PageDecision = Schemas["PageDecisionForm"];
+export type PageState = PageDecision["state"];
+
+/** PUT /api/admin/annual-editions/jobs/{job_id}/decision */
+export function useDecideShard() {
+  return useWrite(({ job, ...decision }: ShardDecision & { job: number }) => body<EditionDetail>(api.PUT("/api/admin/annual-editions/jobs/{job_id}/decision", { params: { path: { job_id: job } }, body: decision })), [["editions"], ["coverage"]]);
+}
+
+/** PUT /api/admin/annual-editions/{id}/pages */
+export function useDecidePage(id: number) {
+  return useWrite((decision: PageDecision) => body<EditionDetail>(api.PUT("/api/admin/annual-editions/{id}/pages", { params: { path: { id } }, body: decision })), [["editions"], ["coverage"]]);
 }
 
 export type EditionWork = { kind: "report" } | { kind: "freeze"; again: boolean } | { kind: "verify"; quick: boolean } | { kind: "compare"; earlierYear: number };
