@@ -2,7 +2,7 @@
 
 A manual is one package in one language. The bench downloads the package and unpacks it into the work folder; it
 installs nothing. The sha256 of a manual's name decides its half. The set was chosen before the first run, so that each
-half has English, three other spaced languages and two languages that are written without spaces.
+half has English, four other spaced languages and three that the bench treats as unspaced.
 """
 
 from __future__ import annotations
