@@ -114,14 +114,14 @@ def run(options: argparse.Namespace, work: Path) -> None:
     half = {manual.name: manual for manual in MANUALS if manual.half == options.half}
     if unknown := sorted(set(options.manual or ()) - set(half)):
         sys.exit(f"no manual {unknown[0]!r} in the {options.half} half; expected some of: {', '.join(half)}")
-    exams, rows = [Exam(half[name], options, work) for name in options.manual or half], []
+    exams, rows = (Exam(half[name], options, work) for name in options.manual or half), []
     if options.fit:
         print(json.dumps(fitted([(one.manual, one.home, one.questions) for one in exams], options.fit)))
         return
     for exam in exams:
         started = time.monotonic()
         rows.append(measured(exam, options.misses))
-        print(f"{exam.manual.name}: {time.monotonic() - started:.0f} s", file=sys.stderr)
+        print(f"{exam.manual.name}: {time.monotonic() - started:.0f} s of searches", file=sys.stderr, flush=True)
     print(table(rows))
     target = options.save or work / "results" / f"{options.half}.json"
     target.parent.mkdir(parents=True, exist_ok=True)

@@ -74,7 +74,7 @@ def archive_of(manual: Manual, tree: Path, work: Path, *, fresh: bool) -> Path:
         note.unlink(missing_ok=True)
         shutil.rmtree(home, ignore_errors=True)
         subprocess.run(
-            [HOLDFAST, "import", files, "--source", manual.name, "--in-place", "--json", "--home", home],
+            [HOLDFAST, "import", files, "--source", "manual", "--in-place", "--json", "--home", home],
             check=True, stdout=subprocess.DEVNULL,
         )  # fmt: skip
         note.write_text(code)
