@@ -17,7 +17,7 @@ RARE_PAGES: Final = 2
 """A rare word stands on at most so many pages."""
 RIGHT_PAGES: Final = 3
 """An index entry leads to at most so many pages."""
-_WORD = re.compile(r"\w{3,64}")
+_WORD = re.compile(r"\b\w{3,64}\b")
 _RUN = re.compile("[\u0e01-\u0e5b\u3005\u3041-\u3096\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3]{2,}")
 """Thai, kana, Han and Hangul, without punctuation."""
 _NUMBER = re.compile(r"^(?:[A-Z]?\d*(?:\.\d+)+\.?|\d+\.)\s+|\s*[¶#]$")
