@@ -243,6 +243,18 @@ def test_exclusions_add_up_and_totals_are_replaced(bed: Bed) -> None:
     assert (json.loads(stored) if isinstance(stored, str) else stored)["state"] == "running"
 
 
+def test_exclusion_is_deleted_when_later_pages_take_it_back(bed: Bed) -> None:
+    lease = _leased(bed)
+    first, second, third = lease.attempts
+    over = "over_limit:links", "x"
+    bed.frontier.settle(EXECUTION, 7, [bed.visit(lease, first, excluded={over: 3, ("scope", "x"): 1})])
+    bed.frontier.settle(EXECUTION, 7, [bed.visit(lease, second, excluded={over: -2})])
+    assert ("over_limit:links", "x", 1) in bed.rows("SELECT rule, host, count FROM exclusions")
+    bed.frontier.settle(EXECUTION, 7, [bed.visit(lease, third, excluded={over: -1})])
+
+    assert bed.rows("SELECT rule, host, count FROM exclusions") == [("scope", "x", 1)]
+
+
 @pytest.mark.parametrize("text", ["a\x00b", "lone \ud83d", "x" * 100_000, "\U0001f600 ok"])
 def test_no_text_of_the_web_breaks_a_settle(bed: Bed, text: str) -> None:
     lease = _leased(bed)

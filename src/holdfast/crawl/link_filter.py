@@ -35,6 +35,8 @@ ever. Each generation ranks above the one before."""
 _RANKED_GENERATIONS = 5
 # The depth of what was not met yet: no way is as long.
 _UNMET = 1 << 62
+# The depth of what was met and left out by a limit: the next document that names it may bring it.
+_OVER_LIMIT = 1 << 61
 # Each host is a row in the database, and a hostile page may name a thousand that there are not.
 MAX_EXCLUDED_HOSTS = 10_000
 """Hosts of links left out that are counted by name in one process."""
@@ -132,28 +134,15 @@ class LinkSieve:
         """Return the addresses to add from one document at this depth; its requisites are of this generation."""
         sieved = SievedLinks()
         base = Base(page, base_href, self._scope.normalisation)
-        self._take(
-            self._resolve(base, [link.url for link in links], page.host, sieved), UrlKind.PAGE, depth + 1, sieved
-        )
-        self._cut(sieved, 0, ("over_limit:links", page.host))
-        pages = len(sieved.found)
+        linked = self._resolve(base, [link.url for link in links], page.host, sieved)
+        self._take(linked, UrlKind.PAGE, depth + 1, sieved, most=MAX_LINKS)
         if self._requisites:
-            needed = [link.url for link in resources]
-            if needed and generation > MAX_GENERATIONS:
-                sieved.excluded["over_limit:requisites", page.host] += len(needed)
-            else:
-                self._take(self._resolve(base, needed, page.host, sieved), UrlKind.REQUISITE, depth, sieved, generation)
-                self._cut(sieved, pages, ("over_limit:requisites", page.host))
+            needed = self._resolve(base, [link.url for link in resources], page.host, sieved)
+            most = MAX_LINKS if generation <= MAX_GENERATIONS else 0
+            self._take(needed, UrlKind.REQUISITE, depth, sieved, generation, most=most)
         if len(sieved.found) > 1:
             self._pace(page.domain, sieved)
         return sieved
-
-    def _cut(self, sieved: SievedLinks, start: int, rule_and_host: tuple[str, str]) -> None:
-        """Leave out what is over the limit from there on; another document may still bring it."""
-        if over := sieved.found[start + MAX_LINKS :]:
-            del sieved.found[start + MAX_LINKS :]
-            sieved.excluded[rule_and_host] += len(over)
-            self.forget(over)
 
     def _resolve(self, base: Base, hrefs: list[str], host: str, sieved: SievedLinks) -> list[ResolvedLink]:
         """Return the addresses that references spell; those that spell none are counted."""
@@ -194,8 +183,17 @@ class LinkSieve:
         self._forgot()
 
     def _take(
-        self, resolved: Iterable[ResolvedLink], kind: UrlKind, depth: int, sieved: SievedLinks, generation: int = 0
+        self,
+        resolved: Iterable[ResolvedLink],
+        kind: UrlKind,
+        depth: int,
+        sieved: SievedLinks,
+        generation: int = 0,
+        *,
+        most: int = _UNMET,
     ) -> None:
+        """Add the addresses that are new and in scope, at most so many; what limits leave out is counted once."""
+        most += len(sieved.found)
         with self._lock:
             rules = self._scope.rules
             if rules is not self._rules:  # a seed has landed: what was left out before is judged anew
@@ -204,18 +202,25 @@ class LinkSieve:
             # What is no page may be embedded, and what is embedded may be a page too: each sighting is judged once.
             salt = 0 if kind is UrlKind.PAGE else 1
             met_at = 0 if salt else depth
+            over = "over_limit:requisites" if salt else "over_limit:links"
             depth_of = self._seen.recent.get
             for link in resolved:
                 # Most links of a page were met before: for them this look is all.
                 if depth_of(link.hash64 ^ salt, _UNMET) <= met_at:
                     continue
                 known = self._seen.add(link.hash64 ^ salt, met_at)
-                if known is not None:
+                if known == _OVER_LIMIT:
+                    sieved.excluded[over, self._counted_as(link.host)] -= 1
+                elif known is not None:
                     if met_at < known and rules.decide(link, depth, kind).allowed:
                         rank = _rank(link, kind, depth)
                         sieved.shallower.append(FoundUrl(link.fetch, link.hash64, link.domain, kind, depth, rank))
                     continue
                 verdict = rules.decide(link, depth, kind)
+                if verdict.allowed and len(sieved.found) >= most:
+                    sieved.excluded[over, self._counted_as(link.host)] += 1
+                    self._seen.recent[link.hash64 ^ salt] = _OVER_LIMIT
+                    continue
                 trap = self._traps.refuses(link) if verdict.allowed else None
                 if not verdict.allowed or trap is not None:
                     sieved.excluded[trap or verdict.rule, self._counted_as(link.host)] += 1

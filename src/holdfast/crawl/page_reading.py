@@ -287,7 +287,7 @@ class DocumentReader:
     def sift(self, sieve: LinkSieve, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> SievedLinks:
         """Return the addresses that a page brings: links, requisites, listed pages, or where it was sent to."""
         sieved = self._sift(sieve, page, attempt, reading)
-        sieved.excluded += left_out(page, attempt, reading)
+        sieved.excluded.update(left_out(page, attempt, reading))
         return sieved
 
     def _sift(self, sieve: LinkSieve, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> SievedLinks:
@@ -322,7 +322,7 @@ class DocumentReader:
                 taken = children.found[: self._sitemaps_left]
                 self._sitemaps_left -= len(taken)
             sieved.found += taken
-            sieved.excluded += children.excluded
+            sieved.excluded.update(children.excluded)
             if over := len(children.found) - len(taken):
                 sieved.excluded["over_limit:sitemaps", url.host] += over
         return sieved

@@ -358,7 +358,7 @@ class _Work:
             shallower=adding.rows(
                 [(visit.shallower, visit.attempt.page_id) for visit in visits if visit.shallower], now=now
             ),
-            excluded=[(rule, host, excluded[rule, host]) for rule, host in sorted(excluded)],
+            excluded=[(rule, host, count) for (rule, host), count in sorted(excluded.items()) if count],
             signals=SignalRows.of(visits),
             counts=count_visits(visits),
         )
@@ -533,10 +533,12 @@ def _close(tx: FrontierTransaction, visits: Sequence[Visit], work: _Work, heads:
 
 
 def _exclude(tx: FrontierTransaction, execution_id: int, work: _Work) -> None:
-    """Add to the exclusions."""
+    """Add to the exclusions; a count below 0 takes back what a later document brought."""
     if work.excluded:
         tx.load("new_exclusions", sql.EXCLUSION_COLUMNS, work.excluded)
         tx.execute(sql.UPSERT_EXCLUSIONS, (execution_id,))
+        if any(count < 0 for _, _, count in work.excluded):
+            tx.execute("DELETE FROM exclusions WHERE execution_id = ? AND count <= 0", (execution_id,))
 
 
 def _closed(visit: Visit) -> tuple[Any, ...]:
@@ -557,7 +559,7 @@ def _closed(visit: Visit) -> tuple[Any, ...]:
         visit.content_hash,
         clean(visit.title, 1000),
         clean(visit.redirected_to, 16_384),
-        len(visit.found) + sum(visit.excluded.values()),
+        len(visit.found) + sum(max(0, count) for count in visit.excluded.values()),
         record[0],
         record[1],
         record[2],

@@ -182,4 +182,12 @@ def test_link_over_the_limit_is_taken_from_another_page() -> None:
     assert len(first.found) == 2 * MAX_LINKS
     assert first.excluded == {("over_limit:links", "a.test"): 5, ("over_limit:requisites", "a.test"): 7}
     assert [one.url for one in second.found] == [f"http://a.test/{n}" for n in range(MAX_LINKS, MAX_LINKS + 5)]
-    assert second.excluded == {}
+    assert second.excluded == {("over_limit:links", "a.test"): -5}, "they are not left out any more"
+
+
+def test_link_over_the_limit_of_two_pages_is_counted_once() -> None:
+    _, sieve = _bed()
+    first, second = (_sift(sieve, [*(f"/{n}/{m}" for m in range(MAX_LINKS)), "/last"]).excluded for n in range(2))
+    first.update(second)
+
+    assert first == {("over_limit:links", "a.test"): 1}
