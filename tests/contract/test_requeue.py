@@ -89,6 +89,25 @@ def test_requeue_skips_pages_out_of_scope(server: Server) -> None:
     assert (done["matched"], done["added"], done["skipped"]) == (3, 2, 1)
 
 
+@pytest.mark.parametrize("allowed", [False, True])
+def test_requeue_goes_on_after_a_page_on_an_unusual_port(server: Server, allowed: bool) -> None:
+    first = server.clock.now().date()
+    _crawl_three_days(server)
+    with server.bed.database.write() as session:
+        session.execute(text("UPDATE pages SET url = 'https://ex.example:81/2' WHERE url = 'https://ex.example/2'"))
+    [source] = server.get("/api/v1/sources").json()["sources"]
+    config: dict[str, Any] = {"seeds": ["https://ex.example/"]}
+    if allowed:
+        config = {"seeds": [*config["seeds"], "https://ex.example:81/"], "allow_ports": [81]}
+    edited = server.ask("PATCH", f"/api/v1/sources/{source['id']}", config=config)
+    assert edited.status_code == 200, edited.text
+
+    done = _requeue(server, since=str(first), apply=True)
+
+    assert (done["matched"], done["added"], done["skipped"]) == (3, 2 + allowed, 1 - allowed)
+    assert any(":81/" in url for url, _ in _waiting(server)) == allowed
+
+
 def test_requeue_refuses_no_date_and_unknown_domains(server: Server) -> None:
     _crawl_three_days(server)
 

@@ -255,10 +255,14 @@ class DomainWorker:
 
     async def _is_up(self) -> bool:
         """Return whether the host still answers the page that it answered last; the circuit opens if it does not."""
-        url, result = parse(self._client.answered[self.lease.domain], self._normalisation), None
-        if self._scope.left_out(url) is None and (await self.gate.may_ask(url)).allowed:
-            request = replace(self._requests.for_page(url, None), max_body_bytes=_CHECK_BYTES)
-            result = await self._ask(request)
+        answered, domain = self._client.answered, self.lease.domain
+        url = parse(answered[domain], self._normalisation) if domain in answered else None
+        if url is None or self._scope.left_out(url) is not None or not (await self.gate.may_ask(url)).allowed:
+            # It was forgotten, or our own rules forbid it now: the next page tells whether the host is up.
+            answered.pop(domain, None)
+            self.politeness.in_doubt = False
+            return True
+        result = await self._ask(replace(self._requests.for_page(url, None), max_body_bytes=_CHECK_BYTES))
         is_up = isinstance(result, Fetched) and not outcomes.is_failure(result.status)
         if isinstance(result, Fetched):
             result.body.close()
@@ -268,7 +272,7 @@ class DomainWorker:
             self.politeness.went_well()
         else:
             self.politeness.went_badly(at_once=True)
-        _log.info("crawl.host_checked", domain=self.lease.domain, url=url.fetch, is_up=is_up)
+        _log.info("crawl.host_checked", domain=domain, url=url.fetch, is_up=is_up)
         return is_up
 
     @property

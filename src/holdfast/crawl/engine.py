@@ -342,8 +342,12 @@ class CrawlEngine:
         for held in hopeless:
             _log.warning("crawl.domain_unreachable", domain_id=held[0], action="not asked")
             self._close_domain(held, Outcome.FAILED, "domain_unreachable")
+        left = self.session.frontier.open_count(execution_id)
         again = self.session.frontier.reread_count(execution_id) if self.session.frontier.depth_rules.limited else 0
-        return self.session.frontier.open_count(execution_id) + again
+        if again and not left and self.limits.pages_done():
+            self.ending = ProcessEnding.MAX_PAGES  # what they lead to would be over the limit
+            return 0
+        return left + again
 
     def _long_paused(self) -> list[tuple[int, int]]:
         """Return domains that were paused for as long as an execution waits for one that is away."""
@@ -401,7 +405,6 @@ class CrawlEngine:
     def _rereads(self) -> list[PageToReread]:
         """Return some pages to read again, on the database's thread, with where they are stored."""
         if self.limits.pages_done():
-            self.session.frontier.forget_rereads(self.session.execution_id)
             return []
         found = self.session.frontier.rereads(self.session.execution_id, limit=_REREADS_AT_ONCE)
         if not self.scope.plan.keeps_bodies:

@@ -16,6 +16,8 @@ from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.models import Edition, Execution, Feed, FeedItem, Job, Snapshot, Source, WarcFile
 from holdfast.db.models.frontier import Exclusion, Page, PageCrawl
+from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase
+from holdfast.db.run_slices import IN_SLICE, in_slices
 from holdfast.jobs.attempt_queries import is_retried
 from holdfast.jobs.views.listing import Latest, admin_state
 from holdfast.withdrawals.visibility import is_withdrawn, visible_source
@@ -356,22 +358,18 @@ def links_left_out(session: Session, executions: Collection[int], *, limit: int 
     return [LeftOut(row[0], int(row[1]), row[2]) for row in rows]
 
 
-def sitemaps(session: Session, executions: Collection[int]) -> dict[str, int]:
+_SITEMAPS = (
+    f"SELECT coalesce(c.reason, 'open'), count(*) FROM page_crawls c WHERE {IN_SLICE} AND c.kind = 'sitemap'"  # noqa: S608
+    f" AND {IS_LAST_ATTEMPT} GROUP BY 1"
+)
+
+
+def sitemaps(raw_db: RawDatabase, executions: Collection[int]) -> dict[str, int]:
     """Return how reading sitemaps ended, by reason; one that could not be read hides what it would have named."""
-    _by_index(session)
     found: Counter[str] = Counter()
-    key = PageCrawl.domain_id, PageCrawl.page_id
-    counted = select(func.coalesce(PageCrawl.reason, "open"), func.count()).group_by(PageCrawl.reason)
     for execution_id in executions:
-        # In slices: no index knows the kind, and a whole run may take longer than a statement may.
-        after: tuple[int, int] | None = (-1, -1)
-        while after is not None:
-            ahead = PageCrawl.execution_id == execution_id, tuple_(*key) > tuple_(*after)
-            end = session.execute(select(*key).where(*ahead).order_by(*key).offset(10 * STRETCH).limit(1)).first()
-            within = ahead if end is None else (*ahead, tuple_(*key) <= tuple_(*end))
-            rows = session.execute(counted.where(*within, PageCrawl.kind == "sitemap", ~is_retried(PageCrawl)))
-            found.update({row[0]: row[1] for row in rows})
-            after = None if end is None else (end[0], end[1])
+        for rows in in_slices(raw_db, _SITEMAPS, execution_id):
+            found.update({reason: int(count) for reason, count in rows})
     return dict(found)
 
 

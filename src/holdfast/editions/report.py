@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
 from holdfast.coordination.events import EventName, record_event
+from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import edition_files, queries
@@ -272,8 +274,9 @@ def _figures(database: Database, view: EditionView, tally: Tally) -> Figures:
     ids = [run.id for _, run in runs]
     with database.read() as session:
         left_out = queries.links_left_out(session, ids) if ids else []
-        sitemaps = queries.sitemaps(session, ids) if ids else {}
         kept = queries.with_frontier(session, ids)
+    with closing(connect(database.url)) as raw_db:
+        sitemaps = queries.sitemaps(raw_db, ids)
     # The last run of a shard counts what is left of all of them: adding them up would count a page for each retry.
     newest = {shard.job_id: run for shard, run in runs if run.id not in kept}
     failed = sum(run.items_failed for run in newest.values())

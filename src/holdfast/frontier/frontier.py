@@ -174,11 +174,6 @@ class Frontier:
 
         self._closing.reopen_one(reread.attempt.id, was_fetched=True, also=done)
 
-    def forget_rereads(self, execution_id: int) -> None:
-        """Read nothing again: the execution takes no more pages."""
-        with self._connection.write() as tx:
-            tx.execute(sql.DROP_REREADS, (execution_id,))
-
     def lease(self, execution_id: int, owner_id: int, *, domains: int, pages: int) -> list[DomainLease]:
         """Take up to `domains` domains that are due, longest waiting first, each with up to `pages` attempts.
 

@@ -226,7 +226,6 @@ SELECT c.id, r.page_id, r.domain_id, r.depth, p.url, p.url_hash, c.status_code, 
    AND c.outcome = 'success' AND {IS_LAST_ATTEMPT} AND p.id = c.page_id ORDER BY r.depth, r.page_id"""
 COUNT_REREADS = "SELECT count(*) FROM rereads WHERE execution_id = ?"
 DROP_REREAD = "DELETE FROM rereads WHERE execution_id = ? AND page_id = ? AND depth >= ?"
-DROP_REREADS = "DELETE FROM rereads WHERE execution_id = ?"
 UPSERT_HEADS = """
 INSERT INTO queues (execution_id, domain_id, open, succeeded, failed, ruled_out, due_at)
 SELECT ?, h.domain_id, h.open, h.succeeded, h.failed, h.ruled_out,

@@ -332,8 +332,22 @@ def test_host_check_leaves_out_what_robots_txt_forbids_now() -> None:
     for number in range(1, 6):
         _work(worker, attempt("http://a.test/bad", id=number))
 
-    assert not _work(worker, attempt("http://a.test/x"))
+    assert _work(worker, attempt("http://a.test/x")), "the rule is no outage: the page itself is asked"
     assert bed.web.urls.count("http://a.test/good") == 1
+    assert worker.politeness.circuit.state == "closed"
+
+
+def test_host_check_asks_the_page_when_the_last_answer_is_forgotten() -> None:
+    bed = make_bed({"http://a.test/good": Answer(), "http://a.test/bad": Answer(500)})
+    worker = bed.worker()
+    _work(worker, attempt("http://a.test/good"))
+    for number in range(1, 6):
+        _work(worker, attempt("http://a.test/bad", id=number))
+    assert worker.politeness.in_doubt
+    bed.client.answered.clear()  # ten thousand other hosts have answered since
+
+    assert _work(worker, attempt("http://a.test/bad", id=6))
+    assert (worker.politeness.in_doubt, worker.put_off_until is not None) == (False, True), "that one decides"
 
 
 def test_a_page_whose_answer_does_not_come_uses_up_its_tries() -> None:

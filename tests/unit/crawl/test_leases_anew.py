@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.crawl.engine import CrawlEngine
+from holdfast.crawl.engine import CrawlEngine, ProcessEnding
 from holdfast.crawl.outcomes import PageUnderWay
-from holdfast.crawl.progress import CrawlNews
+from holdfast.crawl.progress import CrawlLimits, CrawlNews
 from holdfast.crawl.writer_thread import CaptureWriter
 from holdfast.errors import Unavailable
 from holdfast.frontier.adding import DepthRules
@@ -160,6 +160,32 @@ def test_a_page_that_is_read_again_leads_where_it_led_when_the_database_did_not_
         with suppress(asyncio.CancelledError):
             await task
         assert added == [links, links]
+
+    inside(work)
+
+
+@pytest.mark.parametrize(("pages", "over"), [(1, True), (0, False)])
+def test_run_at_its_page_limit_with_rereads_left_ends_as_max_pages(pages: int, over: bool) -> None:
+    class AtLimit:
+        depth_rules = DepthRules(limited=True)
+
+        def hopeless_domains(self, *_: Any, **__: Any) -> list[tuple[int, int]]:
+            return []
+
+        forbidden_domains = paused_domains = hopeless_domains
+
+        def open_count(self, _execution_id: int) -> int:
+            return 0
+
+        def reread_count(self, _execution_id: int) -> int:
+            return 1
+
+    async def work(bed: Bed, engine: CrawlEngine) -> None:
+        engine.session.frontier = cast(Any, AtLimit())
+        bed.progress.pages = pages
+        engine.limits = CrawlLimits(replace(bed.plan, max_pages=1), bed.progress, ends_at=None)
+
+        assert (await engine._is_over(), engine.ending is ProcessEnding.MAX_PAGES) == (over, over)
 
     inside(work)
 

@@ -33,7 +33,7 @@ from holdfast.sources.adhoc_queries import CODE_CHARS
 from holdfast.sources.config import read_config
 from holdfast.sources.queries import find_source, source_by_code, sources
 from holdfast.types import FoundUrl, Outcome, UrlKind
-from holdfast.urls import Normalisation, Scope, ScopeVerdict, Url, parse, parse_seed, priority, registrable
+from holdfast.urls import DEFAULT, Normalisation, Scope, ScopeVerdict, Url, parse, parse_seed, priority, registrable
 
 MOST_URLS: Final = 1000
 """Addresses of one call."""
@@ -77,6 +77,8 @@ class AddWish:
     priority: int | None = None
     is_seed: bool = False
     """Whether they count as seeds: asked first, and their links are one step away."""
+    policy: Normalisation = DEFAULT
+    """By which they are read: the ports that their source allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +244,7 @@ class AddingUrls:
         """Add addresses; Invalid names the one that is none, OutOfScope the one that its source does not reach."""
         if not 1 <= len(wish.urls) <= MOST_URLS:
             raise Invalid(f"urls: name 1 to {MOST_URLS:,} addresses at once", field="urls")
-        urls = {url.normalised: url for url in _parsed(wish.urls)}
+        urls = {url.normalised: url for url in _parsed(wish)}
         with self.read() as session:
             groups, strays = _Places(session, wish.source).of(urls.values())
         # Not what joins a run: that may have been begun with networks of its own.
@@ -258,7 +260,7 @@ class AddingUrls:
             try:
                 demand_public(url, self._guard)
             except UrlRefused as exc:
-                number = next(at for at, one in enumerate(_parsed(wish.urls)) if one.normalised == url.normalised)
+                number = next(at for at, one in enumerate(_parsed(wish)) if one.normalised == url.normalised)
                 raise Invalid(f"urls[{number}]: {exc}", field=f"urls[{number}]") from exc
 
     def retry(self, attempt_id: int) -> AddedPlace:
@@ -361,10 +363,10 @@ class AddingUrls:
         return self._actions.add(session, spec, kind=ADHOC, at=self._clock.now()).job.id
 
 
-def _parsed(urls: Sequence[str]) -> Iterator[Url]:
-    for number, written in enumerate(urls):
+def _parsed(wish: AddWish) -> Iterator[Url]:
+    for number, written in enumerate(wish.urls):
         try:
-            yield parse_seed(written)
+            yield parse_seed(written, wish.policy)
         except UrlRefused as exc:
             raise Invalid(f"urls[{number}]: {exc}", field=f"urls[{number}]") from exc
 

@@ -7,6 +7,7 @@ goes to the source that crawled it last; the run that takes it applies its own s
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -15,7 +16,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Domain, Execution, Job, Page, PageCrawl, Source
-from holdfast.errors import Conflict, Invalid
+from holdfast.errors import Conflict, Invalid, UrlRefused
 from holdfast.frontier.control import DomainUnknown
 from holdfast.jobs.administration.frontier_actions import MOST_URLS, AddingUrls, AddWish
 from holdfast.jobs.specs import CrawlDefaults, crawl_plan
@@ -70,14 +71,15 @@ def requeue(
     while place is not None:
         with adding.read() as session:
             by_source, place = _portion(session, wanted, place)
-            reachable = {code: _in_scope(session, code, urls) for code, urls in by_source.items()}
-        matched += sum(map(len, by_source.values()))
-        skipped += sum(len(urls) - len(reachable[code]) for code, urls in by_source.items())
-        for code, urls in reachable.items() if apply else ():
+            reachable = [_in_scope(session, code, urls) for code, urls in by_source.items()]
+        found = sum(map(len, by_source.values()))
+        matched += found
+        skipped += found - sum(len(wish.urls) for wish in reachable)
+        for wish in reachable if apply else ():
             try:
-                added += adding.add(AddWish(urls=urls, source=code, priority=PRIORITY)).added if urls else 0
+                added += adding.add(wish).added if wish.urls else 0
             except Conflict:
-                skipped += len(urls)
+                skipped += len(wish.urls)
         if not goes_on():
             break
     return Requeued(matched, added, skipped, place)
@@ -118,10 +120,15 @@ def _portion(session: Session, wanted: RequeueRequest, after: int) -> tuple[dict
     return by_source, rows[-1][2] if len(rows) == MOST_URLS else None
 
 
-def _in_scope(session: Session, code: str, urls: list[str]) -> list[str]:
+def _in_scope(session: Session, code: str, urls: list[str]) -> AddWish:
+    """Return those of a source's pages that its next run reaches."""
     try:
         plan = crawl_plan(registry.config_of(find_source(session, code)), CrawlDefaults(contact="-"), number=1)
     except Invalid:
-        return []  # it has no seeds, so no run of it reaches anything
-    scope, policy = plan.build_scope(), plan.normalisation()
-    return [url for url in urls if scope.decide(parse(url, policy), 0).allowed]
+        return AddWish(urls=())  # it has no seeds, so no run of it reaches anything
+    scope, policy, reached = plan.build_scope(), plan.normalisation(), list[str]()
+    for url in urls:
+        with suppress(UrlRefused):  # on a port that the source allows no more
+            if scope.decide(parse(url, policy), 0).allowed:
+                reached.append(url)
+    return AddWish(urls=reached, source=code, priority=PRIORITY, policy=policy)
