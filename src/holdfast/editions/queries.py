@@ -16,10 +16,11 @@ from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.models import Edition, Execution, Feed, FeedItem, Job, Snapshot, Source, WarcFile
 from holdfast.db.models.frontier import Exclusion, Page, PageCrawl
-from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase
-from holdfast.db.run_slices import IN_SLICE, in_slices
+from holdfast.db.raw import RawDatabase
 from holdfast.jobs.attempt_queries import is_retried
+from holdfast.jobs.execution_queries import ended_as
 from holdfast.jobs.views.listing import Latest, admin_state
+from holdfast.types import UrlKind
 from holdfast.withdrawals.visibility import is_withdrawn, visible_source
 
 STRETCH = 2000
@@ -358,18 +359,13 @@ def links_left_out(session: Session, executions: Collection[int], *, limit: int 
     return [LeftOut(row[0], int(row[1]), row[2]) for row in rows]
 
 
-_SITEMAPS = (
-    f"SELECT coalesce(c.reason, 'open'), count(*) FROM page_crawls c WHERE {IN_SLICE} AND c.kind = 'sitemap'"  # noqa: S608
-    f" AND {IS_LAST_ATTEMPT} GROUP BY 1"
-)
-
-
 def sitemaps(raw_db: RawDatabase, executions: Collection[int]) -> dict[str, int]:
     """Return how reading sitemaps ended, by reason; one that could not be read hides what it would have named."""
     found: Counter[str] = Counter()
     for execution_id in executions:
-        for rows in in_slices(raw_db, _SITEMAPS, execution_id):
-            found.update({reason: int(count) for reason, count in rows})
+        for group in ended_as(raw_db, frontier_id=execution_id):
+            if group.kind == UrlKind.SITEMAP.value:
+                found[group.reason or "open"] += group.addresses
     return dict(found)
 
 
