@@ -17,6 +17,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Alert, Event, Execution, Job, JobEvent, Owner, Source
 from holdfast.jobs.alert_queries import RunProgressAt
 from holdfast.jobs.alerts import AlertName, judge, look_for_alerts
+from holdfast.jobs.pauses import end_pause
 from holdfast.jobs.views.recorded import read_recorded
 from holdfast.metrics import RecordedFigures, textfile
 from holdfast.series.counting import Counts
@@ -78,27 +79,58 @@ def test_run_without_a_new_page_for_an_hour_is_an_alert() -> None:
     assert "execution 2 of ex and 1 more" in found.message
 
 
-def test_stalled_run_is_found_by_its_events(database: Database, clock: FakeClock) -> None:
+def test_run_that_only_fails_is_an_alert_until_it_captures(database: Database, clock: FakeClock) -> None:
     number = _execution(database, clock.now())
     with database.write() as session:
         job = session.query(Job).one()
         job.lock_token, job.lock_acquired_at = "t", clock.now()
-        session.add(JobEvent(at=clock.now(), name="job:progress", job_id=job.id, execution_id=number, data={}))
+    _record(database, number, clock.now(), pages=1)
     clock.advance(3700)
+    _record(database, number, clock.now(), failed=5)
+    _tell(database, "job:progress", number, clock.now())
+
     assert look_for_alerts(database, clock, every_s=5)
     assert _told(database) == [("alert.firing", "crawl_stalled")]
-
-    with database.write() as session:
-        session.add(JobEvent(at=clock.now(), name="job:progress", job_id=1, execution_id=number, data={}))
+    _record(database, number, clock.now(), pages=1)
     clock.advance(301)
     assert look_for_alerts(database, clock, every_s=5)
-
     assert _told(database)[-1] == ("alert.resolved", "crawl_stalled")
+
+
+def test_paused_and_resumed_runs_are_not_stalled(database: Database, clock: FakeClock) -> None:
+    number = _execution(database, clock.now())
     with database.write() as session:
-        session.get_one(Execution, number).paused_at = clock.now()
+        job, run = session.query(Job).one(), session.query(Execution).one()
+        job.lock_token = "t"
+        job.lock_acquired_at = run.paused_at = clock.now()
     clock.advance(4000)
     assert look_for_alerts(database, clock, every_s=5)
-    assert len(_told(database)) == 2, "a paused run is not stalled"
+
+    with database.write() as session:
+        end_pause(session.query(Execution).one(), now=clock.now())
+    _tell(database, "job:status", number, clock.now())
+    clock.advance(60)
+    assert look_for_alerts(database, clock, every_s=5)
+    assert _told(database) == []
+
+
+def test_retry_is_measured_by_the_captures_of_its_frontier(database: Database, clock: FakeClock) -> None:
+    first = _execution(database, clock.now())
+    with database.write() as session:
+        job, run = session.query(Job).one(), session.query(Execution).one()
+        job.lock_token, job.lock_acquired_at, run.state = "t", clock.now(), "failed"
+        session.add(Execution(job_id=job.id, number=2, state="running", output_dir="", created_at=clock.now(),
+                              frontier_id=first))  # fmt: skip
+    clock.advance(3700)
+    _record(database, first, clock.now(), pages=1)
+
+    assert look_for_alerts(database, clock, every_s=5)
+    assert _told(database) == []
+
+
+def _tell(database: Database, name: str, execution_id: int, at: datetime) -> None:
+    with database.write() as session:
+        session.add(JobEvent(at=at, name=name, job_id=1, execution_id=execution_id, data={}))
 
 
 @pytest.fixture

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, case, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.clock import from_micros
 from holdfast.db.engine import insert_into
-from holdfast.db.models import Alert, AlertTurn, Execution, Job, JobEvent, Owner, Source
+from holdfast.db.models import Alert, AlertTurn, Execution, Job, JobEvent, Owner, Series, Source
+from holdfast.jobs.journal import STATUS
+from holdfast.series.raw_queries import MINUTE_S
 
 _ONLY = 1
 
@@ -63,7 +65,7 @@ def open_workers(session: Session, *, kinds: Sequence[str]) -> list[Owner]:
 
 
 class RunProgressAt(NamedTuple):
-    """A run of a job that a worker holds, and when anything of it was told last."""
+    """A run of a job that a worker holds, and when it last captured a page, was leased or was resumed."""
 
     execution_id: int
     source: str
@@ -71,14 +73,18 @@ class RunProgressAt(NamedTuple):
 
 
 def running_jobs(session: Session) -> list[RunProgressAt]:
-    """Return the runs of jobs that are not paused, the one that got on longest ago first; as many as run now."""
-    # An event is written when a run begins and whenever its counts change; the newest one by the index.
-    told = select(JobEvent.at).where(JobEvent.job_id == Job.id).order_by(JobEvent.id.desc()).limit(1)
-    moved_at = func.coalesce(told.correlate(Job).scalar_subquery(), Job.lock_acquired_at)
+    """Return the runs of jobs that are not paused, the one with the oldest progress first; as many as run now."""
+    # By the key, from the newest minute back to one with a page. A run without a page in all minutes that are kept is stalled.
+    of_run = Series.execution_id == func.coalesce(Execution.frontier_id, Execution.id), Series.step_s == MINUTE_S
+    captured = select(Series.at).where(*of_run, Series.pages > 0).order_by(Series.at.desc()).limit(1)
+    told = select(JobEvent.at).where(JobEvent.job_id == Job.id, JobEvent.name == STATUS).order_by(JobEvent.id.desc())
+    resumed_at = case((Execution.paused_seconds > 0, told.limit(1).correlate(Job).scalar_subquery()))
+    captured_at = captured.correlate(Execution).scalar_subquery()
     rows = session.execute(
-        select(Execution.id, Source.code, moved_at)
+        select(Execution.id, Source.code, Job.lock_acquired_at, captured_at, resumed_at)
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
         .where(Job.lock_token.is_not(None), Execution.state == "running", Execution.paused_at.is_(None))
     )
-    return sorted((RunProgressAt(*row) for row in rows), key=lambda one: one.moved_at)
+    found = (RunProgressAt(number, code, max(filter(None, moments))) for number, code, *moments in rows)
+    return sorted(found, key=lambda one: one.moved_at)
