@@ -1,6 +1,6 @@
-"""Who runs a job: a worker takes a queued execution, says that it lives, and settles or hands back what it holds.
+"""Who runs a job: a worker leases a queued execution, renews the lease, and settles or releases the execution.
 
-Every write carries the token and the epoch of its lease; a holder that was taken for dead gets LeaseLost and stops.
+Every write carries the token and the epoch of its lease; a holder whose lease expired gets LeaseLost and stops.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ExecutionLease:
     named_at: datetime | None = None
     """When the first run in this directory was queued: names with a date have that one."""
     left_behind: str | None = None
-    """What is missing of an execution that another machine began, and that is now run without its files."""
+    """In words, the files that another machine has and this run continues without."""
 
 
 class HolderNews(NamedTuple):
@@ -72,14 +72,14 @@ class ExecutionLeases:
     def __init__(
         self, database: Database, clock: Clock, settler: RunSettler, *, home: Path, directory: str | None = None
     ) -> None:
-        """`directory` is the id of the data directory: what was begun in another one is left to its workers."""
+        """`directory` is the id of the data directory; the workers of another one keep the runs that they started."""
         self._database, self._clock, self._settler, self._home = database, clock, settler, home
         self._directory = directory
 
     def take(
         self, owner: str, *, kinds: tuple[str, ...] | None = None, job_id: int | None = None
     ) -> ExecutionLease | None:
-        """Return a lease on the execution that has waited longest, of any job or of one; None if nothing waits."""
+        """Return a lease on the execution that has waited longest, of any job or of one; None if none is queued."""
         wanted = schedule_queries.WantedJobs(kinds, job_id, self._directory)
         for _ in range(_TRIES):
             # A look first, without a lock: on SQLite a write transaction would hold up every other writer at each
@@ -98,7 +98,7 @@ class ExecutionLeases:
         return None
 
     def tell_waiting(self, reason: str, *, kinds: tuple[str, ...] | None = None) -> int | None:
-        """Tell, as an event, why the execution that is next is not begun; return its id, None if nothing waits."""
+        """Record as an event why the next execution is not started; return its id, None if none is queued."""
         with self._database.write() as session:
             now = moment_in(session, self._clock)
             candidate = schedule_queries.next_queued(
@@ -153,15 +153,15 @@ class ExecutionLeases:
         return execution.created_at
 
     def _left_behind(self, session: Session, execution: Execution) -> str | None:
-        """Return what is missing if the files of an execution lie in another data directory; None if they do not."""
+        """Return in words which files another data directory has of an execution; None if it has none."""
         if self._directory is None or execution.directory in (None, self._directory):
             return None
         last = schedule_queries.last_worker(session, execution.directory or "")
         folder = execution.output_dir or schedule_queries.output_dir(session, execution.resumed_from)
         whose = f"{last.host}, silent since {last.heartbeat_at:%Y-%m-%d %H:%M} UTC" if last else "an unknown machine"
         return (
-            f"what this run captured before lies in {folder} on {whose}, and is missing here; the run goes on without "
-            "it, in a new folder, and indexes those files when that machine is back"
+            f"the earlier files of this run are in {folder} on {whose}; it continues here in a new folder without "
+            "them, and they are indexed when that machine is back"
         )
 
     def _folder(self, execution: Execution, of: tuple[Job, Source], now: datetime) -> str:
@@ -171,33 +171,27 @@ class ExecutionLeases:
         return str((self._home / "warcs" / source.code / stem).resolve())
 
     def renew(self, lease: ExecutionLease) -> HolderNews:
-        """Say that the holder lives, and hear what it is asked; LeaseLost if another worker holds the job."""
+        """Renew the lease and return what the holder is asked to do; LeaseLost if another worker holds the job."""
         with self._database.write() as session:
             state = schedule_queries.beat(session, lease.claim, now=moment_in(session, self._clock))
             # In the same transaction as the renewal: a holder that is asked to stop hears it with its next heartbeat
             # at the latest.
             stop = schedule_queries.stop_word(session, execution_id=lease.execution_id)
-        if state is None:
-            raise _lost(lease)
-        cancelled = state == State.CANCELLED
-        return HolderNews(stop or ("drain" if cancelled else None), cancelled)
+        return _news(lease, state, stop)
 
     def hear(self, lease: ExecutionLease) -> HolderNews:
-        """Return what the holder is asked, as often as one likes: nothing is written. LeaseLost as with `renew`."""
+        """Return what the holder is asked to do, without writing anything; LeaseLost as with `renew`."""
         with self._database.read() as session:
-            # In this order: a cancellation that commits between the two must not look like a mere wish to stop.
+            # In this order: a cancellation that commits between the two must not look like a mere stop.
             stop = schedule_queries.stop_word(session, execution_id=lease.execution_id)
             state = schedule_queries.held_state(session, lease.claim)
-        if state is None:
-            raise _lost(lease)
-        cancelled = state == State.CANCELLED
-        return HolderNews(stop or ("drain" if cancelled else None), cancelled)
+        return _news(lease, state, stop)
 
     def report(self, lease: ExecutionLease, counts: Counts, metrics: dict[str, Any]) -> None:
-        """Write how far a run is, and tell it as an event; LeaseLost as with `renew`."""
+        """Write the progress of a run and record it as an event; LeaseLost as with `renew`."""
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
-            # What a holder that dies has told last is the end of its time at work.
+            # If the holder dies, its time at work ends with its last report.
             job.lock_heartbeat_at = now
             record_progress(session, (lease.job, lease.source), execution, counts, now=now)
             execution.items_crawled, execution.items_failed = counts.items_crawled, counts.items_failed
@@ -215,7 +209,7 @@ class ExecutionLeases:
             emit(session, [event], now=now)
 
     def release(self, lease: ExecutionLease, *, rest_s: float = 0.0) -> None:
-        """Hand back an execution that is to be continued, after a rest if need be; LeaseLost if it is not ours."""
+        """Return an execution to the queue, to be continued after `rest_s` seconds; LeaseLost as with `renew`."""
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
             # Before the job is freed: the history of holds must never show two at a time.
@@ -240,6 +234,13 @@ class ExecutionLeases:
         if job is None:
             raise _lost(lease)
         return job, schedule_queries.execution(session, lease.execution_id), moment_in(session, self._clock)
+
+
+def _news(lease: ExecutionLease, state: str | None, stop: str | None) -> HolderNews:
+    if state is None:
+        raise _lost(lease)
+    cancelled = state == State.CANCELLED
+    return HolderNews(stop or ("drain" if cancelled else None), cancelled)
 
 
 def _lost(lease: ExecutionLease) -> LeaseLost:
