@@ -11,6 +11,7 @@ import pytest
 
 from holdfast import config
 from holdfast.archive_tool.output_directory import SENTINEL
+from holdfast.cli.status import describe
 from holdfast.clock import to_micros
 from holdfast.db import connect
 from holdfast.db.engine import Database
@@ -19,12 +20,16 @@ from holdfast.jobs.endings import FailureCause
 from holdfast.jobs.executions import read_ending
 from holdfast.jobs.indexing import next_to_index
 from holdfast.jobs.leases import ExecutionLease
-from holdfast.jobs.schedule_queries import AWAY
+from holdfast.jobs.pauses import AWAY
+from holdfast.jobs.views import listing
+from holdfast.jobs.views.job_view import job_view
+from holdfast.jobs.views.status import queued_runs, read_status
 from holdfast.search.directory import IndexDirectory
 from holdfast.warc import queries as files
 from holdfast.wiring import open_runtime
 from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.background import BackgroundContext
+from tests.api_bed import Server
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, Party, failed, open_bed
 
@@ -113,6 +118,58 @@ def test_run_of_a_silent_machine_goes_on_elsewhere(bed: Bed, machines: tuple[Par
     b.leases.release(lease)
     assert a.leases.take("host-a/3") is None, "it is b's now"
     assert b.taken("host-b/4").left_behind is None
+
+
+def test_waiting_run_names_its_machine_in_every_view(bed: Bed, machines: tuple[Party, Party], clock: FakeClock) -> None:
+    first = _handed_back(bed, machines[0])
+    seen = clock.now()
+    expected = (
+        f"waits for a worker on host-a (data directory a, last seen {seen:%Y-%m-%d %H:%M} UTC); from "
+        f"{seen + AWAY:%Y-%m-%d %H:%M} UTC on, another machine continues the run without the files of this one"
+    )
+
+    with bed.database.read() as session:
+        listed = listing.shown_job(session, first.claim.job_id)
+        assert listed is not None
+        assert job_view(listed)["latest_execution"]["sentence"] == expected
+        runs, _ = listing.executions_of(session, job_id=first.claim.job_id, limit=5, offset=0)
+        assert listing.awaited_machines(session, runs) == {first.execution_id: expected}
+    with closing(connect(bed.url)) as raw_db:
+        assert expected in describe(read_status(raw_db, clock, first.execution_id))
+        with raw_db.read() as tx:
+            assert [one.awaits for one in queued_runs(tx, limit=5)] == [expected]
+
+
+def test_new_run_waits_for_no_machine(bed: Bed, machines: tuple[Party, Party], clock: FakeClock) -> None:
+    job_id = bed.once()
+    bed.party.scheduler.tick()
+
+    with bed.database.read() as session:
+        listed = listing.shown_job(session, job_id)
+        assert listed is not None
+        assert (listed.awaited, job_view(listed)["latest_execution"]["sentence"]) == (None, None)
+    with closing(connect(bed.url)) as raw_db:
+        assert read_status(raw_db, clock, bed.executions(job_id)[0].id).trouble is None
+
+
+def test_api_names_the_machine_that_a_run_waits_for(server: Server) -> None:
+    database, now = server.archive.database, server.clock.now()
+    _worker(database, "a", now)
+    with open_bed(server.archive.settings.database, server.clock, server.archive.settings.home) as bed:
+        job_id = bed.once()
+        bed.party.scheduler.tick()
+        run = bed.executions(job_id)[0].id
+    with database.write() as session:
+        session.get_one(Execution, run).directory = "a"
+
+    sentences = [
+        server.get(f"/api/v1/executions/{run}").json()["sentence"],
+        server.get(f"/api/v1/jobs/{job_id}/executions").json()["executions"][0]["sentence"],
+        server.get(f"/api/v1/jobs/{job_id}").json()["latest_execution"]["sentence"],
+    ]
+
+    assert len(set(sentences)) == 1
+    assert sentences[0].startswith("waits for a worker on host-a (data directory a, last seen ")
 
 
 @pytest.mark.parametrize("is_retry", [False, True])

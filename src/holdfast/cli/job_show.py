@@ -78,6 +78,7 @@ def show(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False
                 ("next run", row.next_run_at),
                 ("last run", row.last_execution_at),
                 ("held by", row.lock_owner),
+                ("its run", found.awaited),
                 ("retries", f"{found.retries} of {row.max_retries}" if found.retries else None),
                 ("error", row.error_message),
                 ("history", f"{counted(row.total_runs, 'run')}, {row.successful_runs} good, {row.failed_runs} failed"),
@@ -136,8 +137,9 @@ def executions(
         find_job(database, number)
         with database.read() as session:
             rows, total = listing.executions_of(session, job_id=number, limit=limit, offset=offset)
+            waits = listing.awaited_machines(session, rows)
     if json:
-        shown = [execution_view(row) for row in rows]
+        shown = [execution_view(row, awaited=waits.get(row.id)) for row in rows]
         print(dumps({"executions": shown, "total": total, "limit": limit, "offset": offset}))
     elif not rows:
         print(f"job {number} has no executions" + (" there" if total else " yet"))
@@ -145,7 +147,7 @@ def executions(
         print(
             table(
                 ("no", "execution", "state", "index", "started", "took", "pages", "fails", "why"),
-                [_row(row) for row in rows],
+                [_row(row, waits.get(row.id)) for row in rows],
             )
         )
 
@@ -155,21 +157,12 @@ def _state(row: Execution) -> str:
     return f"{row.state} (paused)" if row.paused_at is not None else row.state
 
 
-def _row(row: Execution) -> tuple[object, ...]:
+def _row(row: Execution, awaited: str | None) -> tuple[object, ...]:
     took = duration(row.duration_ms / 1000) if row.duration_ms is not None else None
     short = ended_text(row) if row.shortfalls else None
-    error = " ".join((row.error or short or row.reason or "").split())[:80]
-    return (
-        row.number,
-        row.id,
-        _state(row),
-        row.index_state,
-        row.started_at,
-        took,
-        row.items_crawled,
-        row.items_failed,
-        error,
-    )
+    error = " ".join((row.error or short or row.reason or awaited or "").split())[:80]
+    begun = row.number, row.id, _state(row), row.index_state, row.started_at
+    return (*begun, took, row.items_crawled, row.items_failed, error)
 
 
 def logs(

@@ -258,7 +258,7 @@ def describe(shown: ExecutionStatus) -> str:
         return f"{head}\n       {line(shown, shown.pages_s)}{_recent(shown)}" + "".join(slow)
     if shown.state == "queued" and (waits := paused(shown)) is not None:  # its worker handed it back meanwhile
         head += f"\n       {waits}"
-    report = f"\n       {shown.sentence}" if shown.shortfalls else ""
+    report = f"\n       {shown.sentence}" if shown.shortfalls else f"\n       {shown.trouble}" if shown.trouble else ""
     again = f"; tried again at {shown.retry_at:%Y-%m-%d %H:%M} UTC" if shown.retry_at and report else ""
     return (
         f"{head}{report}{again}\n       {counted(shown.pages, 'page')}, {counted(shown.requests, 'request')}, "

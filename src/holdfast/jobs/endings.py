@@ -188,21 +188,16 @@ def read(facts: Facts) -> RunReading:
         fell[Shortfall.NO_SERVER if silent else Shortfall.NOTHING_CAPTURED] = missed
     if facts.stopped is not None:
         fell[Shortfall.STOPPED] = facts.stopped
-    # Everything that happened is told, not only the worst: a run may hit its limit and lose hosts besides.
-    for word in LIMITS:
-        if facts.over.get(word.value):
-            fell[word] = facts.over[word.value]
-    if facts.hosts_given_up:
-        fell[Shortfall.HOSTS_GIVEN_UP] = facts.hosts_given_up
-    if facts.files_elsewhere:
-        fell[Shortfall.FILES_ELSEWHERE] = facts.files_elsewhere
-    if facts.moved:
-        fell[Shortfall.SEEDS_MOVED] = facts.moved
-    if facts.left_out:
-        fell[Shortfall.BUILT_IN_LIMITS] = sum(facts.left_out.values())
-    if facts.truncated:
-        fell[Shortfall.TRUNCATED] = facts.truncated
-    # In the order of the enum, which is that of their weight.
+    counted = {word: facts.over.get(word.value, 0) for word in LIMITS} | {
+        Shortfall.HOSTS_GIVEN_UP: facts.hosts_given_up,
+        Shortfall.FILES_ELSEWHERE: facts.files_elsewhere,
+        Shortfall.SEEDS_MOVED: facts.moved,
+        Shortfall.BUILT_IN_LIMITS: sum(facts.left_out.values()),
+        Shortfall.TRUNCATED: facts.truncated,
+    }
+    # All shortfalls are named, not only the worst: a run may reach its limit and lose hosts besides.
+    fell |= {word: count for word, count in counted.items() if count}
+    # In the order of the enum, the worst first.
     worst = [word for word in Shortfall if word in fell]
     shortfalls = {word.value: fell[word] for word in worst} | dict(facts.left_out)
     if not worst:

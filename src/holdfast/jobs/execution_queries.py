@@ -13,6 +13,7 @@ from holdfast.clock import from_micros
 from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase, Row, Transaction
 from holdfast.db.run_slices import IN_SLICE, in_slices
 from holdfast.jobs.endings import EndedAs
+from holdfast.jobs.pauses import awaited
 
 
 class ExecutionEnding(NamedTuple):
@@ -185,6 +186,16 @@ def _execution(rows: list[Row]) -> ExecutionRow | None:
 def execution(tx: Transaction, execution_id: int) -> ExecutionRow | None:
     """Return one execution."""
     return _execution(tx.execute(f"{_EXECUTION} WHERE e.id = ?", (execution_id,)))
+
+
+def awaited_machine(tx: Transaction, *, execution_id: int) -> str | None:
+    """Return in words which machine a queued run waits for; None if any machine may start it."""
+    rows = tx.execute(
+        "SELECT o.host, o.heartbeat_at, e.directory FROM executions e JOIN owners o ON o.directory = e.directory"
+        " WHERE e.id = ? AND e.state = 'queued' ORDER BY o.heartbeat_at DESC LIMIT 1",
+        (execution_id,),
+    )
+    return awaited(str(rows[0][0]), from_micros(int(rows[0][1])), str(rows[0][2])) if rows else None
 
 
 def runs_before(tx: Transaction, *, execution_id: int) -> list[int]:

@@ -16,24 +16,13 @@ from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import Conflict, Invalid, NotFound, Unavailable
 from holdfast.jobs import execution_queries
 from holdfast.jobs.endings import RunReading, facts_of, read
-from holdfast.jobs.execution_queries import ExecutionEnding, ExecutionRow
+from holdfast.jobs.execution_queries import ExecutionEnding as ExecutionEnding
+from holdfast.jobs.execution_queries import ExecutionRow
 from holdfast.sources.adhoc_queries import ensure_source
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc.outfile import OPEN_SUFFIX
 from holdfast.warc.roots import placed, relative
-
-__all__ = [
-    "Begun",
-    "ExecutionEnding",
-    "ExecutionWish",
-    "WorkTime",
-    "begin",
-    "end",
-    "files_are_away",
-    "read_ending",
-    "request_stop",
-]
 
 ADHOC = "adhoc"
 

@@ -1,13 +1,25 @@
-"""How long a run was worked on, and how long it was paused: arithmetic of moments, for all that show or count them."""
+"""How long a run was worked on, how long it was paused, and how long it waits for its machine."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from holdfast.db.models import Execution
+
+AWAY: Final = timedelta(hours=24)
+"""Silence of a data directory after which another machine continues its runs: most repairs take less than a day."""
+
+
+def awaited(host: str, seen_at: datetime, directory: str) -> str:
+    """Return in words which machine a queued run waits for, and when another one may continue it."""
+    return (
+        f"waits for a worker on {host} (data directory {directory}, last seen {seen_at:%Y-%m-%d %H:%M} UTC); from "
+        f"{seen_at + AWAY:%Y-%m-%d %H:%M} UTC on, another machine continues the run without the files of this one"
+    )
 
 
 def worked_s(since: datetime, until: datetime, *, paused_at: datetime | None) -> float:

@@ -6,8 +6,8 @@ Rows are locked in one order everywhere (job, execution, hold, hour, events): no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Select, and_, bindparam, exists, func, insert, literal, or_, select, text, update
 from sqlalchemy.orm import Session
@@ -15,7 +15,7 @@ from sqlalchemy.orm import Session
 from holdfast.db.engine import insert_into
 from holdfast.db.models import Domain, Execution, Hold, Job, Owner, Page, PageCrawl, RunHour, Source
 from holdfast.db.models.base import Moment
-from holdfast.jobs.pauses import end_pause
+from holdfast.jobs.pauses import AWAY, end_pause
 from holdfast.jobs.states import SCHEDULABLE, State, sources_of
 
 _OPEN = ("queued", "running", "stopped")
@@ -109,13 +109,6 @@ class WantedJobs(NamedTuple):
     job_id: int | None = None
     directory: str | None = None
     """Nothing whose files lie in another data directory than this one, unless no worker of that lives."""
-
-
-AWAY: Final = timedelta(hours=24)
-"""Silence of all workers of a data directory after which others go on with its runs, without its files.
-
-A machine that is repaired, moved or installed again is mostly back within a day.
-"""
 
 
 class LastWorker(NamedTuple):

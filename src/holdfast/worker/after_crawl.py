@@ -63,7 +63,6 @@ class AfterCrawl:
         self._news = True
         # Executions whose folder was searched for files of a tool, and what could not be taken in from there.
         self._refused: dict[int, list[str]] = {}
-        # The execution behind which the next turn starts.
         self._after = 0
         # Executions whose folder or database refused a write, and when they are tried again.
         self._not_before: dict[int, float] = {}
@@ -93,7 +92,7 @@ class AfterCrawl:
 
     def _index(self) -> bool:
         self._free()
-        now = self._context.runtime.clock.now()
+        now, monotonic = self._context.runtime.clock.now(), self._context.runtime.clock.monotonic()
         for _ in range(_LOOKED_AT):
             if self._context.is_stopping():
                 return False
@@ -102,21 +101,18 @@ class AfterCrawl:
             if found is None:
                 self._after = 0
                 break
-            if self._is_its_turn(found.execution_id) and self._gone_on_with(found):
+            if self._not_before.get(found.execution_id, 0.0) <= monotonic and self._gone_on_with(found):
                 return True
             self._after = found.execution_id
         # Files that are sealed while their crawl still runs, and those of crawls that no job asked for.
         return self._read_one(self._pending())
-
-    def _is_its_turn(self, execution_id: int) -> bool:
-        return self._context.runtime.clock.monotonic() >= self._not_before.get(execution_id, 0.0)
 
     @cached_property
     def _directory(self) -> str:
         return IndexDirectory(self._context.runtime.settings.home).identity()
 
     def _gone_on_with(self, found: ToIndex) -> bool:
-        """Go on with an execution; one whose storage refuses is tried again after a pause, and the others go on."""
+        """Index more of an execution; if its storage refuses, try it again after a pause."""
         try:
             done = self._go_on_with(found)
         except Unavailable as exc:
@@ -138,7 +134,7 @@ class AfterCrawl:
             after = waiting[-1]
 
     def _read_one(self, waiting: Iterable[int]) -> bool:
-        """Read the first of these that no other worker is at; False if there is none."""
+        """Read the first of these files that has no reader; False if there is none."""
         for warc_file_id in waiting:
             if self._context.is_stopping():
                 return False
@@ -173,7 +169,7 @@ class AfterCrawl:
             self._indexer.beat()
 
     def _go_on_with(self, found: ToIndex) -> bool:
-        """Read one file of an execution, or close its account; False if others are at all that is left of it."""
+        """Read one file of an execution, or conclude its index; False if its other files wait or have a reader."""
         now = self._context.runtime.clock.now()
         try:
             with self._context.database.write() as session:
@@ -207,10 +203,9 @@ class AfterCrawl:
                 files.set_index_state(tx, warc_file_id, "pending")
 
     def _take_in(self, found: ToIndex) -> None:
-        """Register and read what a tool left in the execution's folder; our own crawler registers its files itself.
+        """Register and read the files of a tool in the execution's folder; our own crawler registers its files itself.
 
-        Unavailable, NoSpace if database or disk refuse, StoreMissing if the mount of its folder is away: the folder
-        then counts as not searched.
+        Unavailable, NoSpace if database or disk refuse, StoreMissing if its mount is away: it is searched again then.
         """
         folder, runtime = Path(found.output_dir), self._context.runtime
         # A tool's folder is searched once, not at each file.
@@ -268,7 +263,7 @@ class AfterCrawl:
         return [*lost, *away]
 
     def _conclude(self, found: ToIndex, lost: Sequence[int]) -> bool:
-        """Close the account of an execution; False if something of it waits again."""
+        """Conclude the index of an execution; False if one of its files waits again."""
         errors = self._refused.pop(found.execution_id, [])
         database, clock = self._context.database, self._context.runtime.clock
         closed = indexing.close_account(

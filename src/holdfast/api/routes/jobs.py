@@ -265,9 +265,9 @@ def job_executions(session: SessionDep, id: JobId, limit: Limit = DEFAULT_LIMIT,
     shown(session, id)
     limit, offset = bounded_limit(limit), min(max(offset, 0), MAX_OFFSET)
     rows, total = listing.executions_of(session, job_id=id, limit=limit, offset=offset)
-    return ExecutionList(
-        executions=[ExecutionShown(**execution_view(row)) for row in rows], total=total, limit=limit, offset=offset
-    )
+    waits = listing.awaited_machines(session, rows)
+    runs = [ExecutionShown(**execution_view(row, awaited=waits.get(row.id))) for row in rows]
+    return ExecutionList(executions=runs, total=total, limit=limit, offset=offset)
 
 
 @router.get("/api/v1/executions/{id}", responses=_READ)
@@ -276,7 +276,8 @@ def execution_detail(session: SessionDep, id: ExecutionId) -> ExecutionShown:
     row = listing.execution(session, id)
     if row is None:
         raise ExecutionNotFound
-    return ExecutionShown(**execution_view(row, listing.counts_of(session, row)))
+    awaited = listing.awaited_machines(session, [row]).get(id)
+    return ExecutionShown(**execution_view(row, listing.counts_of(session, row), awaited=awaited))
 
 
 @router.get("/api/v1/events", responses=_READ)

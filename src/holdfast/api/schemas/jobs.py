@@ -139,7 +139,9 @@ class ExecutionSummary(JobAnswer):
     shortfalls: dict[str, int] = Field(
         description="What it fell short of, by word and count, the worst first; the rules behind `limits` follow it."
     )
-    sentence: str | None = Field(description="The same for people; null while it runs.")
+    sentence: str | None = Field(
+        description="The same for people; of a queued run, which machine it waits for; null while it runs."
+    )
     research_ready: bool | None = Field(description="Whether an edition may rest on it as it is; null while it runs.")
     created_at: datetime
     queued_at: datetime | None

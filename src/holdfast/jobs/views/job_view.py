@@ -81,7 +81,7 @@ def job_view(listed: ListedJob) -> dict[str, Any]:
         "created_at": job.created_at,
         "updated_at": job.updated_at,
         "run_may": _run_may(listed, latest) if latest else None,
-        "latest_execution": execution_summary(latest) if latest else None,
+        "latest_execution": execution_summary(latest, awaited=listed.awaited) if latest else None,
     }
     return view | {alias: view[name] for alias, name in JOB_ALIASES.items()}
 
@@ -91,8 +91,8 @@ def _run_may(listed: ListedJob, latest: Execution) -> str | None:
     return may_wait(latest, is_own=is_own)
 
 
-def execution_summary(execution: Execution, counts: Counts | None = None) -> dict[str, Any]:
-    """Return an execution without its stack and metrics, which lists do not read; `counts` are newer ones of a run."""
+def execution_summary(execution: Execution, counts: Counts | None = None, awaited: str | None = None) -> dict[str, Any]:
+    """Return an execution without stack and metrics; `counts` are newer ones, `awaited` names its machine in words."""
     memory, is_over = execution.peak_memory_bytes, execution.state not in ("queued", "running")
     view = {
         "id": execution.id,
@@ -101,7 +101,7 @@ def execution_summary(execution: Execution, counts: Counts | None = None) -> dic
         "status": execution.state,
         "reason": execution.reason,
         "shortfalls": execution.shortfalls,
-        "sentence": sentence_of(execution.state, execution.reason, execution.shortfalls) if is_over else None,
+        "sentence": sentence_of(execution.state, execution.reason, execution.shortfalls) if is_over else awaited,
         # While it runs nothing is known, for it or against it.
         "research_ready": rule_of(execution.state, execution.reason).is_ready if is_over else None,
         "created_at": execution.created_at,
@@ -139,10 +139,14 @@ def execution_summary(execution: Execution, counts: Counts | None = None) -> dic
     return view | {alias: view[name] for alias, name in EXECUTION_ALIASES.items()}
 
 
-def execution_view(execution: Execution, counts: Counts | None = None) -> dict[str, Any]:
-    """Return an execution whole; `counts` are newer ones of a run that is not settled."""
+def execution_view(execution: Execution, counts: Counts | None = None, awaited: str | None = None) -> dict[str, Any]:
+    """Return a whole execution; for the arguments see `execution_summary`."""
     metrics = {"crawl_metrics": execution.metrics} if execution.metrics else {}
-    return {**execution_summary(execution, counts), "stack_trace": execution.stack, "metadata": metrics}
+    return {
+        **execution_summary(execution, counts, awaited=awaited),
+        "stack_trace": execution.stack,
+        "metadata": metrics,
+    }
 
 
 def stats_view(listed: ListedJob) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, aliased, defer
 from holdfast.db.models import Execution, ExecutionCount, Job, Queue, Source, WarcFile
 from holdfast.jobs import schedule_queries
 from holdfast.jobs.endings import Counts
+from holdfast.jobs.pauses import awaited
 from holdfast.jobs.states import State
 from holdfast.types import FAILURES
 from holdfast.values import dataclass
@@ -110,6 +111,8 @@ class ListedJob(NamedTuple):
     job: Job
     source: Source
     latest: Execution | None
+    awaited: str | None = None
+    """The machine that its queued run waits for, in words."""
 
     @property
     def retries(self) -> int:
@@ -259,7 +262,16 @@ def _newest(column: ColumnElement[object] | InstrumentedAttribute[object]) -> Sc
 
 def _with_latest(session: Session, rows: Sequence[tuple[Job, Source]]) -> list[ListedJob]:
     latest = latest_executions(session, [job.id for job, _ in rows])
-    return [ListedJob(job, source, latest.get(job.id)) for job, source in rows]
+    waits = awaited_machines(session, latest.values())
+    found = ((job, source, latest.get(job.id)) for job, source in rows)
+    return [ListedJob(job, source, run, waits.get(run.id) if run else None) for job, source, run in found]
+
+
+def awaited_machines(session: Session, runs: Iterable[Execution]) -> dict[int, str]:
+    """Return in words which machine each queued run waits for; a run that any machine may start is left out."""
+    queued = {run.id: run.directory for run in runs if run.state == "queued" and run.directory is not None}
+    last = {directory: schedule_queries.last_worker(session, directory) for directory in set(queued.values())}
+    return {number: awaited(*seen, one) for number, one in queued.items() if (seen := last[one]) is not None}
 
 
 def latest_executions(session: Session, job_ids: Sequence[int]) -> dict[int, Execution]:

@@ -117,6 +117,7 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         reported = 0 if written else execution_queries.crawled_of(tx, execution_id=execution_id)
         imported = None if written else execution_queries.imported_of(tx, execution_id=execution_id)
         recent = recent_minutes(tx, execution_id=execution.frontier_id, now=now) if is_live else None
+        awaits = execution_queries.awaited_machine(tx, execution_id=execution_id)
     counts = [one.counts for one in written]
     fresh = clock.now() - timedelta(seconds=_FRESH_S)
     # A process that was killed leaves its last totals: they count as done, and not as pages a second.
@@ -155,7 +156,7 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         retry_at=execution.retry_at,
         recent=recent,
         imported=imported,
-        trouble=next((str(count["trouble"]) for count in live if count.get("trouble")), None),
+        trouble=next((str(count["trouble"]) for count in live if count.get("trouble")), awaits),
         paused_at=execution.paused_at,
         paused_by=execution.paused_by,
         paused_seconds=paused_s(execution.paused_seconds, execution.paused_at, now=clock.now()),
@@ -298,6 +299,8 @@ class QueuedRun(NamedTuple):
     kind: str
     queued_at: int
     enabled: bool
+    awaits: str | None
+    """The machine that has its files, in words; None if any machine may start it."""
 
 
 def queued_runs(tx: Transaction, *, limit: int) -> list[QueuedRun]:
@@ -308,7 +311,8 @@ def queued_runs(tx: Transaction, *, limit: int) -> list[QueuedRun]:
         " WHERE e.state = 'queued' ORDER BY e.queued_at, e.id LIMIT ?",
         (limit,),
     )
-    return [QueuedRun(row[0], row[1], row[2], row[3], row[4], bool(row[5])) for row in rows]
+    machine = execution_queries.awaited_machine
+    return [QueuedRun(*(*row[:5], bool(row[5]), machine(tx, execution_id=row[0]))) for row in rows]
 
 
 def queued_count(tx: Transaction, *, most: int) -> int:
@@ -462,6 +466,8 @@ def _why(run: QueuedRun, now: datetime, *, low: bool, alive: list[AtWork]) -> st
         return f"not before {at:%Y-%m-%d %H:%M}"
     if not run.enabled:
         return "its source is disabled"
+    if run.awaits is not None:
+        return run.awaits
     if low:
         return "the disk is too full for new work"
     if not alive:

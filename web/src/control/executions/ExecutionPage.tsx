@@ -50,7 +50,7 @@ export function ExecutionPage() {
       {job.data ? <JobActions job={job.data.latest_execution?.id === id ? job.data : { ...job.data, status: "cancelled" }} only={runDeedsOf(run)} /> : isRunning && <JobActions job={loose(run)} only={runDeedsOf(run)} />}
       <PausedNotice run={run} />
       {run.error_message && <Notice tone="bad" title="It failed.">{run.error_message}</Notice>}
-      {run.sentence && <Notice tone={run.research_ready ? "good" : "warn"} title={run.research_ready ? "Complete." : "Something is missing."}>{run.sentence}</Notice>}
+      {run.sentence && <Notice tone={run.research_ready ? "good" : "warn"} title={run.research_ready ? "Complete." : run.research_ready === null ? "Waiting for its machine." : "Something is missing."}>{run.sentence}</Notice>}
       <Tabs label="Parts of this run" value={asked.tab ?? "now"} onChange={go} tabs={[
         { value: "now" satisfies RunTab, label: isRunning ? "Now" : "Summary", content: <Now run={run} isRunning={isRunning} /> },
         { value: "hosts" satisfies RunTab, label: "Hosts", content: <Hosts id={id} isRunning={isRunning} /> },
