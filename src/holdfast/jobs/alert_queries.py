@@ -74,7 +74,7 @@ class RunProgressAt(NamedTuple):
 
 def running_jobs(session: Session) -> list[RunProgressAt]:
     """Return the runs of jobs that are not paused, the one with the oldest progress first; as many as run now."""
-    # By the key, from the newest minute back to one with a page. A run without a page in all minutes that are kept is stalled.
+    # By the key, from the newest minute back to one with a page; a run without a page in all kept minutes is stalled.
     of_run = Series.execution_id == func.coalesce(Execution.frontier_id, Execution.id), Series.step_s == MINUTE_S
     captured = select(Series.at).where(*of_run, Series.pages > 0).order_by(Series.at.desc()).limit(1)
     told = select(JobEvent.at).where(JobEvent.job_id == Job.id, JobEvent.name == STATUS).order_by(JobEvent.id.desc())
