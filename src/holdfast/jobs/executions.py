@@ -244,7 +244,7 @@ def read_ending(
         written = [file for run in runs if run >= frontier_id for file in files.files_of(tx, execution_id=run)]
     facts = facts_of(execution_queries.ended_as(raw_db, frontier_id=frontier_id), stopped=stopped)
     elsewhere = sum(not placed(home, one.path) and not placed(home, one.path + OPEN_SUFFIX) for one in written)
-    # A limit leaves over the pages whose links were not read again, too: nobody knows where they lead.
+    # A limit leaves over the pages whose links were not read again, too: where they lead is unknown.
     over = Counter(facts.over) + Counter(unread or {})
     return read(replace(facts, over=over, left_out=left_out, files_elsewhere=elsewhere))
 

@@ -298,7 +298,7 @@ def close_account(
     """Conclude an execution whose files have all been read; False while one waits, is being read, or is not sealed.
 
     Files that could not be read make it fail, as do `errors` of the caller and a folder without any file. It does not
-    wait for `lost` files, which nobody will seal or which another machine has.
+    wait for `lost` files: those that no process will seal, and those that another machine has.
     """
     with database.read() as session:
         states = file_states(session, execution_id=execution_id)
