@@ -24,4 +24,4 @@ OnStep = Callable[[FileStep], None]
 
 
 def ignore_step(_step: FileStep) -> None:
-    """Do nothing: nobody watches."""
+    """Ignore the step: no command or operation watches."""

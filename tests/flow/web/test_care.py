@@ -63,6 +63,35 @@ def test_every_page_about_the_archive_is_whole_and_accessible(
     assert not found, "\n".join(found)
 
 
+def test_operator_decides_about_a_page_of_an_edition_and_undoes_it(open_window: OpenWindow, stage: Stage) -> None:
+    window, url = open_window(role=Role.OPERATOR), f"{_TOWN}/gone.html"
+    page = window.visit(f"/control{_screens(stage)['edition']}")
+    expect(page.get_by_text("No decisions yet.")).to_be_visible()
+    page.get_by_label("Address of a page").fill(url)
+    page.get_by_label("Decision", exact=True).select_option("excluded")
+    page.get_by_role("button", name="Decide…").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Reason").fill("moved to another site")
+    dialog.get_by_role("button", name="Exclude").click()
+    row = page.get_by_role("table", name="Decisions about pages").get_by_role("row").filter(has_text=url)
+    expect(row).to_contain_text("excluded")
+    expect(row).to_contain_text("moved to another site")
+    complaints = window.complaints("care-edition-decided")
+    row.get_by_role("button", name="Undo").click()
+    dialog.get_by_label("Reason").fill("a mistake")
+    dialog.get_by_role("button", name="Undo").click()
+
+    expect(page.get_by_text("No decisions yet.")).to_be_visible()
+    assert complaints == window.faults == []
+
+
+def test_observer_sees_decisions_without_buttons(open_window: OpenWindow, stage: Stage) -> None:
+    page = open_window(role=Role.OBSERVER).visit(f"/control{_screens(stage)['edition']}")
+
+    expect(page.get_by_text("No decisions yet.")).to_be_visible()
+    expect(page.get_by_role("button", name="Decide…")).to_have_count(0)
+
+
 def test_why_an_address_was_not_crawled_is_told_with_the_line_that_decided(open_window: OpenWindow) -> None:
     window = open_window(role=Role.OPERATOR)
     page = window.visit("/control/explain")
