@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from holdfast.db.raw import RawDatabase
+from holdfast.frontier import Account
+from holdfast.frontier.queries import account_slice
 
 # Each statement takes the execution twice, so that all of them are asked alike.
 _BROKEN = {
@@ -48,3 +52,11 @@ def audit(raw_db: RawDatabase, execution_id: int) -> list[str]:
     with raw_db.read() as tx:
         found = {promise: tx.execute(query, (execution_id, execution_id))[0][0] for promise, query in _BROKEN.items()}
     return [f"{promise}: {count}" for promise, count in found.items() if count]
+
+
+def account(raw_db: RawDatabase, execution_id: int) -> Iterator[Account]:
+    """Yield the current outcome of each address of an execution."""
+    after: tuple[int, int] | None = (-1, -1)
+    while after is not None:
+        rows, after = account_slice(raw_db, execution_id, after)
+        yield from rows

@@ -72,7 +72,7 @@ def test_page_decision_is_undone(bed: EditionBed) -> None:
 
     assert bed.report("hc").content["counts"]["blocking_seeds"] == 1
     assert bed.edition("hc").coverage_summary["decisions"] == []
-    with pytest.raises(Invalid, match="say why"):
+    with pytest.raises(Invalid, match="give a reason"):
         bed.decisions.decide_page(edition_id, OLD, Decision(Acceptance.ACCEPTED, " "))
 
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from holdfast.frontier import queries
 from holdfast.types import Outcome, UrlKind
 from tests.contract.frontier_bed import EXECUTION, LEASE_S, Bed, found, many
+from tests.frontier_audit import account as account_of
 from tests.frontier_audit import audit
 
 
@@ -36,10 +37,10 @@ def _crawled(bed: Bed) -> None:
 def test_the_account_has_each_address_once_with_its_last_attempt(bed: Bed) -> None:
     _crawled(bed)
 
-    account = {line.url: line for line in queries.account(bed.raw_db, EXECUTION)}
+    account = {line.url: line for line in account_of(bed.raw_db, EXECUTION)}
 
     assert len(account) == 6
-    assert sum(1 for _ in queries.account(bed.raw_db, EXECUTION)) == 6
+    assert sum(1 for _ in account_of(bed.raw_db, EXECUTION)) == 6
     failed = account["https://a.example/1"]
     assert (failed.outcome, failed.attempts, failed.status) == (Outcome.BLOCKED_5XX, 2, 500)
     link = account["https://b.example/1"]
@@ -50,7 +51,7 @@ def test_the_account_has_each_address_once_with_its_last_attempt(bed: Bed) -> No
 def test_the_account_is_read_in_pages(bed: Bed) -> None:
     bed.frontier.add(EXECUTION, [found(f"h{n % 7}.example", n) for n in range(2500)])
 
-    assert len({line.url for line in queries.account(bed.raw_db, EXECUTION)}) == 2500
+    assert len({line.url for line in account_of(bed.raw_db, EXECUTION)}) == 2500
 
 
 def test_the_summary_counts_every_address_each_way(bed: Bed) -> None:

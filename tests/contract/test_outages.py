@@ -20,12 +20,11 @@ from holdfast.crawl.plan import Assignment, CrawlPlan, seeds_of
 from holdfast.crawl_process.process import Process
 from holdfast.db import connect
 from holdfast.frontier import Frontier, FrontierSettings
-from holdfast.frontier.queries import account
 from holdfast.jobs import executions
 from holdfast.types import Fetched, FetchFailed, FetchProblem, FetchRequest
 from holdfast.wiring import Runtime, prepare
 from tests.clock import FakeClock
-from tests.frontier_audit import audit
+from tests.frontier_audit import account, audit
 from tests.unit.crawl.bed import Answer, fetched
 
 _PAGES = 12

@@ -16,12 +16,11 @@ from typing import Any
 
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
-from holdfast.frontier.queries import account
 from holdfast.series.counting import OUTCOMES
 from holdfast.warc.manifest import read_manifest
 from holdfast.warc.verify import verify_file
 from tests import forked, patience
-from tests.frontier_audit import audit
+from tests.frontier_audit import account, audit
 
 _LEASE_S, _RENEW_S, _FETCH_S, _CONNECT_S, _AWAY_S = map(patience.period, (2.0, 0.5, 3.0, 2.0, 5.0))
 FAST = {

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
 from threading import Event
 from typing import AnyStr, NamedTuple, TypeVar
@@ -117,19 +117,14 @@ class ReplayTurns:
     """The threads that answer with captures; an address has one page at a time rewritten."""
 
     def __init__(self) -> None:
-        self._limiter: CapacityLimiter | None = None
+        self._threads = _Turns(REPLAY_THREADS)
         # A lock is there while a request of its address is.
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, address: str | None, work: Callable[[], _T]) -> _T:
         """Return what the work returns; with an address, after what this address asked for before."""
-        if self._limiter is None:
-            self._limiter = CapacityLimiter(REPLAY_THREADS)
-        if address is None:
-            return await run_sync(work, limiter=self._limiter)
-        turn = self._turns.setdefault(address, asyncio.Lock())
-        async with turn:
-            return await run_sync(work, limiter=self._limiter)
+        async with nullcontext() if address is None else self._turns.setdefault(address, asyncio.Lock()):
+            return await run_sync(work, limiter=self._threads.limiter())
 
 
 class _Turns:

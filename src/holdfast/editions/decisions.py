@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -17,7 +17,7 @@ from holdfast.editions import queries
 from holdfast.editions.composition import assess
 from holdfast.editions.edition_files import draft, edition_folder
 from holdfast.editions.edition_view import Acceptance, EditionView, PageDecision, view_edition
-from holdfast.editions.report import StoredReport, forget_report, read_report, record_readiness, rewrite_report
+from holdfast.editions.report import forget_report, read_report, record_readiness, rewrite_report
 from holdfast.errors import Invalid, NoSpace, NotFound
 from holdfast.urls import parse_seed
 
@@ -114,9 +114,23 @@ class EditionDecisions:
         folder = edition_folder(self._home, known.source.code, known.edition.year)
         with draft(folder) as made:
             is_readable = known.edition.generated_at is not None and not measure_anew
-            view, content = self._write(edition_id, write, read_report(folder) if is_readable else None, apply=apply)
-            if not apply:
-                return view
+            written = read_report(folder) if is_readable else None
+            now = self._clock.now()
+            with self._database.write() as session:
+                write(session, now)
+                session.flush()
+                view = view_edition(session, edition_id)
+                content = None if written is None else assess(view, *written)
+                if content is None:
+                    forget_report(session, view, now=now)
+                else:
+                    record_readiness(session, view, content, now=now)
+                if not apply:
+                    session.flush()
+                    # Before the rollback, which would empty the objects that the dry run shows.
+                    session.expunge_all()
+                    session.rollback()
+                    return view
             if content is not None:
                 try:
                     rewrite_report(made, content)
@@ -125,24 +139,3 @@ class EditionDecisions:
                     _log.warning("edition.report_not_rewritten", edition_id=edition_id, message=str(exc))
         with self._database.read() as session:
             return view_edition(session, edition_id)
-
-    def _write(
-        self, edition_id: int, write: _Write, written: StoredReport | None, *, apply: bool
-    ) -> tuple[EditionView, dict[str, Any] | None]:
-        """Write a decision, or undo that; return the edition, and its report as it reads now if there is one."""
-        now = self._clock.now()
-        with self._database.write() as session:
-            write(session, now)
-            session.flush()
-            view = view_edition(session, edition_id)
-            content = None if written is None else assess(view, *written)
-            if content is None:
-                forget_report(session, view, now=now)
-            else:
-                record_readiness(session, view, content, now=now)
-            if not apply:
-                session.flush()
-                # Before the rollback, which would empty the objects that the dry run shows.
-                session.expunge_all()
-                session.rollback()
-            return view, content

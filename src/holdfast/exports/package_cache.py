@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -113,7 +112,7 @@ class PackageCache:
         self._disk = disk
         self._database, self._home, self._most_bytes = database, home.resolve(), most_bytes
         self._folder = (self._home / "cache" if folder is None else folder.resolve()) / "wacz"
-        self._held: OrderedDict[str, CachedPackage] = OrderedDict()
+        self._held: LRUCache[str, CachedPackage] = LRUCache(_HELD)
         self._noted: LRUCache[Hashable, frozenset[tuple[int, str]]] = LRUCache(_NOTED)
         self._lock = Lock()
         self.on_step: OnStep = ignore_step
@@ -174,7 +173,7 @@ class PackageCache:
         with self._database.read() as session:
             taken_down = pages_taken_down(session)
         with ExitStack() as stack:
-            on_step = ignore_step
+            on_step: OnStep = ignore_step
             if unread:  # one at a time: it may take minutes
                 (self._folder / place).mkdir(parents=True, exist_ok=True)
                 on_step = stack.enter_context(self._building(self._folder / place))
@@ -188,15 +187,11 @@ class PackageCache:
         return frozenset(found)
 
     def _held_or_opened(self, contents: Contents, folder: Path) -> CachedPackage:
-        fingerprint = folder.name
         with self._lock:
-            # Popped and put back: the order is that of the last use.
-            found = self._held.pop(fingerprint, None)
+            found = self._held.get(folder.name)
         found = found or self._opened(contents, folder)
         with self._lock:
-            self._held[fingerprint] = found
-            while len(self._held) > _HELD:
-                self._held.popitem(last=False)
+            self._held[folder.name] = found
         return found
 
     def _opened(self, contents: Contents, folder: Path) -> CachedPackage:

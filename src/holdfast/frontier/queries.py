@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from datetime import datetime
 from itertools import chain
@@ -326,14 +326,6 @@ _ACCOUNT = (
     f" WHERE c.execution_id = ? AND (c.domain_id, c.page_id) > (?, ?) AND {IS_LAST_ATTEMPT}"
     " ORDER BY c.domain_id, c.page_id LIMIT ?"
 )
-
-
-def account(raw_db: RawDatabase, execution_id: int) -> Iterator[Account]:
-    """Yield the current outcome of each address of an execution, by domain and age; a thousand rows at a time."""
-    after: tuple[int, int] | None = (-1, -1)
-    while after is not None:
-        rows, after = account_slice(raw_db, execution_id, after)
-        yield from rows
 
 
 def account_slice(

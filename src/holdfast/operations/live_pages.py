@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy.orm import Session
 
-from holdfast.changes.compare import ComparableText, TextComparison, compare, read_text
+from holdfast.changes.compare import TextComparison, compare, read_text
 from holdfast.changes.listing import counts_summary
 from holdfast.changes.pairs import HTML_READING, TextMode, comparable_text, read_record
 from holdfast.changes.queries import text_and_headings
@@ -228,7 +228,9 @@ def compare_live(database: Database, home: Path, archived: Snapshot, page: LiveP
     if before is None:
         mode = TextMode.MAIN
         how = _reading(database, archived, mode)
-        before = _indexed_text(database, archived)
+        assert archived.document_id is not None
+        with database.read() as session:
+            before = read_text(*text_and_headings(session, archived.document_id))
     now = comparable_text(parse_safely(page.body, **how | {"charset": page.charset, "url": page.url}))
     if now is None:
         raise Invalid(f"{page.url} cannot be parsed")
@@ -241,12 +243,6 @@ def compare_live(database: Database, home: Path, archived: Snapshot, page: LiveP
         has_high_noise=found.high_noise,
     )
     return LiveDifference(ChangeType.UPDATED, found, mode, summary)
-
-
-def _indexed_text(database: Database, archived: Snapshot) -> ComparableText:
-    assert archived.document_id is not None
-    with database.read() as session:
-        return read_text(*text_and_headings(session, archived.document_id))
 
 
 def _reading(database: Database, archived: Snapshot, mode: TextMode) -> DocumentReading:
