@@ -73,4 +73,4 @@ def test_an_edition_is_shown_reported_and_printed(terminal: Terminal) -> None:
     assert table.out.count("\n") == 3
     assert (unfrozen.code, short.code) == (1, 1)
     assert "never frozen" in unfrozen.err
-    assert "say why" in short.err
+    assert "give a reason" in short.err
