@@ -375,6 +375,12 @@ def quarantine(output_dir: Path, verdicts: Iterable[WarcVerdict], clock: Clock) 
         # A rename that is lost in a power cut would leave a row that names no file.
         sync_directory(target.parent)
         moved.append(target)
+    # The temporary name of the same file would bring the damage back with the next run.
+    away = {(found.st_dev, found.st_ino) for found in (path.stat() for path in moved)}
+    for folder in all_temp_dirs(output_dir):
+        for file in warcs_below(folder):
+            if file.identity in away:
+                file.path.unlink()
     return moved
 
 

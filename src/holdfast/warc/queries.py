@@ -57,8 +57,8 @@ def _sealed_columns(sealed: SealedFile) -> tuple[int, str, int, int]:
 
 
 def discard_file(tx: Transaction, file_id: int) -> None:
-    """Say that a file is gone: it never held a record, or its execution was discarded."""
-    tx.execute("UPDATE warc_files SET state = 'discarded' WHERE id = ?", (file_id,))
+    """Say that a file is gone: it never held a record, or its execution was discarded. Its path is free again."""
+    tx.execute("UPDATE warc_files SET state = 'discarded', path = path || '#' || id WHERE id = ?", (file_id,))
 
 
 def open_files(tx: Transaction, *, owner_id: int) -> list[FileRow]:
