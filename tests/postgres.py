@@ -119,17 +119,18 @@ class Postgres:
 
     def fresh(self) -> str:
         """Return the address of a new database with our schema and no rows; only the last hundred are kept."""
-        if not self._has_schema:  # to run the migrations takes 3 s, to copy what they made 0.05
+        if not self._has_schema:  # to make the schema takes 2 s, to copy it 0.05
             self.execute(f"CREATE DATABASE {_TEMPLATE} TEMPLATE template0")
             upgrade(self.url_of(_TEMPLATE))
             self._has_schema = True
-        return self._make(_TEMPLATE)
+        return self.copy_of(_TEMPLATE)
 
     def bare(self) -> str:
         """Return the address of a new database with nothing in it."""
-        return self._make("template0")
+        return self.copy_of("template0")
 
-    def _make(self, template: str) -> str:
+    def copy_of(self, template: str) -> str:
+        """Return the address of a new database like this one; only the last hundred are kept."""
         name = f"t{os.getpid()}_{next(self._names)}"
         self.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
         self._made.append(self.url_of(name))

@@ -1,4 +1,4 @@
-"""Write docs/api.md, openapi.json, cli.md, settings.md and the operators of search.md from the code: `make docs`.
+"""Write docs/api.md, openapi.json, cli.md, settings.md, the operators of search.md and db/fresh.sql: `make docs`.
 
 Once more if the codes of errors changed: they are read when this starts.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import tempfile
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from holdfast.cli.catalogue import COMMANDS, HelpGroup, noun_of
 from holdfast.cli.main import load
 from holdfast.config import Settings
 from holdfast.config.showing import walk
+from holdfast.db import schema
+from holdfast.db.migrate import upgrade
 from holdfast.search.operators import as_markdown
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -93,12 +96,21 @@ def _help(name: str, *below: str) -> str:
     return "\n".join(line.rstrip() for line in said.getvalue().strip().splitlines())
 
 
+def fresh_schema() -> str:
+    """Return the script that makes the schema of the models in an empty SQLite file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "holdfast.db"
+        upgrade(f"sqlite:///{path}")
+        return schema.dump(path)
+
+
 if __name__ == "__main__":
     for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
         del os.environ[name]  # the page tells defaults, not what this machine has set
     os.environ.update({"COLUMNS": "110", "TERM": "dumb", "NO_COLOR": "1"})
     # Before the rest: the document names them.
     MODULE.write_text(error_codes_module())
+    schema.FRESH.write_text(fresh_schema())
     (DOCS / "api.md").write_text(api_page())
     (DOCS / "openapi.json").write_text(openapi_text())
     (DOCS / "settings.md").write_text(settings_page())

@@ -15,12 +15,14 @@ from typing import NamedTuple
 
 from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from holdfast import log
 from holdfast.db.engine import Database
+from holdfast.db.migrations.baseline import BASELINE, bring_up
 from holdfast.db.models import Model
 from holdfast.db.raw import damage_of, damaged, sqlite_path
 from holdfast.db.schema import MIGRATED, SCHEMA, schema_of
@@ -47,9 +49,12 @@ def _alone(database: Database) -> Iterator[None]:
         yield
 
 
+MIGRATIONS = Path(__file__).with_name("migrations")
+
+
 def _config() -> Config:
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    config.set_main_option("script_location", str(MIGRATIONS))
     return config
 
 
@@ -67,13 +72,21 @@ def migrations() -> list[Migration]:
 
 
 def upgrade(database_url: str) -> None:
-    """Run every migration that this database has not seen."""
+    """Bring a database to the newest schema: an empty one, one of before the baseline, or by the migrations since."""
     with _migrating(database_url) as config:
-        command.upgrade(config, "head")
+        connection = config.attributes["connection"]
+        found = MigrationContext.configure(connection).get_current_revision()
+        if found is not None and found >= BASELINE:
+            command.upgrade(config, "head")
+            return
+        scripts = reversed(list(ScriptDirectory.from_config(config).walk_revisions()))
+        later = [step for one in scripts if (step := getattr(one.module, "convert", None)) is not None]
+        bring_up(connection, found, later)
+        command.stamp(config, "head", purge=True)
 
 
 def downgrade(database_url: str, revision: str) -> None:
-    """Undo every migration after this one, with the columns and tables that they brought and what stands in them."""
+    """Undo every migration after this one: the columns and tables that they added are lost."""
     with _migrating(database_url) as config:
         command.downgrade(config, revision)
 

@@ -48,7 +48,7 @@ def schema_in(tx: Transaction) -> str | None:
 
 
 FRESH = Path(__file__).with_name("fresh.sql")
-"""All migrations, as one script for an empty SQLite file; a test compares it with what they make."""
+"""The schema of the models, as a script for an empty SQLite file; `make docs` writes it, a test compares it."""
 
 
 def make_fresh(database_url: str) -> bool:
@@ -69,10 +69,10 @@ def make_fresh(database_url: str) -> bool:
 
 
 def dump(path: Path) -> str:
-    """Return the script that makes a schema like this file's."""
+    """Return the script that makes a schema like this file's: tables, then indexes, by name."""
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute(
-            "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
+            "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY type DESC, name"
         ).fetchall()
         version = connection.execute("SELECT version_num FROM alembic_version").fetchone()[0]
     insert = f"INSERT INTO alembic_version(version_num) VALUES ('{version}')"  # noqa: S608 - our own version

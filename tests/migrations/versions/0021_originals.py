@@ -15,7 +15,3 @@ def upgrade() -> None:
     op.create_index(
         'ix_snapshots_original', 'snapshots', ['original_id'], sqlite_where=KNOWN, postgresql_where=KNOWN
     )
-
-
-def downgrade() -> None:
-    op.drop_index('ix_snapshots_original', 'snapshots')

@@ -82,8 +82,3 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint('id', name=op.f('pk_webhook_attempts')),
     )
     op.create_index('ix_webhook_attempts_delivery', 'webhook_attempts', ['delivery_id', 'id'], unique=False)
-
-
-def downgrade() -> None:
-    for name in ('webhook_attempts', 'webhook_deliveries', 'webhooks', 'events'):
-        op.drop_table(name)

@@ -14,8 +14,3 @@ def upgrade() -> None:
     op.add_column('executions', sa.Column('paused_at', holdfast.db.models.base.Moment(), nullable=True))
     op.add_column('executions', sa.Column('paused_by', sa.String(), nullable=True))
     op.add_column('executions', sa.Column('paused_seconds', sa.Double(), server_default='0', nullable=False))
-
-
-def downgrade() -> None:
-    for name in ('paused_seconds', 'paused_by', 'paused_at'):
-        op.drop_column('executions', name)

@@ -26,7 +26,3 @@ def upgrade() -> None:
         "UPDATE snapshots SET canonical_id = NULLIF(w.first_id, w.id), compared = (1 = 0)"
         f" FROM ({WRONG}) AS w WHERE snapshots.id = w.id"
     ))
-
-
-def downgrade() -> None:
-    pass

@@ -30,9 +30,3 @@ def upgrade() -> None:
         sa.Column('created_at', sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint('id', name=op.f('pk_replay_keys')),
     )
-
-
-def downgrade() -> None:
-    op.drop_table('replay_keys')
-    op.drop_index('ix_sources_members', table_name='sources')
-    op.drop_column('sources', 'visibility')

@@ -11,7 +11,3 @@ depends_on = None
 
 def upgrade() -> None:
     op.add_column('jobs', sa.Column('url_given', sa.Boolean(), server_default=sa.text('false'), nullable=False))
-
-
-def downgrade() -> None:
-    op.drop_column('jobs', 'url_given')

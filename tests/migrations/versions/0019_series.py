@@ -110,9 +110,3 @@ def _fill_totals() -> None:
     ]
     for start in range(0, len(rows), 500):
         bind.execute(sa.insert(table), rows[start : start + 500])
-
-
-def downgrade() -> None:
-    op.drop_index('ix_domains_circuit', table_name='domains')
-    for name in ('alert_turns', 'alerts', 'cleanup_counts', 'series_totals', 'series'):
-        op.drop_table(name)

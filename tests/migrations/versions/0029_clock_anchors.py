@@ -16,7 +16,3 @@ def upgrade() -> None:
         sa.Column('micros', sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint('boot_id', name=op.f('pk_clock_anchors')),
     )
-
-
-def downgrade() -> None:
-    op.drop_table('clock_anchors')

@@ -12,7 +12,6 @@ depends_on = None
 KEY = sa.Text().with_variant(sa.Text(collation='C'), 'postgresql')
 ID = sa.BigInteger().with_variant(sa.Integer(), 'sqlite')
 MOMENT = holdfast.db.models.base.Moment()
-TOLD_BEFORE = sa.text("type <> 'unchanged'")
 TOLD = sa.text("type <> 'unchanged' AND type <> 'noise'")
 NOISE = sa.text("type = 'noise'")
 CHANGES = {'execution': ['to_execution_id', 'to_captured_at', 'id'], 'source': ['source_id', 'to_captured_at', 'id'], 'moment': ['to_captured_at', 'id']}
@@ -96,17 +95,3 @@ def _changes(told: sa.TextClause) -> None:
     for name, columns in CHANGES.items():
         op.drop_index(f'ix_changes_{name}_told', 'changes')
         op.create_index(f'ix_changes_{name}_told', 'changes', columns, unique=False, sqlite_where=told, postgresql_where=told)
-
-
-def downgrade() -> None:
-    # An older program knows no such change; the capture is compared again by it.
-    op.execute("UPDATE snapshots SET compared = false WHERE id IN (SELECT to_snapshot_id FROM changes WHERE type = 'noise')")
-    op.execute("DELETE FROM changes WHERE type = 'noise'")
-    for name in CHANGES:
-        op.drop_index(f'ix_changes_{name}_noise', 'changes')
-    _changes(TOLD_BEFORE)
-    for name in ('noise_rulings', 'noise_verdicts', 'noise_suspects', 'noise_queue'):
-        op.drop_table(name)
-    for name in SNAPSHOTS:
-        op.drop_index(f'ix_snapshots_noise_{name}', 'snapshots')
-    op.drop_column('snapshots', 'noise')

@@ -26,9 +26,3 @@ def upgrade() -> None:
         sa.Column('depth', sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint('execution_id', 'page_id', name=op.f('pk_rereads')),
     )
-
-
-def downgrade() -> None:
-    op.drop_table('rereads')
-    for name in ('generation', 'hops'):
-        op.drop_column('page_crawls', name)

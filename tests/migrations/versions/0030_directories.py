@@ -17,9 +17,3 @@ def upgrade() -> None:
         'ix_owners_directory', 'owners', ['directory', 'heartbeat_at'], unique=False,
         sqlite_where=where, postgresql_where=where,
     )
-
-
-def downgrade() -> None:
-    op.drop_index('ix_owners_directory', table_name='owners')
-    op.drop_column('owners', 'directory')
-    op.drop_column('executions', 'directory')

@@ -35,8 +35,3 @@ def upgrade() -> None:
         sa.Column('counted', sa.LargeBinary(), nullable=False),
         sa.PrimaryKeyConstraint('warc_file_id', name=op.f('pk_linked_host_files')),
     )
-
-
-def downgrade() -> None:
-    for name in ('linked_host_files', 'linked_host_votes', 'linked_hosts'):
-        op.drop_table(name)

@@ -109,16 +109,3 @@ def upgrade() -> None:
 
     op.add_column('warc_files', sa.Column('first_at', holdfast.db.models.base.Moment(), nullable=True))
     op.add_column('warc_files', sa.Column('last_at', holdfast.db.models.base.Moment(), nullable=True))
-
-
-def downgrade() -> None:
-    for table, columns in (
-        ('warc_files', ('last_at', 'first_at')),
-        ('sources', ('feeds_sought_at',)),
-        ('executions', ('storage',)),
-        ('editions', ('frozen_count', 'frozen_digest', 'frozen_path', 'frozen_at')),
-    ):
-        for column in columns:
-            op.drop_column(table, column)
-    for table in ('feeds', 'feed_items', 'signal_words', 'signal_pages', 'signal_links', 'recoveries'):
-        op.drop_table(table)

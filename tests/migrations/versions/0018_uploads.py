@@ -84,8 +84,3 @@ def upgrade() -> None:
         sqlite_where=sa.text('expires_at IS NOT NULL AND sha256 IS NOT NULL'),
         postgresql_where=sa.text('expires_at IS NOT NULL AND sha256 IS NOT NULL'),
     )
-
-
-def downgrade() -> None:
-    for name in ('uploads', 'operations'):
-        op.drop_table(name)

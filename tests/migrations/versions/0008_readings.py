@@ -14,8 +14,3 @@ def upgrade() -> None:
     op.add_column('executions', sa.Column('frontier_id', sa.BigInteger(), nullable=True))
     op.add_column('executions', sa.Column('lost_items', sa.BigInteger(), server_default='0', nullable=False))
     op.add_column('executions', sa.Column('shortfalls', holdfast.db.models.base.Json, server_default=sa.text("'{}'"), nullable=False))
-
-
-def downgrade() -> None:
-    for name in ('shortfalls', 'lost_items', 'frontier_id'):
-        op.drop_column('executions', name)

@@ -32,12 +32,3 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint('id', name=op.f('pk_added_urls')),
         sa.UniqueConstraint('source_id', 'domain', 'url_hash', name=op.f('uq_added_urls_source_id_domain_url_hash')),
     )
-
-
-def downgrade() -> None:
-    op.drop_table('added_urls')
-    for name in ('changed_at', 'unreachable_since'):
-        op.drop_index(f'ix_domains_{name}', 'domains')
-    with op.batch_alter_table('domains') as domains:
-        for name in ('paused_at', 'robots_after', 'changed_at'):
-            domains.drop_column(name)

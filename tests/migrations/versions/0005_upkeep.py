@@ -28,19 +28,3 @@ def upgrade() -> None:
     op.create_index('ix_feeds_disabled', 'feeds', ['disabled_at', 'id'], unique=False, sqlite_where=sa.text('disabled_at IS NOT NULL'), postgresql_where=sa.text('disabled_at IS NOT NULL'))
 
     op.create_index('ix_executions_failed', 'executions', ['finished_at', 'id'], unique=False, sqlite_where=FAILED, postgresql_where=FAILED)
-
-
-def downgrade() -> None:
-    op.drop_index('ix_executions_failed', 'executions')
-    op.drop_index('ix_feeds_disabled', 'feeds')
-    op.add_column('feeds', sa.Column('lease_owner', sa.String(), nullable=True))
-    op.add_column('feeds', sa.Column('lease_epoch', sa.BigInteger(), server_default='0', nullable=False))
-    op.add_column('feeds', sa.Column('lease_until', holdfast.db.models.base.Moment(), nullable=True))
-
-    op.drop_index('ix_changes_source_order', 'changes')
-    op.drop_index('ix_changes_moment_told', 'changes')
-    op.drop_index('ix_changes_execution_told', 'changes')
-    op.drop_index('ix_changes_execution', 'changes')
-    op.create_index('ix_changes_execution', 'changes', ['to_execution_id', 'id'], unique=False)
-    op.create_index('ix_changes_execution_told', 'changes', ['to_execution_id', 'id'], unique=False, sqlite_where=TOLD, postgresql_where=TOLD)
-    op.create_index('ix_changes_page', 'changes', ['url_hash', 'to_captured_at'], unique=False)

@@ -6,7 +6,7 @@ from alembic import op
 import sqlalchemy as sa
 
 from holdfast.errors import UrlRefused
-from holdfast.urls import hash64, normalised_or_plain, page_key, parse_seed
+from holdfast.urls import page_key, parse_seed
 
 revision = '0006'
 down_revision = '0005'
@@ -85,34 +85,3 @@ def _address(subject: str) -> str:
         return parse_seed(subject).fetch
     except UrlRefused:
         return subject
-
-
-def _hash_withdrawals(connection: sa.Connection) -> None:
-    """A row for each spelling that is known: the one that was asked for, and those of all captures under its key."""
-    whole = sa.Table('withdrawals', sa.MetaData(), autoload_with=connection)
-    for row in connection.execute(sa.select(whole).where(whole.c.url_key.is_not(None)).order_by(whole.c.id)).mappings().all():
-        asked = hash64(normalised_or_plain(_address(row['subject'])))
-        connection.execute(sa.update(whole).where(whole.c.id == row['id']).values(url_hash=asked))
-        others = [{**row, 'url_hash': url_hash} for url_hash in _hashes_under(connection, row['url_key']) if url_hash != asked]
-        for other in others:
-            del other['id']
-        if others:
-            connection.execute(sa.insert(whole), others)
-
-
-def _hashes_under(connection: sa.Connection, key: str) -> list[int]:
-    table = snapshots.c
-    own = sa.select(table.url_hash).where(table.url_key == key, table.page_key.is_(None))
-    return sorted(connection.execute(own.union(sa.select(table.url_hash).where(table.page_key == key))).scalars())
-
-
-def downgrade() -> None:
-    op.drop_index('ix_snapshots_page_key', 'snapshots')
-    op.drop_index('ix_withdrawals_key', 'withdrawals')
-    op.add_column('withdrawals', sa.Column('url_hash', sa.BigInteger(), nullable=True))
-    connection = op.get_bind()
-    _hash_withdrawals(connection)
-    op.drop_column('withdrawals', 'url_key')
-    op.drop_column('signal_pages', 'page_key')
-    op.drop_column('snapshots', 'page_key')
-    op.create_index('ix_withdrawals_url', 'withdrawals', ['url_hash'], unique=False, sqlite_where=STANDING, postgresql_where=STANDING)

@@ -10,7 +10,3 @@ depends_on = None
 
 def upgrade() -> None:
     op.create_index('ix_snapshots_source_key', 'snapshots', ['source_id', 'url_key'], unique=False)
-
-
-def downgrade() -> None:
-    op.drop_index('ix_snapshots_source_key', table_name='snapshots')

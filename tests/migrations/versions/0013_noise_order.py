@@ -18,9 +18,3 @@ def upgrade() -> None:
     op.execute(f"UPDATE noise_queue SET late = true WHERE last_id - first_id = {ORDINALS - 1}")
     op.create_index('ix_noise_queue_order', 'noise_queue', ['late', 'id'], unique=False)
     op.create_index('ix_noise_queue_first_id', 'noise_queue', ['first_id'], unique=False)
-
-
-def downgrade() -> None:
-    for name in ('ix_noise_queue_first_id', 'ix_noise_queue_order'):
-        op.drop_index(name, 'noise_queue')
-    op.drop_column('noise_queue', 'late')

@@ -46,19 +46,3 @@ def _good_captures(more: str) -> None:
         'ORDER BY s.captured_at DESC, s.id DESC LIMIT 1)'
         ' WHERE id IN (SELECT n.group_id FROM snapshots n WHERE n.noise IS NOT NULL AND n.group_id IS NOT NULL)'
     )
-
-
-def downgrade() -> None:
-    _good_captures('')
-    op.drop_index('ix_link_texts_snapshot', table_name='link_texts')
-    op.add_column('documents', sa.Column('simhash', sa.BigInteger(), nullable=True))
-    is_sqlite = op.get_bind().dialect.name == 'sqlite'
-    for name, (kind, default) in COLUMNS.items():
-        if is_sqlite:
-            op.add_column('documents', sa.Column(f'{name}_read', kind, server_default=default, nullable=False))
-            op.execute(f'UPDATE documents SET {name}_read = {name} WHERE {name} IS NOT NULL')
-            op.drop_column('documents', name)
-            op.execute(f'ALTER TABLE documents RENAME COLUMN {name}_read TO {name}')
-        else:
-            op.execute(f'UPDATE documents SET {name} = {default.text} WHERE {name} IS NULL')
-            op.alter_column('documents', name, existing_type=kind, nullable=False, server_default=default)

@@ -80,8 +80,3 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint('key', name=op.f('pk_sign_in_failures')),
     )
     op.create_index('ix_sign_in_failures_since', 'sign_in_failures', ['since'], unique=False)
-
-
-def downgrade() -> None:
-    for name in ('sign_in_failures', 'account_links', 'api_tokens', 'user_sessions', 'users'):
-        op.drop_table(name)

@@ -30,9 +30,3 @@ def upgrade() -> None:
         # The key is nearly all of a row: one tree instead of two.
         sqlite_with_rowid=False,
     )
-
-
-def downgrade() -> None:
-    op.drop_table('link_texts')
-    for name in ('page_type', 'word_count', 'keywords', 'modified_at', 'published_at', 'author', 'terms'):
-        op.drop_column('documents', name)

@@ -1,0 +1,247 @@
+"""Create the schema of the models in an empty database, or in one of a schema from before the baseline.
+
+A new table, column or index comes from the models. `_CHANGES` has what a comparison with the models cannot find: data
+that moves, and what changes under its old name. The migrations of before are in tests/migrations: a test upgrades each
+of their schemas with both, and compares.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.schema import CreateColumn
+
+from holdfast.clock import SystemClock, to_micros
+from holdfast.db.models import ExecutionCount, Model, Page, SignalPage, Snapshot, Withdrawal
+from holdfast.errors import UrlRefused
+from holdfast.urls import page_key, parse_seed
+
+BASELINE = "0031"
+"""The oldest schema that has a migration; older ones are brought to the models in one step."""
+
+Step = Callable[[sa.Connection], None]
+
+_BATCH = 5_000
+_DROPPED = {
+    "feeds": ("lease_owner", "lease_epoch", "lease_until"),
+    "withdrawals": ("url_hash",),
+    "documents": ("simhash",),
+}
+
+
+def bring_up(connection: sa.Connection, found: str | None, later: Iterable[Step]) -> None:
+    """Create what is missing, then move the data; `later` are the steps of the migrations after the baseline."""
+    tables = Model.metadata.tables.values()
+    Model.metadata.create_all(connection)
+    if found is None:
+        return
+    columns = _names(connection, sa.Inspector.get_columns)
+    for table in tables:
+        for column in table.columns:
+            if column.name not in columns[table.name]:
+                definition = CreateColumn(column).compile(dialect=connection.dialect)
+                connection.execute(sa.text(f"ALTER TABLE {table.name} ADD COLUMN {definition}"))
+    for step in (*(one.run for one in _CHANGES if one.since <= found < one.until), *later):
+        step(connection)
+    for name, dropped in _DROPPED.items():
+        for column_name in columns[name].intersection(dropped):
+            connection.execute(sa.text(f"ALTER TABLE {name} DROP COLUMN {column_name}"))
+    indexes = _names(connection, sa.Inspector.get_indexes)
+    for table in tables:
+        for index in table.indexes:
+            if index.name not in indexes[table.name]:
+                index.create(connection)
+
+
+def _names(connection: sa.Connection, listed: Callable[[sa.Inspector, str], Any]) -> dict[str, set[str]]:
+    inspector = sa.inspect(connection)
+    return {name: {str(one["name"]) for one in listed(inspector, name)} for name in Model.metadata.tables}
+
+
+def _sql(*statements: str) -> Step:
+    def run(connection: sa.Connection) -> None:
+        for statement in statements:
+            connection.execute(sa.text(statement))
+
+    return run
+
+
+def _drop_indexes(*names: str) -> Step:
+    """Drop indexes that are gone or have changed; those of the models are created at the end."""
+    return _sql(*(f"DROP INDEX IF EXISTS {name}" for name in names))
+
+
+def _key_snapshots(connection: sa.Connection) -> None:
+    """Store page keys. Only a URL with a query, or one that data was sent to, has one that is not its own key."""
+    wanted = sa.select(Snapshot.id, Snapshot.url, Snapshot.url_key).where(
+        sa.or_(Snapshot.url.like("%?%"), Snapshot.method.is_not(None))
+    )
+    _fill(connection, wanted, Snapshot.id, Snapshot.page_key)
+
+
+def _key_signal_pages(connection: sa.Connection) -> None:
+    wanted = sa.select(SignalPage.page_id, Page.url, sa.null()).join(Page, Page.id == SignalPage.page_id)
+    _fill(connection, wanted, SignalPage.page_id, SignalPage.page_key)
+
+
+def _fill(connection: sa.Connection, wanted: sa.Select[Any], number: Any, filled: Any) -> None:
+    """Store the page key of each (number, URL, own key) where it is not the own key, in batches."""
+    put = sa.update(number.table).where(number == sa.bindparam("number")).values({filled: sa.bindparam("key")})
+    after = -1
+    while rows := connection.execute(wanted.where(number > after).order_by(number).limit(_BATCH)).all():
+        keyed = [(row[0], page_key(row[1]), row[2]) for row in rows]
+        if apart := [{"number": row_id, "key": key} for row_id, key, own in keyed if key != own]:
+            connection.execute(put, apart)
+        after = rows[-1][0]
+
+
+def _key_withdrawals(connection: sa.Connection) -> None:
+    """Keep one row for each request: each had a row for every known spelling of its URL."""
+    asked = (
+        "SELECT id, url_hash, subject, created_at, lifted_at FROM withdrawals WHERE url_hash IS NOT NULL ORDER BY id"
+    )
+    seen: set[tuple[Any, ...]] = set()
+    for row_id, url_hash, subject, *times in connection.execute(sa.text(asked)).all():
+        url = connection.scalar(sa.select(Snapshot.url).where(Snapshot.url_hash == url_hash).limit(1))
+        key = page_key(_address(subject) if url is None else url)
+        request = (key, subject, *times)
+        if request in seen:
+            connection.execute(sa.delete(Withdrawal).where(Withdrawal.id == row_id))
+        else:
+            connection.execute(sa.update(Withdrawal).where(Withdrawal.id == row_id).values(url_key=key))
+        seen.add(request)
+
+
+def _address(subject: str) -> str:
+    try:
+        return parse_seed(subject).fetch
+    except UrlRefused:
+        return subject
+
+
+_OUTCOMES = ("success", "failed", "timeout", "blocked_robots", "blocked_4xx", "blocked_5xx", "excluded")
+_TOTALS = ("pages", "requests", "bytes", "retries", *_OUTCOMES, "queue")
+
+
+def _fill_totals(connection: sa.Connection) -> None:
+    """Start the totals with what was counted before: counters must not fall to zero with an upgrade."""
+    totals: defaultdict[int, Counter[str]] = defaultdict(Counter)
+    for number, counts in connection.execute(sa.select(ExecutionCount.execution_id, ExecutionCount.counts)):
+        totals[number].update({name: int(counts.get(name, 0)) for name in ("pages", "requests", "bytes", "retries")})
+        totals[number].update({name: int(counts.get("outcomes", {}).get(name, 0)) for name in _OUTCOMES})
+    # Runs of a tool, whose processes kept no totals of their own.
+    reported = (
+        "SELECT id, items_crawled, items_failed FROM executions e WHERE (items_crawled > 0 OR items_failed > 0)"
+        " AND NOT EXISTS (SELECT 1 FROM execution_counts c WHERE c.execution_id = coalesce(e.frontier_id, e.id))"
+    )
+    for number, crawled, failed in connection.execute(sa.text(reported)):
+        totals[number] = Counter(pages=crawled, success=crawled, failed=failed)
+    waiting = "SELECT execution_id, sum(open) FROM queues WHERE open > 0 GROUP BY execution_id"
+    for number, count in connection.execute(sa.text(waiting)):
+        totals[number]["queue"] = int(count)
+    rows = [
+        {"execution_id": number, "step_s": 0, "at": 0, **{name: max(0, total[name]) for name in _TOTALS}}
+        for number, total in totals.items()
+    ]
+    table = sa.table("series", *(sa.column(name) for name in ("execution_id", "step_s", "at", *_TOTALS)))
+    if rows:
+        connection.execute(sa.insert(table), rows)
+
+
+def _separate_duplicates(connection: sa.Connection) -> None:
+    """Let no capture be a duplicate of one of another source; changes and search read the corrected rows again.
+
+    Captures of one source that name the same foreign capture share address, day and body: the earliest of them becomes
+    canonical.
+    """
+    _sql(
+        "CREATE TEMPORARY TABLE wrong AS SELECT s.id,"
+        " FIRST_VALUE(s.id) OVER (PARTITION BY s.source_id, s.canonical_id ORDER BY s.captured_at, s.id) AS first_id"
+        " FROM snapshots s JOIN snapshots c ON c.id = s.canonical_id WHERE c.source_id <> s.source_id",
+        "UPDATE snapshots SET canonical_id = NULLIF(w.first_id, w.id), compared = (1 = 0)"
+        " FROM wrong AS w WHERE snapshots.id = w.id",
+    )(connection)
+    told = (
+        "INSERT INTO search_outbox(kind, first_id, last_id, refs, created_at)"
+        " SELECT 'snapshots', MIN(id), MAX(id), '{}', :now FROM wrong GROUP BY id / 256"
+    )
+    connection.execute(sa.text(told), {"now": to_micros(SystemClock().now())})
+    connection.execute(sa.text("DROP TABLE wrong"))
+
+
+class _Change(NamedTuple):
+    """A step for databases with a schema from `since` on and before `until`."""
+
+    since: str
+    until: str
+    run: Step
+
+
+_CHANGES = (
+    _Change("0001", "0003", _drop_indexes("uq_executions_open")),
+    _Change("0002", "0005", _drop_indexes("ix_changes_page", "ix_changes_execution")),
+    _Change("0002", "0006", _key_snapshots),
+    _Change("0004", "0006", _key_signal_pages),
+    _Change("0002", "0006", _key_withdrawals),
+    _Change("0002", "0006", _drop_indexes("ix_withdrawals_url")),
+    # The priority of an open attempt had both: ten for each redirect, and one for each generation above 4.
+    _Change(
+        "0001",
+        "0007",
+        _sql(
+            "UPDATE page_crawls SET hops = priority / 10 WHERE outcome IS NULL AND priority >= 10",
+            "UPDATE page_crawls SET generation = priority % 10 - 4"
+            " WHERE outcome IS NULL AND kind = 'requisite' AND priority % 10 > 4",
+        ),
+    ),
+    _Change(
+        "0002", "0011", _drop_indexes("ix_changes_execution_told", "ix_changes_source_told", "ix_changes_moment_told")
+    ),
+    # Existing captures wait to be judged like new ones, and behind them: a range for each file. Ids of captures begin
+    # with the number of their file, and have 22 bits below it.
+    _Change(
+        "0002",
+        "0011",
+        _sql(
+            "INSERT INTO noise_queue(first_id, last_id) SELECT id * 4194304, id * 4194304 + 4194303"
+            " FROM warc_files WHERE index_state = 'indexed' ORDER BY id"
+        ),
+    ),
+    _Change("0002", "0013", _sql("UPDATE noise_queue SET late = true WHERE last_id - first_id = 4194303")),
+    # Extractions before version 3 read neither: both are empty then. SQLite cannot change a column, so a new one
+    # replaces it.
+    _Change(
+        "0010",
+        "0014",
+        _sql(
+            "ALTER TABLE documents ADD COLUMN words_read INTEGER",
+            "ALTER TABLE documents ADD COLUMN type_read VARCHAR(16)",
+            "UPDATE documents SET words_read = word_count, type_read = page_type WHERE version >= 3",
+            "ALTER TABLE documents DROP COLUMN word_count",
+            "ALTER TABLE documents DROP COLUMN page_type",
+            "ALTER TABLE documents RENAME COLUMN words_read TO word_count",
+            "ALTER TABLE documents RENAME COLUMN type_read TO page_type",
+        ),
+    ),
+    _Change(
+        "0010",
+        "0014",
+        _sql("DELETE FROM link_texts WHERE NOT EXISTS (SELECT 1 FROM snapshots s WHERE s.id = link_texts.snapshot_id)"),
+    ),
+    # The newest good capture of a page is none that shows something else.
+    _Change(
+        "0011",
+        "0014",
+        _sql(
+            "UPDATE page_groups SET latest_ok_id = (SELECT s.id FROM snapshots s WHERE s.group_id = page_groups.id"
+            " AND (s.status BETWEEN 200 AND 299 OR (s.status = 304 AND s.record_type = 'revisit')) AND s.noise IS NULL"
+            " ORDER BY s.captured_at DESC, s.id DESC LIMIT 1)"
+            " WHERE id IN (SELECT n.group_id FROM snapshots n WHERE n.noise IS NOT NULL AND n.group_id IS NOT NULL)"
+        ),
+    ),
+    _Change("0001", "0019", _fill_totals),
+    _Change("0002", "0028", _separate_duplicates),
+)
