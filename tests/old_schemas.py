@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,34 @@ def make_old(database_url: str, revision: str) -> None:
         config.attributes["connection"] = connection
         command.upgrade(config, revision)
         connection.commit()
+
+
+_LATER = """
+from alembic import op
+import sqlalchemy as sa
+
+revision, down_revision, branch_labels, depends_on = "9001", {head!r}, None, None
+
+
+def upgrade():
+    op.add_column("sources", sa.Column("motto", sa.String(), nullable=True))
+    convert(op.get_bind())
+
+
+def convert(connection):
+    connection.execute(sa.text("UPDATE sources SET name = upper(name)"))
+
+
+def downgrade():
+    op.drop_column("sources", "motto")
+"""
+
+
+def add_migration(folder: Path, *, head: str) -> Path:
+    """Copy the migrations of the program to a folder, with one more that has data to convert; return the copy."""
+    copied = shutil.copytree(MIGRATIONS, folder / "migrations")
+    (copied / "versions" / "9001_later.py").write_text(f'"""A later change"""{_LATER.format(head=head)}')
+    return copied
 
 
 def insert_rows(database_url: str, rows: dict[str, list[dict[str, Any]]]) -> None:

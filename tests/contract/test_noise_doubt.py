@@ -8,12 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import delete, event, select, text, update
+from sqlalchemy import delete, event, select, update
 
 from bench import noise_pages
 from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.migrate import downgrade, upgrade
 from holdfast.db.models import (
     Change,
     Document,
@@ -300,18 +299,6 @@ def test_what_is_new_is_judged_before_what_an_update_queued(build: Building) -> 
             order.append(turn.first_id // ORDINALS - files[0])
             assert queries.take(session, turn, until=turn.last_id)
     assert order == [2, 3, 1, 0]
-
-
-def test_an_update_puts_what_was_queued_for_whole_files_last(bare_url: str) -> None:
-    upgrade(bare_url)
-    downgrade(bare_url, "0012")
-    with closing(Database(bare_url)) as database:
-        with database.engine.begin() as connection:
-            for first, last in ((ORDINALS, 2 * ORDINALS - 1), (2 * ORDINALS + 1, 2 * ORDINALS + 9)):
-                connection.execute(text(f"INSERT INTO noise_queue(first_id, last_id) VALUES ({first}, {last})"))
-        upgrade(bare_url)
-        with database.read() as session:
-            assert session.scalars(select(NoiseQueue.late).order_by(NoiseQueue.id)).all() == [True, False]
 
 
 def test_a_turn_whose_number_was_given_again_is_not_taken(build: Building) -> None:

@@ -16,13 +16,11 @@ from holdfast.changes.compute import compute_pending
 from holdfast.changes.queries import take_turn
 from holdfast.clock import digits14
 from holdfast.db.engine import Database
-from holdfast.db.migrate import downgrade, upgrade
 from holdfast.db.models import AuditEvent, Change, SearchOutbox, Snapshot, Withdrawal
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.index.queries import open_stored
 from holdfast.replay.finding import NotCaptured, candidates
 from holdfast.search.outbox import drain
-from holdfast.urls import parse
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hiding import WITHDRAWALS, hide, preview_hiding, restore_withdrawals, unhide
 from holdfast.withdrawals.visibility import (
@@ -217,69 +215,6 @@ def test_a_withdrawn_page_takes_copies_with_it_that_show_its_body(borrowed: Arch
     unhide(borrowed.database, borrowed.clock, URL)
     assert len(_days(borrowed)) == 5
     assert _changed(borrowed) == [(0, 1), (2, 3)]
-
-
-def test_withdrawals_of_before_are_moved_to_the_key_of_their_page(tmp_path: Path, bare_url: str) -> None:
-    """A schema that knew hashes alone kept a row for each spelling of one request."""
-    tracked = f"{URL}?utm_source=mail"
-    archive = build_archive(
-        tmp_path / "home",
-        [Shot(url=URL), Shot(url=tracked), Shot(url=URL, method="POST", sent=b"a=1"), Shot(url=f"{URL}/other")],
-        database_url=bare_url,
-    )
-    archive.database.close()
-    downgrade(bare_url, "0005")
-    with closing(Database(bare_url)) as database, database.engine.begin() as connection:
-        for number, (url, lifted) in enumerate([(URL, None), (f"http{URL[5:]}", None), (f"{URL}/other", 7)], 1):
-            connection.execute(
-                text(
-                    "INSERT INTO withdrawals(id, url_hash, subject, reason, actor, created_at, lifted_at)"
-                    " VALUES (:id, :hash, :subject, 'asked', 'me', 5, :lifted)"
-                ),
-                {
-                    "id": number,
-                    "hash": parse(url).hash64,
-                    "subject": "example.org/page" if lifted is None else url,
-                    "lifted": lifted,
-                },
-            )
-    upgrade(bare_url)
-
-    with closing(Database(bare_url)) as database, database.read() as session:
-        rows = session.execute(select(Withdrawal.url_key, Withdrawal.subject, Withdrawal.lifted_at.is_(None))).all()
-        seen = list(session.scalars(select(Snapshot.url).where(*visible())))
-        keys = session.execute(select(Snapshot.url, Snapshot.page_key).order_by(Snapshot.id)).all()
-
-    assert sorted(map(tuple, rows)) == [
-        ("org,example)/page", "example.org/page", True),
-        ("org,example)/page/other", f"{URL}/other", False),
-    ]
-    assert seen == [f"{URL}/other"]
-    assert [tuple(row) for row in keys] == [
-        (URL, None), (tracked, "org,example)/page"), (URL, "org,example)/page"), (f"{URL}/other", None),
-    ]  # fmt: skip
-
-
-def test_a_withdrawal_covers_every_spelling_that_is_known_after_a_step_back_to_the_older_schema(
-    tmp_path: Path, bare_url: str
-) -> None:
-    upgrade(bare_url)
-    tracked, plain = f"{URL}?utm_source=mail", f"http{URL[5:]}"
-    shots = [Shot(url=URL), Shot(url=tracked), Shot(url=plain, moment=days_later(1)), Shot(url=f"{URL}/other")]
-    archive = build_archive(tmp_path / "home", shots, database_url=bare_url)
-    hide(archive.database, archive.clock, "example.org/page", reason="asked")
-    archive.database.close()
-
-    downgrade(bare_url, "0005")
-
-    with closing(Database(bare_url)) as database, database.engine.begin() as connection:
-        hidden = connection.execute(
-            text(
-                "SELECT DISTINCT s.url FROM snapshots s JOIN withdrawals w ON w.url_hash = s.url_hash"
-                " WHERE w.lifted_at IS NULL AND w.reason = 'asked'"
-            )
-        ).scalars()
-        assert sorted(hidden) == sorted([URL, tracked, plain])
 
 
 def test_what_is_posted_later_to_a_withdrawn_address_with_a_query_is_hidden_too(

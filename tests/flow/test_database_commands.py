@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.db.migrate import migrations
+from holdfast.db.migrate import upgrade
 from holdfast.db.schema import SCHEMA
 from tests import forked
 from tests.damage import damage
 from tests.flow.archive_tool.bed import Bed
+from tests.old_schemas import add_migration, make_old
 from tests.typed import Typist
 
 
@@ -30,11 +31,11 @@ def test_a_database_is_looked_at_made_and_found_whole(typed: Typist) -> None:
     assert (typed("migrate down").code, typed.home.exists()) == (1, False)
     dry = typed("migrate --json").object
     assert (dry["current"], dry["latest"], dry["applied"], dry["migrations"][0]["revision"]) == (
-        None, SCHEMA, False, "0001",
+        None, SCHEMA, False, "0031",
     )  # fmt: skip
     assert not typed.home.exists(), "looking makes nothing"
 
-    assert typed("migrate --apply").out.startswith(f"current none, latest {SCHEMA}\n  ran 0001: ")
+    assert typed("migrate --apply").out.startswith(f"current none, latest {SCHEMA}\n  ran 0031: ")
     assert typed("migrate").out == f"current {SCHEMA}, latest {SCHEMA}\nnothing to run\n"
     assert typed("check-db").out.endswith("ok\n")
 
@@ -49,52 +50,70 @@ def test_a_damaged_file_is_told_in_a_sentence_with_the_way_out(typed: Typist) ->
         assert "fault of this program" not in said.err
 
 
-def test_a_migration_is_undone_only_with_apply_and_the_next_command_runs_it_again(typed: Typist) -> None:
-    newest = migrations()[-1].revision
-    assert typed("migrate up --json").object["current"] == newest
-    planned = typed("migrate down")
-    assert (planned.code, f"would undo {newest}: " in planned.out, "add --apply" in planned.out) == (0, True, True)
-    undone = typed("migrate down --to 0003 --apply --json").object
-    assert (undone["current"], undone["direction"], undone["applied"]) == ("0003", "down", True)
-    assert [one["revision"] for one in undone["migrations"]][-1] == "0004"
+def test_migrate_down_undoes_a_migration_only_with_apply(
+    typed: Typist, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed("migrate up")
+    monkeypatch.setattr("holdfast.db.migrate.MIGRATIONS", add_migration(tmp_path, head=SCHEMA))
+    monkeypatch.setattr("holdfast.cli.checks.SCHEMA", "9001")
+    upgrade(f"sqlite:///{typed.home / 'holdfast.db'}")
 
-    assert typed("migrate status").out.startswith("current 0003, ")
-    assert typed("source list").code == 0
-    assert typed("migrate").out == f"current {SCHEMA}, latest {SCHEMA}\nnothing to run\n"
+    planned = typed("migrate down")
+    assert (planned.code, "would undo 9001: A later change" in planned.out) == (0, True)
+    assert "add --apply" in planned.out
+    undone = typed(f"migrate down --to {SCHEMA} --apply --json").object
+    assert (undone["current"], undone["direction"], undone["applied"]) == (SCHEMA, "down", True)
+    assert [one["revision"] for one in undone["migrations"]] == ["9001"]
+    assert typed("migrate status").out.startswith(f"current {SCHEMA}, latest 9001\n  would run 9001: ")
 
 
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [
         ("migrate sideways", 2, "sideways"),
-        ("migrate up --to 0003", 2, "it goes with down"),
-        ("migrate down --to 9999", 2, "'9999' is none of 0001"),
-        ("migrate down --to base --apply", 2, "'base' is none of 0001"),
+        ("migrate up --to 0031", 2, "it goes with down"),
+        ("migrate down", 1, "cannot go back below schema 0031; restore the backup"),
+        ("migrate down --to 0022 --apply", 1, "cannot go back below schema 0031; restore the backup"),
     ],
 )
-def test_a_way_that_there_is_not_is_refused(typed: Typist, line: str, code: int, said: str) -> None:
+def test_migrate_refuses_an_impossible_direction(typed: Typist, line: str, code: int, said: str) -> None:
     typed("migrate up")
     ended = typed(line)
 
-    assert (ended.code, ended.out, said in ended.err) == (code, "", True), ended
+    assert (ended.code, ended.out, said in " ".join(ended.err.split())) == (code, "", True), ended
+    assert typed("check-db").code == 0
 
 
-def test_only_what_is_missing_is_run(typed: Typist) -> None:
-    typed("migrate --apply")
-    with closing(sqlite3.connect(typed.home / "holdfast.db")) as connection:
-        connection.execute("UPDATE alembic_version SET version_num = '0003'")
-        connection.execute("DROP TABLE recoveries")
-        connection.commit()
+def test_migrate_down_refuses_an_unknown_schema(typed: Typist, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.db.migrate.MIGRATIONS", add_migration(tmp_path, head=SCHEMA))
+    monkeypatch.setattr("holdfast.cli.checks.SCHEMA", "9001")
+    typed.home.mkdir()
+    upgrade(f"sqlite:///{typed.home / 'holdfast.db'}")
+    ended = typed("migrate down --to base --apply")
+
+    assert (ended.code, "unknown schema 'base'; expected one of: 0031" in ended.err) == (2, True), ended
+
+
+def test_migrate_shows_and_upgrades_an_old_database(typed: Typist) -> None:
+    typed.home.mkdir()
+    make_old(f"sqlite:///{typed.home / 'holdfast.db'}", "0003")
     looked = typed("migrate --json").object
-    assert looked["current"] == "0003"
-    later = [one.revision for one in migrations() if one.revision > "0003"]
-    assert [one["revision"] for one in looked["migrations"]] == later
-    broken = typed("check-db --json")
-    assert (broken.code, broken.object["missing"], broken.object["schema"]) == (1, ["recoveries"], "0003")
+    assert (looked["current"], looked["migrations"][0]["revision"]) == ("0003", "0031")
+    old = typed("check-db --json")
+    assert (old.code, "recoveries" in old.object["missing"], old.object["schema"]) == (1, True, "0003")
+
+    assert typed("source list").code == 0
+    assert typed("migrate").out == f"current {SCHEMA}, latest {SCHEMA}\nnothing to run\n"
+    assert typed("check-db").out.endswith("ok\n")
+
+
+def test_migrate_refuses_a_newer_database(typed: Typist) -> None:
+    typed("migrate --apply")
     with closing(sqlite3.connect(typed.home / "holdfast.db")) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
         connection.commit()
     newer = typed("migrate")
+
     assert (newer.code, "upgrade holdfast" in newer.err) == (1, True)
 
 
@@ -104,7 +123,7 @@ def test_postgresql_is_migrated_by_the_same_command(bare_postgres_url: str, tmp_
         environment = {**os.environ, "HOLDFAST_DATABASE_URL": bare_postgres_url}
         return forked.run(command, capture_output=True, text=True, check=False, env=environment)
 
-    assert run("migrate", "--apply").stdout.startswith(f"current none, latest {SCHEMA}\n  ran 0001")
+    assert run("migrate", "--apply").stdout.startswith(f"current none, latest {SCHEMA}\n  ran 0031")
     checked = run("check-db")
     assert (checked.returncode, "postgresql 1" in checked.stdout) == (0, True)
     assert not (tmp_path / "home" / "holdfast.db").exists()

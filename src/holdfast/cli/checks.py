@@ -95,20 +95,25 @@ def migrate(
 
     Every command brings an older database up to date by itself; this one lets you look first. Works on SQLite and on
     PostgreSQL; two processes that migrate at once migrate once, and one that is killed has changed nothing. `down` is
-    for going back to an older program: stop everything first, and keep a copy, for columns and tables go.
+    for going back to an older program: stop everything first, and keep a copy, because columns and tables are dropped.
+    It cannot go below schema 0031: restore a backup instead.
     Example: holdfast migrate up
     """
     settings = config.load(home=home)
     if to is not None and way is not Way.DOWN:
-        raise typer.BadParameter("it goes with down: holdfast migrate down --to 0004", param_hint="--to")
+        raise typer.BadParameter("it goes with down: holdfast migrate down --to 0031", param_hint="--to")
     current = _current(settings)
     # An older program does not know what a newer schema needs; going down is the newer program's work.
     if current is not None and current > SCHEMA:
         raise Unavailable(f"the database has schema {current}, newer than this program's {SCHEMA}; upgrade holdfast")
     down, done = way is Way.DOWN, apply or way is Way.UP
-    steps = _back(current, to) if down else [one for one in migrations() if current is None or one.revision > current]
+    known = migrations()
+    target = _target(known, current, to) if down else ""
+    steps = [one for one in known if (one.revision > (current or "")) is not down and one.revision > target]
+    if down:
+        steps.reverse()
     if done and down:
-        downgrade(settings.database, _below(steps[-1].revision))
+        downgrade(settings.database, target)
     elif done:
         prepare(settings)
     if json:
@@ -135,21 +140,19 @@ def _current(settings: Settings) -> str | None:
     return None if path is not None and not path.exists() else schema_of(settings.database)
 
 
-def _back(current: str | None, to: str | None) -> list[Migration]:
-    """Return the migrations to undo, newest first; the first one of all stays."""
-    there = [one for one in migrations() if current is not None and one.revision <= current]
-    # Undoing the first migration would drop every table.
-    if len(there) < 2:
-        raise Conflict("there is nothing to undo: the first migration made the database")
-    target = there[-2].revision if to is None else to
-    if target not in [one.revision for one in there[:-1]]:
-        known = ", ".join(one.revision for one in there[:-1])
-        raise typer.BadParameter(f"{target[:40]!r} is none of {known}", param_hint="--to")
-    return [one for one in reversed(there) if one.revision > target]
-
-
-def _below(revision: str) -> str:
-    return [one.revision for one in migrations() if one.revision < revision][-1]
+def _target(known: list[Migration], current: str | None, to: str | None) -> str:
+    """Return the schema to go back to: `to`, or the one before the current."""
+    earlier = [one.revision for one in known if current is not None and one.revision < current]
+    if not earlier or (to is not None and to < earlier[0]):
+        raise Conflict(
+            f"cannot go back below schema {known[0].revision}; restore the backup that was made before the upgrade "
+            "(docs/upgrade.md)"
+        )
+    if to is not None and to not in earlier:
+        raise typer.BadParameter(
+            f"unknown schema {to[:40]!r}; expected one of: {', '.join(earlier)}", param_hint="--to"
+        )
+    return to or earlier[-1]
 
 
 def _print(steps: list[Migration], *, down: bool, done: bool) -> None:
