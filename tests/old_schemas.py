@@ -12,6 +12,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, MetaData, Table, insert, inspect, select, text
+from sqlalchemy.schema import ColumnCollectionConstraint
 
 from holdfast.db.engine import Database
 from holdfast.db.migrate import MIGRATIONS
@@ -143,7 +144,7 @@ def _sqlite_catalogue(connection: Connection) -> dict[str, Any]:
             "constraints": sorted(
                 f"{type(one).__name__} {one.name} {[column.name for column in one.columns]}"
                 for one in table.constraints
-                if one.name is not None
+                if isinstance(one, ColumnCollectionConstraint) and one.name is not None
             ),
             "references": sorted(
                 row[2:] for row in map(tuple, connection.exec_driver_sql(f"PRAGMA foreign_key_list({name})"))

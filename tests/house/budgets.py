@@ -14,7 +14,7 @@ PARAMETERS = 6
 _FORBIDDEN_NAMES = re.compile(r"(?:^|_)(utils?|common|helpers?|services?|managers?|misc)(?:_|$)")
 _FORBIDDEN_CLASSES = re.compile(r"(Manager|Helper|Utils?|Impl)$")
 _INDENTED_IMPORT = re.compile(r"^[ \t]+(?:import|from)\s", re.M)
-_GENERATED = "src/holdfast/db/migrations/versions/"
+_GENERATED = ("src/holdfast/db/migrations/versions/", "tests/migrations/versions/")
 
 
 def long_files(modules: Iterable[Module]) -> list[str]:

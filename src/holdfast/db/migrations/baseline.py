@@ -43,7 +43,7 @@ def bring_up(connection: sa.Connection, found: str | None, later: Iterable[Step]
         for column in table.columns:
             if column.name not in columns[table.name]:
                 definition = CreateColumn(column).compile(dialect=connection.dialect)
-                connection.execute(sa.text(f"ALTER TABLE {table.name} ADD COLUMN {definition}"))
+                connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {definition}")
     for step in (*(one.run for one in _CHANGES if one.since <= found < one.until), *later):
         step(connection)
     for name, dropped in _DROPPED.items():
@@ -87,7 +87,7 @@ def _key_signal_pages(connection: sa.Connection) -> None:
     _fill(connection, wanted, SignalPage.page_id, SignalPage.page_key)
 
 
-def _fill(connection: sa.Connection, wanted: sa.Select[Any], number: Any, filled: Any) -> None:
+def _fill(connection: sa.Connection, wanted: sa.Select[*tuple[Any, ...]], number: Any, filled: Any) -> None:
     """Store the page key of each (number, URL, own key) where it is not the own key, in batches."""
     put = sa.update(number.table).where(number == sa.bindparam("number")).values({filled: sa.bindparam("key")})
     after = -1

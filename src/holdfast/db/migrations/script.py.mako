@@ -12,6 +12,11 @@ depends_on = None
 
 def upgrade() -> None:
     ${upgrades if upgrades else "pass"}
+    convert(op.get_bind())
+
+
+def convert(connection: sa.Connection) -> None:
+    """Do all that is not a new table, column or index: databases from below the baseline run this alone."""
 
 
 def downgrade() -> None:
