@@ -69,10 +69,10 @@ def make_fresh(database_url: str) -> bool:
 
 
 def dump(path: Path) -> str:
-    """Return the script that makes a schema like this file's: tables, then indexes, by name."""
+    """Return the script that makes a schema like this file's, in its order: SQLite's choice of indexes needs it."""
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute(
-            "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY type DESC, name"
+            "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
         ).fetchall()
         version = connection.execute("SELECT version_num FROM alembic_version").fetchone()[0]
     insert = f"INSERT INTO alembic_version(version_num) VALUES ('{version}')"  # noqa: S608 - our own version

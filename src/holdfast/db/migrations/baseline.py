@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.schema import CreateColumn
+from sqlalchemy.schema import CreateColumn, CreateTable
 
 from holdfast.clock import SystemClock, to_micros
 from holdfast.db.models import ExecutionCount, Model, Page, SignalPage, Snapshot, Withdrawal
@@ -34,26 +34,33 @@ _DROPPED = {
 
 def bring_up(connection: sa.Connection, found: str | None, later: Iterable[Step]) -> None:
     """Create what is missing, then move the data; `later` are the steps of the migrations after the baseline."""
-    tables = Model.metadata.tables.values()
-    Model.metadata.create_all(connection)
-    if found is None:
-        return
+    tables = Model.metadata.sorted_tables
+    there = sa.inspect(connection).get_table_names()
+    for table in tables:
+        if table.name not in there:
+            connection.execute(CreateTable(table))
     columns = _names(connection, sa.Inspector.get_columns)
     for table in tables:
         for column in table.columns:
             if column.name not in columns[table.name]:
                 definition = CreateColumn(column).compile(dialect=connection.dialect)
                 connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {definition}")
-    for step in (*(one.run for one in _CHANGES if one.since <= found < one.until), *later):
-        step(connection)
+    if found is not None:
+        for step in (*(one.run for one in _CHANGES if one.since <= found < one.until), *later):
+            step(connection)
     for name, dropped in _DROPPED.items():
         for column_name in columns[name].intersection(dropped):
             connection.execute(sa.text(f"ALTER TABLE {name} DROP COLUMN {column_name}"))
     indexes = _names(connection, sa.Inspector.get_indexes)
     for table in tables:
-        for index in table.indexes:
+        for index in sorted(table.indexes, key=_index_order):
             if index.name not in indexes[table.name]:
                 index.create(connection)
+
+
+def _index_order(index: sa.Index) -> tuple[bool, str]:
+    """Put partial indexes last: of two that fit alike, SQLite takes the one that was created later."""
+    return index.dialect_options["sqlite"]["where"] is not None, str(index.name)
 
 
 def _names(connection: sa.Connection, listed: Callable[[sa.Inspector, str], Any]) -> dict[str, set[str]]:
