@@ -23,7 +23,6 @@ from holdfast.search.ranking import FITTED
 from holdfast.search.readers import ReaderCache, View
 
 Scores = npt.NDArray[np.float32]
-_UNIT = ranking.Coefficients(authority=1.0, hubness=1.0, pagerank=1.0, depth=-1.0, archived=0.0)
 
 
 class Features(NamedTuple):
@@ -41,7 +40,7 @@ def fitted(exams: Sequence[tuple[Manual, Path, dict[str, list[Question]]]], roun
     for manual, home, questions in exams:
         view = ReaderCache(home, SystemClock()).view()
         features += [_features(manual, view, question) for kind in KINDS for question in questions[kind]]
-    start = {**asdict(FITTED), "authority": 0.45, "depth": 0.0, "pagerank": 0.0}
+    start = {**asdict(FITTED), "authority": ranking.AUTHORITY}
     return {name: round(weight, 3) for name, weight in _fit(features, start, rounds).items()}
 
 
@@ -60,12 +59,7 @@ def _features(manual: Manual, view: View, question: Question) -> Features:
         by_place[at[known]] = matched.scores[known]
         whole[name] = whole.get(name, np.float32(0)) + by_place[places]
     rows = np.flatnonzero(sum(whole.values())) if whole else np.empty(0, np.int64)
-    worth = ranking.address_parts(columns, _UNIT, columns.url[rows])
-    static = {
-        "authority": worth["authorityBoost"],
-        "depth": worth["depthPenalty"],
-        "pagerank": worth["pagerankBoost"],
-    }
+    static = {"authority": ranking.authority(columns, columns.url[rows])}
     pages = [page_of(manual, columns.urls.at(int(place))) for place in columns.url[rows]]
     return Features(question, pages, {name: scores[rows] for name, scores in whole.items()}, static)
 
@@ -95,7 +89,7 @@ def _fit(questions: Sequence[Features], weights: dict[str, float], rounds: int) 
         before = best
         for name in weights:
             now = weights[name]
-            fresh = (0.02, 0.1, 0.3) if name in ("authority", "depth", "pagerank") else (0.3, 1.0, 3.0, 8.0)
+            fresh = (0.02, 0.1, 0.3) if name == "authority" else (0.3, 1.0, 3.0, 8.0)
             for tried in (0.0, now * 0.5, now * 0.75, now * 1.33, now * 2, now * 4) if now else fresh:
                 if tried != now and (found := worth({**weights, name: tried})) > best + 1e-6:
                     best, weights = found, {**weights, name: tried}

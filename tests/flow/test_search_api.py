@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.search import answers
 from holdfast.search.directory import IndexDirectory
 from holdfast.search.outbox import drain
 from holdfast.wiring.archive import Archive
@@ -244,12 +245,26 @@ def test_a_score_is_explained(client: Client) -> None:
     assert answer.status_code == 200
     found = answer.json()
     assert (found["dialect"], found["mode"], found["rankingVersion"], found["queryMode"]) == (
-        "sqlite", "relevance_fts", "v2", "broad",
+        "sqlite", "relevance_fts", "v4", "broad",
     )  # fmt: skip
     [page] = found["results"]
     parts = [value for name, value in page.items() if name.endswith(("Text", "Boost", "Penalty"))]
     assert page["totalScore"] == pytest.approx(sum(parts), abs=1e-4)
     assert page["bestSnapshotId"] > 0
+
+
+def test_older_ranking_names_give_the_one_ranking(client: Client, archive: Archive) -> None:
+    names = ("v1", "v2", "v3", "v4")
+    found = [client.get("/api/admin/search-debug", params={"q": "flu", "ranking": name}).json() for name in names]
+    urls = [_ask(client, q="flu", ranking=name)["results"] for name in names]
+
+    assert {one["rankingVersion"] for one in found} == {"v4"}
+    assert all(one["results"] == found[0]["results"] != [] for one in found)
+    assert all(one == urls[0] for one in urls)
+    assert set(answers.PARTS) <= set(found[0]["results"][0])
+    typed = [sys.executable, "-m", "holdfast.cli.main", "search", "flu", "--ranking", "v2", "--json"]
+    done = forked.run([*typed, "--home", str(archive.home)], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["results"] == urls[0]
 
 
 def test_searches_are_counted_by_mode(client: Client) -> None:

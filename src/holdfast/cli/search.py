@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -31,7 +31,6 @@ from holdfast.search.operators import as_object, as_text
 from holdfast.search.outbox import Drained, drain, is_lost
 from holdfast.search.outbox import rebuild as rebuild_index
 from holdfast.search.passages import MAX_PASSAGES
-from holdfast.search.ranking import Ranking
 from holdfast.search.readers import ReaderCache
 from holdfast.search.search import BadSearch, Hit, ResultKind, SearchAnswer, SearchRequest, SearchService, Sort
 from holdfast.search.terms_over_time import (
@@ -92,7 +91,9 @@ def search(
     page: Annotated[int, typer.Option(min=1, help="Which page of results.")] = 1,
     page_size: Annotated[int, typer.Option("--page-size", min=1, max=100, help="Results of a page.")] = 20,
     passages: Annotated[int, typer.Option(min=1, max=MAX_PASSAGES, help="Passages of each result.")] = 1,
-    ranking: Annotated[Ranking, typer.Option(help="Which ranking; v4 is the newest.")] = Ranking.V4,
+    _ranking: Annotated[
+        Literal["v1", "v2", "v3", "v4"], typer.Option("--ranking", help="Ignored: there is one ranking.")
+    ] = "v4",
     public: OnlyPublic = False,
     json: AsJson = False,
     home: Home = None,
@@ -123,7 +124,6 @@ def search(
         page=page,
         page_size=page_size,
         passages=passages,
-        ranking=ranking,
         like=like,
         similar=None if show_similar is None else _SIMILAR[show_similar],
         similar_to=similar_to,

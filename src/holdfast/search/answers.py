@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from holdfast.search import ranking
 from holdfast.search.highlight import Piece
 from holdfast.search.near_duplicates import similar_url
 from holdfast.search.queries import HitRow
@@ -93,7 +94,7 @@ def debug_object(answer: SearchAnswer, request: SearchRequest, browse: Browse, *
     return {
         "dialect": dialect,
         "mode": answer.mode.value,
-        "rankingVersion": request.ranking.value,
+        "rankingVersion": ranking.VERSION,
         "queryMode": answer.breadth,
         **{
             name: whole[name]
@@ -115,7 +116,7 @@ PARTS = (
     "pagerankBoost",
     "recencyBoost",
 )
-"""Every part that a score may have; one that a ranking does not use is 0."""
+"""Every part that an explained score has ever had; those that the ranking does not use are 0."""
 
 
 def _pieces(pieces: Sequence[Piece]) -> list[dict[str, Any]]:

@@ -122,11 +122,8 @@ class Columns:
     profiles: Table
     addresses: Numbering
     url_length: npt.NDArray[np.int32]
-    url_depth: npt.NDArray[np.uint8]
     url_flags: npt.NDArray[np.uint8]
     url_inlinks: Floats
-    url_outlinks: Floats
-    url_pagerank: Floats
     url_host: npt.NDArray[np.int32]
     url_group: npt.NDArray[np.int32]
     """Place in `groups`."""
@@ -321,11 +318,8 @@ def _by_address(urls: Table, most: int, signals: GroupSignals) -> dict[str, Any]
     return {
         "signals": signals,
         "url_length": with_room(urls["length"], most),
-        "url_depth": with_room(urls["depth"], most),
         "url_flags": with_room(urls["flags"], most),
         "url_inlinks": with_room(linked["inlinks"].astype(np.float32), most),
-        "url_outlinks": with_room(linked["outlinks"].astype(np.float32), most),
-        "url_pagerank": with_room(linked["pagerank"].astype(np.float32), most),
     }
 
 

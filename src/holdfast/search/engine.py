@@ -296,21 +296,6 @@ class IndexReader:
         for clause in named:
             yield clause.name, self._ask(_all([_unscored(wanted), _query(clause)]), self.entries), True
 
-    def titles(self, words: Sequence[str], languages: Iterable[str], *, every: bool, limit: int) -> Ids:
-        """Return documents whose title has every one of the words, or any of them."""
-        found = []
-        for language in languages:
-            terms = [_term("title", kept) for word in words if (kept := stem(word, language))]
-            if terms and (not every or len(terms) == len(words)):
-                found.append(_all(terms) if every else _any(terms))
-        return self._ask(_constant(_any(found)), limit).keys
-
-    def title_phrase(self, words: Sequence[str], languages: Iterable[str], *, limit: int) -> Ids:
-        """Return documents whose title has the words side by side in this order."""
-        runs = [kept_stems(words, language) for language in languages]
-        found = [_phrase("title", run) for run in runs if run is not None and len(run) > 1]
-        return self._ask(_constant(_any(found)), limit).keys
-
     def _musts(self, asked: AskedWords, language: str) -> list[Any] | None:
         body = f"body_{language}"
         kept = kept_stems(asked.words, language)

@@ -116,11 +116,8 @@ def _with_addresses(columns: Columns, urls: Table, first: int) -> Columns:
         first,
         {
             "url_length": urls["length"],
-            "url_depth": urls["depth"],
             "url_flags": urls["flags"],
             "url_inlinks": linked["inlinks"],
-            "url_outlinks": linked["outlinks"],
-            "url_pagerank": linked["pagerank"],
             "url_host": host,
             "url_group": group,
         },

@@ -30,7 +30,7 @@ from holdfast.search.counting import PUBLIC
 from holdfast.search.engine import NONE_MATCHED, IndexReader, MatchedKeys
 from holdfast.search.places import Incidence, Numbering, Rows
 from holdfast.search.query import NO_WORDS, And, Intent, Node, ParsedQuery, Term, Words, wanted_terms
-from holdfast.search.ranking import FITTED, TITLE_ALL, TITLE_ANY, TITLE_EXACT, TITLE_PHRASE
+from holdfast.search.ranking import FITTED
 from holdfast.search.readers import View
 from holdfast.search.substrings import Budget, Substrings
 
@@ -160,17 +160,12 @@ class MatchMode(StrEnum):
     PAGES = "pages_fastpath"
 
 
-# Titles that are compared letter by letter at most; they all hold every word of the query already.
-_EXACT_TITLES: Final = 2_000
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """Rows in no particular order. `text` is 0..1; `titles` are the bits of `ranking`, both aligned with the rows."""
+    """Rows in no particular order. `text` is 0..1, aligned with the rows."""
 
     rows: Rows
     text: Floats
-    titles: npt.NDArray[np.uint8]
     mode: MatchMode
     complete: bool = True
     """False if there were more documents that may be seen than are read."""
@@ -188,7 +183,7 @@ def browsed(rows: Rows, *, complete: bool) -> Match:
 
 
 def _plain_rows(rows: Rows, mode: MatchMode, **more: object) -> Match:
-    match = Match(rows=rows, text=np.zeros(len(rows), np.float32), titles=np.zeros(len(rows), np.uint8), mode=mode)
+    match = Match(rows=rows, text=np.zeros(len(rows), np.float32), mode=mode)
     return replace(match, **more)  # type: ignore[arg-type]
 
 
@@ -215,8 +210,6 @@ class SearchReach:
     """Addresses that are read at most where the words name them."""
     allowed: npt.NDArray[np.bool_] | None = None
     """By document: those of one source; None for all."""
-    title_bits: bool = False
-    """Whether the ranking asks what titles have of the words, beside what the text's score says of it."""
 
     def shows(self, rows: Rows) -> npt.NDArray[np.bool_]:
         """Return which of these rows may be seen at all."""
@@ -352,10 +345,7 @@ def _worded(reader: IndexReader, columns: Columns, asked: AskedWords, reach: Sea
         as_typed = np.zeros(columns.documents.none + 1, np.float32)
         as_typed[columns.documents.known(reader.accented(asked, limit=reach.scan).keys)] = _AS_TYPED
         match = replace(match, text=match.text + as_typed[columns.doc[match.rows]])
-    if not reach.title_bits:
-        return match
-    bits = _title_bits(reader, columns, asked.all_words, limit=len(found.keys))
-    return replace(match, titles=bits[columns.doc[match.rows]])
+    return match
 
 
 _Read = Callable[..., MatchedKeys]
@@ -448,20 +438,6 @@ def _best_score(columns: Columns, places: Rows, scores: Floats, reach: SearchRea
             return float(scores[first + np.searchsorted(np.cumsum(counts), shown[0], side="right")])
         first, count = first + count, count * 4
     return 0.0
-
-
-def _title_bits(reader: IndexReader, columns: Columns, asked: tuple[str, ...], *, limit: int) -> npt.NDArray[np.uint8]:
-    """Return what each document's title has of the words."""
-    bits = np.zeros(columns.documents.none + 1, np.uint8)
-    languages = languages_of(columns)
-    every = columns.documents.known(reader.titles(asked, languages, every=True, limit=limit))
-    if len(asked) > 1:
-        bits[columns.documents.known(reader.titles(asked, languages, every=False, limit=limit))] |= TITLE_ANY
-        bits[columns.documents.known(reader.title_phrase(asked, languages, limit=limit))] |= TITLE_PHRASE
-    bits[every] |= TITLE_ALL | TITLE_ANY
-    # Only among titles that hold every word: equality is decided letter by letter.
-    bits[columns.titles.equal(every[:_EXACT_TITLES], " ".join(asked).encode())] |= TITLE_EXACT
-    return bits
 
 
 # Words whose frequency is asked for: a query has eight, but its phrases may have more.

@@ -200,10 +200,6 @@ class Strings:
         ]
         return places[np.array(found, np.bool_)] if found else places
 
-    def equal(self, places: Places, text: bytes) -> Places:
-        """Return those places whose text is this one."""
-        return self.holding(places[self._lengths[places] == len(text)], text)
-
     def at(self, place: int) -> str:
         """Return one text."""
         start = int(self._starts[place])

@@ -26,13 +26,12 @@ from holdfast.failpoints import reach
 from holdfast.search import counting, queries, ranking
 from holdfast.search import segments as disk
 from holdfast.search.additions import added_segment
-from holdfast.search.columns import Columns, build
+from holdfast.search.columns import Columns, Floats, build
 from holdfast.search.conditions import HostNames
 from holdfast.search.counting import Gate
 from holdfast.search.directory import IndexDirectory, IndexMark
 from holdfast.search.engine import IndexBroken, IndexReader
 from holdfast.search.growth import grow
-from holdfast.search.ranking import Coefficients, PageWorth
 from holdfast.search.segments import Segment, SegmentManifest
 from holdfast.search.writer import read_signals
 from holdfast.withdrawals.visibility import Mark, originals_hidden, stand_ins, visibility_mark
@@ -203,8 +202,6 @@ class ReaderCache:
 _ROWS: Final = 2_000_000
 # Rows that a kept result counts for at least: one that found nothing takes memory too, and there is no end of them.
 _LEAST_ROWS: Final = 1_000
-# One for each version of the ranking and breadth of a query: there are seven.
-_PAGE_WORTHS: Final = 8
 # Of marks that say which documents each source has: a byte a document and source.
 _MARKED_BYTES: Final = 64_000_000
 
@@ -242,7 +239,7 @@ class _RowByRow:
 
     gate: Gate | None = None
     owned: counting.Owned | None = None
-    worths: dict[tuple[Coefficients, int], PageWorth] = field(default_factory=dict)
+    worth: Floats | None = None
 
 
 class ResultCache(Generic[Kept]):
@@ -258,7 +255,7 @@ class ResultCache(Generic[Kept]):
             self._older = before._row_by_row()
         rows, documents = len(view.columns), view.columns.documents.none + 1
         self._lock = threading.Lock()
-        self._page_worths: LRUCache[tuple[Coefficients, int], PageWorth] = LRUCache(_PAGE_WORTHS)
+        self._page_worth: Floats | None = None
         self._documents: LRUCache[int, npt.NDArray[np.bool_]] = LRUCache(max(_MARKED_BYTES, documents), _bytes)
         self._gates: LRUCache[Mark, tuple[Gate, Counter[int]]] = LRUCache(_GATES)
         self._own_gate: Gate | None = None
@@ -270,30 +267,18 @@ class ResultCache(Generic[Kept]):
 
     def _row_by_row(self) -> _RowByRow:
         """Return the newest of what is there: where this view was not asked, what it took over."""
-        with self._lock:
-            days = {day for _, day in self._page_worths}
-            worths = self._older.worths | dict(self._page_worths)
         older = self._older
         return _RowByRow(
             gate=older.gate if self._own_gate is None else self._own_gate,
             owned=older.owned if self._owned is None else self._owned,
-            worths={key: worth for key, worth in worths.items() if not days or key[1] in days},
+            worth=older.worth if self._page_worth is None else self._page_worth,
         )
 
-    def page_worth(self, weights: Coefficients, now_micros: int) -> PageWorth:
-        """Return what pages are worth by themselves under these coefficients, today."""
-        # By day: what is fresh moves with the date, and nothing else in it does.
-        key = (weights, now_micros // 86_400_000_000)
-        with self._lock:
-            found = self._page_worths.get(key)
-            older = self._older.worths.pop(key, None) if found is None else None
+    def page_worth(self) -> Floats:
+        """Return for each row the score of its page before any word is read."""
+        found = self._page_worth
         if found is None:
-            found = ranking.page_worth(self.view.columns, weights, now_micros=now_micros, before=older)
-            with self._lock:
-                # Yesterday's would only push out those of today.
-                for old in [known for known in self._page_worths if known[1] != key[1]]:
-                    del self._page_worths[old]
-                self._page_worths[key] = found
+            found = self._page_worth = ranking.page_worth(self.view.columns, self._older.worth)
         return found
 
     def documents_of(self, source: int) -> npt.NDArray[np.bool_]:

@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from holdfast.clock import Clock, to_micros
+from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import unpack_text
@@ -46,7 +46,6 @@ from holdfast.search.outbox import demand_outbox, is_own
 from holdfast.search.passages import MAX_PASSAGES
 from holdfast.search.queries import HitRow, ResultRows, ShownText
 from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, parse_query
-from holdfast.search.ranking import PageWorth, Ranking
 from holdfast.search.readers import ReaderCache, ResultCache, View
 from holdfast.search.substrings import CANDIDATES, CHECKS, SECONDS, Budget
 from holdfast.search.terms_over_time import ROWS as VOLUME_ROWS
@@ -118,7 +117,6 @@ class SearchRequest:
     page_size: int = 20
     passages: int = 1
     """Of each hit, at most; the best one comes first."""
-    ranking: Ranking = Ranking.V4
     explain: bool = False
     """Whether each hit tells the parts of its score."""
     like: int | None = None
@@ -227,7 +225,7 @@ class SearchService:
             total=len(counted.shown.rows),
             exact=counted.match.complete,
             mode=counted.match.mode,
-            breadth=ranking.breadth_of(question).value,
+            breadth=ranking.breadth_of(question),
             did_you_mean=meant(counted.match.did_you_mean, question),
             facets={**counted.spread.facets, "source": _named(counted.spread.facets["source"], sources)},
             histogram_unit=counted.spread.unit,
@@ -293,10 +291,8 @@ class SearchService:
         if question.intent is Intent.BROWSE and not question.conditions:
             # Without words there is nothing to rank: all spellings of an empty query are one.
             shown_similar = request.similar if request.similar is SimilarResults.COLLAPSE else None
-            alike = replace(alike, q=None, sort=None, ranking=Ranking.V4, similar=shown_similar)
-        # The date is in the key because recency moves results at midnight.
-        asked = (mark, alike, self._clock.now().date())
-        return cache.result(asked, lambda: self._count(cache, question, request, (mark, gate), sources))
+            alike = replace(alike, q=None, sort=None, similar=shown_similar)
+        return cache.result((mark, alike), lambda: self._count(cache, question, request, (mark, gate), sources))
 
     def _prepare(self, view: View) -> None:
         """Count all pages of a view that is about to serve: the one question whose cost grows with the archive."""
@@ -352,35 +348,21 @@ class SearchService:
             match = asked.browsed(most=self.browsed_rows)
             keep = asked.passing(match.rows)
         else:
-            asks_titles = request.ranking is not Ranking.V4
             # Documents that the source never captured are left out before their rows are counted.
             allowed = None if filters.source is None else cache.documents_of(filters.source)
-            reach = SearchReach(
-                scan=0,
-                gate=gate,
-                budget=budget,
-                named=self.named_addresses,
-                allowed=allowed,
-                title_bits=asks_titles,
-            )
+            reach = SearchReach(scan=0, gate=gate, budget=budget, named=self.named_addresses, allowed=allowed)
             match, keep = self._found(asked, reach)
         if wanted is not None:
             keep &= wanted.among(columns, match.rows, as_pages=request.view is ResultKind.PAGES)
-        match = replace(
-            match,
-            rows=match.rows[keep],
-            text=match.text[keep],
-            titles=match.titles[keep],
-            complete=match.complete and asked.complete,
-        )
+        complete = match.complete and asked.complete
+        match = replace(match, rows=match.rows[keep], text=match.text[keep], complete=complete)
         if _sort(request, question) is Sort.NEWEST:
             # Rows are in the order of time, so a row number is an age; 64 bits, for 32 hold only 16 million exactly.
             keys: Keys = match.rows.astype(np.float64)
             if _mixes_statuses(request):
                 keys += ranking.quality(columns, match.rows) * np.float64(len(columns))
         else:
-            worth = self._worth(cache, question, request)
-            keys = ranking.order_keys(match.rows, match.text, match.titles, worth)
+            keys = cache.page_worth()[match.rows] + match.text
         if request.view is ResultKind.PAGES:
             shown = counting.as_pages(columns, match.rows, keys)
         else:
@@ -413,10 +395,6 @@ class SearchService:
             if not match.goes_on or np.count_nonzero(keep) >= ENOUGH:
                 break
         return match, keep
-
-    def _worth(self, cache: ResultCache[_Counted], question: ParsedQuery, request: SearchRequest) -> PageWorth:
-        weights = ranking.coefficients(request.ranking, ranking.breadth_of(question))
-        return cache.page_worth(weights, to_micros(self._clock.now()))
 
     def _hits(
         self,
@@ -464,8 +442,7 @@ class SearchService:
             if request.explain:
                 best = int(shown.best[place])
                 at = int(np.flatnonzero(counted.match.rows == best)[0])
-                text, titles = float(counted.match.text[at]), int(counted.match.titles[at])
-                score = ranking.parts(columns, best, text, titles, self._worth(cache, question, request))
+                score = ranking.parts(columns, best, float(counted.match.text[at]))
                 best_id = int(columns.ids[best])
             title, passages = _highlighted(row, finder, texts.get(row.document_id or 0), most=request.passages)
             hits.append(

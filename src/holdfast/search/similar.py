@@ -102,7 +102,6 @@ def alike(view: View, words: Words, snapshot_id: int, reach: SearchReach) -> Mat
     return Match(
         rows=rows,
         text=(text / best).astype(np.float32),
-        titles=np.zeros(len(rows), np.uint8),
         mode=MatchMode.SIMILAR,
         shown=words,
         complete=found.count <= len(found.keys),

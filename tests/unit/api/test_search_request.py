@@ -11,7 +11,6 @@ from fastapi import FastAPI
 
 from holdfast.api.routes.search import Asked
 from holdfast.search.near_duplicates import similar_url
-from holdfast.search.ranking import Ranking
 from holdfast.search.search import ResultKind, SearchRequest, Sort
 from tests.client import Client
 
@@ -19,7 +18,7 @@ _OTHERS: dict[str, Any] = {
     "q": 'flu "shot" & site:example.org', "source": "hc", "sort": Sort.NEWEST, "view": ResultKind.PAGES,
     "non_2xx": True, "duplicates": True, "noise": True, "start": date(2020, 1, 2), "end": date(2021, 3, 4),
     "language": "und", "type": "pdf", "status": "4xx", "host": "example.org:8080", "passages": 3,
-    "ranking": Ranking.V1, "like": 7,
+    "like": 7,
 }  # fmt: skip
 # What a list of near-duplicates does not take over.
 _LEFT = {"page", "page_size", "explain", "similar", "similar_to"}

@@ -15,11 +15,10 @@ from holdfast.search import columns as columns_module
 from holdfast.search import counting, ranking
 from holdfast.search import segments as disk
 from holdfast.search.additions import added_segment
-from holdfast.search.columns import SIGNAL, Columns, build
+from holdfast.search.columns import SIGNAL, Columns, Floats, build
 from holdfast.search.counting import Gate, Owned
 from holdfast.search.growth import grow
 from holdfast.search.places import Places
-from holdfast.search.ranking import PageWorth
 from holdfast.search.segments import Segment, Table
 from holdfast.urls import hash64
 
@@ -151,15 +150,14 @@ class _Archive:
 def _counted(columns: Columns, doc_places: Places) -> dict[str, Any]:
     """Return what is counted of columns."""
     rows = np.arange(len(columns), dtype=np.int32)
-    weights = ranking.coefficients(ranking.Ranking.V3, ranking.Breadth.BROAD)
-    worth = ranking.page_worth(columns, weights, now_micros=9**18)
-    shown = counting.as_pages(columns, rows, worth.by_row)
+    worth = ranking.page_worth(columns)
+    shown = counting.as_pages(columns, rows, worth)
     return {
         "spread": counting.spread(columns, rows, {1: ("one", "One")}),
         "gates": counting.gates(columns, rows[::5], rows[::7]).tolist(),
         "beside": counting.beside(columns, rows[::3]).tolist(),
         "by source": counting.documents_of(columns, 2)[doc_places].tolist(),
-        "worth": worth.by_row.tolist(),
+        "worth": worth.tolist(),
         "pages": sorted(zip(shown.rows.tolist(), shown.best.tolist(), strict=True)),
     }  # fmt: skip
 
@@ -185,8 +183,8 @@ def _told(columns: Columns, archive: _Archive) -> dict[str, Any]:
                 columns.languages[columns.doc_language[place]])  # fmt: skip
 
     def address(place: int) -> tuple[Any, ...]:
-        arrays = (columns.url_length, columns.url_depth, columns.url_flags, columns.url_inlinks, columns.url_outlinks)
-        return (*(int(array[place]) for array in arrays), float(columns.url_pagerank[place]), columns.urls.at(place))
+        arrays = (columns.url_length, columns.url_flags, columns.url_inlinks)
+        return (*(int(array[place]) for array in arrays), columns.urls.at(place))
 
     def profile(row: int) -> tuple[Any, ...]:
         found = columns.profiles[columns.profile[row]]
@@ -226,19 +224,17 @@ class _RowByRow:
     """What is worked out on columns row by row, anew or added to what was worked out before."""
 
     def __init__(self, columns: Columns, before: _RowByRow | None = None) -> None:
-        weights = ranking.coefficients(ranking.Ranking.V3, ranking.Breadth.BROAD)
         self.columns = columns
         self.gate: Gate = counting.own_gates(columns, None if before is None else before.gate)
         self.owned: Owned = counting.owned_rows(columns, None if before is None else before.owned)
-        worth = None if before is None else before.worth
-        self.worth: PageWorth = ranking.page_worth(columns, weights, now_micros=9**18, before=worth)
+        self.worth: Floats = ranking.page_worth(columns, None if before is None else before.worth)
 
     def told(self) -> list[Any]:
         """Return all of it as lists."""
         end = len(self.columns)
         hosts = [self.owned.by_host.of(place, 1, end).tolist() for place in range(len(self.columns.hosts))]
         profiles = [self.owned.by_profile.of(place, 0, end).tolist() for place in range(len(self.columns.profiles))]
-        return [self.gate.tolist(), hosts, profiles, self.worth.by_row.tolist(), self.worth.of_month.tolist()]
+        return [self.gate.tolist(), hosts, profiles, self.worth.tolist()]
 
 
 @pytest.mark.parametrize("seed", range(18))

@@ -41,7 +41,6 @@ from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.operators import as_object
 from holdfast.search.passages import MAX_PASSAGES
 from holdfast.search.query import MAX_QUERY_CHARS
-from holdfast.search.ranking import Ranking
 from holdfast.search.search import (
     MAX_HOST_CHARS,
     MAX_PAGE_SIZE,
@@ -83,7 +82,10 @@ SimilarTo = Annotated[
     Query(alias="similarTo", ge=1, le=MAX_SNAPSHOT_ID, description="Only near-duplicates of the capture with this id."),
 ]
 Noise = Annotated[NoiseShown, Query(description="`show`: captures that show something else than their page, too.")]
-Version = Annotated[Ranking, Query(description="v4 has fitted weights; the others are kept for comparison.")]
+Version = Annotated[
+    Literal["v1", "v2", "v3", "v4"],
+    Query(alias="ranking", description="Ignored: there is one ranking, v4; older names are accepted."),
+]
 Language = Annotated[
     str | None,
     Query(max_length=3, pattern=r"^[a-z]{2,3}$", description="Two or three letters; und where it is not known."),
@@ -109,7 +111,7 @@ async def search_request(
     to: Until = None,
     page: Page = 1,
     page_size: PageSize = 20,
-    ranking: Version = Ranking.V4,
+    _ranking: Version = "v4",
     similar: Similar = None,
     similar_to: SimilarTo = None,
     language: Language = None,
@@ -132,7 +134,6 @@ async def search_request(
         end=to,
         page=page,
         page_size=page_size,
-        ranking=ranking,
         similar=similar,
         similar_to=similar_to,
         language=language,
