@@ -5,6 +5,7 @@ Everything is a few passes over arrays; nothing here asks the database.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -31,6 +32,11 @@ STATUS_NAMES: Final = ("unknown", "1xx", "2xx", "3xx", "4xx", "5xx")
 
 Keep = npt.NDArray[np.bool_]
 Gate = npt.NDArray[np.uint8]
+Values = npt.NDArray[np.integer[Any]]
+Counts = npt.NDArray[np.int64]
+Folded = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+"""Places of results that are left out as near-duplicates, and of the one that stands for each."""
+NONE_FOLDED: Final = (np.empty(0, np.int64), np.empty(0, np.int64))
 Keys = npt.NDArray[np.floating[Any]]
 """What rows are sorted by, greatest first; row numbers for the newest need 64 bits, scores 32."""
 
@@ -272,7 +278,7 @@ class Count:
     label: str | None = None
 
 
-def _largest(counts: npt.NDArray[np.int64], names: Any, most: int = FACET_VALUES) -> list[Count]:
+def _largest(counts: Counts, names: Any, most: int = FACET_VALUES) -> list[Count]:
     """Return the most frequent values by name, then alphabetically."""
     places = np.flatnonzero(counts)
     # Only those that may be among them are named.
@@ -295,43 +301,105 @@ class Spread:
     bars: list[tuple[str, int]]
 
 
-def spread(columns: Columns, rows: Rows, sources: dict[int, tuple[str, str]]) -> Spread:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """The results that can be paged through, and the captures that each of them stands for.
+
+    A result counts once for every value that one of its captures has: choosing the value must not hide it.
+    """
+
+    rows: Rows
+    """The capture that each result shows."""
+    members: Rows
+    """Captures of pages, and near-duplicates that are left out; none where each capture is a result."""
+    shown: Rows
+    """Aligned with the members: the capture that the result of each one shows."""
+
+
+def results_of(columns: Columns, shown: ShownRows, found: Rows | None, folded: Folded) -> Results:
+    """Return results with their captures. `found` are those of pages, None where results are captures."""
+    gone, kept = folded
+    rows = np.delete(shown.rows, gone)
+    if found is None:
+        return Results(rows=rows, members=shown.rows[gone], shown=shown.rows[kept])
+    of_group = np.empty(columns.group_count, np.int32)
+    of_group[columns.group[shown.rows]] = shown.rows
+    of_group[columns.group[shown.rows[gone]]] = shown.rows[kept]
+    return Results(rows=rows, members=found, shown=of_group[columns.group[found]])
+
+
+def spread(columns: Columns, results: Results, sources: dict[int, tuple[str, str]]) -> Spread:
     """Return facets by source, language, year, type, status, host and by what documents say of themselves, and the
     histogram."""
-    profiles = np.bincount(columns.profile[rows], minlength=len(columns.profiles))
-    months = np.bincount(columns.month[rows]) if len(rows) else np.zeros(0, np.int64)
-    by_source = _summed(columns, "source", profiles)
+    names = ("source", "language", "type", "status")
+    tables = [columns.profiles[name] for name in names]
+    by_source, languages, types, statuses = _counts(results, lambda rows: columns.profile[rows], *tables)
+    [hosts] = _counts(results, lambda rows: columns.host[rows], np.arange(len(columns.hosts)))
     named = [
         Count(code, int(by_source[place]), name)
         for place in np.flatnonzero(by_source).tolist()
         for code, name in [sources.get(place, (str(place), ""))]
     ]
+    months, years = _over_time(columns.month, results)
     found = {
         "source": sorted(named, key=lambda one: (-one.count, one.value)),
-        "language": _largest(_summed(columns, "language", profiles), lambda p: columns.languages[p] or "und"),
-        "year": [Count(str(year), count) for year, count in _years(months)],
-        "type": _largest(_summed(columns, "type", profiles), lambda p: TYPE_NAMES[p]),
-        "status": _largest(_summed(columns, "status", profiles), lambda p: STATUS_NAMES[p]),
-        "host": _largest(np.bincount(columns.host[rows]), columns.host_name),
-        **_of_documents(columns, rows),
+        "language": _largest(languages, lambda p: columns.languages[p] or "und"),
+        "year": [Count(str(1970 + year), int(years[year])) for year in np.flatnonzero(years).tolist()],
+        "type": _largest(types, lambda p: TYPE_NAMES[p]),
+        "status": _largest(statuses, lambda p: STATUS_NAMES[p]),
+        "host": _largest(hosts, columns.host_name),
+        **_of_documents(columns, results),
     }
-    unit, bars = _histogram(columns, rows, months)
+    unit, bars = _histogram(columns, results, months, years)
     return Spread(facets=found, unit=unit, bars=bars)
 
 
-def _of_documents(columns: Columns, rows: Rows) -> dict[str, list[Count]]:
+def _counts(results: Results, code: Callable[[Rows], Values], *tables: Values) -> list[Counts]:
+    """Return for each table of values by code how many results have each value."""
+    own = np.bincount(code(results.rows), minlength=len(tables[0]))
+    # Captures of a page mostly have the code of the one that is shown: few are left to look at.
+    differs = code(results.members) != code(results.shown)
+    others, shown = code(results.members[differs]), results.shown[differs]
+    counts = []
+    for table in tables:
+        differs = table[others] != table[code(shown)]
+        values = _distinct(np.sort(_keys(shown[differs], table[others[differs]]))) & _VALUE
+        weights = np.concatenate((own, np.ones(len(values), np.int64)))
+        counts.append(np.bincount(np.concatenate((table, values)), weights).astype(np.int64))
+    return counts
+
+
+def _over_time(month_of: Values, results: Results) -> tuple[Counts, Counts]:
+    """Return how many results have captures in each month and in each year since 1970."""
+    own, months = month_of[results.rows], month_of[results.members]
+    differs = months != month_of[results.shown]
+    keys = _distinct(np.sort(_keys(results.shown[differs], months[differs])))
+    # Sorted already: one sort of all captures serves both.
+    years = _distinct(_keys(keys >> 32, (keys & _VALUE) // 12))
+    years = years[(years & _VALUE) != month_of[years >> 32] // 12]
+    return np.bincount(np.concatenate((own, keys & _VALUE))), np.bincount(np.concatenate((own // 12, years & _VALUE)))
+
+
+_VALUE: Final = (1 << 32) - 1
+
+
+def _keys(rows: Values, values: Values) -> Values:
+    return rows.astype(np.int64) << 32 | values
+
+
+def _distinct(keys: Values) -> Values:
+    """Return each of ascending keys once."""
+    return keys[np.diff(keys, prepend=-1) != 0]
+
+
+def _of_documents(columns: Columns, results: Results) -> dict[str, list[Count]]:
     """Return facets by page type, author and year of publication; what says nothing of it counts nowhere."""
     table = columns.doc_profiles
     # Where no document says anything there is one combination: it is asked of every row of every search.
     if len(table) < 2:
         return {"pageType": [], "author": [], "published": []}
-    counts = np.bincount(columns.doc_profile[columns.doc[rows]], minlength=len(table))
-    used = np.flatnonzero(counts)
-
-    def summed(name: str) -> npt.NDArray[np.int64]:
-        return np.bincount(table[name][used], weights=counts[used]).astype(np.int64)
-
-    types, authors, years = summed("page_type"), summed("author"), summed("published")
+    tables = [table[name] for name in ("page_type", "author", "published")]
+    types, authors, years = _counts(results, lambda rows: columns.doc_profile[columns.doc[rows]], *tables)
     types[:1], years[:1], authors[:1] = 0, 0, 0
     published = [Count(str(year), int(years[year])) for year in np.flatnonzero(years).tolist()]
     return {
@@ -341,29 +409,20 @@ def _of_documents(columns: Columns, rows: Rows) -> dict[str, list[Count]]:
     }
 
 
-def _summed(columns: Columns, name: str, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the counts of combinations added up by one of their parts."""
-    return np.bincount(columns.profiles[name], weights=counts).astype(np.int64) if len(counts) else counts
-
-
-def _years(months: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
-    sums = np.add.reduceat(months, np.arange(0, len(months), 12)) if len(months) else months
-    return [(1970 + year, int(sums[year])) for year in np.flatnonzero(sums).tolist()]
-
-
-def _histogram(columns: Columns, rows: Rows, months: npt.NDArray[np.int64]) -> tuple[str, list[tuple[str, int]]]:
-    """Return the unit (day, month, year) and the captures of each unit that has any, oldest first."""
+def _histogram(columns: Columns, results: Results, months: Counts, years: Counts) -> tuple[str, list[tuple[str, int]]]:
+    """Return the unit (day, month, year) and how many results have captures in each unit, oldest first."""
     filled = np.flatnonzero(months).tolist()
-    if len(filled) <= 3 and len(rows):
-        days = columns.at[rows] // _DAY_MICROS
-        base = int(days.min())
-        if int(days.max()) - base <= _DAILY:
-            counts = np.bincount(days - base)
-            starts = [(day, _EPOCH + timedelta(days=base + day)) for day in np.flatnonzero(counts).tolist()]
+    if 0 < len(filled) <= 3:
+        rows = np.concatenate((results.rows, results.members))
+        first, last = (int(columns.at[row]) // _DAY_MICROS for row in (rows.min(), rows.max()))
+        if last - first <= _DAILY:
+            days = np.arange(last - first + 1)
+            [counts] = _counts(results, lambda rows: columns.at[rows] // _DAY_MICROS - first, days)
+            starts = [(day, _EPOCH + timedelta(days=first + day)) for day in np.flatnonzero(counts).tolist()]
             return "day", [(start.isoformat(), int(counts[day])) for day, start in starts]
     if filled and filled[-1] - filled[0] <= _MONTHLY:
         return "month", list(zip(map(_first_of_month, filled), months[filled].tolist(), strict=True))
-    return "year", [(f"{year:04d}-01-01", count) for year, count in _years(months)]
+    return "year", [(f"{1970 + year:04d}-01-01", int(years[year])) for year in np.flatnonzero(years).tolist()]
 
 
 @cache

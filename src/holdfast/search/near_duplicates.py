@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.search.columns import Columns
-from holdfast.search.counting import PUBLIC, Keep
+from holdfast.search.counting import PUBLIC, Folded, Keep
 from holdfast.search.fingerprints import Places, Prints, has_print, near
 from holdfast.search.places import Rows
 from holdfast.withdrawals.visibility import SnapshotNotFound
@@ -51,6 +51,7 @@ class Collapsed:
 
     kept: Places
     """Of the results that were compared, the places of those that are shown, best first."""
+    folded: Folded
     compared: Prints
     """The fingerprints of all that were compared."""
     kept_prints: Prints
@@ -58,7 +59,7 @@ class Collapsed:
     @property
     def left_out(self) -> int:
         """How many results are near-duplicates of a better one."""
-        return len(self.compared) - len(self.kept)
+        return len(self.folded[0])
 
     def counts(self, first: int, end: int) -> list[int]:
         """Return how many near-duplicates some of those that were kept have among all that were compared."""
@@ -82,11 +83,11 @@ def collapse(columns: Columns, rows: Rows, ranked: Places) -> Collapsed:
     ranked = ranked[:COMPARED]
     prints = prints_of(columns, rows[ranked])
     # Captures of one document need no comparing: what leaves out the first of them leaves out all.
-    stays = np.zeros(len(ranked), np.bool_)
-    stays[np.unique(columns.doc[rows[ranked]], return_index=True)[1]] = True
+    _, first, document = np.unique(columns.doc[rows[ranked]], return_index=True, return_inverse=True)
     known = has_print(prints)
-    waiting = np.flatnonzero(stays & known)
-    stays |= ~known
+    # By rank: the one that stands for each.
+    stands = np.where(known, first[document], np.arange(len(ranked)))
+    waiting = np.sort(first[known[first]])
     blocks = chain(_BLOCKS, repeat(_BLOCKS[-1]))
     while len(waiting):
         block = next(blocks) if len(waiting) > _FEW else len(waiting)
@@ -99,10 +100,15 @@ def collapse(columns: Columns, rows: Rows, ranked: Places) -> Collapsed:
         bounds = pairwise([*starts.tolist(), len(others)])
         for place, (start, end) in zip(having.tolist(), bounds, strict=True):
             if alive[place]:
-                alive[others[start:end]] = False
-        stays[waiting[~alive]] = False
+                same = others[start:end][alive[others[start:end]]]
+                alive[same] = False
+                stands[waiting[same]] = waiting[place]
         waiting = waiting[block:][alive[block:]]
-    return Collapsed(kept=ranked[stays], compared=prints, kept_prints=prints[stays])
+    # What stands for the first capture of a document stands for all of them.
+    stands = stands[stands]
+    stays = stands == np.arange(len(ranked))
+    folded = ranked[~stays], ranked[stands[~stays]]
+    return Collapsed(kept=ranked[stays], folded=folded, compared=prints, kept_prints=prints[stays])
 
 
 Ranked = Callable[[int, int], Places]

@@ -28,7 +28,7 @@ from holdfast.index.queries import unpack_text
 from holdfast.search import counting, ranking, similar
 from holdfast.search.columns import Columns
 from holdfast.search.confined import ConfinedRows, meant, operators_alone, question_of
-from holdfast.search.counting import Count, Filters, Gate, Keys, ShownRows, Spread
+from holdfast.search.counting import NONE_FOLDED, Count, Filters, Gate, Keys, ShownRows, Spread
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
 from holdfast.search.fingerprints import Places
 from holdfast.search.highlight import Finder, Piece
@@ -159,7 +159,7 @@ class SearchAnswer:
     histogram: list[tuple[str, int]]
     took_ms: float
     collapsed: int = 0
-    """Results left out because they are near-duplicates of a better one; they count in the total and the facets."""
+    """Results left out because they are near-duplicates of a better one; the total does not count them."""
     spent: int = 0
     """Entries and words of the index that were read beside the documents that are counted: bounded by the budget."""
 
@@ -220,9 +220,10 @@ class SearchService:
                 question = replace(question, text=" ".join(words.words), intent=Intent.PLAIN, words=words)
             counted = self._counted(rows, cache, question, request, sources)
             hits = self._hits(rows, cache, question, request, counted, sources)
+        left_out = counted.collapsed.left_out if counted.collapsed else 0
         return SearchAnswer(
             hits=hits,
-            total=len(counted.shown.rows),
+            total=len(counted.shown.rows) - left_out,
             exact=counted.match.complete,
             mode=counted.match.mode,
             breadth=ranking.breadth_of(question),
@@ -231,7 +232,7 @@ class SearchService:
             histogram_unit=counted.spread.unit,
             histogram=counted.spread.bars,
             took_ms=(self._clock.monotonic() - started) * 1_000,
-            collapsed=counted.collapsed.left_out if counted.collapsed is not None else 0,
+            collapsed=left_out,
             spent=counted.spent,
         )
 
@@ -375,12 +376,15 @@ class SearchService:
             and not filters.until
         ):
             match = replace(match, mode=MatchMode.PAGES)
-        spread = counting.spread(columns, shown.rows, sources)
-        counted = _Counted(mark=mark, shown=shown, match=match, spread=spread, spent=budget.spent)
+        collapsed = None
         if _collapses(request, question, match.mode):
-            ranked = _ranked(columns, shown, request, question, 0, COMPARED)
-            counted = replace(counted, collapsed=collapse(columns, shown.rows, ranked))
-        return counted
+            collapsed = collapse(columns, shown.rows, _ranked(columns, shown, request, question, 0, COMPARED))
+        found = match.rows if request.view is ResultKind.PAGES else None
+        results = counting.results_of(columns, shown, found, collapsed.folded if collapsed else NONE_FOLDED)
+        spread = counting.spread(columns, results, sources)
+        return _Counted(
+            mark=mark, shown=shown, match=match, spread=spread, spent=budget.spent, collapsed=collapsed
+        )
 
     def _found(self, asked: ConfinedRows[_Counted], reach: SearchReach) -> tuple[Match, counting.Keep]:
         """Return what answers a question, and which of it passes; more is read where filters leave little."""

@@ -152,8 +152,9 @@ def _counted(columns: Columns, doc_places: Places) -> dict[str, Any]:
     rows = np.arange(len(columns), dtype=np.int32)
     worth = ranking.page_worth(columns)
     shown = counting.as_pages(columns, rows, worth)
+    results = counting.results_of(columns, shown, rows, counting.NONE_FOLDED)
     return {
-        "spread": counting.spread(columns, rows, {1: ("one", "One")}),
+        "spread": counting.spread(columns, results, {1: ("one", "One")}),
         "gates": counting.gates(columns, rows[::5], rows[::7]).tolist(),
         "beside": counting.beside(columns, rows[::3]).tolist(),
         "by source": counting.documents_of(columns, 2)[doc_places].tolist(),
