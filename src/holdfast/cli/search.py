@@ -277,7 +277,7 @@ def _print(answer: SearchAnswer, request: SearchRequest) -> None:
     about = "" if answer.exact else "at least "
     first = (request.page - 1) * request.page_size + 1
     shown = f"{first} to {first + len(answer.hits) - 1} of " if answer.hits else ""
-    without = f", {answer.collapsed:,} of them near-duplicates that are not shown" if answer.collapsed else ""
+    without = f", {counted(answer.collapsed, 'near-duplicate')} not shown" if answer.collapsed else ""
     typer.echo(f"{shown}{about}{answer.total:,} {request.view.value}{without}, {answer.took_ms:.0f} ms")
 
 

@@ -48,7 +48,7 @@ export const en = {
   "home.emptyHow": "Crawl a site with `holdfast crawl https://example.org/`, or import WARC files with `holdfast import`.",
   "search.title": "Search",
   "search.results": "{count} result|{count} results",
-  "search.atMost": "at most {count} results",
+  "search.atLeast": "at least {count} result|at least {count} results",
   "search.took": "{ms} ms",
   "search.pages": "Pages",
   "search.captures": "Captures",

@@ -48,7 +48,7 @@ export const fr: Record<Word, string> = {
   "home.emptyHow": "Parcourez un site avec `holdfast crawl https://example.org/`, ou importez des fichiers WARC avec `holdfast import`.",
   "search.title": "Recherche",
   "search.results": "{count} résultat|{count} résultats",
-  "search.atMost": "au plus {count} résultats",
+  "search.atLeast": "au moins {count} résultat|au moins {count} résultats",
   "search.took": "{ms} ms",
   "search.pages": "Pages",
   "search.captures": "Captures",

@@ -64,7 +64,7 @@ function Head({ found, asked, onChange }: { found: SearchResults; asked: Asked; 
   return (
     <div>
       <div className="flex flex-wrap items-center gap-x-4 gap-y-2">
-        <p role="status" className="mr-auto">{t(found.totalIsExact ? "search.results" : "search.atMost", { count: found.total })} <span className="text-sm text-soft">{t("search.took", { ms: Math.round(found.tookMs) })}</span></p>
+        <p role="status" className="mr-auto">{t(found.totalIsExact ? "search.results" : "search.atLeast", { count: found.total })} <span className="text-sm text-soft">{t("search.took", { ms: Math.round(found.tookMs) })}</span></p>
         <div className="flex" role="group" aria-label={t("page.shownAs")}>
           {(["pages", "snapshots"] as const).map((one) => (
             <button key={one} type="button" aria-pressed={view === one} onClick={() => onChange({ view: one === "pages" ? undefined : one })} className="min-h-9 border border-edge px-3 py-1 text-sm first:rounded-l-part last:rounded-r-part aria-pressed:bg-accent aria-pressed:text-on-accent">

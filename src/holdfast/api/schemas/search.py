@@ -99,10 +99,8 @@ class SearchResults(Answer):
     """A page of results, and what was counted of all of them."""
 
     results: list[SearchResult]
-    total: int = Field(description="All results, near-duplicates that are left out included, as in the facets.")
-    total_is_exact: bool = Field(
-        description="False if not all matching documents were read; the total is then too low."
-    )
+    total: int = Field(description="Results that can be paged through; near-duplicates that are left out do not count.")
+    total_is_exact: bool = Field(description="False if more match than is read: there are at least `total` results.")
     collapsed: int = Field(description="Near-duplicates of a better result that are left out of the list.")
     page: int
     page_size: int
