@@ -72,11 +72,11 @@ def test_total_is_what_paging_reaches(bed: Bed, asked: dict[str, Any]) -> None:
     assert bed.ask(**asked).total == _reached(bed, asked) > 0
 
 
-def _year(value: str) -> dict[str, date]:
+def _year(value: str) -> dict[str, Any]:
     return {"start": date(int(value), 1, 1), "end": date(int(value), 12, 31)}
 
 
-def _month(start: str) -> dict[str, date]:
+def _month(start: str) -> dict[str, Any]:
     first = date.fromisoformat(start)
     return {"start": first, "end": (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)}
 

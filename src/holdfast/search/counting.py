@@ -389,7 +389,8 @@ def _keys(rows: Values, values: Values) -> Values:
 
 def _distinct(keys: Values) -> Values:
     """Return each of ascending keys once."""
-    return keys[np.diff(keys, prepend=-1) != 0]
+    found: Values = keys[np.diff(keys, prepend=-1) != 0]
+    return found
 
 
 def _of_documents(columns: Columns, results: Results) -> dict[str, list[Count]]:
