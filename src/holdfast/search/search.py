@@ -382,9 +382,7 @@ class SearchService:
         found = match.rows if request.view is ResultKind.PAGES else None
         results = counting.results_of(columns, shown, found, collapsed.folded if collapsed else NONE_FOLDED)
         spread = counting.spread(columns, results, sources)
-        return _Counted(
-            mark=mark, shown=shown, match=match, spread=spread, spent=budget.spent, collapsed=collapsed
-        )
+        return _Counted(mark=mark, shown=shown, match=match, spread=spread, spent=budget.spent, collapsed=collapsed)
 
     def _found(self, asked: ConfinedRows[_Counted], reach: SearchReach) -> tuple[Match, counting.Keep]:
         """Return what answers a question, and which of it passes; more is read where filters leave little."""
