@@ -311,7 +311,7 @@ class Results:
     rows: Rows
     """The capture that each result shows."""
     members: Rows
-    """Captures of pages, and near-duplicates that are left out; none where each capture is a result."""
+    """Other captures of pages, and near-duplicates that are left out; none where each capture is a result."""
     shown: Rows
     """Aligned with the members: the capture that the result of each one shows."""
 
@@ -325,7 +325,10 @@ def results_of(columns: Columns, shown: ShownRows, found: Rows | None, folded: F
     of_group = np.empty(columns.group_count, np.int32)
     of_group[columns.group[shown.rows]] = shown.rows
     of_group[columns.group[shown.rows[gone]]] = shown.rows[kept]
-    return Results(rows=rows, members=found, shown=of_group[columns.group[found]])
+    of_found = of_group[columns.group[found]]
+    # Many pages have one capture: of those there is nothing more to count.
+    others = of_found != found
+    return Results(rows=rows, members=found[others], shown=of_found[others])
 
 
 def spread(columns: Columns, results: Results, sources: dict[int, tuple[str, str]]) -> Spread:
