@@ -21,6 +21,7 @@ from holdfast.db.raw import RawDatabase, Row
 from holdfast.index import writing_queries
 from holdfast.index.capture import IndexedCapture, outlinks, resolved
 from holdfast.index.page_marks import SHORT_CHARS, marks_of
+from holdfast.index.queries import REST_MARK
 from holdfast.index.writing_queries import DocumentKey, KnownDocument
 from holdfast.parse.charset import decode
 from holdfast.parse.child import ParseChild, needs_child
@@ -228,7 +229,7 @@ class Extractor:
         parsed = self._parse(capture)
         self._remember(key, parsed)
         text = parsed.text
-        language = parsed.language or canonical_tag(capture.language) or detect_language(text)
+        language = parsed.language or canonical_tag(capture.language) or detect_language(text or parsed.rest)
         details: dict[str, object] = dict(parsed.details)
         if parsed.problems:
             details["problems"] = list(parsed.problems)
@@ -256,7 +257,8 @@ class Extractor:
             parsed.page_type,
             DOCUMENT_VERSION,
         )
-        return NewDocument(key, row, self._pack(text.encode("utf-8", "replace")))
+        both = f"{text}{REST_MARK}{parsed.rest}" if parsed.rest else text
+        return NewDocument(key, row, self._pack(both.encode("utf-8", "replace")))
 
 
 def template_mark(template: SiteTemplate) -> str:

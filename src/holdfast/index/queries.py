@@ -105,14 +105,24 @@ def shown_text(session: Session, found: Snapshot) -> str | None:
     return None if found.document_id is None else text_of(session, found.document_id)
 
 
+REST_MARK = "\f"
+"""Stands between the main content of a page and the rest of what it shows; no line of a page holds it."""
+
+
 def unpack_text(packed: bytes) -> str:
-    """Return the text of a `document_texts` row."""
+    """Return the main content of a `document_texts` row."""
+    return unpack_visible(packed)[0]
+
+
+def unpack_visible(packed: bytes) -> tuple[str, str]:
+    """Return the main content of a `document_texts` row, and the rest of what the page shows."""
     unpacker = getattr(_unpackers, "one", None)
     if unpacker is None:
         # One a thread, kept: making it takes as long as unpacking a page.
         unpacker = _unpackers.one = zstandard.ZstdDecompressor()
-    text: bytes = unpacker.decompress(packed, max_output_size=MAX_TEXT_BYTES)
-    return text.decode()
+    visible: bytes = unpacker.decompress(packed, max_output_size=MAX_TEXT_BYTES)
+    text, _, rest = visible.decode().partition(REST_MARK)
+    return text, rest
 
 
 _unpackers = local()

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from html import unescape
 from typing import Final, NotRequired, TypedDict
@@ -17,7 +18,7 @@ import re2
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.parse.text import BLOCK_MARK, HIDDEN, MIN_MAIN_CHARS, clean_line, clean_text, tidied
-from holdfast.parse.walking import LINK_MARK, SHOWN, Content, walk
+from holdfast.parse.walking import AROUND, LINK_MARK, MAX_HEADINGS, SHOWN, Content, ContentWalk, walk
 
 # What a `main` or an `article` must hold to be taken for the content.
 _ROOT_CHARS = 100
@@ -35,6 +36,8 @@ _ID_WORDS = ("sidebar", "breadcrumb", "comment", "disqus", "navbar")
 _MAX_BOXES = 50
 _MAX_CHOSEN, _MAX_REMOVED = 50, 500
 _MAIN = "main,[role=main]"
+_SPOKEN = "[alt],[title],[placeholder],input[value]"
+_MAX_SPOKEN, _SPOKEN_CHARS = 2_000, 500
 _CONTENT_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "article", "a", "span", "code")
 _LEAST_LEFT = 0.5
 # Some put markup into their data; it is not parsed a second time, for nothing has looked whether it is dangerous.
@@ -50,6 +53,7 @@ _TELLING: Final = {
     "itemprop": r"\sitemprop\s*=",
     "time": r"<time[\s>]",
     "form": r"<form[\s>]",
+    "attributes": r"\s(?:alt|title|placeholder|value)\s*=\s*[\"']?[^\"'\s>]",
     **{word: _NAMED + word for word in (*_NOISE_WORDS, *_BOX_WORDS)},
 }
 
@@ -87,7 +91,7 @@ def telling_words(markup: bytes | str) -> frozenset[str]:
 def read_content(
     tree: LexborHTMLParser, words: frozenset[str], template: SiteTemplate | None = None, body_text: str = ""
 ) -> Content:
-    """Return the content of a page; of one with almost nothing outside its frame, all it shows.
+    """Return the content of a page, with the rest of what it shows.
 
     `words` are those that `telling_words` found: each selector costs a walk over the tree. `body_text` is the body of
     an article as the page's own data carries it.
@@ -95,14 +99,57 @@ def read_content(
     body = tree.body
     if body is None:
         return Content()
+    rest = _Rest(_spoken(body) if "attributes" in words else [])
     if template is not None and (chosen := _by_template(tree, template)):
-        return walk(*chosen)
-    _remove_around(tree, words)
-    content = _by_elements(tree, body, words)
-    # A page that a script draws shows a notice, and has its text in its data.
-    if len(body_text) >= _BODY_CHARS and len(content.text) * 2 < len(body_text):
-        content.text = clean_text(unescape(_TAG.sub("\n", body_text)))
-    return content
+        content = walk(*chosen)
+        rest.add(*content.left_out)
+        rest.add(body, stops=chosen)
+    else:
+        _remove_around(tree, words, rest)
+        content = _by_elements(tree, body, words, rest)
+        # A page that a script draws shows a notice, and has its text in its data.
+        if len(body_text) >= _BODY_CHARS and len(content.text) * 2 < len(body_text):
+            rest.lines += content.text.split("\n")
+            content.text = clean_text(unescape(_TAG.sub("\n", body_text)))
+    return rest.complete(content)
+
+
+class _Rest(ContentWalk):
+    """Gathers what a page shows outside its content: search finds it, comparisons ignore it."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__(AROUND)
+        self.lines = lines
+
+    def take_out(self, nodes: Sequence[LexborNode]) -> None:
+        """Read nodes and remove them from their tree."""
+        # From the last to the first: an inner node goes before the one that holds it.
+        for node in reversed(nodes):
+            self.add(node)
+            node.decompose()
+
+    def complete(self, content: Content) -> Content:
+        """Return the content with the lines and headings that it does not have."""
+        lines = dict.fromkeys([*self.lines, *tidied(self.text).split("\n")])
+        for line in ("", *content.text.split("\n")):
+            lines.pop(line, None)
+        content.rest = "\n".join(lines)
+        known = set(content.headings)
+        content.headings += [heading for heading in self.content.headings if heading not in known]
+        del content.headings[MAX_HEADINGS:]
+        return content
+
+
+def _spoken(body: LexborNode) -> list[str]:
+    """Return the texts of attributes that a browser shows, or that stand for a picture."""
+    found: dict[str | None, None] = {}
+    for node in body.css(_SPOKEN)[:_MAX_SPOKEN]:
+        attributes = node.attributes
+        # The value of other inputs is what a reader would type over.
+        is_button = node.tag == "input" and attributes.get("type") in ("submit", "button", "reset")
+        for name in ("value", "title") if is_button else ("alt", "title", "placeholder"):
+            found[attributes.get(name)] = None
+    return [clean_line(text, _SPOKEN_CHARS) for text in found if text]
 
 
 def _by_template(tree: LexborHTMLParser, template: SiteTemplate) -> list[LexborNode]:
@@ -119,21 +166,25 @@ def _by_template(tree: LexborHTMLParser, template: SiteTemplate) -> list[LexborN
     return chosen if any(node.text().strip() for node in chosen) else []
 
 
-def _remove_around(tree: LexborHTMLParser, words: frozenset[str]) -> None:
-    """Remove what is hidden or stands around the content by its role, and boxes that ask for consent."""
-    wanted = [selector for selector, sign in ((HIDDEN, "hidden"), (_AROUND, "role")) if sign in words]
-    # From the last to the first: what is inside another goes before it; a node that went with its parent is no more.
-    for node in reversed(tree.css(",".join(wanted))) if wanted else ():
+def _remove_hidden(tree: LexborHTMLParser, words: frozenset[str]) -> None:
+    # From the last to the first: an inner node goes before the one that holds it.
+    for node in reversed(tree.css(HIDDEN)) if "hidden" in words else ():
         if node.tag not in _FRAME:
             node.decompose()
+
+
+def _remove_around(tree: LexborHTMLParser, words: frozenset[str], rest: _Rest) -> None:
+    """Remove what is hidden; move to the rest what is around the content by its role, and boxes about consent."""
+    _remove_hidden(tree, words)
+    if "role" in words:
+        rest.take_out([node for node in tree.css(_AROUND) if node.tag not in _FRAME])
     if asked := [word for word in _NOISE_WORDS if word in words]:
-        for node in reversed(tree.css(_named(asked))[:_MAX_BOXES]):
-            if _is_box(node) and len(node.text()) <= _NOISE_CHARS:
-                node.decompose()
+        found = [node for node in tree.css(_named(asked))[:_MAX_BOXES] if _is_box(node)]
+        rest.take_out([node for node in found if len(node.text()) <= _NOISE_CHARS])
 
 
-def _remove_boxes(root: LexborNode, words: frozenset[str]) -> None:
-    """Remove boxes below a node that are named for what they are, as long as most of it is left."""
+def _remove_boxes(root: LexborNode, words: frozenset[str], rest: _Rest) -> None:
+    """Move boxes below a node that are named for what they are to the rest, as long as most of it is left."""
     total = left = 0
     for word in _BOX_WORDS:
         if word not in words:
@@ -146,8 +197,7 @@ def _remove_boxes(root: LexborNode, words: frozenset[str]) -> None:
         held = sum(len(node.text()) for node in found)
         if found and left - held >= total * _LEAST_LEFT:
             left -= held
-            for node in reversed(found):
-                node.decompose()
+            rest.take_out(found)
 
 
 def _named(words: list[str]) -> str:
@@ -159,26 +209,31 @@ def _is_box(node: LexborNode) -> bool:
     return node.tag not in _FRAME and node.tag not in _CONTENT_TAGS and node.css_first("main,article,h1,pre,dt") is None
 
 
-def _by_elements(tree: LexborHTMLParser, body: LexborNode, words: frozenset[str]) -> Content:
-    """Return the content by the elements that hold it, or else the page less its menus."""
+def _by_elements(tree: LexborHTMLParser, body: LexborNode, words: frozenset[str], rest: _Rest) -> Content:
+    """Return the content by the elements that hold it, or else the page less its menus; add all else to the rest."""
     for sign, selector in (("itemprop", "[itemprop~=articleBody i]"), ("main", _MAIN), ("article", "article")):
         if sign not in words and not (sign == "main" and "role" in words):
             continue
         found = tree.css(selector)
         # Several articles are a list of them: none of them is the content of the page.
         if len(found) == 1 or (found and sign == "main"):
-            _remove_boxes(found[0], words)
+            _remove_boxes(found[0], words, rest)
             content = walk(found[0])
             if len(content.text) >= (_BODY_CHARS if sign == "itemprop" else _ROOT_CHARS):
+                rest.add(*content.left_out)
+                rest.add(body, stops=found[:1])
                 return content
-    _remove_boxes(body, words)
+    _remove_boxes(body, words, rest)
     content = walk(body, marks=True)
-    content.text = _without_menus(content.text, content.title)
-    if len(content.text) >= MIN_MAIN_CHARS:
-        return content
-    everything = walk(body, roles=SHOWN)
-    # Most of the page stands in what was left out: then that is the page.
-    return content if len(content.text) * 2 >= len(everything.text) else everything
+    content.text, menus = _without_menus(content.text, content.title)
+    if len(content.text) < MIN_MAIN_CHARS:
+        everything = walk(body, roles=SHOWN)
+        # Most of the page is in what was left out: then that is the page.
+        if len(content.text) * 2 < len(everything.text):
+            return everything
+    rest.add(*content.left_out)
+    rest.lines += menus.split("\n")
+    return content
 
 
 # Of a line that is no sentence: a date, a name, `Related`.
@@ -188,19 +243,24 @@ _BLANKS = " \t\n\r\f\xa0" + LINK_MARK
 _PROSE_CHARS = 400
 
 
-def _without_menus(marked: str, title: str | None) -> str:
-    """Return the text of a page with link marks, less the runs of links that stand before and after its prose.
+def _without_menus(marked: str, title: str | None) -> tuple[str, str]:
+    """Return the text of a page with link marks, less the runs of links before and after its prose, and these.
 
     Only at both ends, as far as the title: a list of links between paragraphs is content. A page of links alone keeps
     them.
     """
     blocks = [block for block in marked.split(BLOCK_MARK) if block and block.strip(_BLANKS)]
     first, last = _menu_blocks(blocks, title), len(blocks) - _menu_blocks(blocks[::-1], title)
+    menus: list[str] = []
     if (first or last < len(blocks)) and _has_prose(blocks[first:last]):
         kept = blocks[first:last]
         # A list that is longer than the text before it is what the page is for.
         if sum(map(len, kept)) * 2 >= sum(map(len, blocks)):
-            blocks = kept
+            blocks, menus = kept, blocks[:first] + blocks[last:]
+    return _unmarked(blocks), _unmarked(menus)
+
+
+def _unmarked(blocks: list[str]) -> str:
     return tidied(BLOCK_MARK.join(blocks).replace(LINK_MARK, ""))
 
 
@@ -234,15 +294,10 @@ def _menu_blocks(blocks: list[str], title: str | None) -> int:
     return end if links >= _MENU_LINES and links * 4 >= end * 3 else 0
 
 
-def read_whole(tree: LexborHTMLParser) -> Content:
-    """Return all that a page shows, what stands around its content too."""
-    body = tree.body
-    if body is None:
-        return Content()
-    for node in reversed(tree.css(HIDDEN)):
-        if node.tag not in _FRAME:
-            node.decompose()
-    return walk(body, roles=SHOWN)
+def read_whole(tree: LexborHTMLParser, words: frozenset[str]) -> Content:
+    """Return all that a page shows, what is around its content, too."""
+    _remove_hidden(tree, words)
+    return Content() if tree.body is None else walk(tree.body, roles=SHOWN)
 
 
 def line_at(tree: LexborHTMLParser, selector: str, limit: int) -> str:

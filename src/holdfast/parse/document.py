@@ -45,7 +45,7 @@ from holdfast.parse.text import (
 from holdfast.parse.walking import Anchor
 from holdfast.values import dataclass
 
-DOCUMENT_VERSION = 3
+DOCUMENT_VERSION = 4
 """Raised with any change that gives a body another text or other metadata: what was read before may be read again."""
 
 _TITLE_CHARS, _DESCRIPTION_CHARS = 500, 1000
@@ -90,6 +90,8 @@ class ParsedDocument:
     base: str | None = None
     """Raw, like the canonical address and the links: the caller resolves them."""
     text: str = ""
+    rest: str = ""
+    """What an HTML page shows outside its main content."""
     headings: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
     """What it defines or names: in definition lists, captions, and at the start of a cell, an item or a paragraph."""
@@ -184,7 +186,7 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentRead
     told, problems = _by_template(tree, template, problems)
     title = told.get("title") or _title(first) or _title(root)
     # Last: it removes what is hidden from the tree.
-    content = read_whole(tree) if how.get("whole") else read_content(tree, words, template, data.body)
+    content = read_whole(tree, words) if how.get("whole") else read_content(tree, words, template, data.body)
     about = about._replace(
         author=told.get("author") or about.author,
         published=read_moment(told.get("published")) or about.published or _shown_moment(tree, words),
@@ -213,6 +215,7 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentRead
         canonical=canonical,
         base=base,
         text=content.text,
+        rest=content.rest,
         headings=tuple(content.headings),
         terms=tuple(content.terms),
         hrefs=_followed(content.anchors),

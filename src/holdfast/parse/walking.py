@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Final
 
@@ -49,10 +49,14 @@ _BLANKS: Final = " \t\n\r\f\xa0" + BLOCK_MARK + LINK_MARK
 
 # What an element is to the walk, as bits.
 _SKIPPED, _FURNITURE, _OWNER, _PREFORMATTED, _BLOCK = 1, 2, 4, 8, 16
-_HEADING, _ANCHOR, _TERM, _OPENS, _LEADING, _IMAGE, _FIRST = 32, 64, 128, 256, 512, 1024, 2048
+_HEADING, _ANCHOR, _TERM, _OPENS, _LEADING, _IMAGE, _FIRST, _VISIBLE = 32, 64, 128, 256, 512, 1024, 2048, 4096
 _STOPS = _SKIPPED | _FURNITURE | _PREFORMATTED
 _NOTED = _HEADING | _ANCHOR | _TERM | _LEADING
 _CLOSES = _OWNER | _BLOCK | _NOTED
+
+
+# Readers see formulas, the words of drawings and the options of lists, which are no sentences of a page's content.
+_UNSHOWN_IDS = UNSHOWN_IDS - numbers_of("svg math select")
 
 
 def _table(left_out: frozenset[int]) -> dict[int, int]:
@@ -69,6 +73,7 @@ def _table(left_out: frozenset[int]) -> dict[int, int]:
         (numbers_of("code tt b strong var dfn kbd samp"), _LEADING),
         (numbers_of("img"), _IMAGE),
         (left_out, _SKIPPED),
+        (left_out - _UNSHOWN_IDS, _VISIBLE),
     )
     made: dict[int, int] = {}
     for numbers, role in roles:
@@ -82,8 +87,10 @@ def _table(left_out: frozenset[int]) -> dict[int, int]:
 
 CONTENT: Final = _table(UNSHOWN_OR_AROUND_IDS | numbers_of("form button"))
 """The elements of a page's content: without navigation, asides, forms, and the page's own header and footer."""
-SHOWN: Final = _table(UNSHOWN_IDS)
+SHOWN: Final = _table(_UNSHOWN_IDS)
 """All that a page shows."""
+AROUND: Final = {number: role & ~(_ANCHOR | _TERM | _OPENS | _LEADING | _IMAGE) for number, role in SHOWN.items()}
+"""All that a page shows, read for its text and headings alone."""
 
 
 # A plain tuple: a page has hundreds, and one with names takes four times as long to make.
@@ -104,12 +111,19 @@ class Content:
     """What is defined or named: each once, in order."""
     anchors: list[Anchor] = field(default_factory=list)
     """As written, in order, not tidied."""
+    left_out: list[LexborNode] = field(default_factory=list)
+    """Visible elements below its roots that are no part of it."""
+    rest: str = ""
+    """What the page shows outside this content: navigation, boxes, headers, footers, and texts of attributes."""
 
 
 class ContentWalk:
-    """The walk under way, over what `roles` (CONTENT or SHOWN) has it enter."""
+    """The walk under way, over what `roles` (CONTENT, SHOWN or AROUND) has it enter."""
 
-    __slots__ = ("_alt", "_away", "_links", "_parts", "_rank", "_roles", "_terms", "_terms_bytes", "content")
+    __slots__ = (
+        *("_alt", "_away", "_links", "_parts", "_rank", "_roles", "_stops", "_stop_tags", "_terms_bytes"),
+        *("content", "terms"),
+    )
 
     def __init__(self, roles: dict[int, int]) -> None:
         self._roles = roles
@@ -117,25 +131,27 @@ class ContentWalk:
         self._links: list[dict[str, str | None]] = []
         self._alt = ""
         self._away = (0, 0)
-        self._terms: dict[str, None] = {}
+        self.terms: dict[str, None] = {}
         self._terms_bytes = 0
         self._rank = 3
         self.content = Content()
 
-    def run(self, roots: Iterable[LexborNode], *, marks: bool = False) -> Content:
-        """Return what stands below these nodes; with `marks`, the text has marks around blocks and links."""
+    def add(self, *roots: LexborNode, marks: bool = False, stops: Sequence[LexborNode] = ()) -> None:
+        """Read what is below some nodes; with `marks`, the text has marks around links. It does not enter `stops`."""
+        self._stops, self._stop_tags = {node.mem_id for node in stops}, {node.tag_id for node in stops}
         for root in roots:
             self._below(root, marks=marks)
             self._parts.append(BLOCK_MARK)
-        text = "".join(self._parts)[:MAX_TEXT_CHARS]
-        self.content.text = text if marks else tidied(text)
-        self.content.terms = list(self._terms)
-        return self.content
+
+    @property
+    def text(self) -> str:
+        """What was read, with marks around blocks."""
+        return "".join(self._parts)[:MAX_TEXT_CHARS]
 
     def _below(self, root: LexborNode, *, marks: bool) -> None:
         # By hand, because the library's own traversal cannot step over a subtree. Every statement here is paid some
         # thousand times a page.
-        parts, links, role_of = self._parts, self._links, self._roles.get
+        parts, links, role_of, stop_tags = self._parts, self._links, self._roles.get, self._stop_tags
         above: list[tuple[LexborNode, int, int]] = []
         own = int(bool(role_of(root.tag_id, 0) & _OWNER))
         opened = -1_000
@@ -151,9 +167,13 @@ class ContentWalk:
                     if role & _STOPS and not (own and role & _FURNITURE):
                         if role & _PREFORMATTED and not role & _SKIPPED:
                             parts += BLOCK_MARK, node.text().replace("\n", BLOCK_MARK), BLOCK_MARK
+                        elif role & _VISIBLE:
+                            self.content.left_out.append(node)
                         child = None
                     elif role & _BLOCK:
                         parts.append(BLOCK_MARK)
+                        if stop_tags and number in stop_tags and node.mem_id in self._stops:
+                            child = None
                         if role & _OPENS:
                             opened = len(parts)
                         elif role & _OWNER:
@@ -259,7 +279,7 @@ class ContentWalk:
 
     def _note_term(self, start: int, limit: int) -> None:
         parts = self._parts
-        if len(self._terms) >= MAX_TERMS or self._terms_bytes >= MAX_TERMS_BYTES:
+        if len(self.terms) >= MAX_TERMS or self._terms_bytes >= MAX_TERMS_BYTES:
             return
         first, last = self._away
         if first >= start:
@@ -278,8 +298,8 @@ class ContentWalk:
             len(term) > limit or term.count(" ") >= _LEADING_WORDS or not _EXAMPLE.isdisjoint(term)
         ):
             return
-        if term not in self._terms:
-            self._terms[term] = None
+        if term not in self.terms:
+            self.terms[term] = None
             self._terms_bytes += len(term.encode("utf-8", "replace")) + 1
 
 
@@ -318,5 +338,9 @@ def _is_sign(child: LexborNode | None) -> bool:
 
 
 def walk(*roots: LexborNode, roles: dict[int, int] = CONTENT, marks: bool = False) -> Content:
-    """Return what stands below these nodes."""
-    return ContentWalk(roles).run(roots, marks=marks)
+    """Return what is below these nodes; with `marks`, the text has marks around blocks and links."""
+    found = ContentWalk(roles)
+    found.add(*roots, marks=marks)
+    found.content.text = found.text if marks else tidied(found.text)
+    found.content.terms = list(found.terms)
+    return found.content

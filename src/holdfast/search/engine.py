@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -67,7 +68,11 @@ _MAX_HEADS_CHARS: Final = 100_000
 _SHORT_GRAMS: Final = 512
 # Letters whose pairs a reader remembers.
 _KNOWN_LETTERS: Final = 64
-_BODIES: Final = tuple(f"body_{language}" for language in LANGUAGES)
+# Main content, and the rest of what a page shows.
+_PARTS: Final = ("body", "rest")
+_TEXTS: Final = tuple(f"{part}_{language}" for part in _PARTS for language in LANGUAGES)
+# What a word is worth outside the main content.
+_REST_WEIGHT: Final = 0.25
 # Words that may stand between those of a query that are close to each other.
 _CLOSE_SLOP: Final = 8
 
@@ -83,7 +88,8 @@ def _schema() -> Any:
     # Signed: deleting by term does not find an unsigned number (tantivy 0.27; a test holds the way we use it).
     builder.add_integer_field("key", indexed=True, fast=True)
     for language in LANGUAGES:
-        builder.add_text_field(f"body_{language}", tokenizer_name=language)
+        for name in _PARTS:
+            builder.add_text_field(f"{name}_{language}", tokenizer_name=language)
     # Stemmed before they come here, each in its language: short texts, so that one field of each serves all languages.
     for name in ("title", "heads", "anchors", "path"):
         builder.add_text_field(name, tokenizer_name="listed")
@@ -101,7 +107,7 @@ def _schema() -> Any:
 
 
 _SCHEMA: Final = _schema()
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +120,8 @@ class IndexEntry:
     title: str
     snippet: str
     text: str
+    rest: str = ""
+    """What the page shows outside its main content."""
     heads: Sequence[str] = ()
     """Headings and the terms that the page defines."""
 
@@ -148,18 +156,21 @@ class Writer:
         document.add_integer("key", entry.key)
         language = language_field(entry.language)
         title = prepared(entry.title)
-        text = entry.text[:MAX_TEXT_CHARS]
-        compounds = compounds_in(text)
+        text, rest = entry.text[:MAX_TEXT_CHARS], entry.rest[:MAX_TEXT_CHARS]
+        compounds, rest_compounds = compounds_in(text), compounds_in(rest)
         # The title belongs to the body: words of one query may stand in either. So do the parts of compounds.
         body = f"{title}\n{prepared(text)}\n{spelled_out(compounds)}"
+        if rest:
+            rest = f"{prepared(rest)}\n{spelled_out(rest_compounds)}"
+            document.add_text(f"rest_{language}", rest)
         heads = _within(entry.heads, _MAX_HEADS_CHARS)
         document.add_text("language", language)
         document.add_text("title", _bordered([entry.title], language))
         document.add_text("heads", _bordered(heads, language))
         document.add_text("exact_heads", _exact([entry.title, *heads]))
         document.add_text(f"body_{language}", body)
-        document.add_text("exact", unfolded_words(body, _VOCABULARY_CHARS) or BORDER)
-        document.add_text("whole", whole_forms(compounds))
+        document.add_text("exact", unfolded_words(f"{body}\n{rest}", _VOCABULARY_CHARS) or BORDER)
+        document.add_text("whole", whole_forms({**dict.fromkeys(compounds), **dict.fromkeys(rest_compounds)}))
         document.add_text("words", body[:_VOCABULARY_CHARS])
         document.add_text("title_grams", fold(entry.title) + _EDGE)
         document.add_text("snippet_grams", fold(entry.snippet) + _EDGE)
@@ -263,10 +274,8 @@ class IndexReader:
 
     def some_words(self, asked: AskedWords, languages: Iterable[str], *, limit: int) -> MatchedKeys:
         """Return documents in which some of the words occur, those with more and rarer ones first."""
-        queries = [
-            _term(f"body_{one}", kept) for one in languages for word in asked.all_words if (kept := stem(word, one))
-        ]
-        return self._ask(_any(queries), limit)
+        kept = [(one, term) for one in languages for word in asked.all_words if (term := stem(word, one))]
+        return self._ask(_any([_in_text(one, partial(_term, text=term)) for one, term in kept]), limit)
 
     def addresses(
         self, asked: AskedWords, languages: Sequence[str], weights: TextWeights, *, limit: int
@@ -297,20 +306,19 @@ class IndexReader:
             yield clause.name, self._ask(_all([_unscored(wanted), _query(clause)]), self.entries), True
 
     def _musts(self, asked: AskedWords, language: str) -> list[Any] | None:
-        body = f"body_{language}"
         kept = kept_stems(asked.words, language)
         runs = [run for phrase in asked.phrases if (run := kept_stems(query_pairs(phrase), language)) is not None]
         if kept is None or len(runs) < len(asked.phrases) or not (kept or runs):
             return None
-        must = [self._one(body, term) for term in dict.fromkeys(kept)]
+        must = [_in_text(language, partial(self._one, term=term)) for term in dict.fromkeys(kept)]
         must += [_term("exact", word) for word in asked.required]
-        return must + [_phrase(body, run) for run in runs]
+        return must + [_in_text(language, partial(_phrase, terms=run)) for run in runs]
 
     def _one(self, field: str, term: str) -> Any:
         """Return a query for one word; one letter of an unspaced script is what pairs start with."""
         if not is_letter(term):
             return _term(field, term)
-        pairs = self._pairs(term, _BODIES if field in _BODIES else (field,))
+        pairs = self._pairs(term, _TEXTS if field in _TEXTS else (field,))
         return _any([_term(at, pair) for at, pair in pairs if at == field]) or _term(field, term)
 
     def _pairs(self, letter: str, fields: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -385,11 +393,11 @@ class IndexReader:
         """
         forms = spellings(words)
         if len(forms[0]) == 1 and is_letter(forms[0][0]):
-            pairs = self._pairs(forms[0][0], _BODIES)
+            pairs = self._pairs(forms[0][0], _TEXTS)
             found = self._ask(_constant(_any([_term(field, pair) for field, pair in pairs])), limit)
             return replace(found, count=max(found.count, limit + 1)) if len(pairs) >= _SHORT_GRAMS else found
         runs = {(one, kept): None for one in LANGUAGES for terms in forms if (kept := kept_stems(terms, one))}
-        wanted = _any([_run(f"body_{language}", kept) for language, kept in runs])
+        wanted = _any([_in_text(language, partial(_run, terms=kept)) for language, kept in runs])
         return self._ask(_constant(_all([wanted, *(_term("exact", word) for word in accented)])), limit)
 
     def near(self, words: Sequence[str], *, distance: int, limit: int) -> MatchedKeys:
@@ -401,8 +409,9 @@ class IndexReader:
             pairs = [(a, b) for a, b in pairwise(kept) if a and b and a != b]
             if pairs and all(kept):
                 # Both orders: alone, a phrase that is turned round would count as two words further apart.
-                both = [[_beside(f"body_{language}", *pair, distance) for pair in ((a, b), (b, a))] for a, b in pairs]
-                found.append(_all(map(_any, both)))
+                for part in _PARTS:
+                    beside = partial(_beside, f"{part}_{language}", distance=distance)
+                    found.append(_all([_any([beside(a, b), beside(b, a)]) for a, b in pairs]))
         return self._ask(_constant(_any(found)), limit)
 
     def authors(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
@@ -456,6 +465,11 @@ def _any(queries: Iterable[Any]) -> Any:
     if len(found) < 2:
         return found[0] if found else None
     return tantivy.Query.boolean_query([(tantivy.Occur.Should, query) for query in found])
+
+
+def _in_text(language: str, query_of: Callable[[str], Any]) -> Any:
+    """Return a query that either part of a document's text may meet; the rest of a page weighs less than its body."""
+    return _any([query_of(f"body_{language}"), _boosted(query_of(f"rest_{language}"), _REST_WEIGHT)])
 
 
 def _all(queries: Iterable[Any]) -> Any:

@@ -24,7 +24,7 @@ import numpy as np
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
-from holdfast.index.queries import unpack_text
+from holdfast.index.queries import unpack_visible
 from holdfast.search import counting, ranking, similar
 from holdfast.search.columns import Columns
 from holdfast.search.confined import ConfinedRows, meant, operators_alone, question_of
@@ -498,8 +498,11 @@ def _highlighted(
     row: HitRow, finder: Finder, shown: ShownText | None, *, most: int
 ) -> tuple[list[Piece], list[list[Piece]]]:
     """Return the title and the passages of a result; its stored snippet where no word stands in its text."""
-    text, title = "" if shown is None else unpack_text(shown.packed), row.title or ""
-    passages = finder.passages(text, title=title, headings=(shown and shown.headings) or "", most=most)
+    title, headings = row.title or "", (shown and shown.headings) or ""
+    texts = () if shown is None else unpack_visible(shown.packed)
+    # The main content first: the rest of a page is shown where only that has the words.
+    found = (finder.passages(text, title=title, headings=headings, most=most) for text in texts)
+    passages = next(filter(None, found), [])
     if not passages and row.snippet:
         passages = [finder.start_of(row.snippet)]
     return finder.pieces(title), passages

@@ -18,7 +18,7 @@ import numpy as np
 from holdfast.clock import to_micros
 from holdfast.db.engine import Database
 from holdfast.failpoints import reach
-from holdfast.index.queries import link_words, unpack_text
+from holdfast.index.queries import link_words, unpack_visible
 from holdfast.parse.text import fold
 from holdfast.search import queries
 from holdfast.search import segments as disk
@@ -192,7 +192,7 @@ class SearchWriter:
 
     def _document(self, row: DocumentRow, *, is_known: bool) -> None:
         title, snippet = (row.title or "")[:_MAX_TITLE_CHARS], (row.snippet or "")[:_MAX_SNIPPET_CHARS]
-        text = unpack_text(row.packed) if row.packed is not None else snippet
+        text, rest = (snippet, "") if row.packed is None else unpack_visible(row.packed)
         name = " ".join((row.author or "").split())[:_MAX_AUTHOR_CHARS]
         entry = IndexEntry(
             key=row.id,
@@ -200,6 +200,7 @@ class SearchWriter:
             title=title,
             snippet=snippet,
             text=f"{text}\n{row.description or ''}",
+            rest=rest,
             heads=[*(row.headings or "").splitlines(), *(row.terms or "").splitlines()],
             author=fold(name),
         )

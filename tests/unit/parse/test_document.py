@@ -77,7 +77,7 @@ def test_the_content_is_main_without_what_surrounds_it() -> None:
         "<p hidden>secret</p><div role=navigation><a href=/role>r</a></div></main><footer><a href=/foot>f</a></footer>"
     )
 
-    assert page.headings == ("Head ing",)
+    assert page.headings == ("Head ing", "Site"), "headings outside the content come last"
     assert page.hrefs == (("/in", "again"),)
     assert page.text.startswith("Head ing\nEnough words")
     for word in ("Site", "Search", "secret"):
