@@ -237,9 +237,13 @@ def _pieces_with_seams(text: str) -> list[str]:
     return [text[start:end] for start, end in zip(starts.tolist(), ends[place].tolist(), strict=True)]
 
 
+# Names whose signs are what tells them apart: C++, C#, F#.
+_SIGNED: Final = re.compile(r"(?<![\w+#])[A-Za-z]{1,3}(?:\+\+|#)(?![\w+#])")
+
+
 def compounds_in(text: str) -> list[str]:
     """Return the compound words of a text as they are written, each once, in order."""
-    found: dict[str, None] = {}
+    found = dict.fromkeys(_SIGNED.findall(text) if "++" in text or "#" in text else ())
     if len(text) > _SHORT and text.isascii():
         others = _pieces_with_seams(text)
     else:

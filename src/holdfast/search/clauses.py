@@ -95,7 +95,7 @@ class _Piece(NamedTuple):
 
 def part(text: str) -> Parted:
     """Return a query in two; without operators the text as it is."""
-    # Asked for every search: most have no operator, and one look says so.
+    # Most searches have no operator, and one look says so.
     if ":" not in text and "~" not in text:
         return Parted(rest=text)
     try:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import tantivy
 
 from holdfast.errors import Unavailable
-from holdfast.parse.text import fold, is_unspaced
+from holdfast.parse.text import fold, is_unspaced, words_of
 from holdfast.search.analysis import (
     ANALYSERS,
     LANGUAGES,
@@ -272,10 +272,17 @@ class IndexReader:
             return NONE_MATCHED
         return self._ask(_constant(_all([_term("exact", word) for word in asked.accented])), limit)
 
-    def some_words(self, asked: AskedWords, languages: Iterable[str], *, limit: int) -> MatchedKeys:
+    def some_words(
+        self, asked: AskedWords, languages: Iterable[str], weights: TextWeights, *, limit: int
+    ) -> MatchedKeys:
         """Return documents in which some of the words occur, those with more and rarer ones first."""
-        kept = [(one, term) for one in languages for word in asked.all_words if (term := stem(word, one))]
-        return self._ask(_any([_in_text(one, partial(_term, text=term)) for one, term in kept]), limit)
+        found = []
+        for one in languages:
+            kept = [term for word in asked.all_words if (term := stem(word, one))]
+            found += [_boosted(_in_text(one, partial(_term, text=term)), weights.body) for term in kept]
+            clauses = [Clause(field, Kind.TERM, field, (term,)) for field in ("title", "heads") for term in kept]
+            found += [query for _, query in _weighted(clauses, weights)]
+        return self._ask(_any(found), limit)
 
     def addresses(
         self, asked: AskedWords, languages: Sequence[str], weights: TextWeights, *, limit: int
@@ -357,7 +364,7 @@ class IndexReader:
         return replace(found, count=max(found.count, least))
 
     def frequency(self, word: str) -> int:
-        """Return in how many documents a word occurs, folded and unstemmed; one look-up in the dictionary."""
+        """Return in how many documents a word occurs near the start, folded and unstemmed; one look-up."""
         return int(self._searcher.doc_freq("words", word))
 
     def vocabulary(self, prefix: str, *, limit: int) -> list[tuple[str, int]]:
@@ -366,8 +373,9 @@ class IndexReader:
         return found
 
     def with_word(self, word: str, *, limit: int) -> Ids:
-        """Return documents in which a word of the vocabulary occurs, as it is."""
-        return self._ask(_constant(_term("words", word)), limit).keys
+        """Return documents in which a word occurs."""
+        stemmed = [_term(field, kept) for field in _TEXTS if (kept := stem(word, field[-2:]))]
+        return self._ask(_constant(_any([_term("words", word), *stemmed])), limit).keys
 
     def in_titles(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
         """Return documents whose title has these words side by side, in any of their forms: what `intitle:` asks."""
@@ -399,6 +407,18 @@ class IndexReader:
         runs = {(one, kept): None for one in LANGUAGES for terms in forms if (kept := kept_stems(terms, one))}
         wanted = _any([_in_text(language, partial(_run, terms=kept)) for language, kept in runs])
         return self._ask(_constant(_all([wanted, *(_term("exact", word) for word in accented)])), limit)
+
+    def with_text(self, text: str) -> Ids:
+        """Return all documents with these words side by side in their text; with longer words where it ends in `*`."""
+        words = words_of(text)
+        if not words or not text.endswith("*"):
+            return self.with_phrase(words, limit=self.entries).keys if words else NONE_MATCHED.keys
+        prefix = words[-1]
+        # Stems that begin so, and the stems of words that do: a stem may be shorter than the prefix.
+        spelled = [word for word, _ in self.vocabulary(prefix, limit=_SHORT_GRAMS)]
+        terms = {(field, term) for field, term in self._pairs(prefix, _TEXTS)}
+        terms |= {(field, kept) for field in _TEXTS for word in spelled if (kept := stem(word, field[-2:]))}
+        return self._ask(_constant(_any([_term(field, term) for field, term in terms])), self.entries).keys
 
     def near(self, words: Sequence[str], *, distance: int, limit: int) -> MatchedKeys:
         """Return documents in which each word stands near the next, in any order: what `near:` asks."""

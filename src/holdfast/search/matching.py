@@ -94,7 +94,7 @@ def nearest(known: Vocabulary, word: str, budget: Budget, shown: Shown) -> list[
     budget.check()
     # A word that stands in withdrawn text alone counts as unknown: to find it spelled right would tell that it is
     # there.
-    if known.frequency(word) and shown(word):
+    if shown(word):
         return [word]
     if not _SHORTEST <= len(word) <= _LONGEST or is_unspaced(word):
         return []
@@ -281,7 +281,7 @@ def _some_words(reader: IndexReader, columns: Columns, asked: AskedWords, reach:
     if len(asked.words) < 2 or asked.phrases:
         return None
     reach.budget.check()
-    read = partial(reader.some_words, asked, languages_of(columns))
+    read = partial(reader.some_words, asked, languages_of(columns), FITTED)
     found = best_documents(read, columns, reach, min(reach.scan, _SOME_DOCUMENTS))
     match = _documents(columns, found, asked, reach)
     return None if match is None else replace(match, mode=MatchMode.SOME_WORDS)

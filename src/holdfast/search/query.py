@@ -2,7 +2,8 @@
 
 Operators (`site:` and the others of `operators`) are taken out first: they say which captures count, and leave the
 rest as it is. Intents of the rest, tried in this order: an address is looked up; boolean and field syntax is
-evaluated over substrings of title, snippet and URL; the rest is words that must all stand somewhere in the body.
+evaluated over substrings of title, snippet and URL and words of the text; the rest is words that must all stand
+somewhere in the text.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from holdfast.urls import Url, hash64, parse_seed
 MAX_QUERY_CHARS: Final = 256
 MAX_TOKENS: Final = 128
 MAX_TERMS: Final = 32
-MAX_WORDS: Final = 8
+MAX_WORDS: Final = 16
 MIN_WORD_CHARS: Final = 3
 
 
@@ -35,20 +36,24 @@ class Intent(StrEnum):
 
 
 class Field(StrEnum):
-    """Where a term is looked for; `any` is all three."""
+    """Where a term is looked for; `any` is all of the others."""
 
     ANY = "any"
     TITLE = "title"
     SNIPPET = "snippet"
     URL = "url"
+    TEXT = "text"
+    """All that a page shows: whole words there, substrings in the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A substring, folded, and where it may stand."""
+    """A text, folded, and the field that holds it."""
 
     text: str
     field: Field = Field.ANY
+    is_prefix: bool = False
+    """Whether longer words count, too: `vacc*`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +140,13 @@ class ParsedQuery:
 QUOTES: Final = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"'))
 """What keyboards and word processors make of a quote, as a quote."""
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
-_FIELDED = re.compile(r"(title|snippet|url):", re.IGNORECASE)
+_FIELDED = re.compile(r"(title|snippet|url|text):", re.IGNORECASE)
 _OPERATOR = re.compile(r"(?<!\S)(?:and|or|not)(?!\S)", re.IGNORECASE)
-_SYNTAX = re.compile(r"[()]|(?<!\S)(?:AND|OR|NOT)(?!\S)|(?<!\S)-[^\s-]|(?<!\S)(?:title|snippet|url):", re.IGNORECASE)
-_CERTAIN_SYNTAX = re.compile(r"[()]|(?<!\S)(?:AND|OR|NOT)(?!\S)|(?<!\S)-[^\s-]|(?<!\S)(?i:title|snippet|url):")
+# Parentheses alone join nothing: `strlen(3)` and `Tides (spring)` are words.
+_CERTAIN_SYNTAX = re.compile(
+    r"(?<![^\s(])(?:AND|OR|NOT)(?![^\s)(])|(?<![^\s(])-[^\s-]|(?<![^\s(])(?i:title|snippet|url|text):|\w\w\*(?![^\s)])"
+)
+_SYNTAX = re.compile(_CERTAIN_SYNTAX.pattern, re.IGNORECASE)
 
 
 def parse_query(text: str) -> ParsedQuery:
@@ -215,14 +223,20 @@ def quoted_in(text: str) -> list[str]:
 
 
 def plain(text: str) -> Words:
-    """Return the words and quoted phrases of plain text; words under three letters or past the eighth are left out."""
+    """Return the words and quoted phrases of plain text, sixteen at most.
+
+    Words under three letters count where there are no others, stop words where the rest leaves room for them.
+    """
     loose, phrases = text, list[tuple[str, ...]]()
     if quoted := quoted_in(text):
         pieces = text.split('"')
         loose = " ".join(pieces[0::2] if len(pieces) % 2 else [*pieces[0:-1:2], pieces[-1]])
         spelled = [[part for word in words_of(piece) for part in letters_of(word)] for piece in quoted]
         phrases = [tuple(parts[: 4 * MAX_WORDS]) for parts in spelled]
-    words = [word for word in words_of(loose) if len(word) >= MIN_WORD_CHARS and not is_unspaced(word)]
+    spaced = list(dict.fromkeys(word for word in words_of(loose) if not is_unspaced(word)))
+    words = [word for word in spaced if len(word) >= MIN_WORD_CHARS]
+    if len(words) > MAX_WORDS:
+        words = [word for word in words if word not in _STOP_WORDS] or words
     phrases += [tuple(letters_of(word)) for word in words_of(loose) if is_unspaced(word)]
     long_phrases = [phrase for phrase in phrases if len(phrase) > 1]
     words += [
@@ -230,6 +244,8 @@ def plain(text: str) -> Words:
         for phrase in phrases
         if len(phrase) == 1 and (len(phrase[0]) >= MIN_WORD_CHARS or is_unspaced(phrase[0]))
     ]
+    if not words and not long_phrases:
+        words = spaced
     return Words(words=tuple(dict.fromkeys(words))[:MAX_WORDS], phrases=tuple(dict.fromkeys(long_phrases))[:MAX_WORDS])
 
 
@@ -237,7 +253,7 @@ _TOKEN = re.compile(
     r"""\s*(?:
       (?P<paren>[()])
     | (?P<minus>-)(?=[^\s-])
-    | (?P<field>title|snippet|url):(?=[^\s()])
+    | (?P<field>title|snippet|url|text):(?=[^\s()])
     | "(?P<quoted>(?:[^"\\]|\\.)*)"
     | (?P<word>[^\s()"]+)
     )""",
@@ -342,14 +358,18 @@ class _Parser:
         self._at += 1
         self._terms += 1
         folded = fold(token.text)
+        is_prefix = token.kind == "word" and len(folded) > 2 and folded.endswith("*")
+        folded = folded.rstrip("*") if is_prefix else folded
         if not folded or self._terms > MAX_TERMS:
             raise _SyntaxError
-        return Term(folded, field)
+        return Term(folded, field, is_prefix)
 
 
 def _tree(text: str) -> Node | None:
     try:
-        return _Parser(_tokens(text)).tree()
+        tree = _Parser(_tokens(text)).tree()
+        # A query of one excluded word is that word: `-DSQLITE_OMIT_TEMPDB` names an option.
+        return None if isinstance(tree, Not) and isinstance(tree.part, Term) and " " not in text else tree
     # What cannot be read as a boolean query is plain text: a search box has no error for a stray parenthesis.
     except _SyntaxError:
         return None

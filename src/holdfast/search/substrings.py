@@ -97,7 +97,7 @@ def looked_at(count: int, budget: Budget, *, newest_first: bool) -> slice:
 # Documents or addresses that are read for one term and field.
 _EACH: Final = 50_000
 _GRAM: Final = 3
-_WEIGHTS: Final = {Field.TITLE: 3.0, Field.URL: 2.0, Field.SNIPPET: 1.0}
+_WEIGHTS: Final = {Field.TITLE: 3.0, Field.URL: 2.0, Field.SNIPPET: 1.0, Field.TEXT: 0.5}
 
 Keep = npt.NDArray[np.bool_]
 
@@ -175,6 +175,10 @@ class Substrings:
         return known
 
     def _look_up(self, text: str, field: Field) -> tuple[Rows, bool]:
+        if field is Field.TEXT:
+            # All of them, whatever is granted: the text itself is not at hand to be looked at.
+            self._budget.check()
+            return self._columns.documents.known(self._reader.with_text(text)), True
         limit = self._budget.grant(self._each)
         if not limit:
             return np.empty(0, np.int32), False
@@ -192,7 +196,7 @@ class Substrings:
 
     def rows(self, term: Term) -> RowSet:
         """Return the rows of a term."""
-        found = [self._rows_in(term.text, field) for field in _fields(term)]
+        found = [self._rows_in(text, field) for text, field in _asked(term)]
         return RowSet(_joined([rows for rows, _ in found], len(self._columns)), exact=all(whole for _, whole in found))
 
     def _rows_in(self, text: str, field: Field) -> tuple[Rows, bool]:
@@ -271,7 +275,7 @@ class Substrings:
 
     def _affordable(self, node: Node, rows: Rows) -> Rows:
         """Return the newest of these rows, as many as there are looks left for: the rest stays out of the answer."""
-        asked = {(term.text, field) for term in _terms(node) for field in _fields(term)}
+        asked = {one for term in _terms(node) for one in _asked(term)}
         needed = sum(len(self._unseen(text, field, self._owners(field, rows))) for text, field in asked)
         left = max(0, self._budget.checks_left)
         return rows if needed <= left else rows[len(rows) - len(rows) * left // needed :]
@@ -285,7 +289,7 @@ class Substrings:
         self._budget.check()
         match node:
             case Term():
-                return reduce(np.logical_or, [self._holds_in(node.text, field, rows) for field in _fields(node)])
+                return reduce(np.logical_or, [self._holds_in(text, field, rows) for text, field in _asked(node)])
             case Not(part):
                 return ~self._holds(part, rows)
             case And(parts):
@@ -295,6 +299,8 @@ class Substrings:
 
     def _holds_in(self, text: str, field: Field, rows: Rows) -> Keep:
         owners = self._owners(field, rows)
+        if field is Field.TEXT:
+            return np.isin(owners, self.places(text, field)[0])
         unseen = self._unseen(text, field, owners)
         seen, hit = self._looked_at.get((text, field), _NOT_LOOKED_AT)
         if len(unseen):
@@ -316,6 +322,8 @@ class Substrings:
 
     def _unseen(self, text: str, field: Field, owners: Rows) -> Rows:
         """Return which of these texts were not looked at for a term, each once."""
+        if field is Field.TEXT:
+            return np.empty(0, np.int32)
         asked = np.unique(owners)
         # The others have no text to look at.
         asked = asked[asked < self._numbering(field).none]
@@ -336,17 +344,15 @@ class Substrings:
         return self._listed(found), found.exact
 
     def score(self, node: Node, rows: Rows) -> Floats:
-        """Return 3 for each wanted term in the title, 2 in the URL, 1 in the snippet, added up."""
+        """Return 3 for each wanted term in the title, 2 in the URL, 1 in the snippet, 0.5 in the text, added up."""
         columns = self._columns
         total = np.zeros(len(rows), np.float32)
         for term in wanted_terms(node):
-            for field, weight in _WEIGHTS.items():
-                if term.field not in (Field.ANY, field):
-                    continue
+            for text, field in _asked(term):
                 owner = columns.url if field is Field.URL else columns.doc
                 # One more than there are: rows without a document point behind the last.
                 hit = np.zeros(self._numbering(field).none + 1, np.float32)
-                hit[self.places(term.text, field)[0]] = weight
+                hit[self.places(text, field)[0]] = _WEIGHTS[field]
                 total += hit[owner[rows]]
         return total
 
@@ -359,8 +365,10 @@ def _places_in(ordered: Rows, wanted: Rows) -> npt.NDArray[np.intp]:
     return np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
 
 
-def _fields(term: Term) -> list[Field]:
-    return [Field.TITLE, Field.SNIPPET, Field.URL] if term.field is Field.ANY else [term.field]
+def _asked(term: Term) -> list[tuple[str, Field]]:
+    """Return what a term asks of each of its fields; a substring needs no mark that more may follow."""
+    fields = list(_WEIGHTS) if term.field is Field.ANY else [term.field]
+    return [(f"{term.text}*" if term.is_prefix and one is Field.TEXT else term.text, one) for one in fields]
 
 
 def _terms(node: Node) -> list[Term]:
