@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from holdfast.parse.text import fold, is_unspaced
+from holdfast.parse.text import fold, is_unspaced, words_of
 from holdfast.search.analysis import compound, compounds_in, exact_words, query_pairs, stem, stems
 from holdfast.search.query import Words, quoted_in
 
@@ -43,6 +43,8 @@ class AskedWords:
     required: tuple[str, ...] = ()
     """Those of them that were typed with accents and in quotes: without these accents they are other words."""
     compounds: tuple[Compound, ...] = ()
+    run: tuple[str, ...] = ()
+    """All that was typed, folded, in order, short words and stop words, too: as a heading or a sentence has it."""
 
     @property
     def all_words(self) -> tuple[str, ...]:
@@ -55,13 +57,15 @@ def asked_words(words: Words, typed: str) -> AskedWords:
     kept = set(words.all_words)
     exact = [word for word in exact_words(typed) if len(word) < 3 or fold(word) in kept]
     compounds = [
-        Compound(whole.lower(), tuple(fold(part) for part in compound(whole)))
+        Compound(whole.lower(), tuple(fold(part) for part in compound(whole) or words_of(whole)))
         for whole in compounds_in(typed)[:_MAX_COMPOUNDS]
     ]
     exact = list(dict.fromkeys(exact))[:_MAX_EXACT]
     accented = tuple(word for word in exact if not word.isascii() and fold(word) != word)
     quoted = {word for piece in quoted_in(typed) for word in exact_words(piece)} if accented else ()
+    run = tuple(words_of(typed))
     return AskedWords(
+        run=run if kept <= set(run) and not any(map(is_unspaced, run)) else words.words,
         words=words.words,
         phrases=words.phrases,
         exact=tuple(exact),
@@ -77,7 +81,7 @@ begins or ends there, and none reaches from one into the next."""
 
 
 class Kind(StrEnum):
-    """How the terms of a clause are to be met: a single one is scored by how telling it is, the others are not."""
+    """How the terms of a clause are to be met: single ones and sentences are scored by how telling they are."""
 
     TERM = "term"
     ALL = "all"
@@ -86,6 +90,8 @@ class Kind(StrEnum):
     """As it was typed, neither folded nor stemmed."""
     CLOSE = "close"
     """Within a few words of each other."""
+    SENTENCE = "sentence"
+    """Side by side."""
 
 
 class Clause(NamedTuple):
@@ -100,6 +106,8 @@ class Clause(NamedTuple):
 
 # Words of a query for which nearness is looked for.
 _CLOSE_WORDS: Final = 4
+# Words side by side that no page has by chance.
+_SENTENCE_WORDS: Final = 4
 
 
 def kept_stems(words: Sequence[str], language: str) -> tuple[str, ...] | None:
@@ -110,21 +118,23 @@ def kept_stems(words: Sequence[str], language: str) -> tuple[str, ...] | None:
 
 def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
     """Yield what makes a document of a language that has all words a better answer."""
-    kept = kept_stems(asked.words, language) or ()
-    body, several = f"body_{language}", len(kept) > 1
+    kept, run = kept_stems(asked.words, language) or (), kept_stems(asked.run, language) or ()
+    body, several = f"body_{language}", len(run) > 1
     if several:
-        yield Clause("near", Kind.PHRASE, body, kept)
-        if len(kept) <= _CLOSE_WORDS:
-            yield Clause("close", Kind.CLOSE, body, kept)
+        yield Clause("near", Kind.PHRASE, body, run)
+        if len(run) >= _SENTENCE_WORDS:
+            yield Clause("sentence", Kind.SENTENCE, body, run)
+    if 1 < len(kept) <= _CLOSE_WORDS:
+        yield Clause("close", Kind.CLOSE, body, kept)
     if kept:
         for field in ("title", "heads"):
-            for term in kept:
+            for term in run:
                 yield Clause(field, Kind.TERM, field, (term,))
             yield Clause(f"{field}_all", Kind.ALL, field, kept)
-            yield Clause(f"{field}_equal", Kind.PHRASE, field, (BORDER, *kept, BORDER))
+            yield Clause(f"{field}_equal", Kind.PHRASE, field, (BORDER, *run, BORDER))
         if several:
-            yield Clause("heads_phrase", Kind.PHRASE, "heads", kept)
-        yield Clause("heads_start", Kind.PHRASE, "heads", (BORDER, *kept))
+            yield Clause("heads_phrase", Kind.PHRASE, "heads", run)
+        yield Clause("heads_start", Kind.PHRASE, "heads", (BORDER, *run))
     for phrase in asked.phrases:
         yield from _phrase_clauses(phrase, language)
     for word in asked.exact:
@@ -136,8 +146,8 @@ def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
     for one in asked.compounds:
         yield Clause("whole", Kind.TERM, "whole", (one.whole,))
         yield Clause("whole_heads", Kind.TERM, "exact_heads", (one.whole,))
-        if (run := kept_stems(one.parts, language)) is not None:
-            yield Clause("parts", Kind.PHRASE, body, run)
+        if parts := kept_stems(one.parts, language):
+            yield Clause("parts", Kind.PHRASE, body, parts)
 
 
 def _phrase_clauses(phrase: Sequence[str], language: str) -> Iterator[Clause]:
@@ -162,7 +172,8 @@ def address_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
         yield Clause(f"{field}_all", Kind.ALL, field, kept)
         for term in kept:
             yield Clause(field, Kind.TERM, field, (term,))
-    yield Clause("anchors_equal", Kind.PHRASE, "anchors", (BORDER, *kept, BORDER))
+    run = kept_stems(asked.run, language) or kept
+    yield Clause("anchors_equal", Kind.PHRASE, "anchors", (BORDER, *run, BORDER))
     for word in (*asked.exact, *(one.whole for one in asked.compounds)):
         yield Clause("exact_anchors", Kind.TERM, "exact_anchors", (word,))
 
@@ -174,6 +185,8 @@ class TextWeights:
     body: float = 1.0
     near: float = 0.0
     """All words side by side in the text."""
+    sentence: float = 0.0
+    """A text of four words or more, as it was typed."""
     close: float = 0.0
     """All words within a few words of each other."""
     title: float = 0.0

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
+from math import log1p
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,7 @@ from holdfast.parse.text import fold, is_unspaced, words_of
 from holdfast.search.analysis import (
     ANALYSERS,
     LANGUAGES,
+    accented_words,
     compounds_in,
     exact_words,
     language_field,
@@ -34,7 +36,6 @@ from holdfast.search.analysis import (
     spelled_out,
     stem,
     stems,
-    unfolded_words,
     whole_forms,
     words_of_path,
 )
@@ -59,8 +60,6 @@ Scores = npt.NDArray[np.float32]
 _EDGE: Final = "\x01\x01"
 MAX_TEXT_CHARS: Final = 2_000_000
 """Of one document; what is beyond is not indexed."""
-# Of a document that its words are taken from for typos: what is not there in any document is too rare to be meant.
-_VOCABULARY_CHARS: Final = 4_000
 # Of headings and terms, and of link texts.
 _MAX_HEADS_CHARS: Final = 100_000
 # Trigrams that a term of one or two letters is looked for in, the most frequent ones: joining more costs more than all
@@ -169,9 +168,9 @@ class Writer:
         document.add_text("heads", _bordered(heads, language))
         document.add_text("exact_heads", _exact([entry.title, *heads]))
         document.add_text(f"body_{language}", body)
-        document.add_text("exact", unfolded_words(f"{body}\n{rest}", _VOCABULARY_CHARS) or BORDER)
+        document.add_text("exact", accented_words(f"{body}\n{rest}"))
         document.add_text("whole", whole_forms({**dict.fromkeys(compounds), **dict.fromkeys(rest_compounds)}))
-        document.add_text("words", body[:_VOCABULARY_CHARS])
+        document.add_text("words", f"{body}\n{rest}")
         document.add_text("title_grams", fold(entry.title) + _EDGE)
         document.add_text("snippet_grams", fold(entry.snippet) + _EDGE)
         if entry.author:
@@ -263,7 +262,7 @@ class IndexReader:
             return NONE_MATCHED
         matched = _boosted(_any(map(_all, bodies.values())), weights.body)
         clauses = (clause for one in bodies for clause in document_clauses(asked, one))
-        query = tantivy.Query.boolean_query([(tantivy.Occur.Must, matched), *_weighted(clauses, weights)])
+        query = tantivy.Query.boolean_query([(tantivy.Occur.Must, matched), *self._weighted(clauses, weights)])
         return self._ask(query, limit)
 
     def accented(self, asked: AskedWords, *, limit: int) -> MatchedKeys:
@@ -281,7 +280,7 @@ class IndexReader:
             kept = [term for word in asked.all_words if (term := stem(word, one))]
             found += [_boosted(_in_text(one, partial(_term, text=term)), weights.body) for term in kept]
             clauses = [Clause(field, Kind.TERM, field, (term,)) for field in ("title", "heads") for term in kept]
-            found += [query for _, query in _weighted(clauses, weights)]
+            found += [query for _, query in self._weighted(clauses, weights)]
         return self._ask(_any(found), limit)
 
     def addresses(
@@ -289,11 +288,11 @@ class IndexReader:
     ) -> MatchedKeys:
         """Return addresses that the words name: all in the texts of links to one, or all in its path."""
         clauses = [clause for one in languages for clause in address_clauses(asked, one)]
-        wanted = _any(_query(one) for one in dict.fromkeys(clauses) if one.kind is Kind.ALL)
+        wanted = _any(_query(one, self._rarity) for one in dict.fromkeys(clauses) if one.kind is Kind.ALL)
         if wanted is None:
             return NONE_MATCHED
         musts = [wanted, *(_term("exact_anchors", word) for word in asked.required)]
-        named = [*((tantivy.Occur.Must, _unscored(one)) for one in musts), *_weighted(clauses, weights)]
+        named = [*((tantivy.Occur.Must, _constant(one, 0.0)) for one in musts), *self._weighted(clauses, weights)]
         return self._ask(tantivy.Query.boolean_query(named), limit)
 
     def clause_scores(self, asked: AskedWords, languages: Sequence[str]) -> Iterator[tuple[str, MatchedKeys, bool]]:
@@ -306,11 +305,19 @@ class IndexReader:
         if matched is not None:
             yield "body", self._ask(matched, self.entries), False
             for clause in dict.fromkeys(clause for one in languages for clause in document_clauses(asked, one)):
-                yield clause.name, self._ask(_all([_unscored(matched), _query(clause)]), self.entries), False
+                yield (
+                    clause.name,
+                    self._ask(_all([_constant(matched, 0.0), _query(clause, self._rarity)]), self.entries),
+                    False,
+                )
         named = list(dict.fromkeys(clause for one in languages for clause in address_clauses(asked, one)))
-        wanted = _any(_query(one) for one in named if one.kind is Kind.ALL)
+        wanted = _any(_query(one, self._rarity) for one in named if one.kind is Kind.ALL)
         for clause in named:
-            yield clause.name, self._ask(_all([_unscored(wanted), _query(clause)]), self.entries), True
+            yield (
+                clause.name,
+                self._ask(_all([_constant(wanted, 0.0), _query(clause, self._rarity)]), self.entries),
+                True,
+            )
 
     def _musts(self, asked: AskedWords, language: str) -> list[Any] | None:
         kept = kept_stems(asked.words, language)
@@ -327,6 +334,20 @@ class IndexReader:
             return _term(field, term)
         pairs = self._pairs(term, _TEXTS if field in _TEXTS else (field,))
         return _any([_term(at, pair) for at, pair in pairs if at == field]) or _term(field, term)
+
+    def _rarity(self, field: str, term: str) -> float:
+        """Return how telling a term is wherever it occurs, as BM25 counts it."""
+        found = self._searcher.doc_freq(field, term)
+        return log1p((self._searcher.num_docs - found + 0.5) / (found + 0.5))
+
+    def _weighted(self, clauses: Iterable[Clause], weights: TextWeights) -> list[tuple[Any, Any]]:
+        """Return the clauses that weigh something, each once: two languages may keep the same of a word."""
+        weighed = {clause: getattr(weights, clause.name) for clause in clauses}
+        return [
+            (tantivy.Occur.Should, _boosted(_query(clause, self._rarity), weight))
+            for clause, weight in weighed.items()
+            if weight
+        ]
 
     def _pairs(self, letter: str, fields: tuple[str, ...]) -> list[tuple[str, str]]:
         """Return the most frequent pairs that a letter starts, with their fields: so many in all fields together."""
@@ -499,8 +520,8 @@ def _all(queries: Iterable[Any]) -> Any:
     )
 
 
-def _constant(query: Any) -> Any:
-    return None if query is None else tantivy.Query.const_score_query(query, 1.0)
+def _constant(query: Any, score: float = 1.0) -> Any:
+    return None if query is None else tantivy.Query.const_score_query(query, score)
 
 
 def _phrase(field: str, terms: Sequence[str], slop: int = 0) -> Any:
@@ -525,16 +546,12 @@ def _beside(field: str, first: Sequence[str], second: Sequence[str], distance: i
     return _all([*words, _phrase(field, [*first, *second], slop)])
 
 
-def _unscored(query: Any) -> Any:
-    return tantivy.Query.const_score_query(query, 0.0)
-
-
 def _boosted(query: Any, weight: float) -> Any:
     return tantivy.Query.boost_query(query, weight)
 
 
-def _query(clause: Clause) -> Any:
-    """Return a clause as a query; all but single terms score the same wherever they match."""
+def _query(clause: Clause, rarity: Callable[[str, str], float]) -> Any:
+    """Return a clause as a query; all but single terms and sentences score the same wherever they match."""
     match clause.kind:
         case Kind.TERM:
             return _term(clause.field, clause.terms[0])
@@ -543,25 +560,15 @@ def _query(clause: Clause) -> Any:
         case Kind.PHRASE:
             return _constant(_phrase(clause.field, clause.terms))
         case Kind.TYPED:
-            typed = _term("exact", clause.terms[0])
-            if not clause.terms[0].isascii():
-                return _constant(typed)
-            # A text without accents has its words in `words` alone, and this sign in `exact`.
-            plain = _all([_term("exact", BORDER), _term("words", clause.terms[0])])
-            return _constant(_any([typed, plain]))
+            # Without accents a word is the same folded.
+            field = "words" if clause.terms[0].isascii() else "exact"
+            return _constant(_term(field, clause.terms[0]), rarity(field, clause.terms[0]))
+        case Kind.SENTENCE:
+            return _phrase(clause.field, clause.terms)
         case Kind.CLOSE:
             # Two by two: what a phrase of three with slop finds depends on how the index was cut into segments.
             pairs = [_phrase(clause.field, pair, _CLOSE_SLOP) for pair in pairwise(clause.terms)]
             return _constant(_all(pairs))
-
-
-def _weighted(clauses: Iterable[Clause], weights: TextWeights) -> list[tuple[Any, Any]]:
-    """Return the clauses that weigh something, each once: two languages may keep the same of a word."""
-    found = []
-    for clause in dict.fromkeys(clauses):
-        if weight := getattr(weights, clause.name):
-            found.append((tantivy.Occur.Should, _boosted(_query(clause), weight)))
-    return found
 
 
 def _within(texts: Sequence[str], limit: int) -> list[str]:

@@ -27,6 +27,7 @@ _TRACKING: Final = -0.05
 FITTED: Final = TextWeights(
     body=4.0,
     near=5.3,
+    sentence=2.0,
     title=1.2,
     heads=0.28,
     heads_all=6.4,
