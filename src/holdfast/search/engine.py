@@ -560,8 +560,8 @@ def _query(clause: Clause, rarity: Callable[[str, str], float]) -> Any:
         case Kind.PHRASE:
             return _constant(_phrase(clause.field, clause.terms))
         case Kind.TYPED:
-            # Without accents a word is the same folded.
-            field = "words" if clause.terms[0].isascii() else "exact"
+            # A word without accents is the same folded.
+            field = "words" if fold(clause.terms[0]) == clause.terms[0] else "exact"
             return _constant(_term(field, clause.terms[0]), rarity(field, clause.terms[0]))
         case Kind.SENTENCE:
             return _phrase(clause.field, clause.terms)

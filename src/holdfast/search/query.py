@@ -146,7 +146,8 @@ _OPERATOR = re.compile(r"(?<!\S)(?:and|or|not)(?!\S)", re.IGNORECASE)
 _CERTAIN_SYNTAX = re.compile(
     r"(?<![^\s(])(?:AND|OR|NOT)(?![^\s)(])|(?<![^\s(])-[^\s-]|(?<![^\s(])(?i:title|snippet|url|text):|\w\w\*(?![^\s)])"
 )
-_SYNTAX = re.compile(_CERTAIN_SYNTAX.pattern, re.IGNORECASE)
+# In small letters they join two terms; in anything longer they are words of a sentence.
+_GUESSED_SYNTAX = re.compile(r"\S+ (?:or|not) \S+", re.IGNORECASE)
 
 
 def parse_query(text: str) -> ParsedQuery:
@@ -187,8 +188,8 @@ def _understood(clean: str) -> ParsedQuery:
     if (address := _address(clean)) is not None:
         named = "://" in clean or clean.lower().startswith(("www.", "url:"))
         return ParsedQuery(text=clean, intent=Intent.URL, groups=group_hashes(address), words=words, certain=named)
-    if _SYNTAX.search(clean) and (tree := _tree(clean)) is not None:
-        is_certain = _CERTAIN_SYNTAX.search(clean) is not None
+    is_certain = _CERTAIN_SYNTAX.search(clean) is not None
+    if (is_certain or _GUESSED_SYNTAX.fullmatch(clean)) and (tree := _tree(clean)) is not None:
         return ParsedQuery(text=clean, intent=Intent.BOOLEAN, tree=tree, words=words, certain=is_certain)
     return ParsedQuery(text=clean, intent=Intent.PLAIN, words=words)
 
