@@ -283,13 +283,16 @@ def exact_words(text: str) -> list[str]:
 _LATIN_ACCENT: Final = re.compile("[\u00c0-\u024f\u1e00-\u1eff]")
 
 
-def accented_words(text: str) -> str:
-    """Return the exact words of a text that have accents of Latin letters, each once."""
+def unfolded_words(text: str, first_chars: int) -> str:
+    """Return the exact words of a text in which folding changes any, each once; nothing of another text.
+
+    Those with accents from all of it, the others from its first characters: there they are told from folded ones.
+    """
     if text.isascii() or _LATIN_ACCENT.search(text) is None:
         return ""
-    pieces = dict.fromkeys(piece for piece in text.split() if not piece.isascii())
-    words = exact_words(" ".join(piece for piece in pieces if _LATIN_ACCENT.search(piece)))
-    return " ".join(dict.fromkeys(word for word in words if not word.isascii()))
+    pieces = dict.fromkeys(piece for piece in text[first_chars:].split() if not piece.isascii())
+    later = exact_words(" ".join(piece for piece in pieces if _LATIN_ACCENT.search(piece)))
+    return " ".join(dict.fromkeys([*exact_words(text[:first_chars]), *(word for word in later if not word.isascii())]))
 
 
 _ESCAPED: Final = re.compile("%[0-9A-Fa-f]{2}")

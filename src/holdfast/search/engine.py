@@ -27,7 +27,6 @@ from holdfast.parse.text import fold, is_unspaced, words_of
 from holdfast.search.analysis import (
     ANALYSERS,
     LANGUAGES,
-    accented_words,
     compounds_in,
     exact_words,
     language_field,
@@ -36,6 +35,7 @@ from holdfast.search.analysis import (
     spelled_out,
     stem,
     stems,
+    unfolded_words,
     whole_forms,
     words_of_path,
 )
@@ -60,6 +60,8 @@ Scores = npt.NDArray[np.float32]
 _EDGE: Final = "\x01\x01"
 MAX_TEXT_CHARS: Final = 2_000_000
 """Of one document; what is beyond is not indexed."""
+# Of a text with accents, whose words are kept unfolded, too.
+_UNFOLDED_CHARS: Final = 4_000
 # Of headings and terms, and of link texts.
 _MAX_HEADS_CHARS: Final = 100_000
 # Trigrams that a term of one or two letters is looked for in, the most frequent ones: joining more costs more than all
@@ -168,7 +170,7 @@ class Writer:
         document.add_text("heads", _bordered(heads, language))
         document.add_text("exact_heads", _exact([entry.title, *heads]))
         document.add_text(f"body_{language}", body)
-        document.add_text("exact", accented_words(f"{body}\n{rest}"))
+        document.add_text("exact", unfolded_words(f"{body}\n{rest}", _UNFOLDED_CHARS) or BORDER)
         document.add_text("whole", whole_forms({**dict.fromkeys(compounds), **dict.fromkeys(rest_compounds)}))
         document.add_text("words", f"{body}\n{rest}")
         document.add_text("title_grams", fold(entry.title) + _EDGE)
@@ -560,9 +562,13 @@ def _query(clause: Clause, rarity: Callable[[str, str], float]) -> Any:
         case Kind.PHRASE:
             return _constant(_phrase(clause.field, clause.terms))
         case Kind.TYPED:
-            # A word without accents is the same folded.
-            field = "words" if fold(clause.terms[0]) == clause.terms[0] else "exact"
-            return _constant(_term(field, clause.terms[0]), rarity(field, clause.terms[0]))
+            word = clause.terms[0]
+            typed, folded = _term("exact", word), _term("words", word)
+            if fold(word) == word:
+                # A text without accents has its words in `words` alone, and this sign in `exact`.
+                typed = _any([typed, _all([_term("exact", BORDER), folded])])
+            half = rarity("words", fold(word)) / 2
+            return _any([_constant(typed, half), _constant(folded, half)])
         case Kind.SENTENCE:
             return _phrase(clause.field, clause.terms)
         case Kind.CLOSE:

@@ -86,12 +86,13 @@ def test_words_of_operators_rank_where_there_are_no_others() -> None:
 
 def test_operators_add_no_more_words_than_a_query_has() -> None:
     letters = iter(range(0x4E00, 0x9000))
-    many = parse_query(" ".join("intitle:" + "".join(chr(next(letters)) for _ in range(8)) for _ in range(14)))
+    many = parse_query(" ".join("intitle:" + "".join(chr(next(letters)) for _ in range(4)) for _ in range(18)))
 
-    assert len(many.conditions) == 14
-    assert (len(many.words.words), len(many.words.phrases)) == (0, 8)
-    assert len(parse_query("one two three four five six intitle:'seven eight nine ten'").words.words) == 8
-    assert len(parse_query('near:5(one two three four five) intitle:"six seven eight nine"').words.words) == 8
+    assert len(many.conditions) == 18
+    assert (len(many.words.words), len(many.words.phrases)) == (0, 16)
+    words = " ".join(f"word{n}" for n in range(14))
+    assert len(parse_query(f"{words} intitle:'seven eight nine ten'").words.words) == 16
+    assert len(parse_query(f'{words} near:5(one two three four five) intitle:"six seven"').words.words) == 16
 
 
 def test_every_example_of_the_help_is_what_it_says() -> None:
