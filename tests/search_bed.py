@@ -28,6 +28,7 @@ from holdfast.db.models import (
     WarcFile,
     Withdrawal,
 )
+from holdfast.index.queries import REST_MARK
 from holdfast.search.outbox import drain
 from holdfast.search.search import SearchAnswer, SearchRequest, SearchService
 from holdfast.urls import hash64, page_key, parse
@@ -42,6 +43,7 @@ class Capture:
 
     url: str
     text: str = ""
+    rest: str = ""
     title: str | None = None
     at: datetime = DAY
     status: int | None = 200
@@ -148,7 +150,7 @@ class Bed:
         session.flush()
         self._documents |= {key: row.id for key, row in rows.items()}
         for key, row in rows.items():
-            packed = zstandard.ZstdCompressor().compress(new[key].text.encode())
+            packed = zstandard.ZstdCompressor().compress(f"{new[key].text}{REST_MARK}{new[key].rest}".encode())
             session.add(DocumentText(document_id=row.id, text=packed))
 
     def _document(self, key: str, capture: Capture) -> Document:
@@ -202,7 +204,7 @@ class Bed:
 
 
 def _document_key(capture: Capture) -> str:
-    return f"{capture.title}\0{capture.text}\0{capture.media_type}"
+    return f"{capture.title}\0{capture.text}\0{capture.rest}\0{capture.media_type}"
 
 
 @contextmanager

@@ -23,9 +23,9 @@ from tests import patience
 PROSE = "Enough words to be taken for the content of a page by anybody who reads it, and then a few more of them. " * 2
 
 
-def _read(html: str | bytes, charset: str | None = None) -> ParsedDocument:
+def _read(html: str | bytes, charset: str | None = None, **more: Any) -> ParsedDocument:
     body = html.encode() if isinstance(html, str) else html
-    return parse_document(body, kind=DocumentKind.HTML, media_type="text/html", charset=charset)
+    return parse_document(body, kind=DocumentKind.HTML, media_type="text/html", charset=charset, **more)
 
 
 def test_the_head_says_title_description_language_and_canonical() -> None:
@@ -68,6 +68,56 @@ def test_named_box_is_not_content(name: str) -> None:
 
     assert "Words of the page" in parsed.text
     assert "Closed on Monday" not in parsed.text
+
+
+def test_rest_holds_all_other_visible_text() -> None:
+    page = _read(
+        f"<header>Harbour site</header><nav><a href=/>Timetable</a></nav><main><h1>Tides</h1><p>{PROSE}</p>"
+        "<aside><h3>Spring tides</h3>boxed</aside><div class=sidebar>Related ferries</div>"
+        "<form><label>Port<select><option>Kelpsound<option>Wrackhaven</select></label><input placeholder='Find a pier'>"
+        "<input type=submit value=Search><input type=text value=typed></form><p hidden>secret</p>"
+        "<img alt='The old lighthouse'><details><summary>More</summary>folded away</details>"
+        "<svg><text>drawn</text></svg><math><mi>formula</mi></math></main><script>code</script>"
+        "<div role=complementary>Advice</div><div class=cookie>We bake</div><footer title='About us'>Imprint</footer>"
+    )
+
+    for word in (
+        *("Harbour site", "Timetable", "Spring tides", "boxed", "Related ferries", "Port", "Kelpsound", "Wrackhaven"),
+        *(
+            "Find a pier",
+            "Search",
+            "The old lighthouse",
+            "drawn",
+            "formula",
+            "Advice",
+            "We bake",
+            "About us",
+            "Imprint",
+        ),
+    ):
+        assert word in page.rest, word
+        assert word not in page.text, word
+    assert "folded away" in page.text
+    for word in ("secret", "code", "typed", PROSE):
+        assert word not in page.rest, word
+    assert page.headings == ("Tides", "Spring tides")
+
+
+def test_rest_has_the_menus_around_a_page_without_main() -> None:
+    menu = "".join(f"<li><a href=/{n}>Menu entry {n}</a></li>" for n in range(9))
+    page = _read(f"<ul>{menu}</ul><h1>Tides</h1><p>{PROSE * 4}</p><ul>{menu.replace('Menu', 'Last')}</ul>")
+
+    assert ("Menu entry 3" in page.text, "Menu entry 3" in page.rest, "Last entry 3" in page.rest) == (
+        False,
+        True,
+        True,
+    )
+
+
+def test_rest_of_a_template_is_all_outside_its_main() -> None:
+    page = _read("<div id=a><p>Inside</p></div><div id=b>Outside</div>", template={"main": "#a"})
+
+    assert (page.text, page.rest) == ("Inside", "Outside")
 
 
 def test_the_content_is_main_without_what_surrounds_it() -> None:

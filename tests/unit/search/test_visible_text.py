@@ -1,0 +1,89 @@
+"""Search of all visible text: main content first, the rest of a page at a lower weight."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.search.matching import MatchMode
+from tests.search_bed import Bed, Capture
+
+_PROSE = "The harbour office publishes the tide tables of the coast every spring for fishers and ferries. " * 3
+
+
+@pytest.fixture
+def site(bed: Bed) -> Bed:
+    bed.fill(
+        [
+            Capture(url="https://a.test/main", title="Moorings", text=f"{_PROSE}Moorings are let by the year."),
+            Capture(
+                url="https://a.test/rest",
+                title="Ferries",
+                text="Ferries leave at noon from the old quay and return with the evening tide, except on feast days.",
+                rest="Moorings and lighthouses\nEntrée des artistes\nQuayside café\nC++ and strlen(3)",
+            ),
+        ]
+    )
+    return bed
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("lighthouses", "ferries lighthouse", '"moorings and lighthouses"', "near:3(moorings lighthouses)"),
+        *("light*", "text:lighthouses", "lighthouses AND ferries", "lighthouses -zebra", "lighthouse OR zebra"),
+        *('"entrée"', "quayside cafe", "Quaysude", "C++", "strlen(3)", "where is the lighthouse zebra"),
+    ],
+)
+def test_rest_of_a_page_is_found(site: Bed, query: str) -> None:
+    assert site.urls(query) == ["https://a.test/rest"]
+
+
+def test_main_content_ranks_before_the_rest(site: Bed) -> None:
+    assert site.urls("moorings") == ["https://a.test/main", "https://a.test/rest"]
+
+
+def test_excluded_word_of_the_rest_excludes_its_page(site: Bed) -> None:
+    assert site.urls("moorings -lighthouses") == ["https://a.test/main"]
+
+
+def test_passage_comes_from_the_rest_only_where_main_lacks_the_words(site: Bed) -> None:
+    def passage(query: str) -> str:
+        [hit] = site.ask(query).hits[-1:]
+        return "".join(piece.text for piece in hit.passages[0])
+
+    assert "Moorings and lighthouses" in passage("lighthouses")
+    assert "Ferries leave at noon" in passage("ferries noon")
+
+
+def test_single_excluded_word_is_searched(bed: Bed) -> None:
+    bed.fill([Capture(url="https://a.test/", title="Options", text="Compile with -DSQLITE_OMIT_TEMPDB to save room.")])
+
+    assert bed.urls("-DSQLITE_OMIT_TEMPDB") == ["https://a.test/"]
+
+
+def test_exact_form_ranks_before_other_words_of_its_stem(bed: Bed) -> None:
+    others = [Capture(url=f"https://a.test/{n}", title=f"{n}", text=f"Initial values {n}. " * 9) for n in range(30)]
+    bed.fill([*others, Capture(url="https://a.test/exact", title="Names", text=f"{_PROSE * 9}Write your initials.")])
+
+    assert bed.urls("initials")[0] == "https://a.test/exact"
+
+
+def test_heading_of_a_sentence_ranks_first_with_its_short_words(bed: Bed) -> None:
+    other = "To rewrite history of a commit is a way; a single line is not. Rewriting commits of a single day. " * 4
+    bed.fill(
+        [
+            *(Capture(url=f"https://a.test/{n}", title=f"{n}", text=f"{other} {n}") for n in range(5)),
+            Capture(url="https://a.test/right", title="Rewriting a single commit", text=_PROSE),
+        ]
+    )
+
+    assert bed.urls("Rewriting a single commit")[0] == "https://a.test/right"
+
+
+def test_small_joints_in_a_sentence_are_words(bed: Bed) -> None:
+    bed.fill(
+        [Capture(url="https://a.test/", title="Compare", text="Compares files in the working tree and the index.")]
+    )
+
+    found = bed.ask("files in the working tree or the index")
+    assert (found.mode, found.total) == (MatchMode.FTS, 1)
