@@ -66,7 +66,7 @@ def test_what_is_noise_is_listed_with_its_evidence_in_pages(client: Client) -> N
 
 def test_search_and_changes_show_it_where_it_is_asked_for(client: Client) -> None:
     assert client.get("/api/search?q=page").json()["total"] == 0
-    shown = client.get("/api/search?q=page&noise=show").json()
+    shown = client.get("/api/search?q=page&noise=show&similar=show").json()
     assert {hit["noise"] for hit in shown["results"]} == {"soft_404"}
     assert shown["total"] == 4
 

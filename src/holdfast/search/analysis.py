@@ -45,7 +45,7 @@ _WRITTEN_AS: Final = {"nb": "no", "nn": "no"}
 # Longer ones are no words; a SHA-512 in hexadecimal has 128 letters.
 MAX_WORD_BYTES: Final = 130
 # Of one document, each once.
-_MAX_COMPOUNDS: Final = 2_000
+_MAX_COMPOUNDS: Final = 10_000
 _MAX_PATH_CHARS: Final = 500
 # Letters and marks of any script: the simple tokeniser ends a word at the marks of Indian scripts.
 _ANY_SCRIPT: Final = r"[\p{L}\p{M}\p{N}]+"

@@ -90,6 +90,8 @@ class Kind(StrEnum):
     """As it was typed, neither folded nor stemmed."""
     CLOSE = "close"
     """Within a few words of each other."""
+    RARE = "rare"
+    """A term whose score is how telling it is, however often a text has it and however long that is."""
     SENTENCE = "sentence"
     """Side by side."""
 
@@ -127,8 +129,10 @@ def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
     if 1 < len(kept) <= _CLOSE_WORDS:
         yield Clause("close", Kind.CLOSE, body, kept)
     if kept:
+        # A version is told by its numbers, however short; `of` and `du` tell nothing.
+        numbers = [term for term in run if term.isdigit()]
         for field in ("title", "heads"):
-            for term in run:
+            for term in (*kept, *numbers):
                 yield Clause(field, Kind.TERM, field, (term,))
             yield Clause(f"{field}_all", Kind.ALL, field, kept)
             yield Clause(f"{field}_equal", Kind.PHRASE, field, (BORDER, *run, BORDER))
@@ -138,13 +142,13 @@ def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
     for phrase in asked.phrases:
         yield from _phrase_clauses(phrase, language)
     for word in asked.exact:
-        yield Clause("exact", Kind.TYPED, "exact", (word,))
+        yield Clause("alone" if len(asked.run) == 1 else "exact", Kind.TYPED, "exact", (word,))
         yield Clause("exact_heads", Kind.TERM, "exact_heads", (word,))
     # English has no accents: who types them looks for another language, or for a name.
     if asked.accented and kept and language != "en":
         yield Clause("foreign", Kind.ALL, body, kept)
     for one in asked.compounds:
-        yield Clause("whole", Kind.TERM, "whole", (one.whole,))
+        yield Clause("whole", Kind.RARE, "whole", (one.whole,))
         yield Clause("whole_heads", Kind.TERM, "exact_heads", (one.whole,))
         if parts := kept_stems(one.parts, language):
             yield Clause("parts", Kind.PHRASE, body, parts)
@@ -201,6 +205,8 @@ class TextWeights:
     heads_equal: float = 0.0
     heads_run: float = 0.0
     exact: float = 0.0
+    alone: float = 0.0
+    """The exact form of a query's only word."""
     exact_heads: float = 0.0
     foreign: float = 0.0
     """A page in another language than English, for words that were typed with accents."""

@@ -344,11 +344,9 @@ class IndexReader:
 
     def _weighted(self, clauses: Iterable[Clause], weights: TextWeights) -> list[tuple[Any, Any]]:
         """Return the clauses that weigh something, each once: two languages may keep the same of a word."""
-        weighed = {clause: getattr(weights, clause.name) for clause in clauses}
+        weighed = [(clause, getattr(weights, clause.name)) for clause in dict.fromkeys(clauses)]
         return [
-            (tantivy.Occur.Should, _boosted(_query(clause, self._rarity), weight))
-            for clause, weight in weighed.items()
-            if weight
+            (tantivy.Occur.Should, _boosted(_query(one, self._rarity), weight)) for one, weight in weighed if weight
         ]
 
     def _pairs(self, letter: str, fields: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -436,10 +434,9 @@ class IndexReader:
         words = words_of(text)
         if not words or not text.endswith("*"):
             return self.with_phrase(words, limit=self.entries).keys if words else NONE_MATCHED.keys
-        prefix = words[-1]
         # Stems that begin so, and the stems of words that do: a stem may be shorter than the prefix.
-        spelled = [word for word, _ in self.vocabulary(prefix, limit=_SHORT_GRAMS)]
-        terms = {(field, term) for field, term in self._pairs(prefix, _TEXTS)}
+        spelled = [word for word, _ in self.vocabulary(words[-1], limit=_SHORT_GRAMS)]
+        terms = {*self._pairs(words[-1], _TEXTS)}
         terms |= {(field, kept) for field in _TEXTS for word in spelled if (kept := stem(word, field[-2:]))}
         return self._ask(_constant(_any([_term(field, term) for field, term in terms])), self.entries).keys
 
@@ -569,6 +566,8 @@ def _query(clause: Clause, rarity: Callable[[str, str], float]) -> Any:
                 typed = _any([typed, _all([_term("exact", BORDER), folded])])
             half = rarity("words", fold(word)) / 2
             return _any([_constant(typed, half), _constant(folded, half)])
+        case Kind.RARE:
+            return _constant(_term(clause.field, *clause.terms), rarity(clause.field, *clause.terms))
         case Kind.SENTENCE:
             return _phrase(clause.field, clause.terms)
         case Kind.CLOSE:
