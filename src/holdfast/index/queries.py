@@ -116,15 +116,30 @@ def unpack_text(packed: bytes) -> str:
 
 def unpack_visible(packed: bytes) -> tuple[str, str]:
     """Return the main content of a `document_texts` row, and the rest of what the page shows."""
-    unpacker = getattr(_unpackers, "one", None)
+    visible: bytes = _unpacker().decompress(packed, max_output_size=MAX_TEXT_BYTES)
+    # As bytes: one letter beyond ASCII makes a string of twice the size.
+    text, _, rest = visible.partition(REST_MARK.encode())
+    return text.decode(), rest.decode()
+
+
+def searched_texts(packed: bytes) -> Iterator[str]:
+    """Yield what words are looked for in until they are found: the start of a long text, its main content, the rest."""
+    if zstandard.frame_content_size(packed) > 2 * _START_BYTES:
+        start = _unpacker().stream_reader(packed).read(_START_BYTES).decode(errors="ignore")
+        if REST_MARK not in start:
+            yield start.rpartition("\n")[0]
+    yield from unpack_visible(packed)
+
+
+def _unpacker() -> zstandard.ZstdDecompressor:
+    unpacker: zstandard.ZstdDecompressor | None = getattr(_unpackers, "one", None)
     if unpacker is None:
         # One a thread, kept: making it takes as long as unpacking a page.
         unpacker = _unpackers.one = zstandard.ZstdDecompressor()
-    visible: bytes = unpacker.decompress(packed, max_output_size=MAX_TEXT_BYTES)
-    text, _, rest = visible.decode().partition(REST_MARK)
-    return text, rest
+    return unpacker
 
 
+_START_BYTES = 100_000
 _unpackers = local()
 
 

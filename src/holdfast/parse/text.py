@@ -333,27 +333,34 @@ def _same_length(char: str) -> str:
 
 
 _ASCII: Final = bytes(range(128))
-_LENIENT: Final = ("utf-8", "surrogatepass")
+LENIENT: Final = ("utf-8", "surrogatepass")
+"""Keeps half a surrogate pair, which a text may hold."""
 # Letters at the start of a text that tell whether it is in Latin script.
 _TOLD_BY: Final = 1_000
 
 
-def fold_in_place(text: str) -> str:
+def beyond_ascii(raw: bytes) -> str:
+    """Return the letters of a text in UTF-8 that are not ASCII; as bytes they are told at a tenth of the cost."""
+    return raw.translate(None, _ASCII).decode(*LENIENT)
+
+
+def fold_in_place(text: str, raw: bytes = b"", few: str = "") -> str:
     """Return the text folded letter by letter: every character keeps its place, so that places found are places shown.
 
-    What folds to two letters (`œ`) stays as it is.
+    What folds to two letters (`œ`) stays as it is. Who has the text as bytes, and what of it is not ASCII, gives both.
     """
     if text.isascii():
         return text.lower()
-    start, few = text[:_TOLD_BY], ""
-    if len(start.encode(*_LENIENT)) < 1.25 * len(start):
-        # A few letters among ASCII: as bytes they are told, and the rest is made small, at a sixth of what a look at
-        # each letter costs.
-        raw = text.encode(*_LENIENT)
-        few = raw.translate(None, _ASCII).decode(*_LENIENT)
+    start = text[:_TOLD_BY]
+    if len(start.encode(*LENIENT)) >= 1.25 * len(start):
+        few = ""
+    elif not few:
+        # A few letters among ASCII: as bytes the rest is made small at a sixth of what a look at each letter costs.
+        raw = text.encode(*LENIENT)
+        few = beyond_ascii(raw)
     # Not with a sigma, whose small form hangs on its place.
     if few and "\u03a3" not in few:
-        low = raw.lower().decode(*_LENIENT)
+        low = raw.lower().decode(*LENIENT)
         changes = [(char, bare) for char in set(few) if (bare := _small(char)) != char]
     else:
         # The one capital whose small form is longer goes first.

@@ -18,13 +18,13 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.parse.text import WORD_MARKS, fold, fold_in_place, is_unspaced, nfc
+from holdfast.parse.text import LENIENT, WORD_MARKS, beyond_ascii, fold, fold_in_place, is_unspaced, nfc
 from holdfast.search.analysis import UNSTEMMED, language_field, stem
 from holdfast.search.passages import FOLDED, PART, STEM, TYPED, Found, SearchedText, Weights, chosen, snippet_bounds
 from holdfast.search.query import Words
 
-# Characters of a text that are looked through: what is shown comes from its start.
-_SEARCHED: Final = 100_000
+# Characters of a text that are looked through.
+_SEARCHED: Final = 1_000_000
 # Hits of one word that are kept, and places that are looked at for them: a text of one syllable has 30,000 of these.
 _MOST_HITS: Final = 100
 _MOST_TRIES: Final = 2_000
@@ -68,8 +68,6 @@ _UNEVEN: Final = re.compile(
     "\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670\u1e9e\u2c60-\u2c7f\ua722-\ua7ff"
     "\ufb00-\ufb4f\ufb50-\ufdfc\ufe70-\ufefc\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]"
 )
-_ASCII: Final = bytes(range(128))
-_LENIENT: Final = ("utf-8", "surrogatepass")
 # Up to as many a pass for each is faster than a look at every letter.
 _FEW_LETTERS: Final = 24
 _LEAST_START: Final = 3
@@ -187,8 +185,7 @@ class Finder:
         return _joined(text, self._found(text[:_SEARCHED]))
 
     def _found(self, text: str) -> list[Found]:
-        text, origins = _evened(text)
-        folded = fold_in_place(text)
+        text, folded, origins = _folded(text)
         found: list[Found] = []
         cut = [(start, last) for start in self._starts if (last := self._add_hits(found, text, folded, start)) >= 0]
         for part, index in self._substrings:
@@ -213,7 +210,7 @@ class Finder:
                     self._add_hits(found, text, folded, start, low, done)
 
     def _add_hits(
-        self, found: list[Found], text: str, folded: str, start: str, low: int = 0, high: int = _SEARCHED
+        self, found: list[Found], text: str, folded: str, start: str, low: int = 0, high: int | None = None
     ) -> int:
         """Add the hits of words that start so; return where the last was if there are more than are kept, else -1."""
         at = folded.find(start, low, high)
@@ -313,11 +310,10 @@ class Finder:
 
         `headings` are those of the page, one a line: neither they nor the title are shown where there is more to show.
         """
-        searched = text[:_SEARCHED]
-        found = self._found(searched)
+        found = self._found(text[:_SEARCHED])
         if not found:
             return []
-        places = _joined(searched, found)
+        places = _joined(text, found)
         source = SearchedText(text, title, f"\n{headings}")
         return [_shown(text, passage, places) for passage in chosen(source, found, self._shown_weights, most)]
 
@@ -365,15 +361,15 @@ Origins = npt.NDArray[np.int32]
 """By place in an evened text: where that stood."""
 
 
-def _evened(text: str) -> tuple[str, Origins | None]:
-    """Return a text in which every letter folds to one, and where each stood; None if all stand where they stood."""
+def _folded(text: str) -> tuple[str, str, Origins | None]:
+    """Return a text in which every letter folds to one, folded too, and where each stood; None for where it stands."""
     if text.isascii():
-        return text, None
-    # As bytes what is not ASCII is told at a tenth of what a look at each letter costs.
-    others = text.encode(*_LENIENT).translate(None, _ASCII).decode(*_LENIENT)
+        return text, text.lower(), None
+    raw = text.encode(*LENIENT)
+    others = beyond_ascii(raw)
     uneven = set(_UNEVEN.findall(others))
     if not uneven:
-        return text, None
+        return text, fold_in_place(text, raw, others), None
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     lengths = np.ones(0x10000, np.uint8)
     table = {}
@@ -388,7 +384,8 @@ def _evened(text: str) -> tuple[str, Origins | None]:
             text = text.replace(chr(code), bare)
     places = np.repeat(np.arange(len(codes), dtype=np.int32), lengths[np.minimum(codes, 0xFFFF)])
     # A sign may stand for a whole sentence: no more is looked through for that.
-    return text[:_SEARCHED], np.append(places, np.int32(len(codes)))
+    text = text[:_SEARCHED]
+    return text, fold_in_place(text), np.append(places, np.int32(len(codes)))
 
 
 def _original(found: Found, origins: Origins) -> Found:

@@ -31,6 +31,8 @@ _HEADING: Final = 200
 _LEAST: Final = 20
 # A sentence that begins with what was asked for is about it.
 _OPENING: Final = 25
+# A name that is explained stands no further on in its line.
+_NAME: Final = 40
 # Signs of code and of signatures; opening brackets stand for both.
 _SYMBOLS: Final = "(=_{|"
 _STOPS: Final = (". ", "? ", "! ", ", ", "。", "、", "，", "؟", "، ", "। ")
@@ -119,7 +121,7 @@ def chosen(source: SearchedText, found: Sequence[Found], weights: Weights, most:
         best = _judged(source, close[0], lines, weights)
         for other in close[1:]:
             # Most lines cannot become the best one, whatever kind they are.
-            if _at_best(other) > best.score:
+            if _at_best(source.text, other, lines) > best.score:
                 best = max(best, _judged(source, other, lines, weights))
         second = _missing(source, best, close, weights)
         if second is not None:
@@ -141,12 +143,14 @@ def _best(candidates: Collection[_Candidate], most: int) -> list[_Candidate]:
     return sorted(candidates, reverse=True) if len(candidates) <= most else nlargest(most, candidates)
 
 
-def _at_best(found: _Candidate) -> float:
+def _at_best(text: str, found: _Candidate, lines: Mapping[int, _Candidate]) -> float:
     """Return a score that no judgement of a candidate exceeds."""
     first, line = found.first, found.line
-    score = found.score + _PROSE + _BELOW - _LATE * first / (first + _EARLY)
-    if line[1] - line[0] < _SHORT:
-        score += _PROSE + 2 * _BELOW
+    score = found.score + _PROSE - _LATE * first / (first + _EARLY)
+    if _line_above(lines, text, line) is not None:
+        score += _BELOW
+    if line[1] - line[0] < _SHORT and first - line[0] < _NAME:
+        score += 2 * _BELOW
     return score + (_OPENS if first - line[0] < _OPENING else 0.0)
 
 
@@ -275,7 +279,7 @@ def _names(text: str, line: Span, hits: Span) -> bool:
         return False
     bracket = text.find("(", hits[1], line[1])
     end = line[1] if bracket < 0 else bracket
-    return end - hits[1] < 3 and hits[0] - line[0] < 40
+    return end - hits[1] < 3 and hits[0] - line[0] < _NAME
 
 
 def _kind(text: str, line: Span, hits: Span) -> float:

@@ -24,7 +24,7 @@ import numpy as np
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
-from holdfast.index.queries import unpack_visible
+from holdfast.index.queries import searched_texts
 from holdfast.search import counting, ranking, similar
 from holdfast.search.columns import Columns
 from holdfast.search.confined import ConfinedRows, meant, operators_alone, question_of
@@ -499,8 +499,7 @@ def _highlighted(
 ) -> tuple[list[Piece], list[list[Piece]]]:
     """Return the title and the passages of a result; its stored snippet where no word stands in its text."""
     title, headings = row.title or "", (shown and shown.headings) or ""
-    texts = () if shown is None else unpack_visible(shown.packed)
-    # The main content first: the rest of a page is shown where only that has the words.
+    texts = () if shown is None else searched_texts(shown.packed)
     found = (finder.passages(text, title=title, headings=headings, most=most) for text in texts)
     passages = next(filter(None, found), [])
     if not passages and row.snippet:

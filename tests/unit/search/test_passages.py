@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import zstandard
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from holdfast.index.queries import REST_MARK, searched_texts
 from holdfast.search.highlight import Finder
 from holdfast.search.passages import MAX_PASSAGES, PASSAGE_CHARS
 from holdfast.search.query import parse_query
@@ -117,6 +119,28 @@ def test_a_passage_is_made_of_whole_sentences() -> None:
 
     assert found.startswith("Dr. Jones of the clinic has 3.5 beds. Nothing")
     assert found.endswith("may be.")
+
+
+def test_passage_is_found_far_down_a_long_text() -> None:
+    text = f"{_FILLER}\n" * 3_000 + "A quokka came by boat.\n" + f"{_FILLER}\n" * 3_000
+
+    assert _shown("quokka", text) == ["A quokka came by boat."]
+
+
+def test_searched_texts_go_on_from_the_start_of_a_long_one() -> None:
+    main, rest = f"{_FILLER}é\n" * 5_000, "Imprint"
+
+    start, whole, beside = searched_texts(zstandard.compress(f"{main}{REST_MARK}{rest}".encode()))
+
+    assert main.startswith(f"{start}\n")
+    assert start.endswith("é")
+    assert (whole, beside) == (main, rest)
+
+
+def test_searched_texts_of_a_short_one_are_whole() -> None:
+    packed = zstandard.compress(f"Main{REST_MARK}Rest".encode())
+
+    assert list(searched_texts(packed)) == ["Main", "Rest"]
 
 
 def test_a_long_sentence_is_cut_between_words() -> None:
