@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, Final
 from urllib.parse import unquote
 
 import numpy as np
+import numpy.typing as npt
 import tantivy
 
 from holdfast.parse.text import UNSPACED, fold, is_unspaced, nfc
@@ -205,7 +206,17 @@ def _class_of(char: str) -> int:
     return _JOINT if char in _JOINTS else _APART
 
 
-_CLASSES: Final = bytes(_class_of(chr(code)) if code < 128 else _APART for code in range(256))
+# Letters behind it are told apart by no capitals.
+_LAST_CODE: Final = 0x2C00
+
+
+@cache
+def _classes() -> npt.NDArray[np.uint8]:
+    found = np.fromiter((_class_of(chr(code)) for code in range(_LAST_CODE + 1)), np.uint8, _LAST_CODE + 1)
+    found[_LAST_CODE] = _SMALL
+    return found
+
+
 # Two neighbours, the class of the first times eight and that of the second: words are joined there, or parted.
 _JOINED: Final = {
     *((_SMALL, _CAPITAL), (_SMALL, _DIGIT), (_DIGIT, _SMALL), (_DIGIT, _CAPITAL), (_CAPITAL, _DIGIT)),
@@ -215,11 +226,12 @@ _SEAMS: Final = bytes(divmod(both, 8) in _JOINED for both in range(256))
 
 
 def _pieces_with_seams(text: str) -> list[str]:
-    """Return the pieces of an ASCII text between blanks and signs that may be compounds, in order.
+    """Return the pieces of a text between blanks and signs that may be compounds, in order.
 
     All letters at once: a loop over the words of a page costs a tenth of taking it into the index.
     """
-    classes = np.frombuffer(text.encode("ascii").translate(_CLASSES), np.uint8)
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    classes = _classes()[np.minimum(codes, _LAST_CODE)]
     if len(classes) < 2:
         return []
     neighbours = (classes[:-1] << np.uint8(3)) | classes[1:]
@@ -244,7 +256,7 @@ _SIGNED: Final = re.compile(r"(?<![\w+#])[A-Za-z]{1,3}(?:\+\+|#)(?![\w+#])")
 def compounds_in(text: str) -> list[str]:
     """Return the compound words of a text as they are written, each once, in order."""
     found = dict.fromkeys(_SIGNED.findall(text) if "++" in text or "#" in text else ())
-    if len(text) > _SHORT and text.isascii():
+    if len(text) > _SHORT:
         others = _pieces_with_seams(text)
     else:
         pieces = _without_signs(text).split()
