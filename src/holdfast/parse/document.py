@@ -171,10 +171,9 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentRead
     tree = tree_of(source.content)
     first = tree.head or tree.root
     head = _read_head(tree, first)
-    wishes = read_directives((), head.robots, AGENT)
+    wishes, root = read_directives((), head.robots, AGENT), tree.root
     if wishes.noarchive:
         problems = (*problems, ParseProblem.NOARCHIVE)
-    root = tree.root
     declared = (root.attributes.get("lang") or root.attributes.get("xml:lang")) if root is not None else None
     canonical, base = _address(first, "link[rel~=canonical i]"), _address(first, "base[href]")
     words = telling_words(source.content)

@@ -1,8 +1,8 @@
 """From a question to the rows that answer it, with the text's share of their score and how it was found.
 
 Stages for plain text, each only if the one before found nothing: words of the body; the same without stop words such
-as `where` and `dans`; each word as a substring of title, snippet or URL; the nearest words of the vocabulary; some of
-the words.
+as `where` and `dans`; some of the words, if all are known; each word as a substring of title, snippet or URL; the
+nearest words of the vocabulary.
 """
 
 from __future__ import annotations
@@ -257,20 +257,27 @@ def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: 
 
 
 def _guessed(reader: IndexReader, columns: Columns, question: ParsedQuery, words: Words, reach: SearchReach) -> Match:
-    """Return what answers words that no page has: as substrings, as they were probably meant, or some of them."""
+    """Return what answers words that no page has together: some of them, substrings, or the nearest known words."""
+
+    def is_known(word: str) -> bool:
+        return _is_shown(reader, columns, word, reach)
+
+    asked = asked_words(words, question.text)
+    if all(map(is_known, words.words)) and (match := _some_words(reader, columns, asked, reach)) is not None:
+        return match
     parts = _boolean(reader, columns, _substrings_of(question), MatchMode.FALLBACK, reach)
     if len(parts.rows) or not words.words:
         return parts
     # The words of operators hold as they are: pages with others would be left out again.
     own = tuple(word for word in words.words if word not in question.named)
     kept = tuple(word for word in words.words if word in question.named)
-    for near in corrected(reader, own, reach.budget, lambda word: _is_shown(reader, columns, word, reach)):
+    for near in corrected(reader, own, reach.budget, is_known):
         meant = replace(words, words=(*near, *kept))
         match = _worded(reader, columns, asked_words(meant, " ".join(meant.words)), reach)
         if match is not None:
             swaps = dict(zip(own, near, strict=True))
             return replace(match, mode=MatchMode.FUZZY, did_you_mean=_as_meant(question, swaps))
-    return _some_words(reader, columns, asked_words(words, question.text), reach) or parts
+    return _some_words(reader, columns, asked, reach) or parts
 
 
 def _some_words(reader: IndexReader, columns: Columns, asked: AskedWords, reach: SearchReach) -> Match | None:
