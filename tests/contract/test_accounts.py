@@ -358,6 +358,21 @@ def test_the_first_administrator_is_made_once(site: Site) -> None:
         assert [(user.name, user.role) for user in users(session, after=0, limit=9)] == [("ada", "administrator")]
 
 
+def test_setup_link_works_until_there_is_an_administrator(site: Site) -> None:
+    with site.archive.database.write() as session:
+        secret = make_setup_link(session, site.clock)
+    site.user("bob")
+    form = {"token": secret, "name": "bob", "new": PASSWORD, "again": PASSWORD}
+    taken = site.client.post("/setup", data=form, headers={"origin": APP})
+    with site.archive.database.write() as session:
+        again = make_setup_link(session, site.clock)
+    done = site.client.post("/setup", data=form | {"token": again, "name": "ada"}, headers={"origin": APP})
+
+    assert (taken.status_code, again is None, done.status_code) == (422, False, 303), taken.text
+    with site.archive.database.write() as session:
+        assert make_setup_link(session, site.clock) is None
+
+
 def test_an_invited_user_chooses_a_password_with_a_link_that_works_once(site: Site) -> None:
     made = site.ask("POST", "/api/admin/users", ADMIN, json={"name": "Bob@Example.org", "role": "operator"})
     token = made.json()["link"].partition("token=")[2]

@@ -87,10 +87,11 @@ def _run(
     clock: SystemClock | None = None,
     strict: bool = False,
     in_place: bool = False,
+    source: str = "foreign",
 ) -> list[ImportedFile]:
     home.mkdir(exist_ok=True)
     clock = clock or SystemClock()
-    wish = ImportWish(source="foreign", name="Foreign", home=home, config={"paths": [spelled(path) for path in paths]})
+    wish = ImportWish(source=source, name="Foreign", home=home, config={"paths": [spelled(path) for path in paths]})
     with closing(connect(database.url)) as raw_db, open_indexer(raw_db, clock, home) as indexer:
         importer = Importer(database, raw_db, clock, indexer, wish)
         importer.strict, importer.in_place = strict, in_place
@@ -212,6 +213,45 @@ def test_the_same_files_again_change_nothing(tmp_path: Path, database: Database,
     assert [one.state for one in again] == ["again"] * 4
     assert {one.warc_file_id for one in again} == {one.warc_file_id for one in first}
     assert sum(one.indexed.changed for one in again if one.indexed is not None) == 0
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_file_of_another_source_is_refused(
+    tmp_path: Path, database: Database, paths: list[Path], is_lost: bool
+) -> None:
+    home = tmp_path / "home"
+    _run(database, home, paths[:3])
+    before = _counts(database)
+    for path in (home / "warcs").rglob("*.warc*") if is_lost else ():
+        path.unlink()
+    there = {path for path in (home / "warcs").rglob("*") if path.is_file()}
+
+    done = _run(database, home, paths[:3], source="secret")
+
+    assert [one.state for one in done] == ["failed"] * 4
+    assert all("source foreign has this file already" in (one.error or "") for one in done)
+    assert _counts(database) == before
+    assert {path for path in (home / "warcs").rglob("*") if path.is_file()} == there
+
+
+def test_file_taken_by_another_source_meanwhile_is_refused(tmp_path: Path, database: Database) -> None:
+    home, path = tmp_path / "home", write(tmp_path / "a.warc.gz", record(response(b"<p>text</p>")))
+    home.mkdir()
+    clock, others = SystemClock(), list[ImportedFile]()
+
+    def on_step(step: FileStep) -> None:
+        if step.phase == "reading" and not others:
+            others.extend(_run(database, home, [path]))
+
+    with closing(connect(database.url)) as raw_db, open_indexer(raw_db, clock, home) as indexer:
+        wish = ImportWish(source="secret", name=None, home=home, config={})
+        importer = Importer(database, raw_db, clock, indexer, wish)
+        importer.on_step = on_step
+        [done] = importer.run([path])
+
+    assert ([one.state for one in others], done.state) == (["imported"], "failed")
+    assert "source foreign has this file already" in (done.error or "")
+    assert len([one for one in home.rglob("*.warc.gz*") if one.is_file()]) == 1
 
 
 def test_the_status_of_an_import_tells_what_it_brought_and_nothing_of_a_crawl(

@@ -113,7 +113,9 @@ def test_requeue_refuses_no_date_and_unknown_domains(server: Server) -> None:
 
     everything = server.ask("POST", "/api/frontier/requeue", domain="ex.example")
     unknown = server.ask("POST", "/api/frontier/requeue", domain="none.example", since="2024-01-01")
+    turned = server.ask("POST", "/api/frontier/requeue", domain="ex.example", since="2024-02-01", until="2024-01-01")
 
+    assert (turned.status_code, "`since` is later than `until`" in turned.text) == (422, True)
     assert (everything.status_code, everything.json()["field"]) == (422, "since")
     assert (unknown.status_code, unknown.json()["code"]) == (404, "domain_not_found")
 

@@ -144,7 +144,7 @@ def test_demo_prints_a_link_that_signs_a_browser_in(browser: Browser, tmp_path: 
 
     assert (session["user"]["name"], session["user"]["role"]) == ("demo", "administrator")
     assert unsigned.status_code == 401
-    assert (out, "no user yet" in err) == ("", False)
+    assert (out, "no administrator yet" in err) == ("", False)
 
 
 _EVIL = """<!doctype html><form id=f method=post action="{site}/account/tokens"><input name=name value=stolen>

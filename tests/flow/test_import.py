@@ -129,7 +129,21 @@ def test_a_bad_file_is_told_by_name_and_stops_no_other(tmp_path: Path, crawler: 
     assert "truncated: the file ends inside a gzip member" in done.stderr
     # The last page is there in part.
     assert "imported  cut.warc.gz: copied, 5 records, 5 snapshots" in done.stdout
-    assert "2 of 4 files imported, 10 snapshots" in done.stdout
+    assert "2 files imported, 2 failed, 10 snapshots" in done.stdout
+
+
+def test_import_counts_known_files_apart_and_names_another_source(tmp_path: Path, crawler: Crawler) -> None:
+    old = write(tmp_path / "old.warc.gz", PAGES[0])
+    crawler.run("import", str(old), "--source", "pubold")
+    new = write(tmp_path / "new.warc.gz", PAGES[1])
+
+    again = crawler.run("import", str(old), str(new), "--source", "pubold")
+    elsewhere = crawler.run("import", str(old), "--source", "secret")
+
+    assert "1 file imported, 1 known, 2 snapshots" in again.stdout
+    assert (again.returncode, elsewhere.returncode) == (0, 1)
+    assert "holdfast source edit pubold --visibility members" in elsewhere.stderr
+    assert "0 files imported, 1 failed, 0 snapshots" in elsewhere.stdout
 
 
 def test_a_source_needs_a_code_that_fits(tmp_path: Path, crawler: Crawler) -> None:

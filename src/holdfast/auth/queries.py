@@ -74,9 +74,9 @@ def user_of_provider(session: Session, *, issuer: str, subject: str) -> User | N
     return session.scalar(asked.with_for_update(key_share=True))
 
 
-def has_users(session: Session) -> bool:
-    """Return whether there is any account."""
-    return session.scalar(select(User.id).limit(1)) is not None
+def has_administrator(session: Session) -> bool:
+    """Return whether there is an administrator, invited ones included: they have a link of their own."""
+    return session.scalar(select(User.id).where(User.role == Role.ADMINISTRATOR.value).limit(1)) is not None
 
 
 def users(session: Session, *, after: int, limit: int) -> list[User]:

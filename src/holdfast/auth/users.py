@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
+from typing import Any, Literal, get_args
 
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
@@ -29,7 +29,8 @@ LINK_HOURS = 72
 """How long an invitation holds."""
 SETUP_HOURS = 24
 """How long the link holds that makes the first administrator."""
-ROLES = (Role.MEMBER, Role.OBSERVER, Role.OPERATOR, Role.ADMINISTRATOR)
+UserRole = Literal["member", "observer", "operator", "administrator"]
+ROLES = tuple(map(Role, get_args(UserRole)))
 """What a user can be."""
 
 
@@ -195,8 +196,8 @@ def make_link(session: Session, clock: Clock, user: User, *, signs_in: bool = Fa
 
 
 def make_setup_link(session: Session, clock: Clock) -> str | None:
-    """Return the secret of the link that makes the first administrator; None if there is any user."""
-    return None if queries.has_users(session) else _new_link(session, clock, None, hours=SETUP_HOURS)
+    """Return the secret of the link that makes the first administrator; None if there is one."""
+    return None if queries.has_administrator(session) else _new_link(session, clock, None, hours=SETUP_HOURS)
 
 
 def _new_link(session: Session, clock: Clock, user_id: int | None, *, hours: int, signs_in: bool = False) -> str:
@@ -220,7 +221,7 @@ def link_owner(session: Session, clock: Clock, secret: str) -> User | None:
     """Return whose link this is, None for the one of the first administrator; LinkSpent. Nothing is used up."""
     digest = digest_of(secret)
     link = None if digest is None else queries.find_link(session, digest, now=clock.now())
-    if link is None or (link.user_id is None and queries.has_users(session)):
+    if link is None or (link.user_id is None and queries.has_administrator(session)):
         raise LinkSpent
     return None if link.user_id is None else find_user(session, link.user_id)
 
@@ -255,7 +256,7 @@ def _take_link(session: Session, clock: Clock, secret: str, *, signs_in: bool = 
     user = None if link.user_id is None else queries.locked_user(session, link.user_id)
     if not queries.take_link(session, link.id):
         raise LinkSpent
-    if queries.has_users(session) if user is None else user.disabled_at is not None:
+    if queries.has_administrator(session) if user is None else user.disabled_at is not None:
         raise LinkSpent
     return user
 

@@ -143,10 +143,15 @@ def _counted(noun: str, *counts: tuple[int, str]) -> str:
     return ", ".join(parts)
 
 
-def span(first: date | None, last: date | None) -> tuple[datetime | None, datetime | None]:
-    """Return the begin of the first day and the end of the last, which is exclusive; Invalid if they are turned."""
+def span(
+    first: date | None, last: date | None, *, names: tuple[str, str] = ("from", "to")
+) -> tuple[datetime | None, datetime | None]:
+    """Return the begin of the first day and the end of the last, which is exclusive; Invalid if they are turned.
+
+    `names` are those that the caller gave the two days.
+    """
     if first is not None and last is not None and first > last:
-        raise Invalid("`from` is later than `to`; turn them around")
+        raise Invalid(f"`{names[0]}` is later than `{names[1]}`; turn them around")
     since = None if first is None else datetime.combine(first, time(), UTC)
     if last is None or last == date.max:
         return since, None

@@ -72,7 +72,7 @@ def announce(settings: Settings, address: str) -> None:
         # A database that may only be read, or is away: what there is to read is served all the same.
         return
     if link is not None:
-        told = f"{FOR_PEOPLE}make the first administrator, once and within {SETUP_HOURS} hours: {link}"
+        told = f"{FOR_PEOPLE}create one, once and within {SETUP_HOURS} hours: {link}"
         # Not on standard output, where scripts read the address.
         print(told, file=sys.stderr, flush=True)
 

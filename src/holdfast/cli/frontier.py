@@ -211,7 +211,7 @@ def requeue_pages(
     Each page joins the current run of its source, waits for the next run, or gets its own job.
     Example: holdfast frontier requeue example.org --until 2026-01-31 --apply
     """
-    days = span(since and since.date(), until and until.date())
+    days = span(since and since.date(), until and until.date(), names=("--since", "--until"))
     wanted = RequeueRequest(domain_of(domain), status, *days)
     with _adding(config.load(home=home)) as adding:
         done = requeue(adding, wanted, apply=apply, after=None, goes_on=lambda: True)

@@ -374,7 +374,10 @@ def _print_import_rest(done: list[ImportedFile], found: FoundFiles, *, is_whole:
         _say("holdfast: no archives there (looked for .warc, .arc and .wacz, compressed or not)", err=True)
     good = [one for one in done if one.error is None]
     snapshots = sum(one.indexed.snapshots for one in good if one.indexed is not None)
-    _say(f"{len(good)} of {counted(len(done) + len(found.missing), 'file')} imported, {counted(snapshots, 'snapshot')}")
+    new = sum(one.state == "imported" for one in good)
+    failed = len(done) - len(good) + len(found.missing) + len(found.unreadable)
+    rest = [f"{count} {word}" for count, word in ((len(good) - new, "known"), (failed, "failed")) if count]
+    _say(", ".join([f"{counted(new, 'file')} imported", *rest, counted(snapshots, "snapshot")]))
     if not is_whole:
         _say("stopped; the same command goes on from here", err=True)
 

@@ -19,6 +19,7 @@ from holdfast.auth.tokens import DEFAULT_DAYS, MAX_DAYS, make_token, revoke_toke
 from holdfast.auth.users import (
     LINK_HOURS,
     UserChanges,
+    UserRole,
     add_user,
     change_user,
     delete_user,
@@ -41,7 +42,6 @@ token = command_group(
     "Secrets of programs that act for a user: list, create, revoke. Example: holdfast token create ada backup"
 )
 Name = Annotated[str, typer.Argument(help="The user's name.", metavar="NAME")]
-UserRole = Annotated[Role, typer.Option("--role", help="member, observer, operator or administrator.")]
 Stdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
 _PIECE = 500
 
@@ -87,7 +87,11 @@ def user_object(user: User) -> dict[str, Any]:
 
 @app_command.command("add")
 def add(
-    name: Name, role: UserRole = Role.MEMBER, password_stdin: Stdin = False, json: AsJson = False, home: Home = None
+    name: Name,
+    role: Annotated[UserRole, typer.Option("--role", help="What the user may do.")] = "member",
+    password_stdin: Stdin = False,
+    json: AsJson = False,
+    home: Home = None,
 ) -> None:
     """Make a user, and a link by which that one chooses a password.
 
@@ -95,7 +99,7 @@ def add(
     """
     password = _password() if password_stdin else None
     with _writing(home) as (archive, session):
-        user = add_user(session, archive.clock, name=name, role=role, password=password)
+        user = add_user(session, archive.clock, name=name, role=Role(role), password=password)
         link = None if password is not None else _link(archive, make_link(session, archive.clock, user))
         shown = user_object(user)
     if json:
@@ -125,7 +129,7 @@ def _say_link(link: str | None) -> None:
 @app_command.command("role")
 def change_role(
     name: Name,
-    role: Annotated[Role, typer.Argument(help="member, observer, operator or administrator.")],
+    role: Annotated[UserRole, typer.Argument(help="What the user may do.")],
     json: AsJson = False,
     home: Home = None,
 ) -> None:
@@ -133,7 +137,7 @@ def change_role(
 
     Example: holdfast user role ada administrator
     """
-    _change(name, UserChanges(role=role), as_json=json, home=home)
+    _change(name, UserChanges(role=Role(role)), as_json=json, home=home)
 
 
 @app_command.command("disable")

@@ -198,6 +198,8 @@ class Importer:
             raise Unfaithful(f"{member.name} is refused: {wrong[0]}")
         with self.raw_db.read() as tx:
             known = files.known_file(tx, path="", sha256=digests.sha256)
+        if known is not None:
+            self._demand_same_source(known)
         if known is not None and self._lost(known) is None:
             done = self._index(ImportedFile(origin=origin, state="again", how="known"), known)
         else:
@@ -226,6 +228,7 @@ class Importer:
         with self.raw_db.read() as tx:
             known = files.known_file(tx, path=self._stored(path), sha256=digests.sha256)
         if known is not None:
+            self._demand_same_source(known)
             done = ImportedFile(origin=origin, state="again", warc_file_id=known, how="known")
             if self.in_place and roots.may_lie_at(path):
                 roots.record_root(self._wish.home, path.parent)
@@ -312,8 +315,20 @@ class Importer:
             taken, _ = files.sealed_file(tx, known)
         if placed.how != "in place" and str(taken.path) != self._stored(placed.file.path):
             placed.file.path.unlink(missing_ok=True)
+        self._demand_same_source(known)
         done.state, done.how = "again", "known"
         return known
+
+    def _demand_same_source(self, file_id: int) -> None:
+        """Refuse a file that another source has: the source decides who may see its captures."""
+        with self.raw_db.read() as tx:
+            source = files.source_of_file(tx, file_id)
+        # Without a source the files are those of an execution that is there already.
+        if self._wish.source not in ("", source):
+            raise Conflict(
+                f"source {source} has this file already (file {file_id}) and keeps it; index it again with --source "
+                f"{source}, or restrict that source with: holdfast source edit {source} --visibility members"
+            )
 
     def _lost(self, file_id: int) -> SealedFile | None:
         """Return our own copy, where it should lie, if it is gone from its folder; else None."""

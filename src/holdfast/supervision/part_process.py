@@ -20,7 +20,7 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 STARTED_AGAIN: Final = "HOLDFAST_STARTED_AGAIN"
 """The variable by which a part knows that the front has answered before: what was told once is not told again."""
-FOR_PEOPLE: Final = "no user yet: "
+FOR_PEOPLE: Final = "no administrator yet: "
 """How a line of the front begins that is meant for who started everything: it is passed on as it is."""
 
 

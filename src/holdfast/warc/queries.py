@@ -166,6 +166,16 @@ def known_file(tx: Transaction, *, path: str, sha256: str) -> int | None:
     return int(rows[0][0]) if rows else None
 
 
+def source_of_file(tx: Transaction, file_id: int) -> str:
+    """Return the code of the source that a file belongs to."""
+    rows = tx.execute(
+        "SELECT s.code FROM warc_files f JOIN executions e ON e.id = f.execution_id JOIN jobs j ON j.id = e.job_id"
+        " JOIN sources s ON s.id = j.source_id WHERE f.id = ?",
+        (file_id,),
+    )
+    return str(rows[0][0])
+
+
 def sealed_file(tx: Transaction, file_id: int) -> tuple[SealedFile, str | None]:
     """Return a sealed file as its row names it, and its origin if it was imported."""
     rows = tx.execute("SELECT path, size, sha256, crc32, record_count, origin FROM warc_files WHERE id = ?", (file_id,))

@@ -13,7 +13,7 @@ from anyio.to_thread import run_sync
 
 from holdfast.auth.identities import Identities
 from holdfast.auth.jwt_bearer import JwtBearer
-from holdfast.auth.queries import has_users
+from holdfast.auth.queries import has_administrator
 from holdfast.auth.sessions import SignIn
 from holdfast.auth.users import link_url, make_setup_link
 from holdfast.clock import SystemClock
@@ -62,13 +62,13 @@ class Accounts:
 
 
 def setup_link(settings: Settings, address: str) -> str | None:
-    """Return the one-time link that makes the first administrator, None if there is any user; an older one ends.
+    """Return the one-time link that makes the first administrator, None if there is one; an older one ends.
 
     Unavailable if the database does not answer.
     """
     with closing(Database(settings.database)) as database:
         with database.read() as session:
-            if has_users(session):
+            if has_administrator(session):
                 return None
         with database.write() as session:
             secret = make_setup_link(session, SystemClock())

@@ -29,7 +29,7 @@ _FRONT = _WAIT.format(first="print('serving http://127.0.0.1:1', flush=True)", l
 _MARKED = _WAIT.format(
     first="import os, sys; again = os.environ.get('HOLDFAST_STARTED_AGAIN'); "
     "print('serving http://127.0.0.1:1', flush=True); "
-    "print('again' if again else 'no user yet: a link', file=sys.stderr, flush=True)",
+    "print('again' if again else 'no administrator yet: a link', file=sys.stderr, flush=True)",
     last="",
 )
 _CALM = _WAIT.format(first="print('set', flush=True)", last="print('drained', flush=True)")
@@ -131,12 +131,12 @@ def test_the_link_of_the_first_administrator_is_told_once_and_without_the_name_o
 ) -> None:
     supervisor = start(front=_MARKED, worker=_CALM)
     parts = supervisor.until_running("front", "worker")
-    assert "\nno user yet: a link\n" in f"\n{supervisor.log()}"
+    assert "\nno administrator yet: a link\n" in f"\n{supervisor.log()}"
 
     os.kill(parts["front"].pid or 0, signal.SIGKILL)
     supervisor.until(lambda parts: "front | again" in supervisor.log())
 
-    assert supervisor.log().count("no user yet") == 1
+    assert supervisor.log().count("no administrator yet") == 1
 
 
 def test_parts_end_in_order_and_the_code_is_zero(start: Callable[..., _Supervisor]) -> None:

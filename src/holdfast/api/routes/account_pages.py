@@ -42,6 +42,7 @@ from holdfast.auth.errors import (
     ProviderRefused,
     SignInFailed,
     SignInThrottled,
+    UserExists,
 )
 from holdfast.auth.passwords import MIN_CHARS
 from holdfast.auth.principal import Principal, SignInWay
@@ -322,7 +323,7 @@ async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDe
             return _link_page("Choose a password", _setup_form(secret, await accounts.turns.run(owner)))
     except LinkSpent as exc:
         return _spent(exc)
-    except Invalid as exc:
+    except (Invalid, UserExists) as exc:
         form = _setup_form(secret, await accounts.turns.run(owner), name=name, problem=_sentence(str(exc)))
         return _link_page("Choose a password", form, status=422)
     accounts.identities.forget()

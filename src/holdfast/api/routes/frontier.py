@@ -148,7 +148,7 @@ def requeue_pages(
 
     A request ends after a few seconds. Repeat it with `after` set to the `next` of the response until `next` is null.
     """
-    since, until = span(form.since, form.until)
+    since, until = span(form.since, form.until, names=("since", "until"))
     wanted = RequeueRequest(domain_of(form.domain), form.status, since, until)
     with adding_urls(archive, job_service, frontier) as adding:
         goes_on = within(archive.clock, PORTION_S)

@@ -11,10 +11,9 @@ from holdfast.api.schemas.base import Answer, RequestForm
 from holdfast.auth.principal import Principal, SignInWay
 from holdfast.auth.roles import Permission, Role
 from holdfast.auth.tokens import DEFAULT_DAYS, MAX_DAYS
-from holdfast.auth.users import UserState, state_of
+from holdfast.auth.users import UserRole, UserState, state_of
 from holdfast.db.models import ApiToken, User, UserSession
 
-UserRole = Literal["member", "observer", "operator", "administrator"]
 # Bounded here, so that a megabyte is refused before it is hashed.
 PasswordText = Annotated[str, Field(min_length=1, max_length=1024, description="12 characters to 256 bytes.")]
 NameText = Annotated[str, Field(min_length=1, max_length=256, description="What is typed to sign in.")]

@@ -133,8 +133,12 @@ class RequeueForm(RequestForm):
     """Pages to queue again."""
 
     domain: Annotated[str, StringConstraints(min_length=1, max_length=255)] = Field(examples=["example.org"])
-    since: date | None = Field(None, strict=False, description="First day (UTC) of their last fetch, or failure.")
-    until: date | None = Field(None, strict=False, description="Last day.", examples=["2026-01-31"])
+    since: date | None = Field(
+        None, strict=False, description="First day (UTC) of their last fetch, or failure. Required without `until`."
+    )
+    until: date | None = Field(
+        None, strict=False, description="Last day. Required without `since`.", examples=["2026-01-31"]
+    )
     status: RequeueStatus = Field(RequeueStatus.FETCHED, strict=False, description="Which pages: fetched or failed.")
     apply: bool = Field(False, description="Queue them; without it, only count.")
     after: int | None = Field(None, description="`next` of the answer before.", ge=-(2**63), lt=2**63)
