@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.db.models import AuditEvent
+from holdfast.db.models import AuditEvent, FeedItem
 from holdfast.editions.decisions import Decision
 from holdfast.editions.edition_view import Acceptance
 from holdfast.errors import Invalid
+from holdfast.urls import parse_seed
 from tests.api_bed import Server, serving
 from tests.clock import FakeClock
 from tests.editions_bed import BROKEN, EditionBed, open_edition_bed
@@ -74,6 +75,34 @@ def test_page_decision_is_undone(bed: EditionBed) -> None:
     assert bed.edition("hc").coverage_summary["decisions"] == []
     with pytest.raises(Invalid, match="give a reason"):
         bed.decisions.decide_page(edition_id, OLD, Decision(Acceptance.ACCEPTED, " "))
+
+
+def test_decision_about_an_unknown_address_is_refused(bed: EditionBed, migrated_url: str, tmp_path: Path) -> None:
+    edition_id = _missing_seed(bed)
+    for state in (Acceptance.EXCLUDED, Acceptance.PENDING):
+        with pytest.raises(Invalid, match="is not an address of hc 2026"):
+            bed.decisions.decide_page(edition_id, "https://hc.example/never", Decision(state, "not ours"))
+    with serving(migrated_url, bed.clock, tmp_path) as [server]:
+        body = {"url": "http://nosuch.example/", "state": "excluded", "reason": "not ours"}
+        answer = server.ask("PUT", f"/api/admin/annual-editions/{edition_id}/pages", **body)
+
+    assert (answer.status_code, answer.json()["field"]) == (422, "url")
+    assert not bed.edition("hc").coverage_summary.get("decisions")
+
+
+def test_decision_takes_addresses_of_runs_and_feeds(bed: EditionBed) -> None:
+    source_id = bed.jobs.source("hc", seeds=[HOME], feeds=True)
+    bed.schedule("hc")
+    bed.ran((HOME, "success", "ok"), (OLD, "blocked_4xx", "http_404"))
+    item, now = "https://hc.example/item", bed.clock.now()
+    with bed.database.write() as session:
+        session.add(FeedItem(source_id=source_id, feed_id=9, url=item, url_hash=parse_seed(item).hash64, found_at=now))
+    bed.report("hc")
+
+    for url in (OLD, item):
+        bed.decisions.decide_page(bed.edition("hc").id, url, Decision(Acceptance.EXCLUDED, "not ours"))
+
+    assert [one["url"] for one in bed.edition("hc").coverage_summary["decisions"]] == [OLD, item]
 
 
 def test_accepted_gap_is_undone(bed: EditionBed) -> None:

@@ -17,6 +17,7 @@ from holdfast.editions import queries
 from holdfast.editions.composition import assess
 from holdfast.editions.edition_files import draft, edition_folder
 from holdfast.editions.edition_view import Acceptance, EditionView, PageDecision, view_edition
+from holdfast.editions.ledger_reading import is_in_edition
 from holdfast.editions.report import forget_report, read_report, record_readiness, rewrite_report
 from holdfast.errors import Invalid, NoSpace, NotFound
 from holdfast.urls import parse_seed
@@ -85,12 +86,19 @@ class EditionDecisions:
         return self._decide(edition_id, write, measure_anew=False, apply=apply)
 
     def decide_page(self, edition_id: int, url: str, decision: Decision, *, apply: bool = True) -> EditionView:
-        """Decide about one address and return the edition; EditionNotFound, UrlRefused.
+        """Decide about one address and return the edition; EditionNotFound, UrlRefused, Invalid if it has none such.
 
         The present report no longer counts: the next one has the decision in its ledger.
         """
         state, reason = decision.checked()
         address = parse_seed(url)
+        with self._database.read() as session:
+            view = view_edition(session, edition_id)
+            # An earlier decision can be undone, whatever became of its address.
+            is_known = address.hash64 in view.decisions or is_in_edition(session, view, address, now=self._clock.now())
+        if not is_known:
+            label = f"{view.source.code} {view.edition.year}"
+            raise Invalid(f"url: {address.fetch} is not an address of {label}; see its ledger", field="url")
 
         def write(session: Session, now: datetime) -> None:
             row = queries.locked(session, edition_id)

@@ -8,6 +8,8 @@ from datetime import datetime
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from sqlalchemy.orm import Session
+
 from holdfast.clock import to_micros
 from holdfast.db.engine import Database
 from holdfast.editions import queries
@@ -217,6 +219,19 @@ def seeds_of(view: EditionView) -> dict[int, MeantSeed]:
             continue
         found.setdefault(url.hash64, MeantSeed(url.fetch, [], url.hash64 in decisions)).shards.extend(shards)
     return found
+
+
+def is_in_edition(session: Session, view: EditionView, url: Url, *, now: datetime) -> bool:
+    """Return whether an address is a seed of an edition, or one of its runs or a feed of its source named it."""
+    pages, runs = {url.hash64}, [run.id for _, run in view.runs]
+    since = campaign_date(max(view.edition.year - 1, FIRST_YEAR))
+    items = queries.feed_items(session, view.source.id, since=since, until=now, after=url.hash64 - 1, limit=1)
+    return (
+        url.hash64 in seeds_of(view)
+        or any(item.url_hash == url.hash64 for item in items)
+        or bool(attempts_on(session, runs, pages, {url.domain}))
+        or bool(queries.captures_of_pages(session, runs, pages))
+    )
 
 
 def sightings(
