@@ -128,7 +128,7 @@ def test_a_history_is_read_piece_by_piece(client: Client) -> None:
     ("asked", "status", "code"),
     [
         ({"url": "https://example.org/never"}, 404, "not_captured"),
-        ({"url": "https://example.org/\x00"}, 404, "not_captured"),
+        ({"url": "https://example.org/\x00"}, 422, "field_refused"),
         ({"url": _HOME, "year": 1}, 422, "invalid"),
         ({"url": ""}, 422, "invalid"),
     ],

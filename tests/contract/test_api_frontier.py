@@ -173,6 +173,7 @@ def test_a_host_without_a_source_gets_one_with_a_job_that_runs_once(server: Serv
     assert (job["kind"], job["state"], job["config"]["seeds"], job["schedule_enabled"]) == (
         "adhoc", "pending", urls, False
     )  # fmt: skip
+    assert (job["config"]["max_depth"], job["config"]["sitemaps"]) == (0, False)
     assert job["next_run_at"] is not None
     assert (again["places"][0]["status"], again["places"][0]["sourceCode"]) == ("waits", "new-example")
 

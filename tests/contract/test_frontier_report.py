@@ -66,7 +66,7 @@ def test_the_summary_counts_every_address_each_way(bed: Bed) -> None:
     assert summary.statuses == {200: 2, 500: 1}
     assert summary.media_types == {"text/html": 1, "image/png": 1}
     assert summary.domains == {"a.example": 5, "b.example": 1}
-    assert summary.depths == {1: 4, 2: 1}
+    assert summary.depths == {1: 4, 2: 1, "requisite": 1}
     assert summary.exclusions == {("scope", "b"): 4}
 
 

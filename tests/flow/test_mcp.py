@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sqlite3
 import subprocess
@@ -58,6 +59,17 @@ def test_an_assistant_reads_over_standard_input_and_output(home: Path) -> None:
     assert names == ["search", "page_history", "page_text", "compare"]
     assert "Some words about it." in text["text"]
     assert text["citation"]["digest"].startswith("sha256:")
+
+
+def test_stdio_answers_lines_that_are_not_json_rpc(home: Path) -> None:
+    lines = ["not json", "{}", '{"jsonrpc": "2.0", "id": 7, "method": "ping"}']
+    done = subprocess.run(
+        [sys.executable, *_command(home)], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True,
+        env={**os.environ, "HOLDFAST_LOG_LEVEL": "ERROR"}, timeout=deadline(60),
+    )  # fmt: skip
+
+    answers = {one["id"] or one["error"]["code"] for one in map(json.loads, done.stdout.splitlines())}
+    assert answers == {-32700, -32600, 7}
 
 
 @pytest.mark.parametrize(("arguments", "is_shown"), [((), False), (("--as", "member"), True)])

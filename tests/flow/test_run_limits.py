@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 
 from tests.flow.crawler import Crawler
+from tests.flow.faults.bed import until
 from tests.site import Site
 from tests.site.book import html, links
 
@@ -50,3 +52,18 @@ def test_run_is_done_when_only_scope_rules_left_out_links(crawler: Crawler) -> N
 
     assert {one["rule"] for one in report["excluded"]} == {"exclude:/out/", "scope:host", "max_depth"}
     assert (result["reason"], result["shortfalls"], result["research_ready"]) == ("done", {}, True)
+
+
+def test_stopped_crawl_names_built_in_limits_too(any_crawler: Crawler) -> None:
+    crawler = any_crawler
+    crawler.environment["HOLDFAST_TRAPS_QUERY_VARIANTS"] = "3"
+    with Site.start(hosts=1, pages=1) as site:
+        site.serve("/forum", html("forum", links([f"/topic?t={n}" for n in range(10)] + [f"/{n}" for n in range(400)])))
+        process = crawler.start(site.url(0, "/forum"), "--delay", "0.2", "--no-sitemaps")
+        until(lambda: len(site.log()) > 3, within_s=30, what="pages behind the first one")
+        process.send_signal(signal.SIGINT)
+        result = crawler.finish(process)
+
+    assert (result["state"], result["reason"]) == ("stopped", "stopped")
+    assert set(result["shortfalls"]) == {"stopped", "limits", "trap:query_variants"}
+    assert (result["shortfalls"]["limits"], result["research_ready"]) == (7, False)

@@ -40,7 +40,7 @@ def test_prefix_include_exclude_and_depth_decide_and_every_omission_is_counted_b
         ("exclude:/docs/secret/", here): 2, ("scope:prefix", here): 2, ("scope:prefix", there): 2,
         ("max_depth", here): 1, ("not_an_address", here): 2,
     }  # fmt: skip
-    assert report["depths"] == {"0": 1, "1": 2, "2": 1}
+    assert report["depths"] == {"0": 1, "1": 2, "2": 1, "requisite": 1}
     assert (report["total"], report["open"]) == (5, 0)
     assert report["kinds"] == [
         {"kind": "page", "outcome": "success", "count": 4}, {"kind": "requisite", "outcome": "success", "count": 1},

@@ -19,6 +19,7 @@ from tests.flow.crawler import Crawler, fetched
 from tests.flow.faults.bed import arm, disarmed, rows, until
 from tests.flow.plant import Plant
 from tests.site import Site, judge
+from tests.site.book import html, links
 
 
 @pytest.fixture
@@ -294,3 +295,18 @@ def test_what_was_crawled_outside_a_worker_is_indexed_after_reconciling(
     assert done.items_indexed == 5
     reconcile_indexing(limit=10, now=True, apply=False, json=False, home=home)
     assert "nothing to do" in capsys.readouterr().out
+
+
+def test_job_of_added_pages_captures_them_alone(plant: Plant) -> None:
+    with Site.start(hosts=1, pages=5) as site:
+        site.serve("/one", html("one", links(["/two"]) + '<img src="/picture.png">'))
+        site.serve("/moved", b"", status=302, headers=[("Location", "/three")])
+        site.serve("/three", html("three", links(["/two"])))
+        site.serve("/two", html("two", ""))
+        for path in ("/one", "/moved"):
+            plant.crawler.run("frontier", "add", site.url(0, path))
+        plant.once()
+        asked = {entry.path for entry in site.settled()}
+
+    assert asked == {"/robots.txt", "/one", "/picture.png", "/moved", "/three"}
+    assert [(run.state, run.reason) for run in plant.executions()] == [("completed", "done")]

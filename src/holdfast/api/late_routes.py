@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.api.errors import answers
 from holdfast.api.loading import LOADING
-from holdfast.api.query_names import known_parameters, refuse_unknown
+from holdfast.api.query_names import check_query, known_parameters
 
 # What any route may answer, beside what it says itself.
 _ANYWHERE = (400, 401, 403, 414, 422, 429, 500, 503)
@@ -83,9 +83,9 @@ class LateRoute(APIRoute):
         vars(self)["dependant"] = dependant
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; UnknownParameter if its query has a parameter that the route does not declare."""
+        """Serve one request; UnknownParameter or FieldRefused if its query is invalid (`check_query`)."""
         if not self.any_query and scope.get("query_string"):
-            refuse_unknown(scope, self.query_names)
+            check_query(scope, self.query_names)
         await super().handle(scope, receive, send)
 
 

@@ -45,7 +45,7 @@ def plain_request(query_string: bytes) -> SearchRequest | None:
 
 
 def _words(value: str) -> str | None:
-    return value if 1 <= len(value) <= MAX_QUERY_CHARS else None
+    return value if 1 <= len(value) <= MAX_QUERY_CHARS and "\x00" not in value else None
 
 
 def _page(value: str) -> int | None:

@@ -1,4 +1,4 @@
-"""Refuses query parameters that a route does not declare: a misspelled filter would list everything.
+"""Refuses query parameters that a route does not declare (a misspelled filter would list everything), and NUL.
 
 `late_routes.LateRoute` calls it for every route; a router made with `any_query=True` is exempt.
 """
@@ -13,7 +13,7 @@ from fastapi.dependencies.models import Dependant
 from starlette.datastructures import QueryParams
 from starlette.types import Scope
 
-from holdfast.api.errors import UnknownParameter
+from holdfast.api.errors import FieldRefused, UnknownParameter
 
 _NAME_CHARS = 60
 
@@ -30,10 +30,12 @@ def _named(dependant: Dependant) -> Iterator[str]:
         yield from _named(below)
 
 
-def refuse_unknown(scope: Scope, known: Sequence[str]) -> None:
-    """UnknownParameter for the first parameter of the query that is not `known`; it names the nearest known one."""
-    for name in QueryParams(scope["query_string"]):
+def check_query(scope: Scope, known: Sequence[str]) -> None:
+    """Raise UnknownParameter, with the nearest name, for a parameter that is not `known`; FieldRefused for a NUL."""
+    for name, value in QueryParams(scope["query_string"]).multi_items():
         if name not in known:
             shown = name[:_NAME_CHARS].encode("ascii", "replace").decode().replace("\x00", "?")
             nearest = get_close_matches(shown, known, n=1, cutoff=0.5)
             raise UnknownParameter(shown, nearest[0] if nearest else None, known)
+        if "\x00" in value:
+            raise FieldRefused(name, "it holds a NUL character")

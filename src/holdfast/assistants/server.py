@@ -10,14 +10,20 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from anyio import create_memory_object_stream, create_task_group
 from anyio.to_thread import run_sync
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.shared.message import SessionMessage
 from mcp.types import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
     CallToolRequestParams,
     CallToolResult,
+    ErrorData,
+    JSONRPCError,
     ListToolsResult,
     PaginatedRequestParams,
     TextContent,
@@ -170,8 +176,23 @@ def _refused(sentence: str) -> CallToolResult:
 async def serve_stdio(tools: ToolArchive, principal: Principal) -> None:
     """Serve the program that started this one, in one name, until standard input ends."""
     server = make_server(tools, lambda _context: principal)
-    async with stdio_server() as (reader, writer):
-        await server.run(reader, writer, server.create_initialization_options())
+    messages, passed = create_memory_object_stream[SessionMessage | Exception](0)
+
+    async def pass_on() -> None:
+        async with messages:
+            async for one in reader:
+                if isinstance(one, ValidationError):
+                    # The SDK ignores such lines, and a client would wait for ever.
+                    is_json = one.errors()[0]["type"] != "json_invalid"
+                    code, why = (INVALID_REQUEST, "not JSON-RPC") if is_json else (PARSE_ERROR, "not JSON")
+                    error = JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=why))
+                    await writer.send(SessionMessage(error))
+                else:
+                    await messages.send(one)
+
+    async with stdio_server() as (reader, writer), create_task_group() as group:
+        group.start_soon(pass_on)
+        await server.run(passed, writer, server.create_initialization_options())
 
 
 async def serve_request(

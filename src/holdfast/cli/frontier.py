@@ -140,6 +140,7 @@ def add(
 ) -> None:
     """Add addresses: to the run of their source that is under way, to its next run, or to a job of their own.
 
+    A job of their own captures these pages with what they embed and follows no links.
     Example: holdfast frontier add https://example.org/news
     """
     with _adding(config.load(home=home)) as adding:

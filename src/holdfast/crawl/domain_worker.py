@@ -328,7 +328,7 @@ class DomainWorker:
                     self._answered(page, attempt, redirected_to=target.fetch)
                 return True
             url = target
-            verdict = self._scope.rules.decide(url, attempt.depth, attempt.kind)
+            verdict = self._scope.rules.decide(url, 0, attempt.kind)  # its own depth is allowed: a redirect is no step
             if not verdict.allowed:
                 self.end(page, Outcome.EXCLUDED, f"redirect_out_of_scope:{verdict.rule}", redirected_to=url.fetch)
                 return True

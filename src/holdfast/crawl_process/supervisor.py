@@ -566,12 +566,10 @@ class Supervisor:
         if is_over:
             self._close_rest(f"over_limit:{limit}")
         left = frontier.open_count(number) + (rereads + self._seeds_left if self._stops.count else 0)
-        if left:
-            return self._concluded(RunReading("stopped", Shortfall.STOPPED.value, {Shortfall.STOPPED.value: left}))
         unread = {str(limit): rereads} if is_over else {}
         home, run = self._runtime.settings.home, self._begun.execution_id
-        reading = read_ending(self._runtime.raw_db, home, execution_id=run, unread=unread)
-        return self._concluded(reading, error=self._why(reading))
+        reading = read_ending(self._runtime.raw_db, home, execution_id=run, stopped=left or None, unread=unread)
+        return self._concluded(reading._replace(state="stopped") if left else reading, error=self._why(reading))
 
     def _without_room(self) -> Conclusion:
         """Return the end of a crawl whose time ran out while it waited for room; what is left stays open."""

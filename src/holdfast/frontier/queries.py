@@ -107,8 +107,8 @@ class Summary:
     statuses: Mapping[int, int]
     media_types: Mapping[str, int]
     domains: Mapping[str, int]
-    depths: Mapping[int, int]
-    """Pages only: requisites have no depth of their own."""
+    depths: Mapping[int | str, int]
+    """Requisites and sitemaps have no depth of their own: they count under their kind."""
     redirects: int
     """Pages that only lead to another address: among the successes, and no captured pages."""
     wire_bytes: int
@@ -394,8 +394,8 @@ def _summed_up(groups: Iterable[Row], names: dict[int, str], exclusions: dict[tu
             counts["status"][status] += count
         if media_type is not None:
             counts["type"][media_type] += count
+        counts["depth"][depth if kind == UrlKind.PAGE else str(kind)] += count
         if kind == UrlKind.PAGE:
-            counts["depth"][depth] += count
             redirects += count if reason == REDIRECTED else 0
         if outcome == Outcome.SUCCESS and took[0]:
             timed, whole = timed + took[0], whole + int(took[1])

@@ -163,7 +163,8 @@ class AddedTo(Answer):
 
     source_code: str
     status: AddedAs = Field(
-        description="`joined` a run under way, `waits` for the next one, or `job_made`: a job runs them once."
+        description="`joined` a run under way, `waits` for the next one, or `job_made`: a job captures them once "
+        "and follows links only from seeds."
     )
     urls: int
     added: int = Field(description="Those that were not known there.")

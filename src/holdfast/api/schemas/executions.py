@@ -63,7 +63,7 @@ class RunReport(JobAnswer):
                     "statuses": {"200": 7, "304": 21, "404": 1},
                     "types": {"text/html": 7},
                     "domains": {"example.org": 30},
-                    "depths": {"0": 1, "1": 17},
+                    "depths": {"0": 1, "1": 17, "requisite": 12},
                     "excluded": [],
                 }
             ]
@@ -89,7 +89,7 @@ class RunReport(JobAnswer):
     statuses: dict[str, int]
     types: dict[str, int]
     domains: dict[str, int] = Field(description="The 200 with the most addresses.")
-    depths: dict[str, int] = Field(description="Of pages.")
+    depths: dict[str, int] = Field(description="Pages by depth; requisites and sitemaps, which have none, by kind.")
     excluded: list[CountedRule] = Field(description="Links that were not followed, the largest thousand.")
 
     @classmethod

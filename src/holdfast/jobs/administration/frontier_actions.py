@@ -304,7 +304,7 @@ class AddingUrls:
             return AddedPlace(source=group.source, as_what=AddedAs.WAITS, urls=len(found), added=len(found))
         # No run would ever take them.
         with self._write() as session:
-            job_id = self._job(session, group.source_id, [one.url for one in found])
+            job_id = self._job(session, group.source_id, [one.url for one in found], wish)
         made = AddedAs.JOB_MADE
         return AddedPlace(source=group.source, as_what=made, urls=len(found), added=len(found), job_id=job_id)
 
@@ -349,17 +349,21 @@ class AddingUrls:
             code = _free_code(session, host)
             content = {"code": code, "name": host, "base_url": f"{urls[0].origin}/", "config": {"seeds": addresses}}
             source = registry.create(session, self._clock, registry.read_spec(content))
-            job_id = self._job(session, source.id, addresses)
+            job_id = self._job(session, source.id, addresses, wish)
         return AddedPlace(
             source=code, as_what=AddedAs.JOB_MADE, urls=len(addresses), added=len(addresses), job_id=job_id
         )
 
-    def _job(self, session: Session, source_id: int, addresses: Sequence[str]) -> int:
-        """Return the job that crawls addresses once, as soon as a worker is free; one that waits already will do."""
+    def _job(self, session: Session, source_id: int, addresses: Sequence[str], wish: AddWish) -> int:
+        """Return the pending job of a source, or create one that crawls these addresses once.
+
+        The new job follows links and sitemaps only from seeds; of other pages it captures nothing but their requisites.
+        """
         known = has_job(session, source_id, ADHOC)
         if known is not None:
             return known
-        spec = JobSpec(source_id=source_id, config={"seeds": list(addresses)}, adaptive_scheduling=False)
+        config = {"seeds": list(addresses)} | ({} if wish.is_seed else {"max_depth": 0, "sitemaps": False})
+        spec = JobSpec(source_id=source_id, config=config, adaptive_scheduling=False)
         return self._actions.add(session, spec, kind=ADHOC, at=self._clock.now()).job.id
 
 
