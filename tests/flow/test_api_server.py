@@ -282,6 +282,22 @@ def test_a_port_that_is_taken_is_told_with_the_option_to_change(server: _Server)
     assert "--port" in said
 
 
+def test_user_link_has_the_address_of_the_running_server(tmp_path: Path) -> None:
+    def add(name: str) -> tuple[str, str]:
+        return _command("user", "add", name, "--home", str(tmp_path)).communicate(timeout=deadline(60))
+
+    with _serving(tmp_path) as running:
+        _command("api", "--port", str(running.port), "--home", str(tmp_path)).communicate(timeout=deadline(60))
+        told, _ = add("ada")
+        running.process.terminate()
+        running.process.wait(deadline(60))
+    later, warned = add("bob")
+
+    assert f"http://127.0.0.1:{running.port}/setup#token=" in told
+    assert "http://127.0.0.1:8060/setup#token=" in later
+    assert "no server runs here; the link assumes port 8060" in warned
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_in_order(tmp_path: Path, number: signal.Signals) -> None:
     with _serving(tmp_path) as running:

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from types import FrameType
 from typing import Annotated
@@ -25,6 +26,7 @@ from holdfast.config import Settings
 from holdfast.db.schema import open_to_others
 from holdfast.errors import HoldfastError
 from holdfast.supervision.part_process import FOR_PEOPLE, STARTED_AGAIN
+from holdfast.supervision.state import address_path
 from holdfast.wiring.accounts import setup_link
 from holdfast.wiring.http_protocol import ConnectionLimits, strict_http
 from holdfast.wiring.processes import ServingProcesses
@@ -58,10 +60,17 @@ def api(
     settings = configured(home=str(home) if home else None, host=host, port=port)
     log.configure(settings.log_level)
     serve(settings, ready=lambda address: announce(settings, address), processes=processes)
+    # Not if it could not start: the file may be that of another server.
+    with suppress(OSError):
+        address_path(settings.home).unlink()
 
 
 def announce(settings: Settings, address: str) -> None:
     """Say that the server answers, and how the first administrator is made if there is none."""
+    # For the links that other commands print. A data directory that may only be read goes without.
+    with suppress(OSError):
+        address_path(settings.home).parent.mkdir(exist_ok=True)
+        address_path(settings.home).write_text(address)
     print(f"serving {address}", flush=True)
     # The link that was told at the first start holds; another one would end it.
     if os.environ.get(STARTED_AGAIN):

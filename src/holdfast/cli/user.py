@@ -33,6 +33,7 @@ from holdfast.cli.formatting import counted, text
 from holdfast.cli.parameters import AsJson, Home, command_group
 from holdfast.db.models import ApiToken, User
 from holdfast.errors import Invalid
+from holdfast.supervision.state import address_path
 from holdfast.wiring.archive import Archive, open_archive
 
 app_command = command_group(
@@ -118,7 +119,14 @@ def _password() -> str:
 
 
 def _link(archive: Archive, secret: str) -> str:
-    return link_url(archive.settings.site_origin, secret)
+    """Return a link to the configured site or the running server, else to the configured port, and say so."""
+    settings = archive.settings
+    site = settings.api.site_url
+    if site is None and (noted := address_path(settings.home)).is_file():
+        site = noted.read_text()
+    if site is None:
+        typer.echo(f"no server runs here; the link assumes port {settings.api.port} (HOLDFAST_API_PORT)", err=True)
+    return link_url(site or settings.site_origin, secret)
 
 
 def _say_link(link: str | None) -> None:

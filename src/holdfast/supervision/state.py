@@ -58,6 +58,11 @@ def lock_path(home: Path) -> Path:
     return home / "run" / _LOCK
 
 
+def address_path(home: Path) -> Path:
+    """Return the file that holds the address of the API of a data directory while it runs."""
+    return home / "run" / "address"
+
+
 def write_parts(home: Path, parts: list[PartStatus]) -> None:
     """Say how the parts do; what cannot be written (a full disk) is left unsaid."""
     path = home / "run" / _STATE
