@@ -165,8 +165,8 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
         "GET /api/v1/events": Permission.WATCH,
     },
     "executions.router": {
-        "GET /api/v1/failed-urls": Permission.OPERATE,
         "GET /api/v1/executions/{id}/report": Permission.WATCH,
+        "GET /api/v1/failed-urls": Permission.OPERATE,
         "GET /api/v1/executions/{id}/exclusions": Permission.WATCH,
         "POST /api/v1/executions/{id}/exclusions/preview": Permission.OPERATE,
         "PUT /api/v1/executions/{id}/exclusions": Permission.OPERATE,
