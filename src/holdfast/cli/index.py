@@ -257,7 +257,7 @@ def import_(
     anew and keeps its ids. Damage, wrong digests and signatures are reported, whole records are kept; --strict
     refuses such a file. Exit 1 if a file could not be imported.
 
-    Example: holdfast import crawls/ --source health
+    Example: holdfast import crawls/ --source hc
     """
     settings = config.load(home=home)
     configure_log(settings, as_json=False)

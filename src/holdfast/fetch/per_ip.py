@@ -60,6 +60,8 @@ class MachineTurns:
 
     def __init__(self, path: Path | None = None) -> None:
         """Open the file, created if it is missing; without one, the turns are this process's own."""
+        # A dry run makes no data directory: no other process shares it.
+        path = path if path is not None and path.parent.parent.is_dir() else None
         self._path, self._fd, self._warned = path, -1, path is None
         # A process does not lock itself out: its threads take turns, and its own places are remembered.
         self._threads = Lock()

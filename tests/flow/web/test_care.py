@@ -64,7 +64,7 @@ def test_every_page_about_the_archive_is_whole_and_accessible(
 
 
 def test_operator_decides_about_a_page_of_an_edition_and_undoes_it(open_window: OpenWindow, stage: Stage) -> None:
-    window, url = open_window(role=Role.OPERATOR), f"{_TOWN}/gone.html"
+    window, url = open_window(role=Role.OPERATOR), f"{_TOWN}/"
     page = window.visit(f"/control{_screens(stage)['edition']}")
     expect(page.get_by_text("No decisions yet.")).to_be_visible()
     page.get_by_label("Address of a page").fill(url)
