@@ -80,11 +80,13 @@ def running_jobs(session: Session) -> list[RunProgressAt]:
     told = select(JobEvent.at).where(JobEvent.job_id == Job.id, JobEvent.name == STATUS).order_by(JobEvent.id.desc())
     resumed_at = case((Execution.paused_seconds > 0, told.limit(1).correlate(Job).scalar_subquery()))
     captured_at = captured.correlate(Execution).scalar_subquery()
+    # From the locked jobs, by their index: without statistics SQLite would walk through all executions.
+    locked = select(Job.id).where(Job.lock_token.is_not(None))
     rows = session.execute(
         select(Execution.id, Source.code, Job.lock_acquired_at, captured_at, resumed_at)
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
-        .where(Job.lock_token.is_not(None), Execution.state == "running", Execution.paused_at.is_(None))
+        .where(Execution.job_id.in_(locked), Execution.state == "running", Execution.paused_at.is_(None))
     )
     found = (RunProgressAt(number, code, max(filter(None, moments))) for number, code, *moments in rows)
     return sorted(found, key=lambda one: one.moved_at)
