@@ -161,7 +161,7 @@ def edition(
 
 
 def _write_package(packages: PackageCache, package: CachedPackage, output: Path | None) -> str:
-    """Write a package, and return what was written in words."""
+    """Write a package, and return a sentence that describes it."""
     target, size = output or Path(package.name), package.archive.size
 
     def pieces() -> Iterator[bytes]:

@@ -161,8 +161,8 @@ def _row(row: Execution, awaited: str | None) -> tuple[object, ...]:
     took = duration(row.duration_ms / 1000) if row.duration_ms is not None else None
     short = ended_text(row) if row.shortfalls else None
     error = " ".join((row.error or short or row.reason or awaited or "").split())[:80]
-    begun = row.number, row.id, _state(row), row.index_state, row.started_at
-    return (*begun, took, row.items_crawled, row.items_failed, error)
+    start = row.number, row.id, _state(row), row.index_state, row.started_at
+    return (*start, took, row.items_crawled, row.items_failed, error)
 
 
 def logs(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class FileStep(NamedTuple):
-    """File `number` of `of`, what is done with it, and how much of it, in bytes."""
+    """The file that is being processed (`number` of `of`), the phase, and its bytes processed so far."""
 
     number: int = 0
     of: int = 0

@@ -33,9 +33,9 @@ MAX_GENERATIONS = 10
 ever. Each generation ranks above the one before."""
 # Redirects between domains rank above every generation.
 _RANKED_GENERATIONS = 5
-# The depth of what was not met yet: no way is as long.
+# The depth of an undiscovered address: larger than every real depth.
 _UNMET = 1 << 62
-# The depth of what was met and left out by a limit: the next document that names it may bring it.
+# The depth of an address that a limit left out; a later document that links to it may still add it.
 _OVER_LIMIT = 1 << 61
 # Each host is a row in the database, and a hostile page may name a thousand that there are not.
 MAX_EXCLUDED_HOSTS = 10_000

@@ -174,7 +174,7 @@ async def send_sign_in(request: Request, archive: ArchiveDep, accounts: Accounts
         begun = await begin_with_password(request, archive, accounts, form)
     except (SignInFailed, SignInThrottled, ValidationError) as exc:
         return _again(request, archive, following, name=name, problem=exc)
-    return _begun(request, archive, begun, following)
+    return _signed_in(request, archive, begun, following)
 
 
 def _again(request: Request, archive: Archive, following: str, *, name: str, problem: Exception) -> Response:
@@ -192,9 +192,9 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + "."
 
 
-def _begun(request: Request, archive: Archive, begun: BegunSession, following: str) -> Response:
+def _signed_in(request: Request, archive: Archive, session: BegunSession, following: str) -> Response:
     answer = RedirectResponse(following, 303, _HEADERS)
-    for cookie in SessionCookie(archive.settings).begun(request.scope, begun):
+    for cookie in SessionCookie(archive.settings).begun(request.scope, session):
         answer.headers.append("Set-Cookie", cookie)
     return answer
 
@@ -327,7 +327,7 @@ async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDe
         form = _setup_form(secret, await accounts.turns.run(owner), name=name, problem=_sentence(str(exc)))
         return _link_page("Choose a password", form, status=422)
     accounts.identities.forget()
-    return _begun(request, archive, begun, "/account" if "new" in fields else "/")
+    return _signed_in(request, archive, begun, "/account" if "new" in fields else "/")
 
 
 @router.get("/account")
