@@ -63,12 +63,20 @@ def test_an_assistant_reads_over_standard_input_and_output(home: Path) -> None:
 
 def test_stdio_answers_lines_that_are_not_json_rpc(home: Path) -> None:
     lines = ["not json", "{}", '{"jsonrpc": "2.0", "id": 7, "method": "ping"}']
-    done = subprocess.run(
-        [sys.executable, *_command(home)], input="\n".join(lines) + "\n", capture_output=True, text=True, check=True,
-        env={**os.environ, "HOLDFAST_LOG_LEVEL": "ERROR"}, timeout=deadline(60),
+    process = forked.Popen(
+        [sys.executable, *_command(home)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "HOLDFAST_LOG_LEVEL": "ERROR"},
     )  # fmt: skip
+    with process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write("\n".join(lines) + "\n")
+        process.stdin.flush()
+        # As clients do, standard input stays open until all is answered: its end cancels what is under way.
+        read = [json.loads(process.stdout.readline()) for _line in lines]
+        process.stdin.close()
+        process.wait(deadline(60))
 
-    answers = {one["id"] or one["error"]["code"] for one in map(json.loads, done.stdout.splitlines())}
+    answers = {one["id"] or one["error"]["code"] for one in read}
     assert answers == {-32700, -32600, 7}
 
 
