@@ -18,7 +18,7 @@ from holdfast.db.models import Change, Diff, Snapshot, Withdrawal
 from holdfast.types import Truncated
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hiding import hide, unhide
-from tests.archive import Shot, build_archive, days_later
+from tests.archive import Shot, build_archive, days_later, pdf
 from tests.contract.changes_bed import PAGE, Building, compute, day, open_building, page, told
 
 
@@ -117,16 +117,41 @@ def test_sections_and_lines_are_counted(building: Building) -> None:
     assert 0 < diff.ratio < 0.6
 
 
-def test_what_is_no_html_is_updated_without_a_diff(building: Building) -> None:
-    plain = replace(day(0, "x", url="https://example.org/a.txt"), media_type="text/plain", body="one")
-
-    archive = building([plain, replace(plain, body="two", moment=days_later(1), execution=2)])
+@pytest.mark.parametrize(
+    ("media_type", "bodies"),
+    [
+        ("application/pdf", (pdf("High water at six"), pdf("Low water at six"))),
+        ("text/plain", (b"High water at six", b"Low water at six")),
+    ],
+)
+@pytest.mark.parametrize("mode", list(TextMode))
+def test_pdf_and_plain_text_are_compared(
+    building: Building, media_type: str, bodies: tuple[bytes, bytes], mode: TextMode
+) -> None:
+    shots = [
+        Shot(url=f"{PAGE}.file", media_type=media_type, body=body, moment=days_later(n), execution=n + 1)
+        for n, body in enumerate(bodies)
+    ]
+    archive = building(shots)
     compute(archive)
 
     with archive.database.read() as session:
-        last = session.scalars(select(Change).order_by(Change.id.desc())).first()
-        assert last is not None
-        assert (last.type, last.diff_id) == ("updated", None)
+        last = session.scalars(select(Change).order_by(Change.id.desc()).limit(1)).one()
+    found = compare_captures(
+        archive.database, archive.settings.home, archive.clock, WantedComparison(last.to_snapshot_id, mode=mode)
+    )
+    assert (last.type, last.diff_id is not None, found.event.diff_available) == ("updated", True, True)
+    assert (found.mode, found.event.added_lines, found.event.removed_lines) == (mode, 1, 1)
+
+
+def test_pdf_without_text_is_updated_without_a_diff(building: Building) -> None:
+    scan = Shot(url=f"{PAGE}.pdf", media_type="application/pdf", body=pdf(""))
+    archive = building([scan, replace(scan, body=pdf("", title="Two"), moment=days_later(1), execution=2)])
+    compute(archive)
+
+    with archive.database.read() as session:
+        last = session.scalars(select(Change).order_by(Change.id.desc()).limit(1)).one()
+    assert (last.type, last.diff_id) == ("updated", None)
 
 
 def test_pages_that_differ_in_their_query_are_two_pages(building: Building) -> None:

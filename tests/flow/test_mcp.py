@@ -68,7 +68,8 @@ def test_stdio_answers_lines_that_are_not_json_rpc(home: Path) -> None:
         env={**os.environ, "HOLDFAST_LOG_LEVEL": "ERROR"},
     )  # fmt: skip
     with process:
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         process.stdin.write("\n".join(lines) + "\n")
         process.stdin.flush()
         # As clients do, standard input stays open until all is answered: its end cancels what is under way.

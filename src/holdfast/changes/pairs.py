@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple, TypedDict
 
 from sqlalchemy.orm import Session
 
@@ -25,22 +25,24 @@ from holdfast.db.models import Diff, Snapshot
 from holdfast.errors import Invalid, NotFound
 from holdfast.index.queries import demand_body, open_stored
 from holdfast.parse.child import parse_safely
-from holdfast.parse.document import DocumentKind, DocumentReading, ParsedDocument
+from holdfast.parse.content import SiteTemplate
+from holdfast.parse.document import DocumentKind, kind_of
 from holdfast.parse.page import MAX_PARSED_BYTES
 from holdfast.warc.reader import DamagedWarc
 from holdfast.withdrawals.visibility import visible_snapshot
 
-HTML_READING: Final[DocumentReading] = {"kind": DocumentKind.HTML.value, "media_type": "text/html", "charset": None}
-"""How pages are parsed that are compared."""
+
+class TextOptions(TypedDict, total=False):
+    """Which text of an HTML page is compared: its main content without any of them."""
+
+    whole: bool
+    """All that the page shows."""
+    template: SiteTemplate
+    """Where the pages of its source have their content."""
 
 
-def read_whole(database: Database, home: Path, found: Snapshot) -> ComparableText | None:
-    """Return the lines that a capture shows; None if its record cannot be read any more. Parses outside any session."""
-    return read_record(database, home, found, HTML_READING | {"whole": True})
-
-
-def read_record(database: Database, home: Path, found: Snapshot, how: DocumentReading) -> ComparableText | None:
-    """Return the lines of a stored HTML record, parsed as `how` says; None if the record cannot be read any more."""
+def read_record(database: Database, home: Path, found: Snapshot, options: TextOptions) -> ComparableText | None:
+    """Return the lines of a stored record; None if it cannot be read any more, or has no text."""
     try:
         # The session ends before the parser begins: that may take seconds.
         with database.read() as session, open_stored(session, home, found) as stored:
@@ -48,11 +50,17 @@ def read_record(database: Database, home: Path, found: Snapshot, how: DocumentRe
             charset = stored.head.charset if stored.head is not None else None
     except (NotFound, DamagedWarc, OSError):
         return None
-    return comparable_text(parse_safely(body, **how | {"charset": charset, "url": found.url}))
+    return read_lines(body, found.media_type, charset, found.url, options)
 
 
-def comparable_text(document: ParsedDocument) -> ComparableText | None:
-    """Return the lines of a parsed document; None if its parser failed."""
+def read_lines(
+    body: bytes, media_type: str | None, charset: str | None, url: str, options: TextOptions
+) -> ComparableText | None:
+    """Parse a body as HTML, text or PDF, whichever it is; None if it is none of them, or its parser failed."""
+    kind = kind_of(body, media_type)
+    if kind is DocumentKind.OTHER:
+        return None
+    document = parse_safely(body, kind=kind.value, media_type=media_type, charset=charset, url=url, **options)
     return read_text(document.text, "\n".join(document.headings)) if document.text or not document.problems else None
 
 
@@ -169,7 +177,7 @@ def _mains(database: Database, two: _Two) -> list[ComparableText]:
 
 
 def _wholes(database: Database, home: Path, two: _Two) -> list[ComparableText | None]:
-    return [read_whole(database, home, one) for one in (two.earlier, two.later)]
+    return [read_record(database, home, one, {"whole": True}) for one in (two.earlier, two.later)]
 
 
 def _earlier(session: Session, later: Snapshot, known: ListedChange | None, wanted: int | None) -> Snapshot | None:

@@ -49,7 +49,7 @@ _CAPTURES = select(
     Snapshot.body_hash,
     Snapshot.payload_digest,
     Snapshot.document_id,
-    Document.media_type,
+    Document.text_chars,
     Snapshot.redirect_to,
     Snapshot.truncated,
     _SHOWN.label("counts"),

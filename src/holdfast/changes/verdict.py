@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from holdfast.types import BROKEN_OFF
 
-HTML = frozenset({"text/html", "application/xhtml+xml"})
-
 
 class ChangeType(StrEnum):
     """What became of a page."""
@@ -46,8 +44,8 @@ class ComparedCapture(NamedTuple):
     body_hash: bytes | None
     payload_digest: str | None
     document_id: int | None
-    document_type: str | None
-    """The media type of the document's text."""
+    text_chars: int | None
+    """How much text the document has: a scanned PDF has none."""
     redirect_to: str | None
     truncated: str | None
     """Why the stored body is short (WARC-Truncated)."""
@@ -129,12 +127,7 @@ def has_same_body(a: ComparedCapture, b: ComparedCapture) -> bool:
 
 
 def comparable(a: ComparedCapture, b: ComparedCapture) -> tuple[int, int] | None:
-    """Return the two documents if both are HTML, whose text can be compared line by line; None otherwise."""
-    if a.document_id is None or b.document_id is None:
+    """Return the two documents if there is text in one of them, whatever their types are; None otherwise."""
+    if a.document_id is None or b.document_id is None or not (a.text_chars or b.text_chars):
         return None
-    return (a.document_id, b.document_id) if _is_html(a) and _is_html(b) else None
-
-
-def _is_html(capture: ComparedCapture) -> bool:
-    # Behind the type may stand which template of its source it was read with.
-    return (capture.document_type or "").partition(";")[0] in HTML
+    return a.document_id, b.document_id

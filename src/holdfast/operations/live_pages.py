@@ -18,9 +18,9 @@ from sqlalchemy.orm import Session
 
 from holdfast.changes.compare import TextComparison, compare, read_text
 from holdfast.changes.listing import counts_summary
-from holdfast.changes.pairs import HTML_READING, TextMode, comparable_text, read_record
+from holdfast.changes.pairs import TextMode, TextOptions, read_lines, read_record
 from holdfast.changes.queries import text_and_headings
-from holdfast.changes.verdict import HTML, ChangeType
+from holdfast.changes.verdict import ChangeType
 from holdfast.config import Settings
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.requests import DocumentLimits, FetchedDocument, open_polite_client
@@ -30,7 +30,7 @@ from holdfast.errors import AddressForbidden, Invalid, Unavailable, UrlRefused
 from holdfast.fetch.guard import AddressGuard, demand_public
 from holdfast.index.queries import demand_body
 from holdfast.parse.child import parse_safely
-from holdfast.parse.document import DocumentKind, DocumentReading, kind_of
+from holdfast.parse.document import DocumentKind, kind_of
 from holdfast.sources.extraction import extraction_rules
 from holdfast.types import FetchFailed, FetchProblem
 from holdfast.urls import Url, parse, parse_seed, url_hash
@@ -202,16 +202,16 @@ class LiveDifference(NamedTuple):
 
 
 def comparable_snapshot(session: Session, snapshot_id: int) -> Snapshot:
-    """Return a capture that a live page can be compared with; SnapshotNotFound, Invalid if it is not HTML."""
+    """Return a capture that a live page can be compared with; SnapshotNotFound, Invalid without text."""
     found = visible_snapshot(session, snapshot_id)
     demand_body(session, found)
-    if found.document_id is None or (found.media_type or "").partition(";")[0] not in HTML:
-        raise Invalid(f"snapshot {snapshot_id} is not an HTML page, so it cannot be compared with the live page")
+    if found.document_id is None:
+        raise Invalid(f"snapshot {snapshot_id} has no text, so it cannot be compared with the live page")
     return found
 
 
 def compare_live(database: Database, home: Path, archived: Snapshot, page: LivePage, mode: TextMode) -> LiveDifference:
-    """Compare a capture with the live page; Invalid if that is not HTML, SnapshotNotFound after a takedown meanwhile.
+    """Compare a capture with the live page; Invalid if that has no text, SnapshotNotFound after a takedown meanwhile.
 
     Both are parsed now, in the same way. If the record cannot be read, its indexed main text is compared, and `mode`
     says so.
@@ -221,17 +221,17 @@ def compare_live(database: Database, home: Path, archived: Snapshot, page: LiveP
     if not 200 <= page.status < 300:
         change = ChangeType.GONE if page.status in (404, 410) else ChangeType.ERROR
         return LiveDifference(change, None, mode, f"The live page answered with status {page.status}")
-    if kind_of(page.body, page.media_type) is not DocumentKind.HTML:
-        raise Invalid(f"{page.url} is {page.media_type or 'of an unknown type'}, not HTML")
-    how = _reading(database, archived, mode)
-    before = read_record(database, home, archived, how)
+    if kind_of(page.body, page.media_type) is DocumentKind.OTHER:
+        raise Invalid(f"{page.url} is {page.media_type or 'of an unknown type'}; expected HTML, text or PDF")
+    options = _options(database, archived, mode)
+    before = read_record(database, home, archived, options)
     if before is None:
         mode = TextMode.MAIN
-        how = _reading(database, archived, mode)
+        options = _options(database, archived, mode)
         assert archived.document_id is not None
         with database.read() as session:
             before = read_text(*text_and_headings(session, archived.document_id))
-    now = comparable_text(parse_safely(page.body, **how | {"charset": page.charset, "url": page.url}))
+    now = read_lines(page.body, page.media_type, page.charset, page.url, options)
     if now is None:
         raise Invalid(f"{page.url} cannot be parsed")
     found = compare(before, now)
@@ -245,11 +245,11 @@ def compare_live(database: Database, home: Path, archived: Snapshot, page: LiveP
     return LiveDifference(ChangeType.UPDATED, found, mode, summary)
 
 
-def _reading(database: Database, archived: Snapshot, mode: TextMode) -> DocumentReading:
+def _options(database: Database, archived: Snapshot, mode: TextMode) -> TextOptions:
     """Return how both pages are parsed: whole, or the main text as the capture's source defines it."""
     if mode is TextMode.FULL:
-        return HTML_READING | {"whole": True}
+        return {"whole": True}
     with database.read() as session:
         source = session.get(Source, archived.source_id)
         template = None if source is None else extraction_rules(source.config)
-    return HTML_READING if template is None else HTML_READING | {"template": template}
+    return {} if template is None else {"template": template}

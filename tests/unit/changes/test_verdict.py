@@ -16,11 +16,11 @@ MOMENT = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
 
 def capture(
-    status: int | None = 200, body: bytes | None = b"a", *, kind: str | None = "text/html", to: str | None = None
+    status: int | None = 200, body: bytes | None = b"a", *, chars: int | None = 9, to: str | None = None
 ) -> ComparedCapture:
     """Return a capture."""
     document = body[0] if body else None
-    return ComparedCapture(1, 1, 1, 1, 1, MOMENT, status, body, None, document, kind, to, None, True, False)
+    return ComparedCapture(1, 1, 1, 1, 1, MOMENT, status, body, None, document, chars, to, None, True, False)
 
 
 OK, OTHER, GONE, DOWN = capture(), capture(body=b"b"), capture(404, b"x"), capture(500, b"y")
@@ -81,11 +81,13 @@ def test_what_is_held_against_what() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "pair"),
-    [("text/html", (97, 98)), ("application/xhtml+xml", (97, 98)), ("application/pdf", None), (None, None)],
+    ("chars", "pair"),
+    [((9, 9), (97, 98)), ((0, 9), (97, 98)), ((9, 0), (97, 98)), ((0, 0), None), ((None, None), None)],
 )
-def test_only_html_is_compared_line_by_line(kind: str | None, pair: tuple[int, int] | None) -> None:
-    before, now = capture(kind=kind), capture(body=b"b", kind=kind)
+def test_captures_are_compared_when_one_has_text(
+    chars: tuple[int | None, int | None], pair: tuple[int, int] | None
+) -> None:
+    before, now = capture(chars=chars[0]), capture(body=b"b", chars=chars[1])
 
     assert judge(now, before, before).documents == pair
 

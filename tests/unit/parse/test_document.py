@@ -19,6 +19,7 @@ from holdfast.parse.page import looks_pathological
 from holdfast.parse.text import tree_of
 from holdfast.parse.walking import walk
 from tests import patience
+from tests.archive import pdf
 
 PROSE = "Enough words to be taken for the content of a page by anybody who reads it, and then a few more of them. " * 2
 
@@ -178,43 +179,24 @@ def child() -> Iterator[ParseChild]:
         yield started
 
 
-def _pdf(text: str, title: str = "A report") -> bytes:
-    """Return a PDF of one page, as small as they come."""
-    stream = f"BT /F1 12 Tf 72 700 Td ({text}) Tj ET".encode()
-    objects = [
-        b"<< /Type /Catalog /Pages 2 0 R >>", b"<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
-        b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R"
-        b" /Resources << /Font << /F1 5 0 R >> >> >>",
-        b"<< /Length %d >>\nstream\n" % len(stream) + stream + b"\nendstream",
-        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>", b"<< /Title (" + title.encode() + b") >>",
-    ]  # fmt: skip
-    out, offsets = b"%PDF-1.4\n", []
-    for number, content in enumerate(objects, 1):
-        offsets.append(len(out))
-        out += b"%d 0 obj\n" % number + content + b"\nendobj\n"
-    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
-    end = b"trailer\n<< /Size 7 /Root 1 0 R /Info 6 0 R >>\nstartxref\n%d\n%%%%EOF\n" % len(out)
-    return out + b"xref\n0 7\n0000000000 65535 f \n" + table + end
-
-
 def _from_child(child: ParseChild, body: bytes, kind: DocumentKind) -> ParsedDocument:
     return child.read(body, kind=kind.value, media_type=None, charset=None, url="http://example.org/")
 
 
 def test_the_text_of_a_pdf_comes_from_a_child(child: ParseChild) -> None:
-    page = _from_child(child, _pdf("Vaccination figures of the week"), DocumentKind.PDF)
+    page = _from_child(child, pdf("Vaccination figures of the week"), DocumentKind.PDF)
 
     assert (page.title, page.text, page.problems) == ("A report", "Vaccination figures of the week", ())
 
 
-@pytest.mark.parametrize("body", [b"%PDF-1.4", b"%PDF-1.7\n" + bytes(1000), _pdf("x")[:200], b"%PDF-" + b"<<" * 9000])
+@pytest.mark.parametrize("body", [b"%PDF-1.4", b"%PDF-1.7\n" + bytes(1000), pdf("x")[:200], b"%PDF-" + b"<<" * 9000])
 def test_a_broken_pdf_is_noted_and_the_child_lives(child: ParseChild, body: bytes) -> None:
     page = _from_child(child, body, DocumentKind.PDF)
 
     assert page.text == ""
     assert set(page.problems) <= {ParseProblem.PDF_BROKEN, ParseProblem.PARSE_CRASHED}
     assert page.problems
-    assert _from_child(child, _pdf("after"), DocumentKind.PDF).text == "after"
+    assert _from_child(child, pdf("after"), DocumentKind.PDF).text == "after"
 
 
 def test_a_page_reads_the_same_in_a_child(child: ParseChild) -> None:
