@@ -14,6 +14,7 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import select
 
+from holdfast.api.session_cookie import cookie_name
 from holdfast.auth.credentials import csrf_token
 from holdfast.auth.roles import Permission, Role
 from holdfast.auth.sessions import Browser, begin_session
@@ -118,7 +119,7 @@ def _credentials(archive: Archive) -> dict[Role, dict[str, str]]:
         token = make_token(session, archive.clock, operator, name="a test", scopes=scopes).secret
     return {
         Role.ANONYMOUS: {},
-        Role.MEMBER: {"Cookie": f"holdfast-session={secret}", "X-CSRF-Token": csrf_token(secret)},
+        Role.MEMBER: {"Cookie": f"{cookie_name(archive.home)}={secret}", "X-CSRF-Token": csrf_token(secret)},
         Role.OPERATOR: {"Authorization": f"Bearer {token}"},
         Role.ADMINISTRATOR: {"X-Admin-Token": _ADMIN_TOKEN},
     }

@@ -13,6 +13,7 @@ import pytest
 from argon2 import PasswordHasher
 
 from holdfast import config
+from holdfast.api.session_cookie import MARK, SESSION, cookie_name
 from holdfast.audit import AuditFilter, audit_events
 from holdfast.auth import passwords
 from holdfast.auth.errors import LastAdministrator, PasswordRefused, SignInFailed, SignInThrottled, UserExists
@@ -104,10 +105,9 @@ def test_a_user_signs_in_and_out(site: Site) -> None:
     cookie, mark = answer.headers.get_list("set-cookie")
     headers = {"cookie": cookie.partition(";")[0]}
     shown = site.client.get("/api/session", headers=headers).json()
-
-    assert cookie.startswith("holdfast-session=")
+    assert cookie.startswith(f"{cookie_name(site.archive.home)}=")
     assert set(cookie.split("; ")[1:]) == {"Path=/", "Max-Age=86400", "HttpOnly", "SameSite=Strict"}
-    assert mark.startswith("holdfast-known=")
+    assert mark.startswith(f"{cookie_name(site.archive.home, MARK)}=")
     assert set(mark.split("; ")[1:]) == {"Path=/", f"Max-Age={180 * 86_400}", "HttpOnly", "SameSite=Strict"}
     assert shown["user"] == {"id": user_id, "name": "ada", "role": "operator"}
     assert shown["permissions"] == ["read", "own_account", "watch", "operate"]
@@ -129,9 +129,9 @@ def test_outside_loopback_the_cookie_is_bound_to_the_host_and_to_https(site: Sit
     with asking(outside) as client:
         answer = client.post("/api/session", json={"name": "ada", "password": PASSWORD})
 
-    cookies = answer.headers.get_list("set-cookie")
-    assert [one.partition("=")[0] for one in cookies] == ["__Host-holdfast", "__Host-holdfast-known"]
-    assert all("Secure" in one.split("; ") for one in cookies)
+    for cookie, purpose in zip(answer.headers.get_list("set-cookie"), (SESSION, MARK), strict=True):
+        assert cookie.startswith(f"{cookie_name(settings.home, purpose, is_secure=True)}=")
+        assert "Secure" in cookie.split("; ")
 
 
 def test_signing_in_again_ends_the_session_that_the_browser_had(site: Site) -> None:
@@ -394,7 +394,7 @@ def test_sign_in_link_begins_one_session_and_keeps_the_password(site: Site) -> N
     foreign = site.client.post("/setup", data={"token": signs_in}, headers={"origin": "https://evil.example"})
 
     assert [one.status_code for one in answers] == [404, 404, 303, 404]
-    assert "holdfast-session=" in answers[2].headers["set-cookie"]
+    assert f"{cookie_name(site.archive.home)}=" in answers[2].headers["set-cookie"]
     assert answers[2].headers["location"] == "/"
     asked = use(chooses)
     assert (asked.status_code, "set-cookie" in asked.headers, foreign.status_code) == (200, False, 403)

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from holdfast.api.session_cookie import MARK, SESSION, cookie_name
 from holdfast.auth.queries import tokens_of, users
-from holdfast.auth.users import link_url, make_setup_link
+from holdfast.auth.roles import Role
+from holdfast.auth.users import add_user, link_url, make_setup_link
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import ApiSettings, AuthSettings, Settings
 from holdfast.db.engine import Database
@@ -61,6 +63,34 @@ def _sign_in(page: Page, password: str) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
+def test_two_archives_on_one_host_name_keep_their_own_sessions(browser: Browser, tmp_path: Path) -> None:
+    clock, context = FakeClock(), browser.new_context()
+    with ExitStack() as stack:
+        sites = []
+        for name in ("first", "second"):
+            archive = stack.enter_context(opened(tmp_path / name, clock))
+            with archive.database.write() as session:
+                add_user(session, clock, name="ada", role=Role.OPERATOR, password=_PASSWORD)
+            sites.append(f"http://localhost:{stack.enter_context(serving(archive))}")
+
+        for site in (*sites, *sites):
+            page = context.new_page()
+            page.goto(f"{site}/account")
+            if page.url != f"{site}/account":
+                _sign_in(page, _PASSWORD)
+            expect(page.get_by_role("heading", name="ada")).to_be_visible()
+
+        with closing(context):
+            page = context.new_page()
+            page.goto(f"{sites[1]}/account")
+            page.get_by_role("button", name="Sign out").click()
+            page.wait_for_url(f"{sites[1]}/signin")
+            page.goto(f"{sites[0]}/account")
+            expect(page.get_by_role("heading", name="ada")).to_be_visible()
+            # Signed in once in each: the second visit of a site asked for no password.
+            assert page.get_by_role("row").filter(has_text="127.0.0.1").count() == 1
+
+
 def test_a_person_signs_in_looks_after_the_account_and_signs_out(browser: Browser, tmp_path: Path) -> None:
     clock = FakeClock()
     with opened(tmp_path, clock) as archive, serving(archive) as port:
@@ -77,7 +107,7 @@ def test_a_person_signs_in_looks_after_the_account_and_signs_out(browser: Browse
         page.get_by_role("button", name="Save and sign in").click()
         expect(page.get_by_role("heading", name="ada")).to_be_visible()
         kept = {(one["name"], one["httpOnly"], one["sameSite"]) for one in page.context.cookies()}
-        assert kept == {("holdfast-session", True, "Strict"), ("holdfast-known", True, "Strict")}
+        assert kept == {(cookie_name(tmp_path, one), True, "Strict") for one in (SESSION, MARK)}
         page.goto(link)
         expect(page.get_by_role("heading", name="This link does not work")).to_be_visible()
         assert page.url == f"{site}/setup", "the secret is gone from the address"
@@ -109,7 +139,7 @@ def test_a_person_signs_in_looks_after_the_account_and_signs_out(browser: Browse
         expect(page.get_by_role("status")).to_contain_text("1 other sessions ended")
         other.goto(f"{site}/account")
         assert other.url == f"{site}/signin?next=%2Faccount"
-        assert [one["name"] for one in other.context.cookies()] == ["holdfast-known"]
+        assert [one["name"] for one in other.context.cookies()] == [cookie_name(tmp_path, MARK)]
 
         # What ends: by time, and by hand.
         _sign_in(other, f"{_PASSWORD} again")
@@ -121,7 +151,7 @@ def test_a_person_signs_in_looks_after_the_account_and_signs_out(browser: Browse
         expect(other.get_by_role("heading", name="ada")).to_be_visible()
         other.get_by_role("button", name="Sign out").click()
         other.wait_for_url(f"{site}/signin")
-        assert [one["name"] for one in other.context.cookies()] == ["holdfast-known"], "which lets no one in"
+        assert [one["name"] for one in other.context.cookies()] == [cookie_name(tmp_path, MARK)], "which lets no one in"
 
 
 def test_demo_prints_a_link_that_signs_a_browser_in(browser: Browser, tmp_path: Path) -> None:

@@ -65,8 +65,9 @@ _SCHEMES = {
     "session": {
         "type": "apiKey",
         "in": "cookie",
-        "name": "__Host-holdfast",
-        "description": "A browser that signed in. Changes need X-CSRF-Token, which GET /api/session gives.",
+        "name": "__Host-holdfast-session-{archive}",
+        "description": "A browser that signed in; {archive} is eight digits of the archive's own. Changes need "
+        "X-CSRF-Token, which GET /api/session gives.",
     },
 }
 # Histories that are kept: one of 20,000 captures takes ten megabytes, and a second to read.

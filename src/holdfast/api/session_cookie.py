@@ -1,11 +1,15 @@
 """The cookie that holds a browser's session: HttpOnly, SameSite=Strict, and bound to this host over https.
 
 On plain http its name has no `__Host-` prefix, because browsers accept that only with Secure. Plain http is only for
-loopback names of a server whose settings name no other host and no proxy.
+loopback names of a server whose settings name no other host and no proxy. Browsers share cookies between the ports of a
+host name, so every name ends with the id of the data directory: a sign-in to one archive leaves another one's session.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -14,16 +18,29 @@ from starlette.types import Scope
 from holdfast.auth.known_browsers import LASTS
 from holdfast.auth.sessions import BegunSession
 from holdfast.config import Settings
+from holdfast.coordination.directory_id import directory_id
 from holdfast.wiring.server import is_loopback
 
-_SECURE = "__Host-holdfast"
-_PLAIN = "holdfast-session"
-_FLOW_SECURE = "__Host-holdfast-signin"
-_FLOW_PLAIN = "holdfast-signin"
-_MARK_SECURE = "__Host-holdfast-known"
-_MARK_PLAIN = "holdfast-known"
+SESSION, FLOW, MARK = "session", "signin", "known"
+"""What the three cookies are for; see `cookie_name`."""
 FLOW_S = 600
 """How long signing in at an identity provider may take."""
+
+
+@lru_cache(maxsize=64)
+def _archive_id(home: Path) -> str:
+    """Return eight digits that all processes with this data directory agree on."""
+    try:
+        identity = directory_id(home)
+    except OSError:
+        # An archive on a read-only disk that was never served from a writable one: its path has to do.
+        identity = str(home.resolve())
+    return sha256(identity.encode()).hexdigest()[:8]
+
+
+def cookie_name(home: Path, purpose: str = SESSION, *, is_secure: bool = False) -> str:
+    """Return the name of a cookie of the archive in this data directory."""
+    return f"{'__Host-' if is_secure else ''}holdfast-{purpose}-{_archive_id(home)}"
 
 
 def _is_local(settings: Settings) -> bool:
@@ -46,6 +63,7 @@ class SessionCookie:
         # A proxy on this machine may forward a loopback Host: with one, browsers send the cookie over https only.
         self._may_be_plain = not settings.api.strict and _is_local(settings)
         self._max_age_s = int(settings.auth.session_hours * 3600)
+        self._home = settings.home
 
     def is_secure(self, scope: Scope) -> bool:
         """Return whether the browser must keep the cookie to https."""
@@ -55,17 +73,18 @@ class SessionCookie:
 
     def read(self, scope: Scope, headers: Headers) -> str | None:
         """Return the secret that a browser sends, None if it sends none."""
-        return self._read(headers, _SECURE if self.is_secure(scope) else _PLAIN)
+        return self._read(scope, headers, SESSION)
 
     def read_flow(self, scope: Scope) -> str | None:
         """Return what binds a sign-in at an identity provider to this browser."""
-        return self._read(Headers(scope=scope), _FLOW_SECURE if self.is_secure(scope) else _FLOW_PLAIN)
+        return self._read(scope, Headers(scope=scope), FLOW)
 
     def read_mark(self, scope: Scope) -> str | None:
         """Return what a browser shows that has signed in before."""
-        return self._read(Headers(scope=scope), _MARK_SECURE if self.is_secure(scope) else _MARK_PLAIN)
+        return self._read(scope, Headers(scope=scope), MARK)
 
-    def _read(self, headers: Headers, name: str) -> str | None:
+    def _read(self, scope: Scope, headers: Headers, purpose: str) -> str | None:
+        name = cookie_name(self._home, purpose, is_secure=self.is_secure(scope))
         # By hand: the standard library gives up on all cookies if another page of this host set a strange one.
         for line in headers.getlist("cookie"):
             for pair in line.split(";"):
@@ -76,16 +95,16 @@ class SessionCookie:
 
     def written(self, scope: Scope, secret: str) -> str:
         """Return the header that gives a browser its session."""
-        return self._made(scope, (_SECURE, _PLAIN), secret, self._max_age_s, "Strict")
+        return self._made(scope, SESSION, secret, self._max_age_s, "Strict")
 
     def cleared(self, scope: Scope) -> str:
         """Return the header that makes a browser forget its session."""
-        return self._made(scope, (_SECURE, _PLAIN), "", 0, "Strict")
+        return self._made(scope, SESSION, "", 0, "Strict")
 
     def written_flow(self, scope: Scope, value: str) -> str:
         """Return the header that binds a sign-in to the browser; empty makes it forget."""
         # Lax: it has to come back with the redirect from the provider, which is another site.
-        return self._made(scope, (_FLOW_SECURE, _FLOW_PLAIN), value, FLOW_S if value else 0, "Lax")
+        return self._made(scope, FLOW, value, FLOW_S if value else 0, "Lax")
 
     def begun(self, scope: Scope, begun: BegunSession) -> list[str]:
         """Return the headers that give a browser its session, and the mark by which it is known the next time."""
@@ -93,9 +112,10 @@ class SessionCookie:
         if begun.mark is None:
             return [session]
         lasts_s = int(LASTS.total_seconds())
-        return [session, self._made(scope, (_MARK_SECURE, _MARK_PLAIN), begun.mark, lasts_s, "Strict")]
+        return [session, self._made(scope, MARK, begun.mark, lasts_s, "Strict")]
 
-    def _made(self, scope: Scope, names: tuple[str, str], value: str, max_age_s: int, same_site: str) -> str:
+    def _made(self, scope: Scope, purpose: str, value: str, max_age_s: int, same_site: str) -> str:
         is_secure = self.is_secure(scope)
-        parts = [f"{names[0] if is_secure else names[1]}={value}", "Path=/", f"Max-Age={max_age_s}", "HttpOnly"]
+        name = cookie_name(self._home, purpose, is_secure=is_secure)
+        parts = [f"{name}={value}", "Path=/", f"Max-Age={max_age_s}", "HttpOnly"]
         return "; ".join([*parts, f"SameSite={same_site}", *(["Secure"] if is_secure else [])])

@@ -25,7 +25,6 @@ from holdfast.db.models import Operation
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, NotFound
 from holdfast.operations import operation_queries as queries
 from holdfast.operations.upload_queries import fail_import
-from holdfast.search.directory import IndexDirectory
 
 LEASE: Final = timedelta(seconds=30)
 """Silence of a process after which another machine may take its operation up."""
@@ -35,11 +34,6 @@ MOST_ATTEMPTS: Final = 20
 """How often an operation is begun whose process does not come to an end."""
 DIRECTORY: Final = "directory"
 """Among an operation's parameters: the id of the data directory that its files lie in."""
-
-
-def directory_id(home: Path) -> str:
-    """Return the id of a data directory, which goes along if the directory is moved; made at the first call."""
-    return IndexDirectory(home).identity()
 
 
 class OperationKind(StrEnum):

@@ -10,13 +10,14 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from secrets import randbelow
 from socket import gethostname
 from typing import Final, NamedTuple
 from uuid import uuid4
 
+from holdfast.coordination.directory_id import directory_id, read_directory_id
 from holdfast.coordination.runfile import boot_id
 from holdfast.errors import Conflict
 from holdfast.failpoints import reach
@@ -51,7 +52,6 @@ class IndexMark(NamedTuple):
     inode: int
 
 
-_IDENTITY = "search-index-id"
 _NONE: Final = "0"
 _FIRST_NAMES: Final = 10**9
 # A rebuild takes far longer than a look: the second one finds what the first has missed.
@@ -67,7 +67,7 @@ def is_gone(home: str, machine: str, identity: str) -> bool | None:
     only where the same kernel shows the same file systems; elsewhere only the silence of the index tells.
     """
     # The same id in the same place: it is there, whichever machine we are.
-    if _read_identity(Path(home)) == identity:
+    if read_directory_id(Path(home)) == identity:
         return False
     return True if machine == this_machine() else None
 
@@ -83,28 +83,6 @@ def this_machine() -> str:
     return f"{boot} {view}" if boot and view else uuid4().hex
 
 
-def _read_identity(home: Path) -> str | None:
-    try:
-        return (home / _IDENTITY).read_text().strip()
-    except OSError:
-        return None
-
-
-def _new_identity(home: Path) -> str:
-    """Return a new id, or the one that another process has just made."""
-    home.mkdir(parents=True, exist_ok=True)
-    fresh = home / f".{_IDENTITY}.{uuid4().hex}"
-    write_safely(fresh, uuid4().hex.encode())
-    try:
-        with suppress(FileExistsError):
-            # A link fails if the name is taken: of two processes that start together, one makes the id and both use
-            # it.
-            os.link(fresh, home / _IDENTITY)
-    finally:
-        fresh.unlink()
-    return (home / _IDENTITY).read_text().strip()
-
-
 class IndexDirectory:
     """The folder of the search index."""
 
@@ -118,7 +96,7 @@ class IndexDirectory:
     def identity(self) -> str:
         """Return the id by which the database knows this data directory's index; made once, and kept by rebuilds."""
         if self._identity is None:
-            self._identity = _read_identity(self._home) or _new_identity(self._home)
+            self._identity = directory_id(self._home)
         return self._identity
 
     def address(self) -> tuple[str, str, str]:

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import httpx
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
 
+from holdfast.api.session_cookie import cookie_name
 from holdfast.api.web_files import BUILT
 from holdfast.auth.roles import Role
 from holdfast.auth.sessions import Browser as SignedIn
@@ -78,7 +79,7 @@ class Stage:
 
     def end_session(self, secret: str) -> None:
         """End a session, as it ends by itself after a day."""
-        cookie = {"cookie": f"holdfast-session={secret}"}
+        cookie = {"cookie": f"{cookie_name(self.home)}={secret}"}
         with httpx.Client(base_url=self.url, headers=cookie, timeout=patience.deadline(20)) as client:
             token = client.get("/api/session").json()["csrfToken"]
             done = client.delete("/api/session", headers={"origin": self.url, "x-csrf-token": token})
@@ -154,7 +155,7 @@ def opener(stage: Stage, browser: Browser, stack: ExitStack) -> OpenWindow:
         context.add_init_script(f"if (location.origin === '{stage.url}' && !localStorage.theme) {{ {script} }}")
         secret = stage.sign_in(role) if role else ""
         if secret:
-            context.add_cookies([{"name": "holdfast-session", "value": secret, "url": stage.url}])
+            context.add_cookies([{"name": cookie_name(stage.home), "value": secret, "url": stage.url}])
         window = Window(stage, context, context.new_page(), secret)
         _note_faults(window)
         return window

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jwt
@@ -18,6 +19,7 @@ from holdfast.api.middleware.identity import SIGN_IN_PATHS
 from holdfast.api.permissions import FORM_PATHS, PERMISSIONS, permission_of
 from holdfast.api.quick import QuickRoutes, QuickThreads, QuickWay, json_answer
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from holdfast.api.session_cookie import cookie_name
 from holdfast.auth.credentials import csrf_token
 from holdfast.auth.errors import CredentialWrong
 from holdfast.auth.principal import SignInWay
@@ -87,7 +89,7 @@ def credentials(archive: Archive) -> list[Credential]:
             user = add_user(session, archive.clock, name=f"the-{role}", role=role)
             browser = Browser(address="127.0.0.1", agent="test")
             secret = begin_session(session, archive.clock, user, browser, settings=archive.settings.auth).secret
-            found.append(Credential(role, SignInWay.SESSION, session_headers(secret)))
+            found.append(Credential(role, SignInWay.SESSION, session_headers(secret, archive.home)))
             held = frozenset(one for one in Permission if role.is_at_least(LOWEST_ROLE[one]))
             for scopes in (held, frozenset({Permission.READ})):
                 made = make_token(session, archive.clock, user, name="a test", scopes=scopes)
@@ -98,9 +100,9 @@ def credentials(archive: Archive) -> list[Credential]:
     return found
 
 
-def session_headers(secret: str) -> dict[str, str]:
+def session_headers(secret: str, home: Path) -> dict[str, str]:
     """Return what a page of ours sends."""
-    return {"cookie": f"holdfast-session={secret}", "origin": _ORIGIN, "x-csrf-token": csrf_token(secret)}
+    return {"cookie": f"{cookie_name(home)}={secret}", "origin": _ORIGIN, "x-csrf-token": csrf_token(secret)}
 
 
 def _path(template: str) -> str:
@@ -179,14 +181,17 @@ WRONG = {
     "one that is too long": {"x-admin-token": f"{_ADMIN_TOKEN} "[::-1]},
     "another scheme": {"authorization": f"Basic {_ADMIN_TOKEN}"},
     "a token that never was": {"authorization": "Bearer hf_" + "A" * 48},
-    "a session that never was": {"cookie": "holdfast-session=" + "A" * 48},
-    "an empty session": {"cookie": "holdfast-session="},
+    "a session that never was": {"cookie": "SESSION=" + "A" * 48},
+    "an empty session": {"cookie": "SESSION="},
     "a right token beside a wrong one": {"authorization": f"Bearer {_ADMIN_TOKEN}", "x-admin-token": "guess"},
 }
 
 
 @pytest.mark.parametrize("shown", WRONG.values(), ids=WRONG)
-def test_a_wrong_credential_is_refused_on_every_route_public_ones_too(doors: Doors, shown: dict[str, str]) -> None:
+def test_a_wrong_credential_is_refused_on_every_route_public_ones_too(
+    doors: Doors, archive: Archive, shown: dict[str, str]
+) -> None:
+    shown = {name: value.replace("SESSION", cookie_name(archive.home)) for name, value in shown.items()}
     for method, path in _ROUTES:
         # What a browser needs to sign in again, when its session has ended.
         if "cookie" in shown and (path in SIGN_IN_PATHS or f"{method} {path}" in _SIGNING_IN):

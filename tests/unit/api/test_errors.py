@@ -22,6 +22,7 @@ from holdfast.api.error_codes import ERROR_CODES
 from holdfast.api.errors import STATUS, status_of
 from holdfast.api.middleware.request_ids import RequestIds
 from holdfast.api.permissions import PERMISSIONS
+from holdfast.api.session_cookie import cookie_name
 from holdfast.auth.credentials import TOKEN_PREFIX, new_secret
 from holdfast.auth.roles import Permission
 from holdfast.clock import SystemClock
@@ -181,7 +182,7 @@ def test_who_shows_a_made_up_credential_learns_nothing_of_a_database_that_is_gon
     (tmp_path / "holdfast.db").mkdir()
     capability = urlsafe_b64encode(struct.pack(">BIQI", 1, 77, 1, 2**31) + b"x" * 16).decode().rstrip("=")
     told = [
-        client.get("/api/stats", headers={"cookie": f"holdfast-session={new_secret()}"}),
+        client.get("/api/stats", headers={"cookie": f"{cookie_name(tmp_path)}={new_secret()}"}),
         client.get("/api/stats", headers={"authorization": f"Bearer {new_secret(TOKEN_PREFIX)}"}),
         client.get(f"{REPLAY}/!{capability}/web/2024/http://example.org/"),
     ]

@@ -13,6 +13,7 @@ from fastapi.routing import APIRoute
 
 from holdfast.api.middleware.rate_limits import kind_of
 from holdfast.api.routes import ROUTERS
+from holdfast.api.session_cookie import cookie_name
 from holdfast.api.web_files import PAGES, WebFiles, first_word
 from tests.client import APP, REPLAY, Client, asking
 from tests.needs import ROOT
@@ -164,8 +165,8 @@ def test_a_browser_at_an_address_without_anything_is_shown_the_application(
     assert (there.status_code, there.text == _PAGE) == (200, False)
 
 
-def test_files_are_neither_counted_nor_kept_from_a_session_that_has_ended(web: Client) -> None:
-    ended = {"cookie": "holdfast-session=" + "x" * 43}
+def test_files_are_neither_counted_nor_kept_from_a_session_that_has_ended(web: Client, tmp_path: Path) -> None:
+    ended = {"cookie": f"{cookie_name(tmp_path)}={'x' * 43}"}
     answers = [web.get(path, headers=ended) for path in ("/", "/control/jobs", "/assets/index-abc123.js") * 3]
 
     assert {answer.status_code for answer in answers} == {200}

@@ -16,6 +16,7 @@ from holdfast.api.late_routes import LateRouter
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
 from holdfast.api.schemas.operations import IndexRebuildForm, OperationShown, VerificationForm
+from holdfast.coordination.directory_id import directory_id
 from holdfast.operations import long_running, operation_queries
 from holdfast.operations.launching import OperationLauncher
 from holdfast.operations.long_running import OperationKind, OperationState, OperationWish
@@ -61,7 +62,7 @@ def begin(
 ) -> OperationShown:
     """Queue an operation and have it started at once; answer with it and its address. OperationRunning."""
     service = admin.job_service
-    directory = long_running.directory_id(service.settings.home)
+    directory = directory_id(service.settings.home)
     with admin.write() as session:
         begun = OperationShown.of(long_running.start(session, service.clock, wish, directory=directory))
     # Behind the commit: before it there would be nothing to start.

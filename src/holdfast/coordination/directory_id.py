@@ -1,0 +1,44 @@
+"""The id of a data directory: random, kept in a file of it, and the same for all processes that share the directory.
+
+It goes along if the directory is moved. The name of a machine and a path prove nothing: two containers may share both.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+_FILE: Final = "search-index-id"
+
+
+def read_directory_id(home: Path) -> str | None:
+    """Return the id of a data directory; None if it has none yet, or cannot be read."""
+    try:
+        return (home / _FILE).read_text().strip() or None
+    except OSError:
+        return None
+
+
+def directory_id(home: Path) -> str:
+    """Return the id of a data directory, made at the first call; OSError if it can be neither read nor written."""
+    return read_directory_id(home) or _new_id(home)
+
+
+def _new_id(home: Path) -> str:
+    home.mkdir(parents=True, exist_ok=True)
+    fresh = home / f".{_FILE}.{uuid4().hex}"
+    with fresh.open("wb") as file:
+        file.write(uuid4().hex.encode())
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        with suppress(FileExistsError):
+            # A link fails if the name is taken: of two processes that start together, one makes the id and both use
+            # it.
+            os.link(fresh, home / _FILE)
+    finally:
+        fresh.unlink()
+    return (home / _FILE).read_text().strip()
