@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,14 @@ from bench.relevance.manuals import Manual
 from bench.relevance.questions import KINDS, Question
 from holdfast.clock import SystemClock
 from holdfast.search import ranking
-from holdfast.search.asked import asked_words
+from holdfast.search.asked import TextWeights, asked_words
 from holdfast.search.matching import languages_of
 from holdfast.search.query import plain
 from holdfast.search.ranking import FITTED
 from holdfast.search.readers import ReaderCache, View
 
 Scores = npt.NDArray[np.float32]
+_NO_WEIGHTS: Final = dict.fromkeys(asdict(FITTED), 0.0)
 
 
 class Features(NamedTuple):
@@ -49,15 +50,20 @@ def _features(manual: Manual, view: View, question: Question) -> Features:
     columns, reader = view.columns, view.reader
     assert reader is not None
     whole: dict[str, Scores] = {}
-    for name, matched, is_address in reader.clause_scores(
-        asked_words(plain(question.query), question.query), languages_of(columns)
-    ):
-        numbering, places = (columns.addresses, columns.url) if is_address else (columns.documents, columns.doc)
-        by_place = np.zeros(numbering.none + 1, np.float32)
-        at = numbering.places(matched.keys)
-        known = at != numbering.none
-        by_place[at[known]] = matched.scores[known]
-        whole[name] = whole.get(name, np.float32(0)) + by_place[places]
+    asked, languages = asked_words(plain(question.query), question.query), languages_of(columns)
+    for name in _NO_WEIGHTS:
+        # Only this clause weighs anything, so that the score is the clause's own.
+        alone = TextWeights(**{**_NO_WEIGHTS, name: 1.0})
+        for search, numbering, places in (
+            (reader.words, columns.documents, columns.doc),
+            (reader.addresses, columns.addresses, columns.url),
+        ):
+            matched = search(asked, languages, alone, limit=reader.entries)
+            by_place = np.zeros(numbering.none + 1, np.float32)
+            at = numbering.places(matched.keys)
+            known = at != numbering.none
+            by_place[at[known]] = matched.scores[known]
+            whole[name] = whole.get(name, np.float32(0)) + by_place[places]
     rows = np.flatnonzero(sum(whole.values())) if whole else np.empty(0, np.int64)
     static = {"authority": ranking.authority(columns, columns.url[rows])}
     pages = [page_of(manual, columns.urls.at(int(place))) for place in columns.url[rows]]

@@ -10,8 +10,8 @@ import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import pairwise
 from math import log1p
 from operator import itemgetter
@@ -27,6 +27,7 @@ from holdfast.parse.text import fold, is_unspaced, words_of
 from holdfast.search.analysis import (
     ANALYSERS,
     LANGUAGES,
+    UNSTEMMED,
     compounds_in,
     exact_words,
     language_field,
@@ -64,11 +65,6 @@ MAX_TEXT_CHARS: Final = 2_000_000
 _UNFOLDED_CHARS: Final = 4_000
 # Of headings and terms, and of link texts.
 _MAX_HEADS_CHARS: Final = 100_000
-# Trigrams that a term of one or two letters is looked for in, the most frequent ones: joining more costs more than all
-# documents do. The same number of pairs that a single letter of an unspaced script is looked for in.
-_SHORT_GRAMS: Final = 512
-# Letters whose pairs a reader remembers.
-_KNOWN_LETTERS: Final = 64
 # Main content, and the rest of what a page shows.
 _PARTS: Final = ("body", "rest")
 _TEXTS: Final = tuple(f"{part}_{language}" for part in _PARTS for language in LANGUAGES)
@@ -228,7 +224,6 @@ class IndexReader:
     def __init__(self, folder: Path, before: IndexReader | None = None) -> None:
         self._folder = folder
         self._links: LinkedFolder | None = None if before is None else before._links
-        self._known_pairs: dict[tuple[str, tuple[str, ...]], list[tuple[str, str]]] = {}
         try:
             if before is None:
                 # An index that this process may only read can be searched: tantivy locks what it reads, and only the
@@ -297,45 +292,14 @@ class IndexReader:
         named = [*((tantivy.Occur.Must, _constant(one, 0.0)) for one in musts), *self._weighted(clauses, weights)]
         return self._ask(tantivy.Query.boolean_query(named), limit)
 
-    def clause_scores(self, asked: AskedWords, languages: Sequence[str]) -> Iterator[tuple[str, MatchedKeys, bool]]:
-        """Yield what each clause alone gives, by the name of its weight, and whether its keys are addresses.
-
-        The score of a page is the weighted sum of these: weights are fitted on them.
-        """
-        bodies = [must for one in languages if (must := self._musts(asked, one)) is not None]
-        matched = _any(map(_all, bodies))
-        if matched is not None:
-            yield "body", self._ask(matched, self.entries), False
-            for clause in dict.fromkeys(clause for one in languages for clause in document_clauses(asked, one)):
-                yield (
-                    clause.name,
-                    self._ask(_all([_constant(matched, 0.0), _query(clause, self._rarity)]), self.entries),
-                    False,
-                )
-        named = list(dict.fromkeys(clause for one in languages for clause in address_clauses(asked, one)))
-        wanted = _any(_query(one, self._rarity) for one in named if one.kind is Kind.ALL)
-        for clause in named:
-            yield (
-                clause.name,
-                self._ask(_all([_constant(wanted, 0.0), _query(clause, self._rarity)]), self.entries),
-                True,
-            )
-
     def _musts(self, asked: AskedWords, language: str) -> list[Any] | None:
         kept = kept_stems(asked.words, language)
         runs = [run for phrase in asked.phrases if (run := kept_stems(query_pairs(phrase), language)) is not None]
         if kept is None or len(runs) < len(asked.phrases) or not (kept or runs):
             return None
-        must = [_in_text(language, partial(self._one, term=term)) for term in dict.fromkeys(kept)]
+        must = [_word(language, term) for term in dict.fromkeys(kept)]
         must += [_term("exact", word) for word in asked.required]
         return must + [_in_text(language, partial(_phrase, terms=run)) for run in runs]
-
-    def _one(self, field: str, term: str) -> Any:
-        """Return a query for one word; one letter of an unspaced script is what pairs start with."""
-        if not is_letter(term):
-            return _term(field, term)
-        pairs = self._pairs(term, _TEXTS if field in _TEXTS else (field,))
-        return _any([_term(at, pair) for at, pair in pairs if at == field]) or _term(field, term)
 
     def _rarity(self, field: str, term: str) -> float:
         """Return how telling a term is wherever it occurs, as BM25 counts it."""
@@ -349,40 +313,14 @@ class IndexReader:
             (tantivy.Occur.Should, _boosted(_query(one, self._rarity), weight)) for one, weight in weighed if weight
         ]
 
-    def _pairs(self, letter: str, fields: tuple[str, ...]) -> list[tuple[str, str]]:
-        """Return the most frequent pairs that a letter starts, with their fields: so many in all fields together."""
-        known = self._known_pairs.get((letter, fields))
-        if known is None:
-            found = [
-                (-count, field, pair)
-                for field in fields
-                for pair, count in self._searcher.terms_with_prefix(field, letter, limit=_SHORT_GRAMS)
-            ]
-            known = [(field, pair) for _, field, pair in sorted(found)[:_SHORT_GRAMS]]
-            # A query asks for the same letter once for each language.
-            if len(self._known_pairs) >= _KNOWN_LETTERS:
-                self._known_pairs.clear()
-            self._known_pairs[letter, fields] = known
-        return known
-
     def substring(self, text: str, field: Field, *, limit: int) -> MatchedKeys:
-        """Return keys whose trigrams allow the substring: candidates, to be checked against the text itself.
-
-        More are counted than are returned where there are more, or may be.
-        """
-        least = 0
+        """Return keys whose trigrams allow the substring: candidates, to be checked against the text itself."""
         name = f"{field}_grams"
         grams = ANALYSERS["grams"].analyze(text)
-        if grams:
-            # Sixteen spread over the term narrow it enough; the check decides anyway.
-            step = max(1, len(grams) // 16)
-            query = _all([_term(name, gram) for gram in dict.fromkeys([*grams[::step], grams[-1]])])
-        else:
-            starts = self._searcher.terms_with_prefix(name, text, limit=_SHORT_GRAMS + 1)
-            query = _any([_term(name, gram) for gram, _ in starts[:_SHORT_GRAMS]])
-            least = limit + 1 if len(starts) > _SHORT_GRAMS else 0
-        found = self._ask(_constant(query), limit)
-        return replace(found, count=max(found.count, least))
+        # Sixteen spread over the term narrow it enough; the check decides anyway.
+        step = max(1, len(grams) // 16)
+        some = dict.fromkeys([*grams[::step], *grams[-1:]])
+        return self._ask(_constant(_all([_term(name, gram) for gram in some]) if some else _prefix(name, text)), limit)
 
     def frequency(self, word: str) -> int:
         """Return in how many documents a word occurs near the start, folded and unstemmed; one look-up."""
@@ -405,40 +343,30 @@ class IndexReader:
             for terms in spellings(words):
                 if kept := kept_stems(terms, language):
                     runs.setdefault(kept, []).append(language)
-        return self._ask(_constant(_any([self._titled(run, languages) for run, languages in runs.items()])), limit)
-
-    def _titled(self, run: tuple[str, ...], languages: Sequence[str]) -> Any:
-        """Return a query for terms side by side in titles of the languages that keep them so."""
-        wanted = self._one("title", run[0]) if len(run) == 1 else _run("title", run)
-        if len(languages) == len(LANGUAGES):
-            return wanted
-        return _all([wanted, _any([_term("language", language) for language in languages])])
+        return self._ask(_constant(_any([_titled(run, languages) for run, languages in runs.items()])), limit)
 
     def with_phrase(self, words: Sequence[str], *, limit: int, accented: Sequence[str] = ()) -> MatchedKeys:
         """Return documents with these words side by side in their text, in any of their forms, unscored.
 
         Those of them that are `accented` must stand there with their accents.
-        More are counted than are returned where there are more, or may be.
         """
-        forms = spellings(words)
-        if len(forms[0]) == 1 and is_letter(forms[0][0]):
-            pairs = self._pairs(forms[0][0], _TEXTS)
-            found = self._ask(_constant(_any([_term(field, pair) for field, pair in pairs])), limit)
-            return replace(found, count=max(found.count, limit + 1)) if len(pairs) >= _SHORT_GRAMS else found
-        runs = {(one, kept): None for one in LANGUAGES for terms in forms if (kept := kept_stems(terms, one))}
-        wanted = _any([_in_text(language, partial(_run, terms=kept)) for language, kept in runs])
-        return self._ask(_constant(_all([wanted, *(_term("exact", word) for word in accented)])), limit)
+        return self._ask(_constant(_all([_side_by_side(words), *(_term("exact", word) for word in accented)])), limit)
 
-    def with_text(self, text: str) -> Ids:
-        """Return all documents with these words side by side in their text; with longer words where it ends in `*`."""
+    def with_text(self, text: str, *, limit: int, among: Ids | None = None) -> MatchedKeys:
+        """Return documents with these words side by side in their text, only those of `among` if that is given.
+
+        Where the text ends in `*`, longer words count, too; unspaced letters are found inside longer runs anyway.
+        """
         words = words_of(text)
-        if not words or not text.endswith("*"):
-            return self.with_phrase(words, limit=self.entries).keys if words else NONE_MATCHED.keys
-        # Stems that begin so, and the stems of words that do: a stem may be shorter than the prefix.
-        spelled = [word for word, _ in self.vocabulary(words[-1], limit=_SHORT_GRAMS)]
-        terms = {*self._pairs(words[-1], _TEXTS)}
-        terms |= {(field, kept) for field in _TEXTS for word in spelled if (kept := stem(word, field[-2:]))}
-        return self._ask(_constant(_any([_term(field, term) for field, term in terms])), self.entries).keys
+        if not words:
+            return NONE_MATCHED
+        if not text.endswith("*") or is_unspaced(words[-1]):
+            query = _side_by_side(words)
+        else:
+            query = _prefix("words", words[0]) if len(words) == 1 else _prefix("whole", text[:-1])
+        if among is not None:
+            query = _all([query, tantivy.Query.term_set_query(_SCHEMA, "key", among.tolist())])
+        return self._ask(_constant(query), limit)
 
     def near(self, words: Sequence[str], *, distance: int, limit: int) -> MatchedKeys:
         """Return documents in which each word stands near the next, in any order: what `near:` asks."""
@@ -457,7 +385,7 @@ class IndexReader:
     def authors(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
         """Return documents by an author whose name has all these words: what `author:` asks."""
         terms = dict.fromkeys(term for word in words for term in terms_of(word))
-        return self._ask(_constant(_all([self._one("author", term) for term in terms])), limit)
+        return self._ask(_constant(_all([_run("author", (term,)) for term in terms])), limit)
 
     def some(self, words: Sequence[str], *, least: int, limit: int) -> MatchedKeys:
         """Return documents in which at least so many of these words occur, scored: what `like:` asks."""
@@ -531,10 +459,44 @@ def _phrase(field: str, terms: Sequence[str], slop: int = 0) -> Any:
 
 def _run(field: str, terms: Sequence[str]) -> Any:
     """Return a query for terms side by side; a single unspaced letter at their end is what a pair starts with."""
-    if len(terms) == 1 or not is_letter(terms[-1]):
+    if not is_letter(terms[-1]):
         return _phrase(field, terms)
+    if len(terms) == 1:
+        return _prefix(field, terms[0])
     # Terms are letters, digits and marks: nothing of them has a meaning in a pattern.
     return tantivy.Query.regex_phrase_query(_SCHEMA, field, [*terms[:-1], f"{terms[-1]}.?"])
+
+
+@lru_cache(maxsize=64)
+def _prefix(field: str, text: str) -> Any:
+    """Return a query for all terms that begin so, however many there are."""
+    pattern = "".join(char if char.isalnum() else f"\\x{{{ord(char):X}}}" for char in text)
+    return tantivy.Query.regex_query(_SCHEMA, field, f"{pattern}(.|\n)*")
+
+
+def _word(language: str, term: str) -> Any:
+    """Return a query for one word of a text; one letter of an unspaced script is what words of any language start with.
+
+    Looking for the letter in the text of each language would take 40 ms.
+    """
+    return _constant(_prefix("words", term)) if is_letter(term) else _in_text(language, partial(_term, text=term))
+
+
+def _side_by_side(words: Sequence[str]) -> Any:
+    """Return a query for words side by side in a text of any language, in any of their forms."""
+    forms = spellings(words)
+    if len(forms[0]) == 1 and is_letter(forms[0][0]):
+        return _word(UNSTEMMED, forms[0][0])
+    runs = {(one, kept): None for one in LANGUAGES for terms in forms if (kept := kept_stems(terms, one))}
+    return _any([_in_text(language, partial(_run, terms=kept)) for language, kept in runs])
+
+
+def _titled(run: tuple[str, ...], languages: Sequence[str]) -> Any:
+    """Return a query for terms side by side in titles of the languages that keep them so."""
+    wanted = _run("title", run)
+    if len(languages) == len(LANGUAGES):
+        return wanted
+    return _all([wanted, _any([_term("language", language) for language in languages])])
 
 
 def _beside(field: str, first: Sequence[str], second: Sequence[str], distance: int) -> Any:

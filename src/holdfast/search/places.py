@@ -174,6 +174,14 @@ class Numbering:
         found: Places = places[places != self.none]
         return found
 
+    def keys(self, places: Places) -> Ids:
+        """Return the keys that stand at these places."""
+        found = np.empty(len(places), np.int64)
+        early = places < len(self._keys)
+        found[early] = self._keys[places[early]]
+        found[~early] = self._late[np.argsort(self._late_places)][places[~early] - len(self._keys)]
+        return found
+
 
 class Strings:
     """Folded texts by place: which map they lie in, where, and how long they are."""

@@ -19,7 +19,7 @@ from holdfast.search.segments import HAS_QUERY, SAYS_ARCHIVED, TRACKED
 
 VERSION: Final = "v4"
 """The name of the ranking; `v1` to `v3` were others, and requests that name them get this one."""
-# Fitted together with the weights of the text (`bench/relevance.py`), which count titles already.
+# Fitted together with the weights of the text (`bench/relevance`), which count titles already.
 AUTHORITY: Final = 0.45
 _ARCHIVED: Final = -0.6
 _QUERY: Final = -0.05

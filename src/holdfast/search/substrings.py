@@ -1,8 +1,9 @@
-"""Boolean queries: sets of rows whose title, snippet or URL holds a substring, joined as the tree says.
+"""Boolean queries: sets of rows with a substring in title, snippet or URL, or words in the text, joined by the tree.
 
-Trigrams give candidates, the strings themselves decide. A set may be kept as its complement, so `NOT x` costs what `x`
-costs and the whole archive is counted out only if the query says nothing else. A term that is almost everywhere is read
-in part: its set is then not exact, nothing wrong is in it, and what it is joined with is checked row by row instead.
+Trigrams give candidates, the strings themselves decide; of the text the index decides. A set may be kept as its
+complement, so `NOT x` costs what `x` costs and the whole archive is counted out only if the query says nothing else. A
+term that is almost everywhere is read in part: its set is then not exact, nothing wrong is in it, and what it is joined
+with is checked row by row instead.
 """
 
 from __future__ import annotations
@@ -175,21 +176,27 @@ class Substrings:
         return known
 
     def _look_up(self, text: str, field: Field) -> tuple[Rows, bool]:
-        if field is Field.TEXT:
-            # All of them, whatever is granted: the text itself is not at hand to be looked at.
-            self._budget.check()
-            return self._columns.documents.known(self._reader.with_text(text)), True
         limit = self._budget.grant(self._each)
         if not limit:
             return np.empty(0, np.int32), False
-        # Trigrams allow more than is there (`abcd` where `abc` and `bcd` stand apart): each candidate is checked below.
-        candidates = self._reader.substring(text, field, limit=limit)
+        if field is Field.TEXT:
+            candidates = self._reader.with_text(text, limit=limit)
+        else:
+            candidates = self._reader.substring(text, field, limit=limit)
         self._budget.spend(len(candidates.keys))
         found = self._numbering(field).known(candidates.keys)
-        # A term that is no longer than a trigram needs no check: the trigram is the proof.
-        if len(text) > _GRAM:
-            found = self._columns.strings(field).holding(found, text.encode())
+        # Trigrams allow more than is there (`abcd` where `abc` and `bcd` stand apart), but for a term of one trigram.
+        if field is not Field.TEXT and len(text) > _GRAM:
+            found = self._holding(text, field, found)
         return found, candidates.count <= len(candidates.keys)
+
+    def _holding(self, text: str, field: Field, places: Rows) -> Rows:
+        """Return those of these documents (addresses, for a URL) that have the text in one field, each looked at."""
+        if field is not Field.TEXT:
+            return self._columns.strings(field).holding(places, text.encode())
+        documents = self._columns.documents
+        found = self._reader.with_text(text, limit=len(places), among=documents.keys(places))
+        return documents.known(found.keys)
 
     def _numbering(self, field: Field) -> Numbering:
         return self._columns.addresses if field is Field.URL else self._columns.documents
@@ -299,14 +306,12 @@ class Substrings:
 
     def _holds_in(self, text: str, field: Field, rows: Rows) -> Keep:
         owners = self._owners(field, rows)
-        if field is Field.TEXT:
-            return np.isin(owners, self.places(text, field)[0])
         unseen = self._unseen(text, field, owners)
         seen, hit = self._looked_at.get((text, field), _NOT_LOOKED_AT)
         if len(unseen):
             # Counted by texts, not by time: the same query gives the same answer on a slow machine.
             self._budget.checks_left -= len(unseen)
-            found = np.isin(unseen, self._columns.strings(field).holding(unseen, text.encode()), assume_unique=True)
+            found = np.isin(unseen, self._holding(text, field, unseen), assume_unique=True)
             seen, hit = np.concatenate([seen, unseen]), np.concatenate([hit, found])
             order = np.argsort(seen)
             seen, hit = self._looked_at[text, field] = seen[order], hit[order]
@@ -322,8 +327,6 @@ class Substrings:
 
     def _unseen(self, text: str, field: Field, owners: Rows) -> Rows:
         """Return which of these texts were not looked at for a term, each once."""
-        if field is Field.TEXT:
-            return np.empty(0, np.int32)
         asked = np.unique(owners)
         # The others have no text to look at.
         asked = asked[asked < self._numbering(field).none]

@@ -55,3 +55,11 @@ def test_dense_keys_are_found_or_not(keys: set[int], asked: list[int]) -> None:
     places = Numbering(np.array(ordered, np.int64)).places(np.array(asked, np.int64))
 
     assert places.tolist() == [ordered.index(key) if key in keys else len(ordered) for key in asked]
+
+
+def test_numbering_returns_the_keys_of_early_and_late_places() -> None:
+    numbering = (
+        Numbering(np.array([3, 5, 9], np.int64)).grown(np.array([8, 1], np.int64)).grown(np.array([4], np.int64))
+    )
+
+    assert numbering.keys(np.array([5, 0, 3, 2, 4], np.int32)).tolist() == [4, 3, 8, 9, 1]

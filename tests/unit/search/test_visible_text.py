@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.search.matching import MatchMode
-from tests.search_bed import Bed, Capture
+from tests.search_bed import Bed, Capture, pages
 
 _PROSE = "The harbour office publishes the tide tables of the coast every spring for fishers and ferries. " * 3
 
@@ -87,3 +87,31 @@ def test_small_joints_in_a_sentence_are_words(bed: Bed) -> None:
 
     found = bed.ask("files in the working tree or the index")
     assert (found.mode, found.total) == (MatchMode.FTS, 1)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        *(("wordy*", {1, 2, 3}), ("wordy* -wordy7*", {1, 2}), ("NOT wordy*", {4, 5, 6})),
+        *(("pg_ls*", {4}), ("東京都*", {6}), ("text:京*", {6})),
+    ],
+)
+def test_prefix_finds_every_word_that_starts_with_it(bed: Bed, query: str, found: set[int]) -> None:
+    frequent, others = (" ".join(f"{word}{n}" for n in range(100, 700)) for word in ("wordy", "other"))
+    bed.fill(
+        pages(
+            [
+                frequent,
+                f"{frequent} {others}",
+                "text wordy777",
+                "text of pg_ls_dir",
+                "text for lsof",
+                "これは東京都です",
+            ]
+        )
+    )
+
+    answer = bed.ask(query)
+
+    assert {int(hit.row.url.rpartition("/")[2]) for hit in answer.hits} == found
+    assert answer.exact
