@@ -134,7 +134,8 @@ def test_no_route_reads_a_large_table_from_end_to_end(archive: Archive) -> None:
              "/api/v1/jobs", "/api/v1/sources", "/api/v1/executions/1", "/api/v1/events", "/api/v1/events?job_id=1",
              "/api/v1/scheduler/metrics", "/api/v1/scheduler/distribution", "/api/admin/jobs", "/api/admin/jobs/1",
              "/api/admin/jobs?source=example", "/api/admin/jobs/1/snapshots", "/api/alerts", "/api/stats/timeseries",
-             "/api/stats/timeseries?source=example", "/api/stats/timeseries?execution=1&hours=100"]  # fmt: skip
+             "/api/stats/timeseries?source=example", "/api/stats/timeseries?execution=1&hours=100",
+             "/api/stats/activity"]  # fmt: skip
     with asking(archive) as client:
         for path in paths:
             client.get(path)

@@ -40,6 +40,7 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
     },
     "series.router": {
         "GET /api/stats/timeseries": Permission.WATCH,
+        "GET /api/stats/activity": Permission.WATCH,
         "GET /api/crawler/figures": Permission.WATCH,
         "GET /api/alerts": Permission.WATCH,
     },

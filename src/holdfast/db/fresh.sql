@@ -1017,6 +1017,7 @@ CREATE INDEX ix_operations_kind ON operations (kind, id);
 CREATE UNIQUE INDEX uq_operations_open_flight ON operations (flight) WHERE finished_at IS NULL;
 CREATE INDEX ix_page_crawls_page_id ON page_crawls (page_id, id);
 CREATE INDEX ix_page_crawls_deferred ON page_crawls (execution_id, domain_id, scheduled_for, id) WHERE outcome IS NULL AND scheduled_for IS NOT NULL;
+CREATE INDEX ix_page_crawls_made ON page_crawls (completed_at) WHERE started_at IS NOT NULL;
 CREATE INDEX ix_page_crawls_queue ON page_crawls (execution_id, domain_id, priority DESC, id) WHERE outcome IS NULL AND scheduled_for IS NULL;
 CREATE INDEX ix_page_crawls_warc_file ON page_crawls (warc_file_id, warc_offset) WHERE warc_file_id IS NOT NULL;
 CREATE INDEX ix_page_links_to_hash ON page_links (to_hash);
@@ -1095,4 +1096,4 @@ CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO alembic_version(version_num) VALUES ('0031');
+INSERT INTO alembic_version(version_num) VALUES ('0033');

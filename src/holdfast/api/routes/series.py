@@ -1,4 +1,4 @@
-"""`/api/stats/timeseries` and `/api/alerts`: what crawls did over time, and what is wrong with them."""
+"""`/api/stats/…` and `/api/alerts`: what crawls did over time and lately, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,24 @@ from holdfast.api.late_routes import LateRouter
 from holdfast.api.live.topics import sample_figures
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
-from holdfast.api.schemas.series import AlertShown, AlertState, CrawlerFigures, SeriesStep, TimeSeries
+from holdfast.api.schemas.series import (
+    ActivityShown,
+    AlertShown,
+    AlertState,
+    BusyDomain,
+    CrawlerFigures,
+    HostGivenUp,
+    RequestedPage,
+    SeriesStep,
+    StatusCount,
+    TimeSeries,
+)
 from holdfast.db.models import Alert
 from holdfast.jobs.alert_queries import list_alerts as select_alerts
 from holdfast.jobs.alerts import AlertName, AlertSeverity
+from holdfast.jobs.views.activity import BusyOrder, read_activity
 from holdfast.jobs.views.timeseries import DEFAULT_HOURS, SeriesQuestion, read_series, series_columns
+from holdfast.types import Outcome
 
 router = LateRouter(tags=["crawler"])
 
@@ -52,6 +65,45 @@ def show_timeseries(
 
 def _aware(moment: datetime | None) -> datetime | None:
     return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+
+
+@router.get("/api/stats/activity", responses=answers(422, 503))
+def show_activity(
+    archive: ArchiveDep,
+    session: SessionDep,
+    hours: Annotated[int, Query(ge=1, le=43_800, description="How far back.")] = DEFAULT_HOURS,
+    sort_by: Annotated[
+        BusyOrder, Query(alias="sortBy", description="By what the domains are chosen and sorted.")
+    ] = BusyOrder.CAPTURES,
+) -> ActivityShown:
+    """Return what crawls did lately: status codes, busiest domains, newest pages, hosts that do not answer."""
+    found = read_activity(session, archive.clock, archive.settings.jobs, hours=hours, order=sort_by)
+    return ActivityShown(
+        since=found.since,
+        until=found.until,
+        status_classes=dict(found.status_classes),
+        attempts=found.attempts,
+        is_cut=found.is_cut,
+        counted_from=found.counted_from,
+        statuses=[StatusCount(status=status, attempts=count) for status, count in found.statuses],
+        domains=[BusyDomain(**one._asdict()) for one in found.domains],
+        pages=[
+            RequestedPage(
+                url=one.url,
+                title=one.title,
+                outcome=Outcome(one.outcome),
+                reason=one.reason,
+                status=one.status,
+                completed_at=one.completed_at,
+                execution_id=one.execution_id,
+                source_code=one.source,
+                snapshot_id=one.capture.id if one.capture else None,
+                captured_at=one.capture.captured_at if one.capture else None,
+            )
+            for one in found.pages
+        ],
+        unreachable_hosts=[HostGivenUp(**one._asdict()) for one in found.unreachable],
+    )
 
 
 @router.get("/api/crawler/figures", responses=answers(503))

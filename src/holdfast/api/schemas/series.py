@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field
 
 from holdfast.api.schemas.base import Answer
 from holdfast.jobs.alerts import AlertName, AlertSeverity
+from holdfast.types import Outcome
 
 
 class LatencyColumns(Answer):
@@ -74,6 +75,63 @@ class AlertShown(Answer):
     resolved_at: datetime | None
     value: float = Field(description="What was measured last: a share, a growth a minute, or seconds of silence.")
     message: str
+
+
+class StatusCount(Answer):
+    """How often one status code was returned."""
+
+    status: int | None = Field(description="Null without a response.")
+    attempts: int
+
+
+class BusyDomain(Answer):
+    """What crawls got from one domain."""
+
+    domain: str
+    captures: int
+    bytes: int = Field(description="Received from the network.")
+    errors: int = Field(description="Attempts that failed; a retry counts again.")
+
+
+class RequestedPage(Answer):
+    """A page that was requested."""
+
+    url: str
+    title: str | None
+    outcome: Outcome
+    reason: str | None
+    status: int | None
+    completed_at: datetime
+    execution_id: int
+    source_code: str
+    snapshot_id: int | None = Field(description="Its capture; null until that is indexed, and without one.")
+    captured_at: datetime | None
+
+
+class HostGivenUp(Answer):
+    """A host that no crawl asks until it is tried again."""
+
+    domain: str
+    since: datetime
+    failures: int = Field(description="In a row.")
+    reason: str
+    next_try_at: datetime | None
+    next_step: str
+
+
+class ActivityShown(Answer):
+    """What crawls did lately. All but `statusClasses` and `unreachableHosts` is counted from the newest attempts."""
+
+    since: datetime = Field(alias="from")
+    until: datetime = Field(alias="to")
+    status_classes: dict[str, int] = Field(description="Responses of the whole span, by class.")
+    attempts: int = Field(description="Attempts that are counted: the newest, at most 5,000.")
+    is_cut: bool = Field(description="Whether the span has more attempts than are counted.")
+    counted_from: datetime | None = Field(description="When the oldest of the counted attempts ended.")
+    statuses: list[StatusCount] = Field(description="Most frequent first.")
+    domains: list[BusyDomain] = Field(description="At most 20.")
+    pages: list[RequestedPage] = Field(description="The newest first, at most 20.")
+    unreachable_hosts: list[HostGivenUp] = Field(description="By name, at most 20; all are in `/api/domains`.")
 
 
 class CrawlerFigures(Answer):

@@ -200,6 +200,13 @@ class PageCrawl(Model):
             sqlite_where=text("warc_file_id IS NOT NULL"),
             postgresql_where=text("warc_file_id IS NOT NULL"),
         ),
+        # The newest attempts. Only those that were made: a run that ends closes all others at one moment.
+        Index(
+            "ix_page_crawls_made",
+            "completed_at",
+            sqlite_where=text("started_at IS NOT NULL"),
+            postgresql_where=text("started_at IS NOT NULL"),
+        ),
     )
 
 
