@@ -17,6 +17,6 @@ export default ts.config(
   {
     files: ["src/**/*.{ts,tsx}"],
     ignores: ["src/api/useDeed.ts"],
-    rules: { "no-restricted-imports": ["error", { paths: [{ name: "@tanstack/react-query", importNames: ["useMutation"], message: "useDeed: a second click asks for nothing more" }] }] },
+    rules: { "no-restricted-imports": ["error", { paths: [{ name: "@tanstack/react-query", importNames: ["useMutation"], message: "useDeed: a second click asks for nothing more" }, { name: "@tanstack/react-router", importNames: ["lazyRouteComponent"], message: "lazyPage: it waits for a server that is away" }] }] },
   },
 );

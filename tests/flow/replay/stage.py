@@ -14,14 +14,19 @@ import uvicorn
 from playwright.sync_api import Browser, sync_playwright
 
 from holdfast.api.app import create_app
+from holdfast.api.web_files import WebFiles
 from holdfast.wiring.archive import Archive
 from tests import needs, patience
 
 
 @contextmanager
-def serving(archive: Archive, *, port: int = 0) -> Iterator[int]:
+def serving(archive: Archive, *, port: int = 0, web: WebFiles | None = None) -> Iterator[int]:
     """Serve an archive from a thread, on a port that the kernel chooses, or on one that it chose before."""
-    config = uvicorn.Config(create_app(archive), host="127.0.0.1", port=0, log_level="error", lifespan="off")
+    app = create_app(archive, web=web)
+    # Streams would hold the server until their readers leave.
+    config = uvicorn.Config(
+        app, host="127.0.0.1", port=0, log_level="error", lifespan="off", timeout_graceful_shutdown=1
+    )
     server = uvicorn.Server(config)
     listener = socket.create_server(("127.0.0.1", port))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)

@@ -1,4 +1,5 @@
 import createClient, { type Middleware } from "openapi-fetch";
+import { connection, fetchPatiently } from "./connection";
 import { ApiProblem } from "./problem";
 import type { paths } from "./schema";
 import { endSession, leaveForSignIn, readSession } from "./session";
@@ -7,6 +8,7 @@ import { endSession, leaveForSignIn, readSession } from "./session";
 const guarded: Middleware = {
   async onRequest({ request }) {
     if (request.method === "GET" || request.method === "HEAD") return undefined;
+    if (connection.since() !== null) throw new TypeError("the server does not answer");
     const { csrfToken } = await readSession();
     if (csrfToken) request.headers.set("X-CSRF-Token", csrfToken);
     return request;
@@ -21,7 +23,7 @@ const told: Middleware = {
       endSession();
       if (window.location.pathname.startsWith("/control")) leaveForSignIn();
       // The browser has forgotten the session that ended: what is public is still there for it.
-      else if (request.method === "GET") answer = await fetch(request.url, { credentials: "same-origin", signal: request.signal });
+      else if (request.method === "GET") answer = await fetchPatiently(request.url, { credentials: "same-origin", signal: request.signal });
     }
     // Signed in anew in another tab, perhaps: the next try shows the new token.
     if (answer.status === 403) endSession();
@@ -31,7 +33,7 @@ const told: Middleware = {
 };
 
 /** The server that this page came from, with the types of its OpenAPI document. */
-export const api = createClient<paths>({ baseUrl: "", credentials: "same-origin" });
+export const api = createClient<paths>({ baseUrl: "", credentials: "same-origin", fetch: fetchPatiently });
 api.use(guarded, told);
 
 /** Return the body of an answer; a refused request has thrown an ApiProblem already. */

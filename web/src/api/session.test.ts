@@ -30,7 +30,7 @@ test("a session that has ended is nobody's, not an error", async () => {
 });
 
 test("what could not be asked is asked again", async () => {
-  answers.push({ status: 503, told: {} }, { status: 200, told: SIGNED_IN });
+  answers.push({ status: 500, told: {} }, { status: 200, told: SIGNED_IN });
   await expect(readSession()).rejects.toThrow("who is signed in");
   expect((await readSession()).user?.name).toBe("ann");
 });

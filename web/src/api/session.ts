@@ -1,3 +1,4 @@
+import { fetchPatiently } from "./connection";
 import type { components } from "./schema";
 
 export type Session = components["schemas"]["SessionState"];
@@ -9,7 +10,7 @@ const endings = new Set<() => void>();
 async function ask(): Promise<Session> {
   // A session that has ended is refused once; with that answer the browser forgets it, and the next one tells who is left.
   for (let times = 0; times < 2; times += 1) {
-    const answer = await fetch("/api/session", { credentials: "same-origin", cache: "no-store" });
+    const answer = await fetchPatiently("/api/session", { credentials: "same-origin", cache: "no-store" });
     if (answer.ok) return (await answer.json()) as Session;
     if (answer.status !== 401) break;
   }

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "react";
 import { signInPath } from "@/api/session";
 import { useWords } from "@/language/LanguageContext";
 import { LANGUAGES, type Language } from "@/language/words";
+import { ConnectionBar } from "./ConnectionBar";
 import { SignOut } from "./SignOut";
 import { THEMES, useTheme, type Theme } from "./theme";
 import { useMay, useSession } from "./useSession";
@@ -41,6 +42,7 @@ export function Shell() {
           </nav>
         </div>
       </header>
+      <ConnectionBar />
       <main ref={main} id="content" tabIndex={-1} className={`outline-none ${isWide ? "w-full grow" : `mx-auto w-full ${width} grow px-4 py-6 sm:py-8`}`}><Outlet /></main>
       {!isWide && <Footer width={width} />}
     </div>

@@ -1,4 +1,4 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
 import { readAskedAudit } from "@/control/audit/asked";
 import { readAskedDomains, readAskedRobots } from "@/control/domains/asked";
 import { readAskedEditions } from "@/control/editions/asked";
@@ -8,6 +8,7 @@ import { readAskedReports } from "@/control/reports/asked";
 import { readAskedSettings } from "@/control/settings/asked";
 import { readAskedTakedowns } from "@/control/takedowns/asked";
 import { control } from "./controlRoot";
+import { lazyPage } from "./lazyPage";
 import { numbered } from "./numbered";
 import { only } from "./search";
 
@@ -15,95 +16,95 @@ export const frontierRoute = createRoute({
   getParentRoute: () => control,
   path: "/frontier",
   validateSearch: only(readAskedFrontier),
-  component: lazyRouteComponent(() => import("@/control/frontier/FrontierPage"), "FrontierPage"),
+  component: lazyPage(() => import("@/control/frontier/FrontierPage"), "FrontierPage"),
 });
 
 export const domainsRoute = createRoute({
   getParentRoute: () => control,
   path: "/domains",
   validateSearch: only(readAskedDomains),
-  component: lazyRouteComponent(() => import("@/control/domains/DomainsPage"), "DomainsPage"),
+  component: lazyPage(() => import("@/control/domains/DomainsPage"), "DomainsPage"),
 });
 
 export const domainRoute = createRoute({
   getParentRoute: () => control,
   path: "/domains/$domain",
   validateSearch: only(readAskedRobots),
-  component: lazyRouteComponent(() => import("@/control/domains/DomainPage"), "DomainPage"),
+  component: lazyPage(() => import("@/control/domains/DomainPage"), "DomainPage"),
 });
 
 export const explainRoute = createRoute({
   getParentRoute: () => control,
   path: "/explain",
   validateSearch: only(readAskedExplain),
-  component: lazyRouteComponent(() => import("@/control/explain/ExplainPage"), "ExplainPage"),
+  component: lazyPage(() => import("@/control/explain/ExplainPage"), "ExplainPage"),
 });
 
-const imports = createRoute({ getParentRoute: () => control, path: "/imports", component: lazyRouteComponent(() => import("@/control/imports/ImportsPage"), "ImportsPage") });
-const index = createRoute({ getParentRoute: () => control, path: "/index", component: lazyRouteComponent(() => import("@/control/index/IndexPage"), "IndexPage") });
-const storage = createRoute({ getParentRoute: () => control, path: "/storage", component: lazyRouteComponent(() => import("@/control/storage/StoragePage"), "StoragePage") });
+const imports = createRoute({ getParentRoute: () => control, path: "/imports", component: lazyPage(() => import("@/control/imports/ImportsPage"), "ImportsPage") });
+const index = createRoute({ getParentRoute: () => control, path: "/index", component: lazyPage(() => import("@/control/index/IndexPage"), "IndexPage") });
+const storage = createRoute({ getParentRoute: () => control, path: "/storage", component: lazyPage(() => import("@/control/storage/StoragePage"), "StoragePage") });
 
 export const takedownsRoute = createRoute({
   getParentRoute: () => control,
   path: "/takedowns",
   validateSearch: only(readAskedTakedowns),
-  component: lazyRouteComponent(() => import("@/control/takedowns/TakedownsPage"), "TakedownsPage"),
+  component: lazyPage(() => import("@/control/takedowns/TakedownsPage"), "TakedownsPage"),
 });
 
 export const reportsRoute = createRoute({
   getParentRoute: () => control,
   path: "/reports",
   validateSearch: only(readAskedReports),
-  component: lazyRouteComponent(() => import("@/control/reports/ReportsPage"), "ReportsPage"),
+  component: lazyPage(() => import("@/control/reports/ReportsPage"), "ReportsPage"),
 });
 
-const scheduler = createRoute({ getParentRoute: () => control, path: "/scheduler", component: lazyRouteComponent(() => import("@/control/scheduler/SchedulerPage"), "SchedulerPage") });
+const scheduler = createRoute({ getParentRoute: () => control, path: "/scheduler", component: lazyPage(() => import("@/control/scheduler/SchedulerPage"), "SchedulerPage") });
 
 export const editionsRoute = createRoute({
   getParentRoute: () => control,
   path: "/editions",
   validateSearch: only(readAskedEditions),
-  component: lazyRouteComponent(() => import("@/control/editions/EditionsPage"), "EditionsPage"),
+  component: lazyPage(() => import("@/control/editions/EditionsPage"), "EditionsPage"),
 });
 
 export const editionRoute = createRoute({
   getParentRoute: () => control,
   path: "/editions/$id",
   ...numbered,
-  component: lazyRouteComponent(() => import("@/control/editions/EditionPage"), "EditionPage"),
+  component: lazyPage(() => import("@/control/editions/EditionPage"), "EditionPage"),
 });
 
-const users = createRoute({ getParentRoute: () => control, path: "/users", component: lazyRouteComponent(() => import("@/control/users/UsersPage"), "UsersPage") });
-const sessions = createRoute({ getParentRoute: () => control, path: "/sessions", component: lazyRouteComponent(() => import("@/control/sessions/SessionsPage"), "SessionsPage") });
-const webhooks = createRoute({ getParentRoute: () => control, path: "/webhooks", component: lazyRouteComponent(() => import("@/control/webhooks/WebhooksPage"), "WebhooksPage") });
-const health = createRoute({ getParentRoute: () => control, path: "/health", component: lazyRouteComponent(() => import("@/control/health/HealthPage"), "HealthPage") });
+const users = createRoute({ getParentRoute: () => control, path: "/users", component: lazyPage(() => import("@/control/users/UsersPage"), "UsersPage") });
+const sessions = createRoute({ getParentRoute: () => control, path: "/sessions", component: lazyPage(() => import("@/control/sessions/SessionsPage"), "SessionsPage") });
+const webhooks = createRoute({ getParentRoute: () => control, path: "/webhooks", component: lazyPage(() => import("@/control/webhooks/WebhooksPage"), "WebhooksPage") });
+const health = createRoute({ getParentRoute: () => control, path: "/health", component: lazyPage(() => import("@/control/health/HealthPage"), "HealthPage") });
 
 export const userRoute = createRoute({
   getParentRoute: () => control,
   path: "/users/$id",
   ...numbered,
-  component: lazyRouteComponent(() => import("@/control/users/UserPage"), "UserPage"),
+  component: lazyPage(() => import("@/control/users/UserPage"), "UserPage"),
 });
 
 export const webhookRoute = createRoute({
   getParentRoute: () => control,
   path: "/webhooks/$id",
   ...numbered,
-  component: lazyRouteComponent(() => import("@/control/webhooks/WebhookPage"), "WebhookPage"),
+  component: lazyPage(() => import("@/control/webhooks/WebhookPage"), "WebhookPage"),
 });
 
 export const auditRoute = createRoute({
   getParentRoute: () => control,
   path: "/audit",
   validateSearch: only(readAskedAudit),
-  component: lazyRouteComponent(() => import("@/control/audit/AuditPage"), "AuditPage"),
+  component: lazyPage(() => import("@/control/audit/AuditPage"), "AuditPage"),
 });
 
 export const settingsRoute = createRoute({
   getParentRoute: () => control,
   path: "/settings",
   validateSearch: only(readAskedSettings),
-  component: lazyRouteComponent(() => import("@/control/settings/SettingsPage"), "SettingsPage"),
+  component: lazyPage(() => import("@/control/settings/SettingsPage"), "SettingsPage"),
 });
 
 /** The control room's pages about the archive and its machine: frontier, domains, explain, scheduler, editions, care, administration. */

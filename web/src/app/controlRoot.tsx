@@ -1,5 +1,6 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "./lazyPage";
 import { root } from "./root";
 
 /** The control room: its own menu, and the sign-in for who is not an operator. */
-export const control = createRoute({ getParentRoute: () => root, path: "/control", component: lazyRouteComponent(() => import("./ControlShell"), "ControlShell") });
+export const control = createRoute({ getParentRoute: () => root, path: "/control", component: lazyPage(() => import("./ControlShell"), "ControlShell") });

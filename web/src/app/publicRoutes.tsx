@@ -1,4 +1,4 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
 import { readAskedChanges } from "@/changes/asked";
 import { readAskedComparison } from "@/compare/asked";
 import { readAskedSite } from "@/compare/site";
@@ -6,54 +6,55 @@ import { readAskedEdition } from "@/editions/asked";
 import { readAskedPage } from "@/page/asked";
 import { readAsked } from "@/search/asked";
 import { readAskedView } from "@/view/asked";
+import { lazyPage } from "./lazyPage";
 import { root } from "./root";
 import { only } from "./search";
 
 // `only` keeps the router from handing on what else stands in an address, and what was left out of it.
-const home = createRoute({ getParentRoute: () => root, path: "/", component: lazyRouteComponent(() => import("@/home/HomePage"), "HomePage") });
+const home = createRoute({ getParentRoute: () => root, path: "/", component: lazyPage(() => import("@/home/HomePage"), "HomePage") });
 
 export const searchRoute = createRoute({
   getParentRoute: () => root,
   path: "/search",
   validateSearch: only(readAsked),
-  component: lazyRouteComponent(() => import("@/search/SearchPage"), "SearchPage"),
+  component: lazyPage(() => import("@/search/SearchPage"), "SearchPage"),
 });
 
 export const changesRoute = createRoute({
   getParentRoute: () => root,
   path: "/changes",
   validateSearch: only(readAskedChanges),
-  component: lazyRouteComponent(() => import("@/changes/ChangesPage"), "ChangesPage"),
+  component: lazyPage(() => import("@/changes/ChangesPage"), "ChangesPage"),
 });
 
 export const compareRoute = createRoute({
   getParentRoute: () => root,
   path: "/compare",
   validateSearch: only(readAskedComparison),
-  component: lazyRouteComponent(() => import("@/compare/ComparePage"), "ComparePage"),
+  component: lazyPage(() => import("@/compare/ComparePage"), "ComparePage"),
 });
 
 export const siteRoute = createRoute({
   getParentRoute: () => root,
   path: "/compare/site",
   validateSearch: only(readAskedSite),
-  component: lazyRouteComponent(() => import("@/compare/SitePage"), "SitePage"),
+  component: lazyPage(() => import("@/compare/SitePage"), "SitePage"),
 });
 
-const editions = createRoute({ getParentRoute: () => root, path: "/editions", component: lazyRouteComponent(() => import("@/editions/EditionsPage"), "EditionsPage") });
+const editions = createRoute({ getParentRoute: () => root, path: "/editions", component: lazyPage(() => import("@/editions/EditionsPage"), "EditionsPage") });
 
 export const editionRoute = createRoute({
   getParentRoute: () => root,
   path: "/editions/$source/$year",
   validateSearch: only(readAskedEdition),
-  component: lazyRouteComponent(() => import("@/editions/EditionPage"), "EditionPage"),
+  component: lazyPage(() => import("@/editions/EditionPage"), "EditionPage"),
 });
 
 export const pageRoute = createRoute({
   getParentRoute: () => root,
   path: "/page",
   validateSearch: only(readAskedPage),
-  component: lazyRouteComponent(() => import("@/page/PagePage"), "PagePage"),
+  component: lazyPage(() => import("@/page/PagePage"), "PagePage"),
 });
 
 export const viewRoute = createRoute({
@@ -61,12 +62,12 @@ export const viewRoute = createRoute({
   path: "/view/$timestamp",
   validateSearch: only(readAskedView),
   staticData: { isWide: true },
-  component: lazyRouteComponent(() => import("@/view/ViewPage"), "ViewPage"),
+  component: lazyPage(() => import("@/view/ViewPage"), "ViewPage"),
 });
 
-export const sourceRoute = createRoute({ getParentRoute: () => root, path: "/sources/$code", component: lazyRouteComponent(() => import("@/sources/SourcePage"), "SourcePage") });
+export const sourceRoute = createRoute({ getParentRoute: () => root, path: "/sources/$code", component: lazyPage(() => import("@/sources/SourcePage"), "SourcePage") });
 
-const sources = createRoute({ getParentRoute: () => root, path: "/sources", component: lazyRouteComponent(() => import("@/sources/SourcesPage"), "SourcesPage") });
+const sources = createRoute({ getParentRoute: () => root, path: "/sources", component: lazyPage(() => import("@/sources/SourcesPage"), "SourcesPage") });
 
 /** What everybody sees. */
 export const publicRoutes = [home, searchRoute, changesRoute, compareRoute, siteRoute, editions, editionRoute, pageRoute, viewRoute, sourceRoute, sources] as const;

@@ -3,6 +3,7 @@ import { useEffect } from "react";
 import { buttonClass } from "@/design/Button";
 import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
+import { PartMissing, reloadOnce } from "./lazyPage";
 import { Problem } from "./Problem";
 import { Shell } from "./Shell";
 
@@ -17,4 +18,19 @@ function Missing() {
   );
 }
 
-export const root = createRootRoute({ component: Shell, notFoundComponent: Missing, errorComponent: ({ error }) => <Problem problem={error} onAgain={() => location.reload()} isPage /> });
+/** What is shown in place of a page that failed. The code of a page that the server no longer has comes with the version that it has now. */
+export function PageFailed({ error }: { error: unknown }) {
+  const { t } = useWords();
+  useEffect(() => {
+    document.title = `${t("problem.title")} · Holdfast`;
+    if (error instanceof PartMissing) reloadOnce(error.part);
+  }, [error, t]);
+  return (
+    <>
+      <h1 className="mb-4 text-2xl">{t("problem.pageTitle")}</h1>
+      <Problem problem={error} onAgain={() => location.reload()} isPage />
+    </>
+  );
+}
+
+export const root = createRootRoute({ component: Shell, notFoundComponent: Missing, errorComponent: PageFailed });

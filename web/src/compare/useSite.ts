@@ -1,5 +1,6 @@
 import { keepPreviousData, useInfiniteQuery } from "@tanstack/react-query";
 import { api, body } from "@/api/client";
+import { fetchPatiently } from "@/api/connection";
 import { ApiProblem } from "@/api/problem";
 import type { components } from "@/api/schema";
 import { readLines, type SiteKind } from "./site";
@@ -15,7 +16,7 @@ export function useSiteComparison(from: number | undefined, to: number | undefin
     staleTime: Infinity,
     initialPageParam: "",
     queryFn: async ({ signal, pageParam }) => {
-      const answer = await fetch(`/api/changes/site?from=${from}&to=${to}&limit=${AT_ONCE}${pageParam ? `&after=${encodeURIComponent(pageParam)}` : ""}`, { signal, credentials: "same-origin" });
+      const answer = await fetchPatiently(`/api/changes/site?from=${from}&to=${to}&limit=${AT_ONCE}${pageParam ? `&after=${encodeURIComponent(pageParam)}` : ""}`, { signal, credentials: "same-origin" });
       if (!answer.ok) throw await ApiProblem.of(answer);
       return readLines(await answer.text());
     },

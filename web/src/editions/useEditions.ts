@@ -1,5 +1,6 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { api, body } from "@/api/client";
+import { fetchPatiently } from "@/api/connection";
 import { ApiProblem } from "@/api/problem";
 import type { components } from "@/api/schema";
 import type { AskedEdition } from "./asked";
@@ -47,7 +48,7 @@ export function useEditionComparison(source: string, year: number, before: numbe
     queryKey: ["coverage", source, year, "against", before],
     enabled: before !== undefined,
     queryFn: async ({ signal }) => {
-      const answer = await fetch(`/api/coverage/${encodeURIComponent(source)}/${year}/comparison-${before}.json`, { signal, credentials: "same-origin" });
+      const answer = await fetchPatiently(`/api/coverage/${encodeURIComponent(source)}/${year}/comparison-${before}.json`, { signal, credentials: "same-origin" });
       if (answer.status === 404) return null;
       if (!answer.ok) throw await ApiProblem.of(answer);
       return (await answer.json()) as EditionComparison;

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-BEAT = b": beat\n\n"
-"""A comment: it keeps proxies from closing a quiet stream, and readers never see it."""
+BEAT = b"event: beat\ndata: {}\n\n"
+"""It keeps proxies from closing a quiet stream. An event, not a comment: a page notices when the beats stop."""
 
 
 NOTHING = -1

@@ -97,7 +97,7 @@ class Listener:
         self._wake.set()
 
     def beat(self) -> None:
-        """Send a comment if nothing else was sent for long."""
+        """Send a heartbeat if nothing else was sent for long."""
         if self.was_quiet and not self._waiting and self.reason is None:
             self._waiting.append(BEAT)
             self._wake.set()

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { api, body } from "@/api/client";
+import { fetchPatiently } from "@/api/connection";
 import type { components } from "@/api/schema";
 
 type Schemas = components["schemas"];
@@ -19,7 +20,7 @@ export function useReadiness() {
     queryKey: ["health", "ready"],
     refetchInterval: 5000,
     queryFn: async ({ signal }) => {
-      const answer = await fetch("/health/ready", { signal, credentials: "same-origin" });
+      const answer = await fetchPatiently("/health/ready", { signal, credentials: "same-origin" });
       return (await answer.json()) as Ready;
     },
   });

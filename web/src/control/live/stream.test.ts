@@ -79,3 +79,15 @@ test("closing takes a wait back", () => {
 
   expect(waits[0]?.isOff).toBe(true);
 });
+
+test("a stream whose beats stop is opened again", () => {
+  const { made, waits, heard, now } = stage();
+  const running = () => waits.filter((one) => !one.isOff);
+
+  now().say("connected", { heartbeatSeconds: 15 });
+  now().say("beat");
+  expect(running().map((one) => one.ms)).toEqual([37_500]);
+  running()[0]?.run();
+
+  expect([made.length, made[0]?.isClosed, heard]).toEqual([2, true, [true, false]]);
+});

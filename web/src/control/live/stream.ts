@@ -20,6 +20,8 @@ interface Around {
 }
 
 const CLOSED = 2;
+/** Beats of the server that may fail to come before a stream counts as broken. */
+const BEATS = 2.5;
 /** A refused stream (too many, the server stops) is asked for again after so long; pages poll meanwhile. */
 export const AGAIN_MS = 15_000;
 
@@ -38,12 +40,33 @@ const browser: Around = {
 export function listen(path: string, names: readonly string[], told: Told, around: Around = browser): () => void {
   let source: Source | null = null;
   let unwait: (() => void) | null = null;
+  let unwatch: (() => void) | null = null;
+  let beatMs = 0;
   let isOver = false;
+
+  /** A line that went dead without a word breaks no stream: only the beats stop. */
+  function heard() {
+    unwatch?.();
+    unwatch = beatMs > 0 ? around.wait(reopen, BEATS * beatMs) : null;
+  }
+
+  function reopen() {
+    told.live(false);
+    source?.close();
+    open();
+  }
 
   function open() {
     source = around.make(path);
-    source.addEventListener("connected", () => told.live(true));
+    source.addEventListener("connected", (event) => {
+      const { heartbeatSeconds } = (read(event.data) ?? {}) as { heartbeatSeconds?: unknown };
+      beatMs = typeof heartbeatSeconds === "number" ? heartbeatSeconds * 1000 : 0;
+      heard();
+      told.live(true);
+    });
+    source.addEventListener("beat", heard);
     source.addEventListener("error", () => {
+      unwatch?.();
       told.live(false);
       if (source?.readyState === CLOSED && !isOver) again();
     });
@@ -54,7 +77,12 @@ export function listen(path: string, names: readonly string[], told: Told, aroun
       told.live(false);
       if (reason === "revoked") told.revoked();
     });
-    for (const name of names) source.addEventListener(name, (event) => told.event(name, read(event.data)));
+    for (const name of names) {
+      source.addEventListener(name, (event) => {
+        heard();
+        told.event(name, read(event.data));
+      });
+    }
   }
 
   function again() {
@@ -65,6 +93,7 @@ export function listen(path: string, names: readonly string[], told: Told, aroun
   function end() {
     isOver = true;
     unwait?.();
+    unwatch?.();
     source?.close();
   }
 

@@ -1,5 +1,6 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
+import { connection } from "@/api/connection";
 import { listen } from "./stream";
 
 export type Liveness = "live" | "polling";
@@ -26,7 +27,11 @@ export function useLive(path: string | null, listeners: Record<string, (data: un
     if (!path || !isSeen) return undefined;
     const close = listen(path, names.split(" "), {
       event: (name, data) => current.current[name]?.(data),
-      live: setLive,
+      live: (isNow) => {
+        setLive(isNow);
+        if (isNow) connection.answered();
+        else void connection.doubt();
+      },
       // Whatever is asked next is refused, and the refusal leads to the sign-in.
       revoked: () => void queries.invalidateQueries(),
     });
