@@ -10,6 +10,7 @@ from holdfast import config
 from holdfast.db.models import Source
 from holdfast.errors import Conflict
 from holdfast.wiring.jobs import open_jobs
+from tests.site import Site
 from tests.typed import Typist
 
 
@@ -176,3 +177,21 @@ def test_a_file_is_taken_in_whole_or_not_at_all(typed: Typist, tmp_path: Path) -
         ended = typed(f"source {command} {file}")
         assert (ended.code, "sources[1].config." in ended.err) == (1, True), command
     assert typed("source list --json").object["total"] == 0
+
+
+def test_survey_command_prints_what_would_be_crawled(
+    typed: Typist, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_ALLOW_NETWORKS", "127.0.0.0/8")
+    monkeypatch.delenv("HOLDFAST_CONTACT", raising=False)
+    site.serve("/", "<title>Town of Kelpsound</title><a href=/news>News</a>")
+
+    refused = typed("source survey", site.url(0, "/"))
+    shown = typed("source survey", site.url(0, "/"), "--contact", "a@example.org")
+    found = typed("source survey", site.url(0, "/"), "--json")
+
+    assert (refused.code, shown.code, found.code) == (1, 0, 0), shown.err + found.err
+    assert "no contact" in refused.err
+    assert "Town of Kelpsound" in shown.out
+    assert "unknown: no sitemap" in shown.out
+    assert (found.object["final_url"], found.object["contact"]) == (site.url(0, "/"), "a@example.org")

@@ -32,6 +32,8 @@ ERROR_CODES: Final = (
     "checksum_mismatch",
     "cleanup_refused",
     "conflict",
+    "contact_missing",
+    "contact_refused",
     "cookie_file_invalid",
     "copy_busy",
     "credential_wrong",

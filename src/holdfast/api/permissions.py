@@ -125,6 +125,7 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
         "GET /api/snapshots/{id}/compare-live": Permission.OPERATE,
         "POST /api/v1/fetch": Permission.OPERATE,
         "POST /api/internal/v1/fetch": Permission.OPERATE,
+        "POST /api/v1/sources/survey": Permission.OPERATE,
     },
     "reports.router": {
         "POST /api/reports": Permission.READ,
@@ -412,6 +413,7 @@ SEEDING: Final = frozenset(
         "POST /api/v1/discovered-links/{id}/create-job",
         "POST /api/internal/v1/fetch",
         "POST /api/v1/fetch",
+        "POST /api/v1/sources/survey",
         "POST /api/v1/frontier",
         "POST /api/v1/frontier/submit",
     }

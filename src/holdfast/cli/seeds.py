@@ -12,10 +12,10 @@ from typing import BinaryIO
 import typer
 
 from holdfast.config import Settings
-from holdfast.db.schema import make_home
+from holdfast.crawl.contact import HELP, HELP_WITHOUT_OPTION, check_contact, remember_contact
 from holdfast.errors import Invalid, UrlRefused
 from holdfast.fetch.guard import AddressGuard, demand_public
-from holdfast.urls import DEFAULT, Normalisation, parse, parse_seed
+from holdfast.urls import DEFAULT, Normalisation, parse_seed
 
 _MAX_COMPLAINTS = 20
 # How much of a line is read at once: more than any address has, far less than a file that is no list of lines.
@@ -97,43 +97,17 @@ def _lines(name: str, file: BinaryIO, guard: AddressGuard, policy: Normalisation
         print(f"holdfast: {name}: {bad - _MAX_COMPLAINTS} more lines are no addresses", file=sys.stderr)
 
 
-_WHY = "site owners must be able to reach you"
-_HELP = f"give an e-mail or web address with --contact or HOLDFAST_CONTACT: {_WHY}"
-_HELP_WITHOUT_OPTION = f"set HOLDFAST_CONTACT to an e-mail or web address: {_WHY}"
-
-
 def find_contact(settings: Settings, given: str | None = None, *, has_option: bool = True) -> str:
     """Return the contact of this crawl; Invalid if there is none and no person sits at a terminal.
 
     `has_option` says whether the command takes `--contact`: what a refusal recommends must work.
     """
-    help_text = _HELP if has_option else _HELP_WITHOUT_OPTION
+    help_text = HELP if has_option else HELP_WITHOUT_OPTION
     if contact := given or settings.known_contact:
-        return check(contact, help_text)
+        return check_contact(contact, help_text)
     # A timer or a pipe cannot answer: the question would hang for ever.
     if not sys.stdin.isatty() or not sys.stderr.isatty():
         raise Invalid(f"no contact, so nothing is crawled; {help_text}")
-    contact = check(typer.prompt("Contact for site owners (e-mail or web address; asked once)", err=True), help_text)
-    remember(settings.home / "contact", contact)
-    return contact
-
-
-def remember(path: Path, contact: str) -> None:
-    """Keep the contact for the next crawl from this data directory."""
-    make_home(path.parent)
-    path.write_text(contact + "\n")
-
-
-def check(contact: str, help_text: str = _HELP) -> str:
-    """Return the contact if it is one: something@somewhere, or an http(s) address."""
-    contact = contact.strip()
-    name, at, host = contact.partition("@")
-    if at and name and "." in host and contact.isprintable() and not set(contact) & set(" ()<>,;\"'"):
-        return contact
-    if "://" in contact:
-        try:
-            # It goes into a header of every request: only what our parser wrote out may stand there.
-            return parse(contact).fetch
-        except UrlRefused as exc:
-            raise Invalid(f"{contact[:80]!r} is no contact: {exc.reason}; {help_text}") from exc
-    raise Invalid(f"{contact[:80]!r} is no contact; {help_text}")
+    return remember_contact(
+        settings, typer.prompt("Contact for site owners (e-mail or web address; asked once)", err=True)
+    )

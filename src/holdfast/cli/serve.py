@@ -48,9 +48,8 @@ def serve(
     settings = config.load(home=home)
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
     variables = {"HOLDFAST_HOME": str(settings.home.resolve())}
-    if not no_worker:
-        # Asked here, before anything begins: the parts have no terminal.
-        variables["HOLDFAST_CONTACT"] = find_contact(settings, has_option=False)
+    if settings.known_contact:
+        find_contact(settings, has_option=False)  # a wrong one is refused before anything starts
     for name, value in (("HOLDFAST_API_HOST", host), ("HOLDFAST_API_PORT", port)):
         if value is not None:
             variables[name] = str(value)

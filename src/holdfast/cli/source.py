@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,17 +12,19 @@ import typer
 
 from holdfast import config
 from holdfast.archive_tool.errors import ToolConfigRefused
-from holdfast.cli.formatting import counted, fields, table, text
-from holdfast.cli.parameters import AsJson, Home, command_group, leaves, read_assignments
+from holdfast.cli.formatting import counted, dumps, duration, fields, table, text
+from holdfast.cli.parameters import AsJson, Home, command_group, configure_log, leaves, read_assignments
+from holdfast.cli.seeds import find_contact
 from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import Invalid
 from holdfast.jobs.administration.source_jobs import disable_source, enable_source, take_in_sources
+from holdfast.operations.survey import SiteSurvey, survey_site
 from holdfast.sources import registry
 from holdfast.sources.config import SourceConfig, SourceRefused
 from holdfast.sources.files import FORMS, MAX_BYTES, read_text, write_text
 from holdfast.sources.members_file import write_noting
-from holdfast.sources.queries import find_source, sources
+from holdfast.sources.queries import find_source, front_page_of, sources
 from holdfast.sources.registry import PRESETS
 from holdfast.wiring.jobs import check_backend, open_jobs
 from holdfast.withdrawals.viewers import Visibility
@@ -148,6 +151,65 @@ def create(
     with open_jobs(settings) as jobs, write_noting(jobs.database, settings.home) as session:
         row = registry.create(session, jobs.clock, spec)
     _print(row, json=json)
+
+
+@app_command.command()
+def survey(
+    url: Annotated[str, typer.Argument(help="The website, as you would type it.", metavar="URL")],
+    sets: Sets = None,
+    contact: Annotated[str | None, typer.Option(help="E-mail or web address that site owners can reach.")] = None,
+    json: AsJson = False,
+    home: Home = None,
+) -> None:
+    """Look at a website before it is crawled: robots.txt, sitemaps, the first page, and what would be crawled.
+
+    Stores nothing but a contact that is given. 25 s, 8 sitemaps and 100,000 addresses at most.
+    Example: holdfast source survey example.org
+    """
+    settings = config.load(home=home)
+    configure_log(settings, unless_set="ERROR")
+    if contact is None:
+        find_contact(settings)
+    with open_jobs(settings) as jobs:
+
+        def taken(code: str) -> str | None:
+            with jobs.database.read() as session:
+                return front_page_of(session, code)
+
+        found = survey_site(settings, url, taken=taken, contact=contact, config=read_assignments(sets or ()))
+    if json:
+        print(dumps(asdict(found)))
+    else:
+        _print_survey(found)
+
+
+def _print_survey(found: SiteSurvey) -> None:
+    known = found.page_count is not None
+    count = (
+        f"{'' if found.page_count_is_exact else 'at least '}{found.page_count:,}" if known else "unknown: no sitemap"
+    )
+    robots = found.robots
+    print(
+        fields(
+            [
+                ("address", found.final_url),
+                ("title", found.title),
+                ("code", found.code),
+                ("contact", found.contact),
+                ("pages", count),
+                ("links", f"{found.linked_pages:,} on the first page"),
+                ("delay", f"{found.delay_s:g} s"),
+                ("time", None if found.estimated_s is None else f"{duration(found.estimated_s)} for the pages alone"),
+                ("robots.txt", f"forbids {robots.forbidden:,} of {counted(robots.judged, 'known page')}"),
+                *(("sitemap", f"{one.url}  {one.problem or f'{one.entries:,} entries'}") for one in found.sitemaps),
+            ]
+        )
+    )
+    for one in found.addresses:
+        word = "yes" if one.in_scope and one.allowed is not False else "no"
+        print(f"  {word:<4}{text(one.url)}  ({text(one.reason)})")
+    for warning in found.warnings:
+        print(f"warning: {text(warning)}")
 
 
 @app_command.command()

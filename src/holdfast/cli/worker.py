@@ -71,7 +71,9 @@ def start(
     wanted, settings = _kinds(kinds or []), config.load(home=home)
     # JSON lines unless a person looks on: the log of a service is read by programs.
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
-    settings = config.load(home=home, contact=find_contact(settings, has_option=False))
+    # Without a contact a worker waits for one: an administrator enters it with the first website. A timer cannot wait.
+    if once or settings.known_contact:
+        find_contact(settings, has_option=False)
     options = WorkerOptions(
         once=once,
         poll_s=poll_interval if poll_interval is not None else settings.jobs.poll_s,

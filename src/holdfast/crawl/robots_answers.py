@@ -35,7 +35,12 @@ def answer_for(url: Url, states: Sequence[RobotsState], now: datetime) -> Robots
     if verdict is policy.RobotsVerdict.DISALLOW:
         problem = "no answer" if state.status is None else f"status {state.status}"
         return _without_rule(f"robots.txt cannot be read: {problem}", allowed=False)
-    decision = RobotsFile.parse(state.body, AGENT).decide(url.fetch)
+    return answer_of(RobotsFile.parse(state.body, AGENT), url)
+
+
+def answer_of(rules: RobotsFile, url: Url) -> RobotsAnswered:
+    """Return what the rules of a parsed robots.txt say of an address of its origin."""
+    decision = rules.decide(url.fetch)
     if decision.line is None:
         return RobotsAnswered(
             allowed=decision.allowed,

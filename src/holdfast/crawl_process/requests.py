@@ -280,6 +280,7 @@ class RobotsDenied(NotPermitted):
 
     def __init__(self, url: Url) -> None:
         super().__init__(f"robots.txt of {url.origin} does not allow {url.fetch}; it was not requested")
+        self.url = url
 
 
 class PoliteClient:
@@ -299,6 +300,12 @@ class PoliteClient:
         self._delay_s, self._max_delay_s, self._policy = delay_s, max_delay_s, policy
         self._paces: dict[str, Pace] = {}
         self._robots: dict[str, RobotsState] = {}
+        self.failures: dict[str, FetchFailed] = {}
+        """Why the robots.txt of an origin could not be fetched, by origin."""
+
+    def delay_of(self, domain: str) -> float:
+        """Return the seconds between two requests to a domain, as far as its robots.txt is known."""
+        return self._leases.delay_of(domain, self._delay_s)
 
     async def get(
         self, url: Url, limits: DocumentLimits, *, obey_robots: bool = False
@@ -425,6 +432,7 @@ class PoliteClient:
         if isinstance(answer, FetchFailed):
             if stored and answer.problem is FetchProblem.ADDRESS_FORBIDDEN:
                 raise AddressForbidden(f"{url.fetch} may not be requested: {answer.message}")
+            self.failures[url.origin] = answer
             read = robots_file.RobotsRead(origin=url.origin, failure=answer.problem)
         elif answer is None:
             read = robots_file.RobotsRead(origin=url.origin, status=310, too_many_redirects=True)

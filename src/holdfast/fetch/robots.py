@@ -182,6 +182,10 @@ class RuleIndex:
         rank = len(pattern) * 2 + self._rules[number][1]
         self._wild.setdefault(head, []).append((needle, rank, number, pattern))
 
+    def rules(self) -> list[RobotsRule]:
+        """Return the rules in the order of their lines."""
+        return [RobotsRule(*rule) for rule in self._rules]
+
     def memory_bytes(self) -> int:
         """Return about how much memory the index takes: each rule as written, as spelled, and its places in tables."""
         return sum(_RULE_BYTES + 2 * sys.getsizeof(value) for _, _, value in self._rules)
@@ -289,6 +293,10 @@ class RobotsFile:
         else:
             lines.read(text)
         return cls(token, lines, notes)
+
+    def rules(self) -> list[RobotsRule]:
+        """Return the allow and disallow lines that apply to our token, in their order."""
+        return self._index.rules()
 
     def memory_bytes(self) -> int:
         """Return about how much memory the parsed file takes, rather too much than too little."""

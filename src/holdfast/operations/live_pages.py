@@ -93,13 +93,6 @@ class LivePage(NamedTuple):
         }
 
 
-def contact_of(settings: Settings) -> str:
-    """Return the contact that goes into the User-Agent; Invalid without one."""
-    if (contact := settings.known_contact) is None:
-        raise Invalid("no contact is set, so no site is requested; set HOLDFAST_CONTACT to an e-mail or web address")
-    return contact
-
-
 def fetch_live(settings: Settings, address: str, *, contact: str, networks: Sequence[str] = ()) -> LivePage:
     """Fetch a page now. Blocks for up to 8 s; stores nothing. A redirect to another host must lead to a public address.
 

@@ -41,6 +41,12 @@ def source_by_code(session: Session, code: str) -> Source | None:
     return session.scalars(select(Source).where(Source.code == code)).one_or_none()
 
 
+def front_page_of(session: Session, code: str) -> str | None:
+    """Return the front page of the source with this code: empty if the source has none, None if there is no source."""
+    found = source_by_code(session, code)
+    return None if found is None else found.base_url or ""
+
+
 def find_source(session: Session, code: str) -> Source:
     """Return the source with this code; SourceNotFound if there is none."""
     found = source_by_code(session, code)

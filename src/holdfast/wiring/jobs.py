@@ -85,7 +85,7 @@ def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
         # Before what the source says: its own `relax_perms` wins.
         options = with_robots(config, {"relax_perms": not settings.api.strict, **content["tool_options"]})
         flags = [
-            *scope_flags(config, settings.contact, host.extra_flags),
+            *scope_flags(config, settings.known_contact, host.extra_flags),
             *politeness_flags(config, host.extra_flags, delay_s=settings.politeness.delay_s),
             *within_time(content["zimit_passthrough_args"], most_s, host.extra_flags),
         ]

@@ -21,6 +21,7 @@ from holdfast.coordination.boot_clock import follow_wall
 from holdfast.coordination.disk import low_volume, shortage
 from holdfast.coordination.owners import WORKER_KINDS, OwnerProcess, is_gone, is_registered
 from holdfast.coordination.runfile import RunFile
+from holdfast.crawl.contact import ContactMissing
 from holdfast.crawl_process.recovery import recover
 from holdfast.crawl_process.stopping import Stops
 from holdfast.db.engine import Database, SessionClock, machine_clock
@@ -321,7 +322,7 @@ class Worker:
         self._hurried_at: float | None = None
         # Whether the last look found nothing that could be taken.
         self._is_empty = False
-        self._is_low = False
+        self._is_low = self._is_anonymous = False
         self.report = WorkerReport()
 
     def run(self) -> WorkerReport:
@@ -395,7 +396,7 @@ class Worker:
     def _take(self) -> bool:
         """Begin as many executions as there is room for; return whether one was begun or may be at the next look."""
         taken = False
-        while len(self._runs) < self._options.concurrency and not self._is_done() and self._has_space():
+        while len(self._runs) < self._options.concurrency and not self._is_done() and self._is_ready():
             # Before the statement: the lease is good from a moment that is not later than the row's.
             asked_at = self._clock.monotonic()
             lease = self._context.jobs.leases.take(
@@ -406,6 +407,17 @@ class Worker:
             taken = True
             self._start(lease, asked_at)
         return taken or bool(self._runs)
+
+    def _is_ready(self) -> bool:
+        """Return whether something may be begun: a contact is known, and there is room for what is captured."""
+        # A worker that stays waits for the contact that comes with the first website; a single pass runs what is due.
+        if not self._options.once and self._settings.known_contact is None:
+            if not self._is_anonymous:
+                _log.warning("worker.no_contact", action="take", message=str(ContactMissing()))
+            self._is_anonymous = True
+            return False
+        self._is_anonymous = False
+        return self._has_space()
 
     def _has_space(self) -> bool:
         """Return whether every volume has room for new work; the first time that one has not is told."""

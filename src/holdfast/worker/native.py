@@ -15,6 +15,7 @@ from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.coordination.disk import MountIdentity, storage_trouble
+from holdfast.crawl.contact import contact_of
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.recovery import discard, open_store, recover
@@ -22,7 +23,7 @@ from holdfast.crawl_process.stopping import Stops
 from holdfast.crawl_process.supervisor import Conclusion, Cost, Supervisor
 from holdfast.db.audit_events import append_event
 from holdfast.db.engine import Database
-from holdfast.errors import Invalid, Unavailable
+from holdfast.errors import Unavailable
 from holdfast.frontier import Summary
 from holdfast.frontier.queries import summary
 from holdfast.jobs import execution_queries
@@ -335,10 +336,8 @@ class NativeRunner:
 
 def plan_of(settings: Settings, lease: ExecutionLease) -> CrawlPlan:
     """Return the plan of a leased execution; Invalid if its source cannot be crawled as it is configured."""
-    if not settings.contact:
-        raise Invalid("no contact, so nothing is crawled; give one with HOLDFAST_CONTACT")
     networks, most_s = tuple(map(str, settings.allow_networks)), settings.worker.max_time_s or None
-    house = CrawlDefaults(settings.contact, settings.user_agent, networks, most_s, settings.politeness.delay_s)
+    house = CrawlDefaults(contact_of(settings), settings.user_agent, networks, most_s, settings.politeness.delay_s)
     plan = crawl_plan(job_config(lease.job, lease.source), house, number=lease.number)
     plan.build_scope()
     # Made to be checked: a wrong one is a wrong configuration now, not a failure of each page later.

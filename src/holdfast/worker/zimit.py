@@ -450,7 +450,7 @@ class _Run:
 def environment_of(settings: Settings, outer: Mapping[str, str]) -> dict[str, str]:
     """Return what the tool sees. Who answers for a crawl of its fallback comes from our settings, wherever they are."""
     made = tool_environment(outer)
-    for name, value in (("CONTACT", settings.contact), ("USER_AGENT", settings.user_agent)):
+    for name, value in (("CONTACT", settings.known_contact), ("USER_AGENT", settings.user_agent)):
         if value:
             # Settings may stand in a file that the tool does not read: its own crawl needs them from its environment.
             made[f"HOLDFAST_{name}"] = value

@@ -59,7 +59,7 @@ def test_a_worker_without_a_contact_names_what_it_takes(typed: Typist, monkeypat
 
     assert (refused.code, wrong.code) == (1, 1)
     assert "set HOLDFAST_CONTACT to an e-mail or web address" in refused.err
-    assert "'nobody' is no contact; set HOLDFAST_CONTACT" in wrong.err
+    assert "'nobody' cannot be the contact: it is not an e-mail or web address; set HOLDFAST_CONTACT" in wrong.err
     assert "--contact" not in refused.err + wrong.err
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -19,7 +20,9 @@ from holdfast.api.routes.frontier import adding_urls
 from holdfast.api.routes.snapshots import SnapshotId
 from holdfast.api.schemas import changes as schemas
 from holdfast.api.schemas.frontier_v1 import FetchedPage, FetchForm, Submitted
+from holdfast.api.schemas.sources import SurveyForm
 from holdfast.changes.pairs import TextMode
+from holdfast.crawl.contact import contact_of
 from holdfast.db.models import Snapshot
 from holdfast.index.queries import document_of
 from holdfast.jobs.administration.frontier_actions import AddWish
@@ -29,12 +32,14 @@ from holdfast.operations.live_pages import (
     LivePage,
     comparable_snapshot,
     compare_live,
-    contact_of,
     extract,
     fetch_live,
 )
+from holdfast.operations.survey import SiteSurvey, survey_site
+from holdfast.sources.queries import front_page_of
 from holdfast.wiring.archive import Archive
 
+_Found = TypeVar("_Found")
 router = LateRouter(tags=["changes"])
 _HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}
 
@@ -72,9 +77,13 @@ async def compare_with_live(
 
 
 async def _fetched(archive: Archive, url: str) -> LivePage:
-    # Not the threads that all routes share: a site may take 8 s. `fetch_live` itself refuses more than a few at once.
-    contact, limiter = contact_of(archive.settings), CapacityLimiter(1)
-    return await run_sync(lambda: fetch_live(archive.settings, url, contact=contact), limiter=limiter)
+    contact = contact_of(archive.settings)
+    return await _apart(lambda: fetch_live(archive.settings, url, contact=contact))
+
+
+async def _apart(work: Callable[[], _Found]) -> _Found:
+    # Not on the threads that all routes share: a site may take seconds. The work refuses more than a few at once.
+    return await run_sync(work, limiter=CapacityLimiter(1))
 
 
 def _compared(archive: Archive, archived: Snapshot, page: LivePage, mode: TextMode) -> schemas.LiveComparison:
@@ -126,3 +135,21 @@ async def fetch_page(
 
     response.headers.update(_HEADERS)
     return FetchedPage(**found, queued=await run_sync(queue) if form.capture else None)
+
+
+@router.post("/api/v1/sources/survey", responses=answers(400, 403, 413, 415, 422, 429, 502, 503), tags=["sources"])
+async def survey_source(archive: ArchiveDep, response: Response, form: SurveyForm) -> SiteSurvey:
+    """Look at a website before it is crawled: robots.txt, sitemaps, the first page, and which addresses would be taken.
+
+    Nothing is stored but a contact that is given. The requests obey robots.txt and the pace of the domain; 25 s, 8
+    sitemaps and 100,000 addresses at most, and 4 surveys run at once.
+    """
+
+    def taken(code: str) -> str | None:
+        with archive.database.read() as session:
+            return front_page_of(session, code)
+
+    response.headers.update(_HEADERS)
+    return await _apart(
+        lambda: survey_site(archive.settings, form.url, taken=taken, contact=form.contact, config=form.config)
+    )

@@ -194,3 +194,22 @@ class SourcePreviewShown(JobAnswer):
     urls: list[JudgedUrlShown]
     next_runs: list[datetime] = Field(description="The next five; none for a job that runs once.")
     yaml: str = Field(description="The source as the import takes it.")
+
+
+class SurveyForm(RequestForm):
+    """A website to look at before it is crawled."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"url": "example.org"}]})
+
+    url: Annotated[str, StringConstraints(min_length=1, max_length=8192)] = Field(
+        description="As a person types it; https if it has no scheme."
+    )
+    contact: str | None = Field(
+        None,
+        max_length=200,
+        description="E-mail or web address that site owners can use. It is kept for every later crawl, unless "
+        "HOLDFAST_CONTACT is set; needed only while none is known.",
+    )
+    config: SourceConfiguration = Field(
+        default_factory=dict, description="Fields of a source by which addresses are judged; its seed is `url`."
+    )

@@ -16,7 +16,7 @@ from holdfast.jobs.executions import ADHOC
 from holdfast.jobs.specs import JobRefused, JobSpec
 from holdfast.sources import registry
 from holdfast.sources.adhoc_queries import code_for
-from holdfast.sources.queries import find_source, source_by_code
+from holdfast.sources.queries import find_source, front_page_of, source_by_code
 from holdfast.urls import parse_seed
 
 
@@ -59,13 +59,7 @@ def _source(session: Session, clock: Clock, wish: CrawlWish) -> tuple[Source, bo
         return find_source(session, wish.source), False
     first = parse_seed(wish.urls[0])
     base = f"{first.origin}/"
-
-    def taken(code: str) -> str | None:
-        found = source_by_code(session, code)
-        # One without an address is another site's as well.
-        return None if found is None else found.base_url or ""
-
-    code = code_for(first.host, base, taken)
+    code = code_for(first.host, base, lambda code: front_page_of(session, code))
     known = source_by_code(session, code)
     if known is not None:
         return known, False

@@ -1,0 +1,532 @@
+"""Look at a website before it is crawled: robots.txt, sitemaps and the first page. Nothing is stored.
+
+Every request passes the address guard, robots.txt, and the lease and delay of its domain, like the requests of a crawl.
+Limits: 25 s in total, 4 redirects, 2 MB for the page, 8 sitemaps of 10 MB, 100,000 addresses, 4 sites at once in one
+process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from ipaddress import ip_address, ip_network
+from typing import Any, Final
+
+from holdfast.config import Settings
+from holdfast.crawl.contact import contact_of, remember_contact
+from holdfast.crawl.outcomes import follow
+from holdfast.crawl.plan import CrawlPlan
+from holdfast.crawl.robots_answers import AGENT, RobotsAnswered, answer_for, answer_of
+from holdfast.crawl_process.requests import (
+    DocumentLimits,
+    DomainBusy,
+    FetchedDocument,
+    PoliteClient,
+    RobotsDenied,
+    open_polite_client,
+    rules_of,
+)
+from holdfast.errors import AddressForbidden, UrlRefused
+from holdfast.fetch.guard import AddressGuard, demand_public
+from holdfast.fetch.robots import RobotsFile
+from holdfast.jobs.administration.source_preview import rule_sentence
+from holdfast.jobs.specs import CrawlDefaults, crawl_plan
+from holdfast.operations.live_pages import TURNS, LiveBusy, LiveFailed
+from holdfast.parse import ParseProblem, looks_pathological, parse_page, parse_sitemap, scan_links
+from holdfast.sources.adhoc_queries import code_for
+from holdfast.sources.config import read_config
+from holdfast.types import FetchFailed, FetchProblem, ParsedPage, RobotsAnswer, RobotsState, UrlKind
+from holdfast.urls import Base, ResolvedLink, Scope, Url, parse, parse_seed, registrable, resolve
+from holdfast.warc.payload import parse_head
+
+LIMIT_S: Final = 25.0
+MAX_SITEMAPS: Final = 8
+MAX_ADDRESSES: Final = 100_000
+"""Addresses of all sitemaps together that are counted."""
+SHOWN: Final = 20
+"""Addresses in the sample that a crawl would request; what it would leave out is shown besides."""
+_SHOWN_LEFT_OUT: Final = 5
+_SHOWN_LINES: Final = 50
+# A robots.txt of the worst wildcards takes 30 ms for an address.
+_JUDGED: Final = 300
+"""Addresses that the rules of robots.txt are applied to."""
+_NAME_CHARS: Final = 80
+_PAGE = DocumentLimits(request_s=8.0, body_bytes=2_000_000, redirects=4, patience_s=LIMIT_S / 2)
+_SITEMAP = replace(_PAGE, body_bytes=10_000_000)
+_HTML: Final = ("text/html", "application/xhtml+xml")
+_PASSWORD = re.compile(rb"<input[^>]{0,200}type\s*=\s*[\"']?password", re.IGNORECASE)
+_FEW_LINKS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyedAddress:
+    """An address that the first page or a sitemap names, and whether a crawl would request it."""
+
+    url: str
+    found_in: str
+    """`address` (as typed), `page` or `sitemap`."""
+    in_scope: bool
+    allowed: bool | None
+    """By robots.txt; null if the robots.txt of that host was not read."""
+    reason: str
+    """The rule that decides, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyedSitemap:
+    """A sitemap that robots.txt names, an index names, or that stands at the usual place."""
+
+    url: str
+    entries: int
+    in_scope: int
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobotsLine:
+    """A line of robots.txt."""
+
+    line: int
+    rule: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurveyedRobots:
+    """What robots.txt says to our crawler."""
+
+    url: str
+    status: int | None
+    """Null if the stored copy or no answer was used."""
+    answer: RobotsAnswer
+    lines: tuple[RobotsLine, ...]
+    """The rules that apply to us, at most 50."""
+    lines_left_out: int
+    crawl_delay_s: float | None
+    judged: int
+    """Addresses in scope that the rules were applied to."""
+    forbidden: int
+    """Of those."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SiteSurvey:
+    """What a crawl of a website would find."""
+
+    requested_url: str
+    final_url: str
+    """Where redirects ended: the address to start from."""
+    status: int | None
+    """Of the first page; null if it was not requested."""
+    content_type: str | None
+    title: str | None
+    name: str
+    """A name for the source."""
+    code: str
+    """An id for the source: unused, or that of the source with this front page."""
+    contact: str
+    """The contact that the User-Agent names."""
+    robots: SurveyedRobots
+    sitemaps: tuple[SurveyedSitemap, ...]
+    addresses: tuple[SurveyedAddress, ...]
+    page_count: int | None
+    """Pages in scope that sitemaps list; null without a sitemap."""
+    page_count_is_exact: bool
+    """False if there are more than were counted."""
+    linked_pages: int
+    """Pages in scope that the first page links to."""
+    delay_s: float
+    """Seconds between two requests."""
+    estimated_s: float | None
+    """The pages at this delay; images and style sheets come on top. Null if the number of pages is unknown."""
+    warnings: tuple[str, ...]
+
+
+Taken = Callable[[str], str | None]
+"""Tells the front page of the source that has a code; None if no source has it."""
+
+
+def survey_site(
+    settings: Settings,
+    address: str,
+    *,
+    taken: Taken,
+    contact: str | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> SiteSurvey:
+    """Survey a website. Blocks for up to 25 s. A given contact is kept for every later crawl (`remember_contact`).
+
+    `config` has fields of a source's configuration by which addresses are judged; the seed is `address`.
+    UrlRefused, Invalid for a wrong field, ContactMissing, AddressForbidden, DomainForbidden, DomainBusy, LiveBusy,
+    LiveFailed.
+    """
+    url = parse_seed(address)
+    who = contact_of(settings) if contact is None else remember_contact(settings, contact)
+    try:
+        demand_public(url, AddressGuard(settings.allow_networks))
+    except UrlRefused as exc:
+        raise AddressForbidden(str(exc)) from exc
+    networks = tuple(map(str, settings.allow_networks))
+    house = CrawlDefaults(who, settings.user_agent, networks, None, settings.politeness.delay_s)
+    plan = crawl_plan(read_config({**(config or {}), "seeds": [url.fetch]}), house, number=1)
+    if not TURNS.acquire(blocking=False):
+        raise LiveBusy
+    try:
+        return asyncio.run(_survey(settings, plan, url, taken, may_be_http="://" not in address))
+    finally:
+        TURNS.release()
+
+
+async def _survey(settings: Settings, plan: CrawlPlan, url: Url, taken: Taken, *, may_be_http: bool) -> SiteSurvey:
+    async with open_polite_client(
+        settings,
+        agent=plan.agent(),
+        networks=plan.allow_networks,
+        delay_s=plan.delay_s,
+        policy=plan.normalisation(),
+    ) as client:
+        walk = _Walk(client, plan)
+        try:
+            async with asyncio.timeout(LIMIT_S):
+                try:
+                    await walk.open(url)
+                except LiveFailed:
+                    # Typed without a scheme, https was our guess.
+                    if not may_be_http or not walk.has_no_https:
+                        raise
+                    await walk.open(parse(f"http{url.fetch.removeprefix('https')}"))
+                await walk.read_sitemaps()
+        except TimeoutError:
+            walk.is_cut = True
+            if walk.state is None:
+                raise LiveFailed(f"{url.origin} did not answer within {LIMIT_S:g} s; try again later") from None
+            walk.warnings.append(f"The survey ended after {LIMIT_S:g} s; the crawl will find more.")
+        return walk.survey(url, taken)
+
+
+@dataclass(slots=True)
+class _Candidates:
+    """Addresses that one document or several name, once each."""
+
+    urls: dict[int, ResolvedLink] = field(default_factory=dict)
+    left_out: dict[int, tuple[ResolvedLink, str]] = field(default_factory=dict)
+
+    def add(self, links: Iterable[ResolvedLink], scope: Scope) -> int:
+        """Add addresses; return how many of them are in scope and new."""
+        before = len(self.urls)
+        for link in links:
+            verdict = scope.decide(link, 1)
+            if verdict.allowed:
+                self.urls.setdefault(link.hash64, link)
+            elif len(self.left_out) < _SHOWN_LEFT_OUT:
+                self.left_out.setdefault(link.hash64, (link, rule_sentence(verdict)))
+        return len(self.urls) - before
+
+
+class _Walk:
+    """The requests of one survey, and what they brought."""
+
+    def __init__(self, client: PoliteClient, plan: CrawlPlan) -> None:
+        self._client, self._plan, self._policy = client, plan, plan.normalisation()
+        self._scope = plan.build_scope()
+        self.url = plan.first_seed_url()
+        self.state: RobotsState | None = None
+        self._rules: RobotsFile | None = None
+        self._document: FetchedDocument | None = None
+        self._page = ParsedPage()
+        self._linked, self._listed = _Candidates(), _Candidates()
+        self._sitemaps: list[SurveyedSitemap] = []
+        self.is_cut = self.has_no_https = False
+        self.warnings: list[str] = []
+
+    async def open(self, url: Url) -> None:
+        """Fetch robots.txt and the first page; LiveFailed or AddressForbidden if the site cannot be reached."""
+        self.url = url
+        try:
+            answer = await self._client.get(url, _PAGE, obey_robots=True)
+        except RobotsDenied as exc:
+            return await self._denied(exc.url)
+        except AddressForbidden as exc:
+            raise _private(str(exc)) from exc
+        except DomainBusy:
+            # Raises again unless robots.txt was read and asks for a delay longer than a survey waits.
+            await self._know_robots()
+            self.is_cut = True
+            wait_s = self._client.delay_of(self.url.domain)
+            self.warnings.append(
+                f"robots.txt asks for {wait_s:g} s between two requests, so the first page was not read."
+            )
+            return None
+        if answer is None:
+            raise LiveFailed(
+                f"{url.fetch} redirects more than {_PAGE.redirects} times; enter the address where it ends"
+            )
+        if isinstance(answer, FetchFailed):
+            raise self._failed(answer)
+        self.url, self._document = answer.url, answer
+        await self._know_robots()
+        return self._read_page(answer)
+
+    async def _denied(self, url: Url) -> None:
+        """Go on without the first page if rules forbid it; raise if robots.txt could not be read."""
+        if (failure := self._client.failures.get(url.origin)) is not None:
+            raise self._failed(failure)
+        self.url = url
+        await self._know_robots()
+        assert self.state is not None
+        if self._rules is None:
+            raise LiveFailed(
+                f"{url.origin}/robots.txt answered with status {self.state.status}, so nothing may be requested there "
+                "now; try again later"
+            )
+        said = answer_of(self._rules, url)
+        self.warnings.append(f"robots.txt forbids the first page ({said.reason}), so it was not requested.")
+
+    async def _know_robots(self) -> None:
+        self.state = state = await self._client.robots(self.url, _PAGE, stored=True)
+        self._rules = rules_of(state, AGENT) if state.answer is RobotsAnswer.RULES else None
+        # As a crawl does when a seed redirects: the place where it lands belongs to the site.
+        self._scope = self._scope.with_landing_hosts((self.url,))
+
+    def _failed(self, failure: FetchFailed) -> LiveFailed | AddressForbidden:
+        """Return what to tell the person who typed the address."""
+        host = parse(failure.url, self._policy).host
+        if failure.problem in (FetchProblem.ADDRESS_FORBIDDEN, FetchProblem.URL_REFUSED):
+            return _private(f"{host} may not be requested: {failure.message}")
+        self.has_no_https = failure.problem in (FetchProblem.CONNECT, FetchProblem.TLS)
+        return LiveFailed(_SENTENCES.get(failure.problem, _NO_ANSWER).format(host=host, why=failure.message))
+
+    def _read_page(self, answer: FetchedDocument) -> None:
+        head, status = parse_head(answer.fetched.response_head), answer.fetched.status
+        if (sentence := _status_warning(status)) is not None:
+            self.warnings.append(sentence)
+        if (head.media_type or "") not in _HTML:
+            self.warnings.append(
+                f"The first page is not HTML but {head.media_type or 'of an unknown type'}: it has no links to follow."
+            )
+            return
+        if looks_pathological(answer.body):
+            self._page = ParsedPage(links=scan_links(answer.body))
+        else:
+            self._page = parse_page(
+                answer.body,
+                url=answer.url.fetch,
+                media_type=head.media_type,
+                charset=head.charset,
+                x_robots=head.get_all("x-robots-tag"),
+            )
+        base = Base(answer.url.fetch, self._page.base, self._policy)
+        links = () if self._page.nofollow else resolve(base, [link.url for link in self._page.links])
+        own = self.url.hash64
+        self._linked.add((link for link in links if link.hash64 != own), self._scope)
+        self.warnings += self._page_warnings(answer)
+
+    def _page_warnings(self, answer: FetchedDocument) -> Iterable[str]:
+        if self._page.noindex:
+            yield "The first page asks not to be indexed (noindex): it is archived, but search does not show it."
+        if self._page.nofollow:
+            yield "The first page asks crawlers not to follow its links (nofollow): only sitemaps lead further."
+        few = len(self._linked.urls) <= _FEW_LINKS
+        if few and _PASSWORD.search(answer.body):
+            yield "The first page looks like a sign-in page; a crawl sees only what everybody can see."
+        elif not self._linked.urls and not self._page.nofollow and 200 <= answer.fetched.status < 300:
+            yield "The first page has no links to its own site; JavaScript may build them, and the crawler runs none."
+        if answer.is_cut:
+            yield f"The first page is larger than {_PAGE.body_bytes:,} bytes; links behind that were not read."
+
+    async def read_sitemaps(self) -> None:
+        """Read the sitemaps that robots.txt names, or the usual place, and those that an index names."""
+        if not self._plan.sitemaps or self._plan.scope == "page":
+            return
+        named = [self._seen_from(self.url, one) for one in (self._rules.sitemaps if self._rules else ())]
+        usual = [] if named else [parse(f"{self.url.origin}/sitemap.xml", self._policy)]
+        waiting = list(dict.fromkeys(one for one in (*named, *usual) if one is not None))
+        met = set(waiting)
+        for _ in range(MAX_SITEMAPS):
+            if not waiting:
+                return
+            url = waiting.pop(0)
+            found = await self._sitemap(url, is_guess=url in usual)
+            children = [one for one in found if one not in met]
+            met.update(children)
+            waiting += children
+            if len(self._listed.urls) >= MAX_ADDRESSES:
+                break
+        self.is_cut = self.is_cut or bool(waiting)
+
+    def _seen_from(self, url: Url, written: str) -> Url | None:
+        try:
+            found = follow(url, written, self._policy)
+        except UrlRefused:
+            return None
+        return found if self._scope.decide(found, 1, UrlKind.SITEMAP).allowed else None
+
+    async def _sitemap(self, url: Url, *, is_guess: bool) -> list[Url]:
+        """Read one sitemap and note what it lists; return those that it names."""
+        answer: FetchedDocument | FetchFailed | None = None
+        problem: str | None = None
+        try:
+            answer = await self._client.get(url, _SITEMAP, obey_robots=True)
+        except (RobotsDenied, AddressForbidden, DomainBusy) as exc:
+            problem = str(exc)
+            self.is_cut = self.is_cut or isinstance(exc, DomainBusy)
+        if isinstance(answer, FetchFailed):
+            problem, answer = f"it cannot be fetched ({answer.problem.value})", None
+        elif answer is None:
+            problem = problem or "it redirects too often"
+        elif answer.fetched.status != 200:
+            problem, answer = f"it answers with status {answer.fetched.status}", None
+        if answer is None:
+            # robots.txt does not name the usual place: most sites have nothing there.
+            if not is_guess:
+                self._sitemaps.append(SurveyedSitemap(url=url.fetch, entries=0, in_scope=0, problem=problem))
+            return []
+        found = parse_sitemap(answer.body, answer.url.fetch)
+        if is_guess and not (found.urls or found.children):
+            return []
+        is_cut = answer.is_cut or bool(found.over) or ParseProblem.BODY_CUT in found.problems
+        room = MAX_ADDRESSES - len(self._listed.urls)
+        base = Base(answer.url.fetch, None, self._policy)
+        added = self._listed.add(resolve(base, found.urls[:room]), self._scope)
+        self.is_cut = self.is_cut or is_cut or len(found.urls) > room
+        self._sitemaps.append(
+            SurveyedSitemap(
+                url=url.fetch,
+                entries=len(found.urls) or len(found.children),
+                in_scope=added,
+                problem=", ".join(found.problems) or ("it was cut" if is_cut else None),
+            )
+        )
+        children = (self._seen_from(answer.url, child) for child in found.children[: MAX_SITEMAPS + 1])
+        return [child for child in children if child is not None]
+
+    def survey(self, typed: Url, taken: Taken) -> SiteSurvey:
+        """Return the record of what was read."""
+        assert self.state is not None
+        if registrable(typed.host) != registrable(self.url.host):
+            self.warnings.append(f"{typed.host} leads to another site, {self.url.host}; that one would be crawled.")
+        addresses, judged, forbidden = self._sample()
+        if judged and judged == forbidden:
+            self.warnings.append("robots.txt forbids every address that was found; a crawl would fetch nothing.")
+        count = len(self._listed.urls) or None
+        delay_s = self._delay_s()
+        pages = count if count is None or not self._plan.max_pages else min(count, self._plan.max_pages)
+        document = self._document
+        head = None if document is None else parse_head(document.fetched.response_head)
+        title = " ".join((self._page.title or "").split())[:200] or None
+        return SiteSurvey(
+            requested_url=typed.fetch,
+            final_url=self.url.fetch,
+            status=None if document is None else document.fetched.status,
+            content_type=None if head is None else head.media_type,
+            title=title,
+            name=_printable(title or "")[:_NAME_CHARS].strip() or self.url.host,
+            code=code_for(self.url.host, f"{self.url.origin}/", taken),
+            contact=self._plan.contact,
+            robots=self._robots(judged, forbidden),
+            sitemaps=tuple(self._sitemaps),
+            addresses=addresses,
+            page_count=count,
+            page_count_is_exact=count is not None and not self.is_cut,
+            linked_pages=len(self._linked.urls),
+            delay_s=delay_s,
+            estimated_s=None if pages is None else pages * delay_s,
+            warnings=tuple(self.warnings),
+        )
+
+    def _delay_s(self) -> float:
+        """Return the seconds between two requests of a crawl: at least one on the public web."""
+        delay_s = self._client.delay_of(self.url.domain)
+        networks = map(ip_network, self._plan.allow_networks)
+        ip = None if self._document is None else ip_address(self._document.fetched.ip)
+        return delay_s if ip is not None and any(ip in one for one in networks) else max(1.0, delay_s)
+
+    def _robots(self, judged: int, forbidden: int) -> SurveyedRobots:
+        state, rules = self.state, self._rules
+        assert state is not None
+        lines = [] if rules is None else rules.rules()
+        return SurveyedRobots(
+            url=f"{state.origin}/robots.txt",
+            status=state.status,
+            answer=state.answer,
+            lines=tuple(RobotsLine(line=one.line, rule=one.shown()) for one in lines[:_SHOWN_LINES]),
+            lines_left_out=max(0, len(lines) - _SHOWN_LINES),
+            crawl_delay_s=None if rules is None else rules.crawl_delay,
+            judged=judged,
+            forbidden=forbidden,
+        )
+
+    def _sample(self) -> tuple[tuple[SurveyedAddress, ...], int, int]:
+        """Return addresses to show, how many robots.txt was applied to, and how many of these it forbids."""
+        found = {self.url.hash64: (self.url.fetch, "address")}
+        for link in self._linked.urls.values():
+            found.setdefault(link.hash64, (link.fetch, "page"))
+        listed = list(self._listed.urls.values())
+        # Spread over the list: its beginning is often one section.
+        for link in listed[:: max(1, len(listed) // _JUDGED)]:
+            found.setdefault(link.hash64, (link.fetch, "sitemap"))
+        shown: dict[bool, list[SurveyedAddress]] = {True: [], False: []}
+        judged = forbidden = 0
+        room = {"address": 1, "page": SHOWN // 2, "sitemap": SHOWN}
+        for fetch, where in list(found.values())[:_JUDGED]:
+            said = self._said(parse(fetch, self._policy))
+            is_forbidden = said is not None and not said.allowed
+            judged, forbidden = judged + (said is not None), forbidden + is_forbidden
+            one = SurveyedAddress(
+                url=fetch,
+                found_in=where,
+                in_scope=True,
+                allowed=None if said is None else said.allowed,
+                reason="its host has its own robots.txt, which the crawl reads first" if said is None else said.reason,
+            )
+            if is_forbidden:
+                shown[False].append(one)
+            elif room[where] > 0 and len(shown[True]) < SHOWN:
+                room[where] -= 1
+                shown[True].append(one)
+        left_out = [
+            SurveyedAddress(url=link.fetch, found_in=where, in_scope=False, allowed=None, reason=sentence)
+            for where, one in (("page", self._linked), ("sitemap", self._listed))
+            for link, sentence in one.left_out.values()
+        ]
+        return (*shown[True], *shown[False][:_SHOWN_LEFT_OUT], *left_out[:_SHOWN_LEFT_OUT]), judged, forbidden
+
+    def _said(self, url: Url) -> RobotsAnswered | None:
+        """Return what robots.txt says of an address; None for an origin whose file was not read."""
+        assert self.state is not None
+        if url.origin != self.state.origin:
+            return None
+        if self._rules is not None:
+            return answer_of(self._rules, url)
+        return answer_for(url, (self.state,), self.state.checked_at)
+
+
+_NO_ANSWER: Final = "{host} did not give a usable answer ({why}); open it in a browser, then try again"
+_SENTENCES: Final = {
+    FetchProblem.NO_SUCH_NAME: "there is no host {host}; check the spelling of the address",
+    FetchProblem.DNS: "no nameserver could resolve {host} ({why}); check the network of this server, then try again",
+    FetchProblem.CONNECT: "{host} does not accept connections ({why}); check the address, or try again later",
+    FetchProblem.TLS: "{host} has no valid certificate ({why}); its owner must renew it, or enter an http:// address",
+    FetchProblem.TIMEOUT: "{host} did not answer in time; try again later",
+}
+
+
+def _private(sentence: str) -> AddressForbidden:
+    return AddressForbidden(
+        f"{sentence}; to crawl a private network, add it to HOLDFAST_ALLOW_NETWORKS and restart the server"
+    )
+
+
+def _status_warning(status: int) -> str | None:
+    if status in (401, 407):
+        return f"The first page asks for a password (status {status}); a crawl sees only what everybody can see."
+    if status in (403, 429):
+        return f"The site refuses our crawler (status {status}); ask its owner for access before you crawl it."
+    if status >= 400:
+        return f"The first page answers with an error (status {status}); check the address."
+    return None
+
+
+def _printable(text: str) -> str:
+    return "".join(one if one.isprintable() else " " for one in text)
