@@ -17,7 +17,7 @@ from typing import Final, NotRequired, TypedDict
 import re2
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from holdfast.parse.text import BLOCK_MARK, HIDDEN, MIN_MAIN_CHARS, clean_line, clean_text, tidied
+from holdfast.parse.text import BLOCK_MARK, MIN_MAIN_CHARS, clean_line, clean_text, remove_hidden, tidied
 from holdfast.parse.walking import AROUND, LINK_MARK, MAX_HEADINGS, SHOWN, Content, ContentWalk, walk
 
 # What a `main` or an `article` must hold to be taken for the content.
@@ -36,7 +36,7 @@ _ID_WORDS = ("sidebar", "breadcrumb", "comment", "disqus", "navbar")
 _MAX_BOXES = 50
 _MAX_CHOSEN, _MAX_REMOVED = 50, 500
 _MAIN = "main,[role=main]"
-_SPOKEN = "[alt],[title],[placeholder],input[value]"
+_SPOKEN = "[alt],[title],[placeholder],input[value],optgroup[label],option[label]"
 _MAX_SPOKEN, _SPOKEN_CHARS = 2_000, 500
 _CONTENT_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "article", "a", "span", "code")
 _LEAST_LEFT = 0.5
@@ -45,7 +45,7 @@ _TAG: Final = re.compile(r"<[^<>]{0,500}+>")
 _FRAME = ("html", "body", "main")
 _NAMED: Final = r"(?:class|id)\s*=\s*[\"']?[^\"'<>]*"
 _TELLING: Final = {
-    "hidden": r"\shidden|display:\s?none",
+    "hidden": r"[\s\"'/]hidden|display\s*:\s*none|visibility\s*:\s*hidden|<dialog",
     "role": r"\srole\s*=",
     "main": r"<main[\s>]",
     "article": r"<article[\s>]",
@@ -53,7 +53,7 @@ _TELLING: Final = {
     "itemprop": r"\sitemprop\s*=",
     "time": r"<time[\s>]",
     "form": r"<form[\s>]",
-    "attributes": r"\s(?:alt|title|placeholder|value)\s*=\s*[\"']?[^\"'\s>]",
+    "attributes": r"\s(?:alt|title|placeholder|value|label)\s*=\s*[\"']?[^\"'\s>]",
     **{word: _NAMED + word for word in (*_NOISE_WORDS, *_BOX_WORDS)},
 }
 
@@ -99,8 +99,10 @@ def read_content(
     body = tree.body
     if body is None:
         return Content()
+    if "hidden" in words:
+        remove_hidden(tree)
     rest = _Rest(_spoken(body) if "attributes" in words else [])
-    if template is not None and (chosen := _by_template(tree, template)):
+    if template is not None and (chosen := _by_template(tree, template, rest)):
         content = walk(*chosen)
         rest.add(*content.left_out)
         rest.add(body, stops=chosen)
@@ -146,18 +148,18 @@ def _spoken(body: LexborNode) -> list[str]:
     for node in body.css(_SPOKEN)[:_MAX_SPOKEN]:
         attributes = node.attributes
         # The value of other inputs is what a reader would type over.
-        is_button = node.tag == "input" and attributes.get("type") in ("submit", "button", "reset")
-        for name in ("value", "title") if is_button else ("alt", "title", "placeholder"):
-            found[attributes.get(name)] = None
+        kind = (attributes.get("type") or "").lower() if node.tag == "input" else ""
+        if kind != "hidden":
+            is_button = kind in ("submit", "button", "reset")
+            for name in ("value", "title") if is_button else ("alt", "title", "placeholder", "label"):
+                found[attributes.get(name)] = None
     return [clean_line(text, _SPOKEN_CHARS) for text in found if text]
 
 
-def _by_template(tree: LexborHTMLParser, template: SiteTemplate) -> list[LexborNode]:
+def _by_template(tree: LexborHTMLParser, template: SiteTemplate, rest: _Rest) -> list[LexborNode]:
     """Return the elements that a template calls the content, less what it leaves out; none if it does not fit."""
     for selector in template.get("remove", ()):
-        for node in reversed(tree.css(selector)[:_MAX_REMOVED]):
-            if node.tag not in _FRAME:
-                node.decompose()
+        rest.take_out([node for node in tree.css(selector)[:_MAX_REMOVED] if node.tag not in _FRAME])
     main = template.get("main", "")
     found = tree.css(main)[:_MAX_CHOSEN] if main else []
     # What stands in another that was chosen is not taken twice.
@@ -166,16 +168,8 @@ def _by_template(tree: LexborHTMLParser, template: SiteTemplate) -> list[LexborN
     return chosen if any(node.text().strip() for node in chosen) else []
 
 
-def _remove_hidden(tree: LexborHTMLParser, words: frozenset[str]) -> None:
-    # From the last to the first: an inner node goes before the one that holds it.
-    for node in reversed(tree.css(HIDDEN)) if "hidden" in words else ():
-        if node.tag not in _FRAME:
-            node.decompose()
-
-
 def _remove_around(tree: LexborHTMLParser, words: frozenset[str], rest: _Rest) -> None:
-    """Remove what is hidden; move to the rest what is around the content by its role, and boxes about consent."""
-    _remove_hidden(tree, words)
+    """Move to the rest what is around the content by its role, and boxes about consent."""
     if "role" in words:
         rest.take_out([node for node in tree.css(_AROUND) if node.tag not in _FRAME])
     if asked := [word for word in _NOISE_WORDS if word in words]:
@@ -296,7 +290,8 @@ def _menu_blocks(blocks: list[str], title: str | None) -> int:
 
 def read_whole(tree: LexborHTMLParser, words: frozenset[str]) -> Content:
     """Return all that a page shows, what is around its content, too."""
-    _remove_hidden(tree, words)
+    if "hidden" in words:
+        remove_hidden(tree)
     return Content() if tree.body is None else walk(tree.body, roles=SHOWN)
 
 

@@ -32,7 +32,7 @@ from holdfast.parse.metadata import (
     read_microdata,
     read_moment,
 )
-from holdfast.parse.page import AGENT, MAX_PARSED_BYTES
+from holdfast.parse.page import AGENT, MAX_PARSED_BYTES, decode_html
 from holdfast.parse.text import (
     BLOCK_MARK,
     MAX_TEXT_CHARS,
@@ -45,7 +45,7 @@ from holdfast.parse.text import (
 from holdfast.parse.walking import Anchor
 from holdfast.values import dataclass
 
-DOCUMENT_VERSION = 4
+DOCUMENT_VERSION = 5
 """Raised with any change that gives a body another text or other metadata: what was read before may be read again."""
 
 _TITLE_CHARS, _DESCRIPTION_CHARS = 500, 1000
@@ -146,10 +146,11 @@ def parse_document(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocumen
         if len(body) > MAX_PARSED_BYTES:
             body = body[:MAX_PARSED_BYTES]
             problems.append(ParseProblem.BODY_CUT)
+        if how["kind"] == DocumentKind.HTML:
+            decoded = decode_html(body, how["media_type"], how["charset"])
+            return _read_html(decoded, (*problems, *decoded.problems), how)
         decoded = decode(body, how["charset"])
         problems += decoded.problems
-        if how["kind"] == DocumentKind.HTML:
-            return _read_html(decoded, tuple(problems), how)
         content = decoded.content
         text = clean_text(content if isinstance(content, str) else content.decode("utf-8", "replace"))
         return ParsedDocument(text=text, word_count=count_words(text), problems=tuple(problems))

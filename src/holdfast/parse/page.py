@@ -10,7 +10,7 @@ from typing import NotRequired, TypedDict, Unpack
 
 from holdfast import log
 from holdfast.parse.addresses import address, css_links
-from holdfast.parse.charset import BodyForm, ParseProblem, decode, decode_text, media_type_of, sniff
+from holdfast.parse.charset import BodyForm, DecodedText, ParseProblem, decode, decode_text, media_type_of, sniff
 from holdfast.parse.feed import parse_sitemap
 from holdfast.parse.html import parse_html, read_directives
 from holdfast.parse.text import clean_text, guess_language
@@ -101,12 +101,17 @@ def _read(body: bytes, how: ReadingOptions) -> ParsedPage:
     return replace(page, nofollow=wishes.nofollow, noindex=wishes.noindex, problems=(*problems, *page.problems))
 
 
-def _read_html(body: bytes, how: ReadingOptions, notes: Sequence[str]) -> ParsedPage:
+def decode_html(body: bytes, media_type: str | None, charset: str | None) -> DecodedText:
+    """Return the markup of an HTML or XHTML body: what both the crawl and the index parse."""
     # The type decides: in HTML a slash at the end of a start tag means nothing.
-    if "xhtml" in media_type_of(how["media_type"]):
+    if "xhtml" in media_type_of(media_type):
         body = _SELF_CLOSED.sub(rb"<\1\2></\1>", body)
+    return decode(body, charset)
+
+
+def _read_html(body: bytes, how: ReadingOptions, notes: Sequence[str]) -> ParsedPage:
     return parse_html(
-        decode(body, how["charset"]),
+        decode_html(body, how["media_type"], how["charset"]),
         agent=how.get("agent", AGENT),
         x_robots=how.get("x_robots", ()),
         want_text=how.get("want_text", False),

@@ -30,7 +30,9 @@ _CONTROLS = bytes(
     byte for byte in (*range(32), *range(127, 160), 0xAD) if _SPACES[byte] != 32 and byte != ord(BLOCK_MARK)
 )
 
-HIDDEN = '[hidden],[style*="display:none" i],[style*="display: none" i]'
+_MAY_BE_HIDDEN = "[hidden],[style*=display i],[style*=visibility i],dialog:not([open])"
+_HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.I)
+_STYLE_CHARS = 2_000
 # Below this the frame was taken for the picture: a page whose content stands in its header or aside.
 MIN_MAIN_CHARS = 200
 
@@ -65,8 +67,9 @@ BLOCK_IDS = numbers_of(
     "optgroup option p search section summary table tbody td textarea tfoot th thead title tr ul"
 )
 PREFORMATTED_IDS = numbers_of("pre listing xmp plaintext")
+_LINE_IDS = BLOCK_IDS | PREFORMATTED_IDS
 UNSHOWN_IDS = numbers_of(
-    "script style template noscript svg math iframe object canvas audio video datalist select head"
+    "script style template noscript svg math iframe object canvas audio video datalist select head rp"
 )
 UNSHOWN_OR_AROUND_IDS = UNSHOWN_IDS | numbers_of("nav aside header footer")
 FURNITURE_IDS, OWNER_IDS = numbers_of("header footer"), numbers_of("main article section")
@@ -106,6 +109,17 @@ def nfc(text: str) -> str:
     return "".join(parts)
 
 
+def remove_hidden(tree: LexborHTMLParser) -> None:
+    """Remove the elements that browsers do not show because of an attribute."""
+    # From the last to the first: what is inside another goes before it; a node that went with its parent is no more.
+    for node in reversed(tree.css(_MAY_BE_HIDDEN)):
+        attributes = node.attributes
+        is_hidden = "hidden" in attributes or node.tag == "dialog"
+        is_hidden = is_hidden or _HIDING_STYLE.search((attributes.get("style") or "")[:_STYLE_CHARS]) is not None
+        if is_hidden and node.tag not in ("html", "body", "main"):
+            node.decompose()
+
+
 def main_text(tree: LexborHTMLParser) -> str:
     """Return the page's own text: what is shown, less navigation, asides and the page's header and footer.
 
@@ -114,10 +128,7 @@ def main_text(tree: LexborHTMLParser) -> str:
     body = tree.body
     if body is None:
         return ""
-    # From the last to the first: what is inside another goes before it; a node that went with its parent is no more.
-    for node in reversed(tree.css(HIDDEN)):
-        if node.tag not in {"html", "body"}:
-            node.decompose()
+    remove_hidden(tree)
     main = tidied(_blocks(body, UNSHOWN_OR_AROUND_IDS))
     if len(main) >= MIN_MAIN_CHARS:
         return main
@@ -148,20 +159,20 @@ def _blocks(body: LexborNode, left_out: frozenset[int]) -> str:
     # a page, against 1,080 for removing subtrees first.
     parts: list[str] = []
     above: list[tuple[LexborNode, int]] = []
-    own = 0
+    own = lines = 0
     node = body.first_child
     while node is not None:
         number = node.tag_id
         if number == TEXT_ID:
-            parts.append(node.text_content or "")
-        elif number in PREFORMATTED_IDS:
-            parts += BLOCK_MARK, node.text().replace("\n", BLOCK_MARK), BLOCK_MARK
+            text = node.text_content or ""
+            parts.append(text.replace("\n", BLOCK_MARK) if lines else text)
         elif number not in left_out or (own and number in FURNITURE_IDS):
-            if number in BLOCK_IDS:
+            if number in _LINE_IDS:
                 parts.append(BLOCK_MARK)
             child = node.first_child
             if child is not None:
                 own += number in OWNER_IDS
+                lines += number in PREFORMATTED_IDS
                 above.append((node, number))
                 node = child
                 continue
@@ -169,7 +180,8 @@ def _blocks(body: LexborNode, left_out: frozenset[int]) -> str:
         while following is None and above:
             node, number = above.pop()
             own -= number in OWNER_IDS
-            if number in BLOCK_IDS:
+            lines -= number in PREFORMATTED_IDS
+            if number in _LINE_IDS:
                 parts.append(BLOCK_MARK)
             following = node.next
         node = following

@@ -50,9 +50,13 @@ _BLANKS: Final = " \t\n\r\f\xa0" + BLOCK_MARK + LINK_MARK
 # What an element is to the walk, as bits.
 _SKIPPED, _FURNITURE, _OWNER, _PREFORMATTED, _BLOCK = 1, 2, 4, 8, 16
 _HEADING, _ANCHOR, _TERM, _OPENS, _LEADING, _IMAGE, _FIRST, _VISIBLE = 32, 64, 128, 256, 512, 1024, 2048, 4096
+_GAP, _APART = 8192, 16384
 _STOPS = _SKIPPED | _FURNITURE | _PREFORMATTED
 _NOTED = _HEADING | _ANCHOR | _TERM | _LEADING
-_CLOSES = _OWNER | _BLOCK | _NOTED
+_CLOSES = _OWNER | _BLOCK | _NOTED | _PREFORMATTED | _APART | _GAP
+_LAST_TAG = 10_000
+# In a `pre` without any of these the text is all there is: reading it at once takes a tenth of the walk.
+_PARTED_LINES = "br,hr,div,p,li,table,a[href],h1,h2,h3,h4,h5,h6,script,style"
 
 
 # Readers see formulas, the words of drawings and the options of lists, which are no sentences of a page's content.
@@ -67,11 +71,12 @@ def _table(left_out: frozenset[int]) -> dict[int, int]:
         (OWNER_IDS, _OWNER),
         (numbers_of("h1 h2 h3 h4 h5 h6"), _HEADING),
         (numbers_of("h1 h2"), _FIRST),
-        (numbers_of("a"), _ANCHOR),
+        (numbers_of("a"), _ANCHOR | _APART),
         (numbers_of("dt dfn summary caption figcaption"), _TERM),
         (numbers_of("td th li p"), _OPENS),
         (numbers_of("code tt b strong var dfn kbd samp"), _LEADING),
         (numbers_of("img"), _IMAGE),
+        (numbers_of("img input select svg math iframe object canvas audio video"), _GAP),
         (left_out, _SKIPPED),
         (left_out - _UNSHOWN_IDS, _VISIBLE),
     )
@@ -85,8 +90,11 @@ def _table(left_out: frozenset[int]) -> dict[int, int]:
     return made
 
 
-CONTENT: Final = _table(UNSHOWN_OR_AROUND_IDS | numbers_of("form button"))
-"""The elements of a page's content: without navigation, asides, forms, and the page's own header and footer."""
+CONTENT: Final = _table(UNSHOWN_OR_AROUND_IDS | numbers_of("form button rt"))
+"""The elements of a page's content: without navigation, asides, forms, and the page's own header and footer.
+
+Readings (`rt`) are left out too: they stand between the letters of one word.
+"""
 SHOWN: Final = _table(_UNSHOWN_IDS)
 """All that a page shows."""
 AROUND: Final = {number: role & ~(_ANCHOR | _TERM | _OPENS | _LEADING | _IMAGE) for number, role in SHOWN.items()}
@@ -154,22 +162,29 @@ class ContentWalk:
         parts, links, role_of, stop_tags = self._parts, self._links, self._roles.get, self._stop_tags
         above: list[tuple[LexborNode, int, int]] = []
         own = int(bool(role_of(root.tag_id, 0) & _OWNER))
-        opened = -1_000
+        opened, closed, lines = -1_000, -1, 0
         node = root.first_child
         while node is not None:
             number = node.tag_id
             if number == TEXT_ID:
-                parts.append(node.text_content or "")
+                text = node.text_content or ""
+                parts.append(text.replace("\n", BLOCK_MARK) if lines else text)
             else:
                 role = role_of(number, 0)
                 child = node.first_child
                 if role:
                     if role & _STOPS and not (own and role & _FURNITURE):
-                        if role & _PREFORMATTED and not role & _SKIPPED:
-                            parts += BLOCK_MARK, node.text().replace("\n", BLOCK_MARK), BLOCK_MARK
-                        elif role & _VISIBLE:
-                            self.content.left_out.append(node)
-                        child = None
+                        if role & (_BLOCK | _PREFORMATTED | _GAP):
+                            parts.append(" " if role & _GAP else BLOCK_MARK)
+                        if role & _PREFORMATTED:
+                            if not lines and node.css_first(_PARTED_LINES) is None:
+                                parts += node.text().replace("\n", BLOCK_MARK), BLOCK_MARK
+                                child = None
+                            lines += child is not None
+                        else:
+                            if role & _VISIBLE:
+                                self.content.left_out.append(node)
+                            child = None
                     elif role & _BLOCK:
                         parts.append(BLOCK_MARK)
                         if stop_tags and number in stop_tags and node.mem_id in self._stops:
@@ -178,17 +193,26 @@ class ContentWalk:
                             opened = len(parts)
                         elif role & _OWNER:
                             own += child is not None
-                    elif role & _ANCHOR:
-                        attributes = node.attributes
-                        role, child = self._open_link(attributes, child) if attributes.get("href") else (0, child)
-                        if role and marks:
-                            parts.append(LINK_MARK)
+                    elif role & _APART:
+                        if closed == len(parts):
+                            # Menus without blanks between their links are drawn apart.
+                            parts.append(" ")
+                        if role & _ANCHOR:
+                            attributes = node.attributes
+                            role, child = self._open_link(attributes, child) if attributes.get("href") else (0, child)
+                            if role and marks:
+                                parts.append(LINK_MARK)
                     elif role & _LEADING:
                         # Most stand in the middle of a sentence.
-                        is_late = len(parts) - opened > _BEFORE_LEADING or parts[-1] > _MOST_BLANK
+                        is_late = lines or len(parts) - opened > _BEFORE_LEADING or parts[-1] > _MOST_BLANK
                         role = role & _TERM if is_late else self._leading(role, opened)
-                    elif role & _IMAGE and links:
-                        self._alt = self._alt or (node.attributes.get("alt") or "")[:_LOOKED_AT_CHARS]
+                    elif role & _GAP:
+                        parts.append(" ")
+                        if role & _IMAGE and links:
+                            self._alt = self._alt or (node.attributes.get("alt") or "")[:_LOOKED_AT_CHARS]
+                elif number > _LAST_TAG:
+                    # Labels of a drawing: SVG's own elements have no fixed numbers.
+                    parts.append(" ")
                 if child is not None:
                     above.append((node, role, len(parts)))
                     node = child
@@ -203,8 +227,15 @@ class ContentWalk:
                         self._close(node, role, start)
                     if role & _BLOCK:
                         parts.append(BLOCK_MARK)
-                    elif marks and role & _ANCHOR:
-                        parts.append(LINK_MARK)
+                    elif role & _PREFORMATTED:
+                        lines -= 1
+                        parts.append(BLOCK_MARK)
+                    elif role & _APART:
+                        if marks and role & _ANCHOR:
+                            parts.append(LINK_MARK)
+                        closed = len(parts)
+                    elif role & _GAP:
+                        parts.append(" ")
                 following = node.next
             node = following
 
@@ -214,10 +245,11 @@ class ContentWalk:
             self.content.anchors.append((attributes["href"] or "", self._called(attributes, "")))
             return 0, None
         if "#" in (attributes["href"] or "") and _is_sign(child):
+            self._parts.append(" ")
             return 0, None
         self._links.append(attributes)
         self._alt = ""
-        return _ANCHOR, child
+        return _ANCHOR | _APART, child
 
     def _leading(self, role: int, opened: int) -> int:
         """Return what a name in code or bold is: a term where it begins a cell, an item or a paragraph."""

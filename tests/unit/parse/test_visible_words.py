@@ -1,0 +1,126 @@
+"""The words of a page as a reader sees them: none that is hidden, none missing, none joined to its neighbour."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from holdfast.parse.child import pack_reply, unpack_document
+from holdfast.parse.document import DocumentKind, ParsedDocument, parse_document
+
+PROSE = "Enough words to be taken for the content of a page by anybody who reads it, and then a few more of them. " * 2
+
+
+def _read(html: str, media_type: str = "text/html", **more: Any) -> ParsedDocument:
+    return parse_document(html.encode(), kind=DocumentKind.HTML, media_type=media_type, charset=None, **more)
+
+
+def _words(page: ParsedDocument) -> list[str]:
+    return re.findall(r"\w+", f"{page.text} {page.rest}")
+
+
+_HIDDEN = (
+    "<p hidden>zz</p>",
+    '<p class="a"hidden>zz</p>',
+    "<p/hidden>zz</p>",
+    "<div hidden><img alt=zz><input placeholder=zz><a title=zz href=/>x</a></div>",
+    '<p style="display :none">zz</p>',
+    '<p style="color:red; display:  none">zz</p>',
+    '<p style="visibility:hidden">zz</p>',
+    "<dialog>zz</dialog>",
+    "<input type=HIDDEN title=zz>",
+    "<ruby>a<rp>zz</rp></ruby>",
+)
+
+
+@pytest.mark.parametrize("markup", _HIDDEN)
+@pytest.mark.parametrize("template", [None, {"main": "main"}])
+def test_hidden_text_is_not_read(markup: str, template: Any) -> None:
+    page = _read(f"<main><p>{PROSE}</p>{markup}</main>{markup}", **({"template": template} if template else {}))
+
+    assert "zz" not in _words(page)
+    assert "Enough" in page.text
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<input type=SUBMIT value=zz>",
+        "<select><optgroup label=zz><option>x</select>",
+        "<select><option label=zz></select>",
+        "<p style='--display:none'>zz</p>",
+        "<dialog open>zz</dialog>",
+    ],
+)
+def test_visible_text_is_read(markup: str) -> None:
+    assert "zz" in _words(_read(f"<main><p>{PROSE}</p>{markup}</main>"))
+
+
+def test_what_a_template_removes_is_in_the_rest() -> None:
+    page = _read(f"<main><p>{PROSE}</p><p class=ad>zz</p></main>", template={"main": "main", "remove": [".ad"]})
+
+    assert "zz" in page.rest
+    assert "zz" not in page.text
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<pre>aa<br>bb</pre>",
+        "<pre><div>aa</div><div>bb</div></pre>",
+        "<pre><table><tr><td>aa</td><td>bb</td></tr></table></pre>",
+        "<pre><span>aa\nbb</span></pre>",
+        "<nav><a href=/a>aa</a><a href=/b>bb</a></nav>",
+        "<p><a href=/a>aa</a><a href=/b>bb</a></p>",
+        "<svg><text>aa</text><text>bb</text></svg>",
+        "<label>aa</label><input><label>bb</label>",
+        "<p>aa<select><option>x</select>bb</p>",
+        "<p>aa<math><mi>x</mi></math>bb</p>",
+        "<p>aa<a href=#x>¶</a>bb</p>",
+        "aa<aside>x</aside>bb",
+    ],
+)
+@pytest.mark.parametrize("frame", ["<main>{}</main>", "<footer>{}</footer>"])
+def test_words_that_are_drawn_apart_are_not_joined(markup: str, frame: str) -> None:
+    words = _words(_read(f"<main><p>{PROSE}</p></main>{frame.format(markup)}" if "footer" in frame else
+                         f"<main><p>{PROSE}</p>{markup}</main>"))  # fmt: skip
+
+    assert {"aa", "bb"} <= set(words)
+    assert "aabb" not in words
+
+
+@pytest.mark.parametrize("markup", ["<p>a<b>a</b>bb</p>", "<p>aa<script>x</script>bb</p>", "<pre><b>aa</b>bb</pre>"])
+def test_words_that_are_drawn_as_one_stay_one(markup: str) -> None:
+    assert "aabb" in _words(_read(f"<main><p>{PROSE}</p>{markup}</main>"))
+
+
+def test_readings_do_not_part_the_word_that_they_stand_over() -> None:
+    page = _read(f"<main><p>{PROSE}</p><p><ruby>漢<rt>かん</rt>字<rt>じ</rt></ruby></p></main>")
+
+    assert "漢字" in page.text
+    assert "かん" in page.rest
+
+
+def test_links_in_preformatted_text_are_links() -> None:
+    page = _read(f"<main><p>{PROSE}</p><pre><a href=/one>one</a>\n<a href=/two>two</a></pre></main>")
+
+    assert page.hrefs == (("/one", "one"), ("/two", "two"))
+
+
+def test_xhtml_page_with_a_closed_script_has_its_text() -> None:
+    markup = "<html><head><title>T</title><script src='a.js'/></head><body><p>zz</p><a href='/n'>n</a></body></html>"
+
+    page = _read(markup, "application/xhtml+xml")
+
+    assert (page.title, page.hrefs) == ("T", (("/n", "n"),))
+    assert "zz" in page.text
+    assert "zz" not in _words(_read(markup)), "in HTML the script goes on"
+
+
+def test_document_from_a_child_is_whole() -> None:
+    page = _read(f"<nav>Menu</nav><main><h1>T</h1><p>{PROSE}</p><a href=/a>b</a></main><footer>Imprint</footer>")
+
+    assert page.rest
+    assert unpack_document(pack_reply(page)[4:]) == page
