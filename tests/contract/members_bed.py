@@ -119,7 +119,7 @@ def _credentials(archive: Archive) -> dict[Role, dict[str, str]]:
         token = make_token(session, archive.clock, operator, name="a test", scopes=scopes).secret
     return {
         Role.ANONYMOUS: {},
-        Role.MEMBER: {"Cookie": f"{cookie_name(archive.home)}={secret}", "X-CSRF-Token": csrf_token(secret)},
+        Role.MEMBER: {"Cookie": f"{cookie_name(archive.settings)}={secret}", "X-CSRF-Token": csrf_token(secret)},
         Role.OPERATOR: {"Authorization": f"Bearer {token}"},
         Role.ADMINISTRATOR: {"X-Admin-Token": _ADMIN_TOKEN},
     }

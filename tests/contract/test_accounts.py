@@ -105,9 +105,9 @@ def test_a_user_signs_in_and_out(site: Site) -> None:
     cookie, mark = answer.headers.get_list("set-cookie")
     headers = {"cookie": cookie.partition(";")[0]}
     shown = site.client.get("/api/session", headers=headers).json()
-    assert cookie.startswith(f"{cookie_name(site.archive.home)}=")
+    assert cookie.startswith(f"{cookie_name(site.archive.settings)}=")
     assert set(cookie.split("; ")[1:]) == {"Path=/", "Max-Age=86400", "HttpOnly", "SameSite=Strict"}
-    assert mark.startswith(f"{cookie_name(site.archive.home, MARK)}=")
+    assert mark.startswith(f"{cookie_name(site.archive.settings, MARK)}=")
     assert set(mark.split("; ")[1:]) == {"Path=/", f"Max-Age={180 * 86_400}", "HttpOnly", "SameSite=Strict"}
     assert shown["user"] == {"id": user_id, "name": "ada", "role": "operator"}
     assert shown["permissions"] == ["read", "own_account", "watch", "operate"]
@@ -130,7 +130,7 @@ def test_outside_loopback_the_cookie_is_bound_to_the_host_and_to_https(site: Sit
         answer = client.post("/api/session", json={"name": "ada", "password": PASSWORD})
 
     for cookie, purpose in zip(answer.headers.get_list("set-cookie"), (SESSION, MARK), strict=True):
-        assert cookie.startswith(f"{cookie_name(settings.home, purpose, is_secure=True)}=")
+        assert cookie.startswith(f"{cookie_name(settings, purpose, is_secure=True)}=")
         assert "Secure" in cookie.split("; ")
 
 
@@ -394,7 +394,7 @@ def test_sign_in_link_begins_one_session_and_keeps_the_password(site: Site) -> N
     foreign = site.client.post("/setup", data={"token": signs_in}, headers={"origin": "https://evil.example"})
 
     assert [one.status_code for one in answers] == [404, 404, 303, 404]
-    assert f"{cookie_name(site.archive.home)}=" in answers[2].headers["set-cookie"]
+    assert f"{cookie_name(site.archive.settings)}=" in answers[2].headers["set-cookie"]
     assert answers[2].headers["location"] == "/"
     asked = use(chooses)
     assert (asked.status_code, "set-cookie" in asked.headers, foreign.status_code) == (200, False, 403)

@@ -107,7 +107,7 @@ def test_a_person_signs_in_looks_after_the_account_and_signs_out(browser: Browse
         page.get_by_role("button", name="Save and sign in").click()
         expect(page.get_by_role("heading", name="ada")).to_be_visible()
         kept = {(one["name"], one["httpOnly"], one["sameSite"]) for one in page.context.cookies()}
-        assert kept == {(cookie_name(tmp_path, one), True, "Strict") for one in (SESSION, MARK)}
+        assert kept == {(cookie_name(archive.settings, one), True, "Strict") for one in (SESSION, MARK)}
         page.goto(link)
         expect(page.get_by_role("heading", name="This link does not work")).to_be_visible()
         assert page.url == f"{site}/setup", "the secret is gone from the address"
@@ -139,7 +139,7 @@ def test_a_person_signs_in_looks_after_the_account_and_signs_out(browser: Browse
         expect(page.get_by_role("status")).to_contain_text("1 other sessions ended")
         other.goto(f"{site}/account")
         assert other.url == f"{site}/signin?next=%2Faccount"
-        assert [one["name"] for one in other.context.cookies()] == [cookie_name(tmp_path, MARK)]
+        assert [one["name"] for one in other.context.cookies()] == [cookie_name(archive.settings, MARK)]
 
         # What ends: by time, and by hand.
         _sign_in(other, f"{_PASSWORD} again")
@@ -151,7 +151,9 @@ def test_a_person_signs_in_looks_after_the_account_and_signs_out(browser: Browse
         expect(other.get_by_role("heading", name="ada")).to_be_visible()
         other.get_by_role("button", name="Sign out").click()
         other.wait_for_url(f"{site}/signin")
-        assert [one["name"] for one in other.context.cookies()] == [cookie_name(tmp_path, MARK)], "which lets no one in"
+        assert [one["name"] for one in other.context.cookies()] == [cookie_name(archive.settings, MARK)], (
+            "which lets no one in"
+        )
 
 
 def test_demo_prints_a_link_that_signs_a_browser_in(browser: Browser, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 On plain http its name has no `__Host-` prefix, because browsers accept that only with Secure. Plain http is only for
 loopback names of a server whose settings name no other host and no proxy. Browsers share cookies between the ports of a
-host name, so every name ends with the id of the data directory: a sign-in to one archive leaves another one's session.
+host name, so every name ends with an id of the archive: a sign-in to one archive leaves another one's session.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from holdfast.auth.known_browsers import LASTS
 from holdfast.auth.sessions import BegunSession
 from holdfast.config import Settings
 from holdfast.coordination.directory_id import directory_id
+from holdfast.db.raw import sqlite_path
 from holdfast.wiring.server import is_loopback
 
 SESSION, FLOW, MARK = "session", "signin", "known"
@@ -28,19 +29,24 @@ FLOW_S = 600
 
 
 @lru_cache(maxsize=64)
-def _archive_id(home: Path) -> str:
-    """Return eight digits that all processes with this data directory agree on."""
-    try:
-        identity = directory_id(home)
-    except OSError:
-        # An archive on a read-only disk that was never served from a writable one: its path has to do.
-        identity = str(home.resolve())
+def _archive_id(home: Path, database_url: str) -> str:
+    """Return eight digits that all servers of an archive agree on, and that differ from its neighbours' on a host."""
+    if sqlite_path(database_url) is None:
+        # Its servers may stand on several machines, each with its own data directory and its own path to the database.
+        identity = urlsplit(database_url).path
+    else:
+        try:
+            identity = directory_id(home)
+        except OSError:
+            # An archive on a read-only disk that was never served from a writable one: its path has to do.
+            identity = str(home.resolve())
     return sha256(identity.encode()).hexdigest()[:8]
 
 
-def cookie_name(home: Path, purpose: str = SESSION, *, is_secure: bool = False) -> str:
-    """Return the name of a cookie of the archive in this data directory."""
-    return f"{'__Host-' if is_secure else ''}holdfast-{purpose}-{_archive_id(home)}"
+def cookie_name(settings: Settings, purpose: str = SESSION, *, is_secure: bool = False) -> str:
+    """Return the name of a cookie of this archive."""
+    archive_id = _archive_id(settings.home, settings.database)
+    return f"{'__Host-' if is_secure else ''}holdfast-{purpose}-{archive_id}"
 
 
 def _is_local(settings: Settings) -> bool:
@@ -63,7 +69,7 @@ class SessionCookie:
         # A proxy on this machine may forward a loopback Host: with one, browsers send the cookie over https only.
         self._may_be_plain = not settings.api.strict and _is_local(settings)
         self._max_age_s = int(settings.auth.session_hours * 3600)
-        self._home = settings.home
+        self._settings = settings
 
     def is_secure(self, scope: Scope) -> bool:
         """Return whether the browser must keep the cookie to https."""
@@ -84,7 +90,7 @@ class SessionCookie:
         return self._read(scope, Headers(scope=scope), MARK)
 
     def _read(self, scope: Scope, headers: Headers, purpose: str) -> str | None:
-        name = cookie_name(self._home, purpose, is_secure=self.is_secure(scope))
+        name = cookie_name(self._settings, purpose, is_secure=self.is_secure(scope))
         # By hand: the standard library gives up on all cookies if another page of this host set a strange one.
         for line in headers.getlist("cookie"):
             for pair in line.split(";"):
@@ -116,6 +122,6 @@ class SessionCookie:
 
     def _made(self, scope: Scope, purpose: str, value: str, max_age_s: int, same_site: str) -> str:
         is_secure = self.is_secure(scope)
-        name = cookie_name(self._home, purpose, is_secure=is_secure)
+        name = cookie_name(self._settings, purpose, is_secure=is_secure)
         parts = [f"{name}={value}", "Path=/", f"Max-Age={max_age_s}", "HttpOnly"]
         return "; ".join([*parts, f"SameSite={same_site}", *(["Secure"] if is_secure else [])])

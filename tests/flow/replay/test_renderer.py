@@ -102,7 +102,9 @@ def test_a_capture_is_shown_from_its_package_and_a_hostile_one_gets_at_nothing(
     with serving(archive) as port:
         ids = _fill(archive, port)
         context = browser.new_context()
-        context.add_cookies([{"name": cookie_name(archive.home), "value": "secret", "url": f"http://localhost:{port}"}])
+        context.add_cookies(
+            [{"name": cookie_name(archive.settings), "value": "secret", "url": f"http://localhost:{port}"}]
+        )
         page = context.new_page()
         asked = httpx.get(f"http://localhost:{port}/api/snapshots/{ids[_PAGE]}/view", timeout=patience.deadline(20))
         page.goto(str(asked.json()["rendererUrl"]))

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import httpx
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
 
+from holdfast import config
 from holdfast.api.session_cookie import cookie_name
 from holdfast.api.web_files import BUILT
 from holdfast.auth.roles import Role
@@ -79,7 +80,7 @@ class Stage:
 
     def end_session(self, secret: str) -> None:
         """End a session, as it ends by itself after a day."""
-        cookie = {"cookie": f"{cookie_name(self.home)}={secret}"}
+        cookie = {"cookie": f"{cookie_name(config.load(home=self.home))}={secret}"}
         with httpx.Client(base_url=self.url, headers=cookie, timeout=patience.deadline(20)) as client:
             token = client.get("/api/session").json()["csrfToken"]
             done = client.delete("/api/session", headers={"origin": self.url, "x-csrf-token": token})
@@ -155,7 +156,9 @@ def opener(stage: Stage, browser: Browser, stack: ExitStack) -> OpenWindow:
         context.add_init_script(f"if (location.origin === '{stage.url}' && !localStorage.theme) {{ {script} }}")
         secret = stage.sign_in(role) if role else ""
         if secret:
-            context.add_cookies([{"name": cookie_name(stage.home), "value": secret, "url": stage.url}])
+            context.add_cookies(
+                [{"name": cookie_name(config.load(home=stage.home)), "value": secret, "url": stage.url}]
+            )
         window = Window(stage, context, context.new_page(), secret)
         _note_faults(window)
         return window

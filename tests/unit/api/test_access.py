@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jwt
@@ -89,7 +88,7 @@ def credentials(archive: Archive) -> list[Credential]:
             user = add_user(session, archive.clock, name=f"the-{role}", role=role)
             browser = Browser(address="127.0.0.1", agent="test")
             secret = begin_session(session, archive.clock, user, browser, settings=archive.settings.auth).secret
-            found.append(Credential(role, SignInWay.SESSION, session_headers(secret, archive.home)))
+            found.append(Credential(role, SignInWay.SESSION, session_headers(secret, archive.settings)))
             held = frozenset(one for one in Permission if role.is_at_least(LOWEST_ROLE[one]))
             for scopes in (held, frozenset({Permission.READ})):
                 made = make_token(session, archive.clock, user, name="a test", scopes=scopes)
@@ -100,9 +99,9 @@ def credentials(archive: Archive) -> list[Credential]:
     return found
 
 
-def session_headers(secret: str, home: Path) -> dict[str, str]:
+def session_headers(secret: str, settings: Settings) -> dict[str, str]:
     """Return what a page of ours sends."""
-    return {"cookie": f"{cookie_name(home)}={secret}", "origin": _ORIGIN, "x-csrf-token": csrf_token(secret)}
+    return {"cookie": f"{cookie_name(settings)}={secret}", "origin": _ORIGIN, "x-csrf-token": csrf_token(secret)}
 
 
 def _path(template: str) -> str:
@@ -191,7 +190,7 @@ WRONG = {
 def test_a_wrong_credential_is_refused_on_every_route_public_ones_too(
     doors: Doors, archive: Archive, shown: dict[str, str]
 ) -> None:
-    shown = {name: value.replace("SESSION", cookie_name(archive.home)) for name, value in shown.items()}
+    shown = {name: value.replace("SESSION", cookie_name(archive.settings)) for name, value in shown.items()}
     for method, path in _ROUTES:
         # What a browser needs to sign in again, when its session has ended.
         if "cookie" in shown and (path in SIGN_IN_PATHS or f"{method} {path}" in _SIGNING_IN):

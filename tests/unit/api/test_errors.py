@@ -16,7 +16,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.datastructures import State
 from starlette.types import Receive, Scope, Send
 
-from holdfast import errors
+from holdfast import config, errors
 from holdfast.api.app import assemble
 from holdfast.api.error_codes import ERROR_CODES
 from holdfast.api.errors import STATUS, status_of
@@ -182,7 +182,7 @@ def test_who_shows_a_made_up_credential_learns_nothing_of_a_database_that_is_gon
     (tmp_path / "holdfast.db").mkdir()
     capability = urlsafe_b64encode(struct.pack(">BIQI", 1, 77, 1, 2**31) + b"x" * 16).decode().rstrip("=")
     told = [
-        client.get("/api/stats", headers={"cookie": f"{cookie_name(tmp_path)}={new_secret()}"}),
+        client.get("/api/stats", headers={"cookie": f"{cookie_name(config.load(home=tmp_path))}={new_secret()}"}),
         client.get("/api/stats", headers={"authorization": f"Bearer {new_secret(TOKEN_PREFIX)}"}),
         client.get(f"{REPLAY}/!{capability}/web/2024/http://example.org/"),
     ]

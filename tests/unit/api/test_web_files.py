@@ -11,6 +11,7 @@ import brotli
 import pytest
 from fastapi.routing import APIRoute
 
+from holdfast import config
 from holdfast.api.middleware.rate_limits import kind_of
 from holdfast.api.routes import ROUTERS
 from holdfast.api.session_cookie import cookie_name
@@ -166,7 +167,7 @@ def test_a_browser_at_an_address_without_anything_is_shown_the_application(
 
 
 def test_files_are_neither_counted_nor_kept_from_a_session_that_has_ended(web: Client, tmp_path: Path) -> None:
-    ended = {"cookie": f"{cookie_name(tmp_path)}={'x' * 43}"}
+    ended = {"cookie": f"{cookie_name(config.load(home=tmp_path))}={'x' * 43}"}
     answers = [web.get(path, headers=ended) for path in ("/", "/control/jobs", "/assets/index-abc123.js") * 3]
 
     assert {answer.status_code for answer in answers} == {200}
