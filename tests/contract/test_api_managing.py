@@ -47,7 +47,7 @@ def test_a_source_is_made_read_replaced_edited_and_deleted(server: Server) -> No
 
 @pytest.mark.parametrize(
     ("method", "path", "body", "field"),
-    [("POST", "", {"code": "Bad Code", "config": CONFIG}, "code"), ("POST", "", {"config": CONFIG}, "code"),
+    [("POST", "", {"code": "Bad Code", "config": CONFIG}, "code"),
      ("POST", "", {"code": "ex", "config": CONFIG}, "already"), ("POST", "", {"code": "new"}, "config.seeds"),
      ("POST", "", {"code": "new", "config": {**CONFIG, "max_depht": 1}}, "config.max_depht"),
      ("POST", "", {"code": "new", "config": {**CONFIG, "robots": "ignore"}}, "config.robots_reason"),
@@ -55,7 +55,7 @@ def test_a_source_is_made_read_replaced_edited_and_deleted(server: Server) -> No
      ("POST", "", {"code": "new", "config": {**CONFIG, "backend": "zimit", "zimit": {
          "passthrough_args": ["--nonsense"]}}}, "nonsense"),
      ("POST", "", {"code": "new", "enabled": "yes", "config": CONFIG}, "enabled"),
-     ("PUT", "/1", {"code": "other", "config": CONFIG}, "code"), ("PATCH", "/1", {"code": "other"}, "code"),
+     ("PUT", "/1", {"code": "Other", "config": CONFIG}, "code"), ("PATCH", "/1", {"code": "Other"}, "code"),
      ("PATCH", "/1", {"name": ""}, "name"), ("PATCH", "/1", {"name": None}, "name"),
      ("PATCH", "/1", {"config": None}, "config"), ("PATCH", "/1", {"config": {"scope": 7}}, "config.scope"),
      ("PATCH", "/1", {"base_url": "javascript:alert(1)"}, "base_url"), ("PATCH", "/1", {"nam": "x"}, "nam")],

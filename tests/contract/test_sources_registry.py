@@ -58,7 +58,7 @@ def test_a_source_is_created_edited_and_audited(database: Database, clock: FakeC
     ("content", "field"),
     [
         ({"code": "UPPER"}, "code"),
-        ({"code": "far-too-long-a-code"}, "code"),
+        ({"code": "far-too-long-a-code-for-any-source-that-there-is"}, "code"),
         ({"code": "-x"}, "code"),
         ({"code": "x", "config": {"seeds": ["nope"]}}, "config.seeds"),
         ({"code": "x", "config": {"seeds": ["https://a.example/"]}, "base_url": "gopher://a"}, "base_url"),

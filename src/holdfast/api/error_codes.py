@@ -128,6 +128,7 @@ ERROR_CODES: Final = (
     "robots_denied",
     "role_too_low",
     "schedule_kept",
+    "schedule_refused",
     "schema_mismatch",
     "search_index_broken",
     "search_index_busy",

@@ -80,7 +80,7 @@ class SearchInput(ToolInput):
         max_length=MAX_QUERY_CHARS,
         description="Words, quotes for phrases, AND OR NOT, title:, site:, before:, after:.",
     )
-    source: str | None = Field(default=None, max_length=16, description="Only this source, by its code.")
+    source: str | None = Field(default=None, max_length=40, description="Only this source, by its code.")
     since: _Moment
     until: _Moment
     limit: int = Field(default=_RESULTS, ge=1, le=_MAX_RESULTS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as jsonlib
 import shlex
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -27,11 +28,17 @@ from holdfast.jobs.views.dialects import command_job
 from holdfast.sources.config import merge_fields, read_config
 from holdfast.sources.queries import find_source
 from holdfast.sources.registry import content_of
+from holdfast.sources.schedule import Schedule, ScheduleRefused, read_schedule
 from holdfast.wiring.jobs import Jobs, check_annual, check_backend, open_jobs, zimit_config
 
-_UNITS = {"m": "minutes", "h": "hours", "d": "days", "": "minutes"}
-
-Every = Annotated[str | None, typer.Option("--every", help="Interval, as 30m, 6h or 7d; without it: once.")]
+Every = Annotated[
+    str | None,
+    typer.Option(
+        "--every",
+        "--schedule",
+        help="When: 30m, 6h or 7d, or in words, as 'monthly on day 31 at 03:00'; without it: once.",
+    ),
+]
 Seeds = Annotated[list[str] | None, typer.Option("--seed", help="One more address to begin at; repeatable.")]
 Sets = Annotated[
     list[str] | None,
@@ -105,23 +112,20 @@ def create(
 
     Example: holdfast create-job --source hc --every 6h --set delay_s=2
     """
-    interval, wish = _interval(every, once=once), Overrides(seed, sets, page_limit, depth, max_bytes, max_time)
+    wish = Overrides(seed, sets, page_limit, depth, max_bytes, max_time)
     with open_jobs(config.load(home=home)) as jobs:
+        schedule = _schedule(every, once=once, now=jobs.clock.now())
         with jobs.database.write() as session:
             row = find_source(session, source)
-            number, unit = interval or (None, "minutes")
             spec = JobSpec(
                 source_id=row.id,
                 url=url,
-                interval_minutes=number,
-                interval_type=unit,
                 # By the source's template: directories of runs and exports show it.
                 name=name or read_config(content_of(row), needs_seeds=False).job_name(row.code, jobs.clock.now()),
-                schedule_enabled=number is not None,
                 config=wish.fields({}, row),
                 **_given(max_retries=max_retries, retry_backoff_seconds=retry_backoff, adaptive_scheduling=adaptive),
             )
-            done = jobs.actions.upsert(session, spec, replaces_schedule=interval is not None or once)
+            done = jobs.actions.upsert(session, spec.at(schedule), replaces_schedule=every is not None or once)
         _print(jobs, done, json=json)
 
 
@@ -148,36 +152,31 @@ def edit(
 
     Example: holdfast job edit 3 --every 12h --max-retries 5
     """
-    number, interval = job_number(job, job_id), _interval(every, once=once)
+    number = job_number(job, job_id)
     wish = Overrides(seed, sets, page_limit, depth, max_bytes, max_time)
     values = _given(
         name=name, url=url, max_retries=max_retries, retry_backoff_seconds=retry_backoff, adaptive_scheduling=adaptive
     )
-    if interval is not None or once:
-        values |= {
-            "interval_minutes": interval and interval[0],
-            "interval_type": interval[1] if interval else "minutes",
-            "schedule_enabled": interval is not None,
-        }
-    if not values and not any(one is not None for one in wish):
+    is_replanned = every is not None or once
+    if not values and not is_replanned and not any(one is not None for one in wish):
         raise typer.BadParameter("say what to change, for example --every 6h or --set delay_s=5")
     with open_jobs(config.load(home=home)) as jobs:
+        schedule = _schedule(every, once=once, now=jobs.clock.now())
         with naming(jobs.database, number), jobs.database.write() as session:
             found, source = jobs.actions.hold(session, number)
             overrides = wish.fields(dict(found.config), source)
-            done = jobs.actions.edit(session, number, replace(JobSpec.of(found), **values, config=overrides))
+            spec = replace(JobSpec.of(found), **values, config=overrides)
+            done = jobs.actions.edit(session, number, spec.at(schedule) if is_replanned else spec)
         _print(jobs, done, json=json)
 
 
-def _interval(every: str | None, *, once: bool) -> tuple[int, str] | None:
-    if every is None:
-        return None
-    written = every.strip().lower()
-    number, unit = written.rstrip("mhd"), written[-1:]
-    if once or not number.isascii() or not number.isdecimal() or unit not in (*_UNITS, *"0123456789"):
-        why = "it does not go with --once" if once else f"{every[:40]!r} is none; write for example 30m, 6h or 7d"
-        raise typer.BadParameter(why, param_hint="--every")
-    return int(number), _UNITS.get(unit, "minutes")
+def _schedule(every: str | None, *, once: bool, now: datetime) -> Schedule | None:
+    if every is not None and once:
+        raise typer.BadParameter("it does not go with --once", param_hint="--every")
+    try:
+        return None if every is None else read_schedule(every, now=now)
+    except ScheduleRefused as exc:
+        raise typer.BadParameter(exc.reason, param_hint="--every") from exc
 
 
 def _given(**values: Any) -> dict[str, Any]:

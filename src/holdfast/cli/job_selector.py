@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated, Any, NamedTuple
 
 import typer
@@ -14,9 +15,10 @@ from holdfast.db.models import Execution, Job
 from holdfast.errors import Conflict, NotFound
 from holdfast.jobs import endings
 from holdfast.jobs.endings import sentence_of
-from holdfast.jobs.store import CRAWL, FEED, UNCAPPED, JobNotFound, interval_of
+from holdfast.jobs.store import CRAWL, FEED, UNCAPPED, JobNotFound, interval_of, schedule_of_job
 from holdfast.jobs.views import listing
 from holdfast.jobs.views.listing import ListedJob, shown_job
+from holdfast.sources.schedule import words_of
 
 JobArgument = Annotated[int | None, typer.Argument(help="The job's number.", metavar="JOB")]
 JobOption = Annotated[int | None, typer.Option("--id", help="The job's number, written as an option.")]
@@ -46,16 +48,15 @@ def find_job(database: Database, job_id: int) -> ListedJob:
 
 def interval_text(job: Job) -> str:
     """Return how often a job runs, in words."""
-    if job.interval_minutes is None or not job.schedule_enabled:
-        return "once"
-    unit = job.interval_type.removesuffix("s")
-    return f"every {unit}" if job.interval_minutes == 1 else f"every {job.interval_minutes} {job.interval_type}"
+    schedule = schedule_of_job(job)
+    # What an adaptive one does at present is told beside it.
+    return words_of(schedule and replace(schedule, adapts=False))
 
 
 def slowed_text(job: Job) -> str | None:
     """Return how often a job runs at present, if a start page that stays the same has slowed it down."""
     baseline = interval_of(job.interval_minutes, job.interval_type)
-    if baseline is None or not (job.schedule_enabled and job.adaptive_scheduling):
+    if baseline is None or job.anchor is not None or not (job.schedule_enabled and job.adaptive_scheduling):
         return None
     present = endings.interval(baseline, job.unchanged_count)
     if present == baseline:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from sqlalchemy.orm import Session
 
 from holdfast import config
 from holdfast.archive_tool.errors import ToolConfigRefused
@@ -18,14 +19,23 @@ from holdfast.cli.seeds import find_contact
 from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import Invalid
-from holdfast.jobs.administration.source_jobs import disable_source, enable_source, take_in_sources
+from holdfast.jobs.administration.source_jobs import (
+    add_source,
+    disable_source,
+    enable_source,
+    file_entries,
+    plan_source,
+    take_in_sources,
+)
+from holdfast.jobs.store import schedules_of_sources
 from holdfast.operations.survey import SiteSurvey, survey_site
 from holdfast.sources import registry
 from holdfast.sources.config import SourceConfig, SourceRefused
 from holdfast.sources.files import FORMS, MAX_BYTES, read_text, write_text
 from holdfast.sources.members_file import write_noting
-from holdfast.sources.queries import find_source, front_page_of, sources
+from holdfast.sources.queries import find_source, front_page_of, source_to_edit, sources
 from holdfast.sources.registry import PRESETS
+from holdfast.sources.schedule import words_of
 from holdfast.wiring.jobs import check_backend, open_jobs
 from holdfast.withdrawals.viewers import Visibility
 
@@ -58,6 +68,13 @@ app_command = command_group(
 app_command.command(name="seed")(seed_sources)
 
 Code = Annotated[str, typer.Argument(help="The source's code.", metavar="CODE")]
+NewCode = Annotated[
+    str | None, typer.Argument(help="Its code; made from the name or the first seed if left out.", metavar="CODE")
+]
+When = Annotated[
+    str | None,
+    typer.Option("--schedule", help="When it is crawled, as 'yearly on 1 January at 03:00'; once: when you start it."),
+]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", help="A field of its configuration, e.g. max_depth=5 or storage=signals; repeatable."),
@@ -116,17 +133,19 @@ def show(code: Code, json: AsJson = False, home: Home = None) -> None:
     """
     with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
         row = find_source(session, code)
-    _print(row, json=json)
+        planned = _planned(session, row)
+    _print(row, planned, json=json)
 
 
 @app_command.command()
 def create(
-    code: Code,
+    code: NewCode = None,
     seed: Seeds = None,
     name: Name = None,
     base_url: Base = None,
     description: About = None,
     visibility: Shown = None,
+    schedule: When = None,
     sets: Sets = None,
     disabled: Annotated[bool, typer.Option("--disabled", help="Keep it out of schedules for now.")] = False,
     json: AsJson = False,
@@ -134,7 +153,7 @@ def create(
 ) -> None:
     """Add a source.
 
-    Example: holdfast source create ex --seed https://example.org/ --set max_depth=5 --set delay_s=2
+    Example: holdfast source create ex --seed https://example.org/ --schedule "weekly on Monday at 03:00"
     """
     content = {
         "code": code,
@@ -143,14 +162,16 @@ def create(
         "description": description,
         "enabled": not disabled,
         "visibility": visibility,
+        "schedule": schedule,
         "config": _fields(seed, sets),
     }
+    settings = config.load(home=home)
     # Before the database is opened: a wrong field costs nothing.
-    settings, spec = config.load(home=home), registry.read_spec(content)
-    _demand_runnable(settings, spec.config)
+    _demand_runnable(settings, registry.read_spec({**content, "code": code or "new"}).config)
     with open_jobs(settings) as jobs, write_noting(jobs.database, settings.home) as session:
-        row = registry.create(session, jobs.clock, spec)
-    _print(row, json=json)
+        row = add_source(session, jobs.clock, jobs.actions, content)
+        planned = _planned(session, row)
+    _print(row, planned, json=json)
 
 
 @app_command.command()
@@ -220,6 +241,10 @@ def edit(
     base_url: Base = None,
     description: About = None,
     visibility: Annotated[Visibility | None, typer.Option("--visibility", help="Who may see its captures.")] = None,
+    schedule: When = None,
+    new_code: Annotated[
+        str | None, typer.Option("--code", help="Another code, as long as the source has not run.", metavar="CODE")
+    ] = None,
     sets: Sets = None,
     json: AsJson = False,
     home: Home = None,
@@ -236,15 +261,21 @@ def edit(
         "config": _fields(seed, sets) or None,
     }
     changes: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
-    if not changes:
+    if not changes and schedule is None and new_code is None:
         raise typer.BadParameter("say what to change, for example --name or --set max_depth=5")
     settings = config.load(home=home)
     with open_jobs(settings) as jobs, write_noting(jobs.database, settings.home) as session:
-        row = registry.edit(session, jobs.clock, code, changes)
+        row = source_to_edit(session, code)
+        if new_code is not None:
+            registry.rename(session, jobs.clock, row, new_code)
+        if changes:
+            registry.edit(session, jobs.clock, row.code, changes)
         if "config" in changes:
             # Inside the transaction: refused, the edit is rolled back.
             _demand_runnable(settings, registry.config_of(row, needs_seeds=False))
-    _print(row, json=json)
+        plan_source(session, jobs.clock, jobs.actions, row.code, schedule)
+        planned = _planned(session, row)
+    _print(row, planned, json=json)
 
 
 @app_command.command()
@@ -325,7 +356,7 @@ def export(
     if form not in FORMS:
         raise typer.BadParameter(f"write one of {', '.join(FORMS)}", param_hint="--format")
     with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
-        entries = registry.export(session, codes=codes or ())
+        entries = file_entries(session, codes or ())
     written = jsonlib.dumps({"sources": entries}, ensure_ascii=False) + "\n" if json else write_text(entries, form)
     if output is None:
         print(written, end="")
@@ -397,10 +428,14 @@ def _fields(seeds: list[str] | None, sets: list[str] | None) -> dict[str, Any]:
     return {**({"seeds": seeds} if seeds else {}), **read_assignments(sets or ())}
 
 
-def _print(row: Source, *, json: bool) -> None:
+def _planned(session: Session, row: Source) -> str:
+    return words_of(schedules_of_sources(session, [row.id]).get(row.id))
+
+
+def _print(row: Source, schedule: str, *, json: bool) -> None:
     warnings = registry.warnings_of(row)
     if json:
-        print(jsonlib.dumps({**as_object(row), "warnings": warnings}, ensure_ascii=False))
+        print(jsonlib.dumps({**as_object(row), "schedule": schedule, "warnings": warnings}, ensure_ascii=False))
         return
     print(
         fields(
@@ -410,6 +445,7 @@ def _print(row: Source, *, json: bool) -> None:
                 ("base url", row.base_url),
                 ("enabled", row.enabled),
                 ("visibility", row.visibility),
+                ("schedule", schedule),
                 ("about", row.description),
                 *(("seed", seed) for seed in registry.content_of(row).get("seeds") or ()),
                 ("changed", row.updated_at),

@@ -696,6 +696,7 @@ CREATE TABLE jobs (
 	state VARCHAR(9), 
 	interval_minutes INTEGER, 
 	interval_type VARCHAR(7) DEFAULT 'minutes' NOT NULL, 
+	anchor VARCHAR(64), 
 	schedule_enabled BOOLEAN DEFAULT false NOT NULL, 
 	adaptive_scheduling BOOLEAN DEFAULT true NOT NULL, 
 	next_run_at BIGINT, 
@@ -1096,4 +1097,4 @@ CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO alembic_version(version_num) VALUES ('0033');
+INSERT INTO alembic_version(version_num) VALUES ('0034');

@@ -14,7 +14,7 @@ from holdfast.db import connect
 from holdfast.db.raw import Transaction, is_read_only, note_below, sqlite_path, switch_to_wal
 from holdfast.errors import Invalid, Unavailable
 
-SCHEMA = "0033"
+SCHEMA = "0034"
 """The migration that this code is written for; a test compares it with the newest one."""
 
 

@@ -30,9 +30,9 @@ from holdfast.jobs.endings import (
 )
 from holdfast.jobs.journal import NewJobEvent, completed, prune_beyond, status
 from holdfast.jobs.pauses import end_pause, worked_s
-from holdfast.jobs.slots import Placement, next_turn, turns_between
+from holdfast.jobs.slots import Placement, following_turn, missed_turns
 from holdfast.jobs.states import State, move, state_of
-from holdfast.jobs.store import FEED, interval_of
+from holdfast.jobs.store import FEED, interval_of, schedule_of_job
 from holdfast.outside_text import clean
 from holdfast.series.queries import add_to_series
 
@@ -153,21 +153,23 @@ class RunSettler:
         if state_of(job) is not State.RUNNING:
             return []
         events = [move(job, State.COMPLETED, now=now, execution_id=execution.id)]
-        baseline = interval_of(job.interval_minutes, job.interval_type)
+        schedule = schedule_of_job(job)
         # A job that runs once is over for good: it stays completed.
-        if baseline is None or not job.schedule_enabled:
+        if schedule is None:
             return events
-        interval = _adapted(job, baseline, ending, now)
-        if (left_out := turns_between(job.rhythm_at or job.due_at or now, interval, now=now)) > 0:
+        interval = _adapted(job, schedule.interval, ending, now)
+        last = job.rhythm_at or job.due_at or now
+        if (left_out := missed_turns(schedule, last, interval=interval, now=now)) > 0:
             # No worker was there, or the run took longer than its interval: the turns that passed are not made up for.
             execution.metrics = {**execution.metrics, "skipped_turns": left_out}
             events.append(status(job.id, State.COMPLETED, execution_id=execution.id, skipped_turns=left_out))
-        return [*events, *self._next(session, job, interval, now)]
-
-    def _next(self, session: Session, job: Job, interval: timedelta, now: datetime) -> list[NewJobEvent]:
         # From the last regular turn, not from now: retries and long runs must not shift the rhythm.
-        job.rhythm_at = next_turn(job.rhythm_at or job.due_at or now, interval, now=now)
-        events = [move(job, State.SCHEDULED, now=now, next_run_at=job.rhythm_at.isoformat())]
+        turn = following_turn(schedule, last, interval=interval, now=now)
+        return [*events, *self._next(session, job, turn, now)]
+
+    def _next(self, session: Session, job: Job, turn: datetime, now: datetime) -> list[NewJobEvent]:
+        job.rhythm_at = turn
+        events = [move(job, State.SCHEDULED, now=now, next_run_at=turn.isoformat())]
         # Its source may have been disabled while it ran: what runs goes on to its end and is paused then.
         if schedule_queries.job_and_source(session, job.id)[1].enabled:
             job.next_run_at = job.rhythm_at

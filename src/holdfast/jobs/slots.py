@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from heapq import heapify, heappop, heappush
+from itertools import takewhile
 from typing import Final, NamedTuple
 from weakref import ref
 
@@ -22,7 +23,7 @@ from holdfast import audit
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.engine import Database
 from holdfast.db.models import Job
-from holdfast.jobs.store import UNITS
+from holdfast.sources.schedule import UNITS, Schedule
 
 SLOT: Final = timedelta(minutes=15)
 WINDOW: Final = timedelta(hours=24)
@@ -60,6 +61,20 @@ def next_turn(rhythm_at: datetime, interval: timedelta, *, now: datetime) -> dat
     """
     # Whole intervals from the last regular turn: a run that took long must not shift all later ones.
     return rhythm_at + ((now - rhythm_at) // interval + 1) * interval
+
+
+def following_turn(schedule: Schedule, rhythm_at: datetime, *, interval: timedelta, now: datetime) -> datetime:
+    """Return the next turn of a schedule: its next date, or an interval after the last one where it has no dates."""
+    if schedule.start is not None:
+        return next(schedule.turns(now))
+    return next_turn(rhythm_at, interval, now=now)
+
+
+def missed_turns(schedule: Schedule, rhythm_at: datetime, *, interval: timedelta, now: datetime) -> int:
+    """Return how many turns have come and gone since the last one."""
+    if schedule.start is not None:
+        return sum(1 for _ in takewhile(lambda turn: turn <= now, schedule.turns(rhythm_at)))
+    return turns_between(rhythm_at, interval, now=now)
 
 
 def turns_between(rhythm_at: datetime, interval: timedelta, *, now: datetime) -> int:
@@ -135,6 +150,8 @@ class Reason(StrEnum):
     """It runs more often than slots last."""
     RUNS_ONCE = "runs_once"
     """It has no rhythm: it waits for one more try."""
+    FIXED_TIME = "fixed_time"
+    """Its schedule names the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +165,8 @@ class ScheduledTurn:
     """None while its run is queued."""
     placed_at: datetime | None = None
     running: bool = False
+    fixed: bool = False
+    """Whether its schedule names the time."""
 
 
 class MovedJob(NamedTuple):
@@ -207,6 +226,8 @@ def refusal(turn: ScheduledTurn, *, now: datetime) -> Reason | None:
     """Return why a job must not be moved now, or None if it may."""
     if turn.running or turn.next_run_at is None:
         return Reason.JOB_RUNNING
+    if turn.fixed:
+        return Reason.FIXED_TIME
     if turn.next_run_at - now <= PROTECTION:
         return Reason.PROTECTION_WINDOW
     if turn.placed_at is not None and now - turn.placed_at < COOLDOWN:
@@ -351,12 +372,13 @@ def scheduled_turns(session: Session) -> list[ScheduledTurn]:
             Job.placed_at,
             Job.state,
             Job.schedule_enabled,
+            Job.anchor,
         )
         .where(Job.state.in_(("scheduled", "running")), Job.deleted_at.is_(None))
         .order_by(Job.id)
     )
     found = []
-    for job_id, number, unit, moment, placed_at, state, enabled in rows:
+    for job_id, number, unit, moment, placed_at, state, enabled, anchor in rows:
         interval = number * UNITS[unit] if enabled and number is not None else timedelta()
         if interval or state == "scheduled":
             found.append(
@@ -366,6 +388,7 @@ def scheduled_turns(session: Session) -> list[ScheduledTurn]:
                     next_run_at=moment,
                     placed_at=placed_at,
                     running=state == "running",
+                    fixed=anchor is not None,
                 )
             )
     return found

@@ -14,6 +14,7 @@ from holdfast.jobs.store import UNCAPPED, interval_of
 from holdfast.outside_text import clean
 from holdfast.sources.config import UNLIMITED, SourceConfig, SourceRefused, merged, read_config, zimit_job
 from holdfast.sources.registry import content_of
+from holdfast.sources.schedule import DATED, Schedule
 from holdfast.urls import parse_seed
 
 BackendCheck = Callable[[SourceConfig], object]
@@ -62,6 +63,8 @@ class JobSpec:
     name: str | None = None
     interval_minutes: int | None = None
     interval_type: str = "minutes"
+    anchor: str | None = None
+    """The first turn of a schedule that names the time; see `holdfast.sources.schedule`."""
     schedule_enabled: bool = False
     adaptive_scheduling: bool = True
     max_retries: int = 3
@@ -79,6 +82,7 @@ class JobSpec:
             name=job.name,
             interval_minutes=job.interval_minutes,
             interval_type=job.interval_type,
+            anchor=job.anchor,
             schedule_enabled=job.schedule_enabled,
             adaptive_scheduling=job.adaptive_scheduling,
             max_retries=job.max_retries,
@@ -97,10 +101,31 @@ class JobSpec:
         """Whether the job is scheduled rather than run once."""
         return self.schedule_enabled and self.interval_minutes is not None
 
+    def at(self, schedule: Schedule | None) -> JobSpec:
+        """Return the plan with another schedule; None runs once."""
+        if schedule is None:
+            return replace(self, interval_minutes=None, interval_type="minutes", anchor=None, schedule_enabled=False)
+        return replace(
+            self,
+            interval_minutes=schedule.number,
+            interval_type=schedule.unit,
+            anchor=schedule.anchor,
+            schedule_enabled=True,
+        )
+
+    @property
+    def rhythm(self) -> tuple[timedelta | None, str | None]:
+        """How often, and from when on: what makes two schedules the same."""
+        return self.interval, self.anchor
+
     def check(self) -> None:
         """Raise Invalid with the first field that is wrong."""
         if self.interval is None and self.schedule_enabled:
             raise JobRefused("interval_minutes", "a schedule needs one; with schedule_enabled false the job runs once")
+        if self.anchor is None and self.interval_minutes is not None and self.interval_type in DATED:
+            raise JobRefused(
+                "interval_type", "months and years need a date; write `schedule`: yearly on 1 January at 03:00"
+            )
         for name, most in (("max_retries", 100), ("retry_backoff_seconds", 3600)):
             value = getattr(self, name)
             # True is an int to Python, and would be one retry.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from holdfast.db.models import Execution, Job, Source
 from holdfast.errors import Invalid, NotFound
+from holdfast.sources.schedule import LONGEST, UNITS, Schedule, schedule_of
 
 # A job may be called anything; a directory is not, for a path with a slash or dots would lead elsewhere.
 _ODD = re.compile(r"[^A-Za-z0-9._-]+")
@@ -31,10 +31,6 @@ def folder_name(source_code: str, execution_id: int, job_name: str | None) -> st
 def plain_name(job_name: str | None) -> str:
     """Return a job's name with letters, digits, dots and dashes only; empty if nothing is left."""
     return _ODD.sub("-", job_name or "")[:_LONGEST].strip("-.")
-
-
-UNITS: Final = {"minutes": timedelta(minutes=1), "hours": timedelta(hours=1), "days": timedelta(days=1)}
-LONGEST: Final = timedelta(days=3660)
 
 
 class JobNotFound(NotFound):
@@ -69,6 +65,13 @@ def interval_of(number: int | None, unit: str = "minutes") -> timedelta | None:
     if number > LONGEST // UNITS[unit]:
         raise IntervalRefused("interval_minutes", "ten years at most")
     return number * UNITS[unit]
+
+
+def schedule_of_job(job: Job) -> Schedule | None:
+    """Return when a job recurs; None for one that runs once."""
+    if not job.schedule_enabled:
+        return None
+    return schedule_of(job.interval_minutes, job.interval_type, job.anchor, adapts=job.adaptive_scheduling)
 
 
 CRAWL, FEED, IMPORT = "crawl", "feed", "import"
@@ -126,6 +129,15 @@ def intervals_of_kind(session: Session, *, kind: str) -> dict[int, tuple[int | N
     query = select(Job.source_id, Job.interval_minutes, Job.interval_type)
     query = query.where(Job.kind == kind, Job.state != "cancelled", Job.deleted_at.is_(None))
     return {row[0]: (row[1], row[2]) for row in session.execute(query)}
+
+
+def schedules_of_sources(session: Session, source_ids: Sequence[int]) -> dict[int, Schedule]:
+    """Return the schedules of these sources' crawl jobs that recur."""
+    query = select(Job).where(
+        Job.source_id.in_(source_ids), Job.kind == CRAWL, Job.state != "cancelled", Job.deleted_at.is_(None)
+    )
+    found = ((job.source_id, schedule_of_job(job)) for job in session.scalars(query))
+    return {source_id: schedule for source_id, schedule in found if schedule is not None}
 
 
 def insert_job(session: Session, made: Job) -> Job:

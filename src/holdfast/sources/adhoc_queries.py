@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from holdfast.db.raw import Transaction
 
+# A code of 16 letters is how the source of a host is found again: `is_code_of`.
 CODE_CHARS = 16
 # Hosts that share their first 16 letters are few; the loop only has to end.
 _CLASHES = 10_000

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, func, or_, select, update
+from sqlalchemy import Select, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
 from holdfast.db.engine import insert_into
-from holdfast.db.models import AddedUrl, Edition, Feed, Job, PageGroup, Snapshot, Source
+from holdfast.db.models import AddedUrl, Edition, Execution, Feed, Job, PageGroup, Snapshot, Source
 from holdfast.errors import Invalid, NotFound
-from holdfast.sources.adhoc_queries import CODE_CHARS
+from holdfast.sources.codes import CODE_CHARS
 
 # Values of one IN: SQLite binds 999 at most in older versions.
 _AT_ONCE = 500
-_CODE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,14}[a-z0-9])?")
+_CODE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 
 
 def no_source(code: str) -> str:
@@ -138,6 +138,12 @@ def belongings(session: Session, *, source_id: int) -> str | None:
         if session.scalar(select(column).where(column == source_id).limit(1)) is not None:
             return what
     return None
+
+
+def started_among(session: Session, source_ids: Sequence[int]) -> set[int]:
+    """Return those of these sources that have run, or have captures: links and files carry their codes."""
+    runs = select(Job.source_id).where(Job.source_id.in_(source_ids), exists().where(Execution.job_id == Job.id))
+    return set(session.scalars(runs.distinct()))
 
 
 def insert_source(session: Session, source: Source) -> Source:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as dataclass_replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from sqlalchemy.exc import IntegrityError
@@ -18,10 +19,11 @@ from holdfast.clock import Clock
 from holdfast.db.models import Source
 from holdfast.errors import Conflict, Invalid, UrlRefused
 from holdfast.sources import queries
-from holdfast.sources.adhoc_queries import CODE_CHARS
+from holdfast.sources.codes import CODE_CHARS, free_code
 from holdfast.sources.config import Fields, SourceConfig, SourceRefused, merge_fields, read_config
 from holdfast.sources.members_file import mark_changed
 from holdfast.sources.queries import find_source, source_to_edit
+from holdfast.sources.schedule import ScheduleRefused, read_schedule
 from holdfast.urls import parse_seed
 from holdfast.withdrawals.hiding import tell_search
 from holdfast.withdrawals.viewers import Visibility
@@ -35,6 +37,7 @@ class SourceTaken(Conflict):
 
     def __init__(self, code: str) -> None:
         super().__init__(f"there is a source {code!r} already; edit it, or choose another code")
+        self.field = "code"
 
 
 class SourceInUse(Conflict):
@@ -135,6 +138,7 @@ PRESETS: Final = (
 # otherwise gets one shard a seed; more languages are more entries here.
 LANGUAGE_PATHS: Final = {"en": "en", "e": "en", "eng": "en", "fr": "fr", "f": "fr", "fra": "fr"}
 
+_CODE_RULE: Final = f"write 1 to {CODE_CHARS} lower-case letters, digits and hyphens"
 # Characters that the texts of a source may have, however they come.
 _LIMITS = {"name": 200, "base_url": 2048, "description": 4000}
 
@@ -152,6 +156,8 @@ class SourceSpec:
     visibility: Visibility | None = None
     """None if it is left out: a new source is public, and another stays as it is. A file that was written before there
     were any must not open a members' source."""
+    schedule: str | None = None
+    """When it is crawled, in the words of `holdfast.sources.schedule`; None leaves its job alone."""
 
 
 def read_spec(content: Mapping[str, Any], *, needs_seeds: bool = True) -> SourceSpec:
@@ -159,7 +165,7 @@ def read_spec(content: Mapping[str, Any], *, needs_seeds: bool = True) -> Source
     given = Fields(content)
     code = given.text("code", limit=CODE_CHARS)
     if code is None or not queries.is_code(code):
-        raise given.refuse("code", f"1 to {CODE_CHARS} lower-case letters, digits and hyphens")
+        raise given.refuse("code", _CODE_RULE)
     name, base_url = given.text("name", limit=_LIMITS["name"]) or code, _address(given.text("base_url"))
     spec = SourceSpec(
         code=code,
@@ -169,9 +175,38 @@ def read_spec(content: Mapping[str, Any], *, needs_seeds: bool = True) -> Source
         enabled=given.switch("enabled", True),
         config=_config({**_front(base_url), **given.mapping("config")}, needs_seeds=needs_seeds),
         visibility=_visibility(given),
+        schedule=_schedule(given),
     )
     given.done()
     return spec
+
+
+def with_code(session: Session, content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a source from outside with its code; without one it gets a free one, from its name or its first seed."""
+    if content.get("code"):
+        return dict(content)
+    config = content.get("config")
+    seeds = config.get("seeds") if isinstance(config, Mapping) else None
+    first = seeds[0] if isinstance(seeds, list | tuple) and seeds else content.get("base_url")
+    name = content.get("name")
+    made = free_code(
+        session, name=name if isinstance(name, str) else None, seed=first if isinstance(first, str) else None
+    )
+    return {**content, "code": made}
+
+
+# Whether words are a schedule does not depend on the moment.
+_ANY_MOMENT: Final = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def _schedule(given: Fields) -> str | None:
+    words = given.text("schedule", limit=200)
+    try:
+        if words is not None:
+            read_schedule(words, now=_ANY_MOMENT)
+    except ScheduleRefused as exc:
+        raise given.refuse("schedule", exc.reason) from exc
+    return words
 
 
 def _visibility(given: Fields) -> Visibility | None:
@@ -232,7 +267,7 @@ def _new_row(session: Session, clock: Clock, spec: SourceSpec) -> Source:
 def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) -> Source:
     """Change the named fields of a source; below `config` and in its groups only the named ones too, null: the default.
 
-    SourceNotFound, or SourceRefused with the field that is wrong; then nothing is changed. Its code stays for ever.
+    SourceNotFound, or SourceRefused with the field that is wrong; then nothing is changed. `rename` changes its code.
     """
     source = source_to_edit(session, code)
     given = Fields(changes)
@@ -254,6 +289,31 @@ def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) 
     source.updated_at = clock.now()
     _audit(session, clock, "source.edited", source, checked)
     return source
+
+
+def rename(session: Session, clock: Clock, source: Source, code: str) -> None:
+    """Give a source another code, as long as it has not run; SourceRefused, or SourceTaken."""
+    if code == source.code:
+        return
+    if not queries.is_code(code):
+        raise SourceRefused("code", _CODE_RULE)
+    if queries.started_among(session, [source.id]):
+        raise SourceRefused(
+            "code",
+            f"it is {source.code!r} since the first run: links and files carry it; create another source instead",
+        )
+    if queries.source_by_code(session, code) is not None:
+        raise SourceTaken(code)
+    before, source.code, source.updated_at = source.code, code, clock.now()
+    if is_for_members(source):
+        mark_changed(session, before, is_for_members=False)
+        mark_changed(session, code, is_for_members=True)
+    try:
+        session.flush()
+    # Another request may have taken the code since it was looked for.
+    except IntegrityError as exc:
+        raise SourceTaken(code) from exc
+    audit.record(session, clock, action="source.renamed", subject=f"source {code}", detail={"from": before, "to": code})
 
 
 def _show_to(session: Session, clock: Clock, source: Source, visibility: Visibility | None) -> None:

@@ -209,6 +209,16 @@ def _options(memory: int) -> Any:
     return options
 
 
+# RE2's words for the usual slips, for people who do not write regular expressions every day.
+_PLAIN_WORDS: Final = {
+    "missing )": "a ( is not closed; write \\( where you mean the bracket itself",
+    "unexpected )": "a ) has no ( before it; write \\) where you mean the bracket itself",
+    "missing ]": "a [ is not closed; write \\[ where you mean the bracket itself",
+    "no argument for repetition": "nothing stands before the * or +; write .* for any text",
+    "trailing \\": "it ends with a \\; write \\\\ where you mean the sign itself",
+}
+
+
 def _reason(message: str) -> str:
     if "perl operator" in message or "named capture" in message:
         return f"{message} (look-around does not exist in RE2; use an include and an exclude rule instead)"
@@ -216,7 +226,8 @@ def _reason(message: str) -> str:
         return f"{message} (back-references do not exist in RE2)"
     if "too large" in message:
         return "its repetitions make it too large; write it more simply"
-    return message
+    plain = next((words for said, words in _PLAIN_WORDS.items() if message.startswith(said)), None)
+    return message if plain is None else f"{plain} ({message})"
 
 
 EXCLUDE_PRESETS: Final = {

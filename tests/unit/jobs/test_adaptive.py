@@ -59,7 +59,7 @@ def test_no_number_is_a_job_that_runs_once() -> None:
 
 @pytest.mark.parametrize(
     ("number", "unit", "field"),
-    [(0, "minutes", "interval_minutes"), (-5, "days", "interval_minutes"), (1, "weeks", "interval_type"),
+    [(0, "minutes", "interval_minutes"), (-5, "days", "interval_minutes"), (1, "fortnights", "interval_type"),
      (10**12, "days", "interval_minutes")],
 )  # fmt: skip
 def test_what_is_no_interval_is_refused_by_field(number: int, unit: str, field: str) -> None:

@@ -49,6 +49,7 @@ from holdfast.jobs.views.listing import (
     count_metrics,
     sort_word,
 )
+from holdfast.sources.schedule import read_schedule
 
 router = LateRouter(tags=["jobs"])
 _READ = answers(400, 403, 404, 503)
@@ -123,10 +124,12 @@ def upsert_job(admin: AdminWriteDep, form: JobForm, response: Response) -> JobMa
         config=form.config,
         details=form.metadata,
     )
+    if form.schedule:
+        spec = spec.at(read_schedule(form.schedule, now=admin.job_service.clock.now()))
     response.headers["Deprecation"] = "true"
     response.headers["Link"] = '</docs>; rel="deprecation"'
     # To say when is to replace a schedule; a wish that does not is none to end one.
-    says_when = not form.model_fields_set.isdisjoint({"interval_minutes", "schedule_enabled"})
+    says_when = not form.model_fields_set.isdisjoint({"interval_minutes", "schedule_enabled", "schedule"})
     with admin.write() as session:
         return _made(session, admin.job_service.actions.upsert(session, spec, replaces_schedule=says_when))
 
@@ -161,12 +164,18 @@ def change_job(admin: AdminWriteDep, id: JobId, form: JobChanges) -> JobMade:
     """Give a job a new plan; what is left out stays as it is."""
     with admin.write() as session:
         job, _ = admin.job_service.actions.hold(session, id)
-        return _made(session, admin.job_service.actions.edit(session, id, _changed(job, form)))
+        spec = _changed(job, form)
+        if form.schedule:
+            spec = spec.at(read_schedule(form.schedule, now=admin.job_service.clock.now()))
+        return _made(session, admin.job_service.actions.edit(session, id, spec))
 
 
 def _changed(job: Job, form: JobChanges) -> JobSpec:
     """Return the plan of a job with what the request wants to be otherwise."""
-    wished = form.model_dump(include=form.model_fields_set - {"type", "source_name"})
+    wished = form.model_dump(include=form.model_fields_set - {"type", "source_name", "schedule"})
+    # Another interval is no longer the one of its dates.
+    if not wished.keys().isdisjoint({"interval_minutes", "interval_type"}):
+        wished["anchor"] = None
     # null counts as left out: every job has a source.
     if wished.get("source_id", job.source_id) is None:
         del wished["source_id"]

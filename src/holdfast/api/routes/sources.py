@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Path, Query, Request, Response
@@ -41,16 +42,26 @@ from holdfast.api.schemas.sources import (
 from holdfast.changes.site_comparison import asked_for_all
 from holdfast.db.models import Snapshot, Source
 from holdfast.errors import NotFound
-from holdfast.jobs.administration.source_jobs import disable_source, enable_source, replace_source, take_in_sources
+from holdfast.jobs.administration.source_jobs import (
+    add_source,
+    disable_source,
+    enable_source,
+    file_entries,
+    plan_source,
+    replace_source,
+    take_in_sources,
+)
 from holdfast.jobs.administration.source_preview import preview_source
 from holdfast.jobs.imports import job_names, run_endings
-from holdfast.jobs.store import FEED, execution_name
+from holdfast.jobs.specs import JobSpec
+from holdfast.jobs.store import FEED, execution_name, schedules_of_sources
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
 from holdfast.replay.origins import browse_url
 from holdfast.sources import registry
 from holdfast.sources.config import SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
-from holdfast.sources.queries import SourceNotFound, listed_sources, source_by_id
+from holdfast.sources.queries import SourceNotFound, listed_sources, source_by_id, started_among
+from holdfast.sources.schedule import schedule_of, words_of
 from holdfast.urls.scope import EXCLUDE_PRESETS
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.jobs import JobService
@@ -230,23 +241,36 @@ def list_sources(
     limit, offset = bounded_limit(limit), min(max(offset, 0), MAX_OFFSET)
     rows, total = listed_sources(session, enabled=enabled, search=search.strip(), limit=limit, offset=offset)
     return ManagedSourceList(
-        sources=[ManagedSource(**_shape(row)) for row in rows], total=total, limit=limit, offset=offset
+        sources=[ManagedSource(**shape) for shape in _shapes(session, rows)], total=total, limit=limit, offset=offset
     )
 
 
-def _shape(source: Source) -> dict[str, Any]:
-    return {**registry.source_object(source), "warnings": registry.warnings_of(source)}
+def _shapes(session: Session, rows: Sequence[Source]) -> list[dict[str, Any]]:
+    ids = [row.id for row in rows]
+    schedules, started = schedules_of_sources(session, ids), started_among(session, ids)
+    return [
+        {
+            **registry.source_object(row),
+            "schedule": words_of(schedules.get(row.id)),
+            "has_run": row.id in started,
+            "warnings": registry.warnings_of(row),
+        }
+        for row in rows
+    ]
+
+
+def _shape(session: Session, source: Source) -> dict[str, Any]:
+    return _shapes(session, [source])[0]
 
 
 @admin_router.post("/api/v1/sources", status_code=201, responses=_CHANGED)
 def create_source(admin: AdminWriteDep, form: SourceForm) -> ManagedSource:
     """Add a source; the field that is wrong is named, and then nothing is written."""
     with admin.write() as session:
-        source = registry.create(
-            session, admin.job_service.clock, registry.read_spec(form.model_dump(exclude_none=True))
-        )
-        admin.job_service.check(registry.config_of(source))
-        return ManagedSource(**_shape(source))
+        service = admin.job_service
+        source = add_source(session, service.clock, service.actions, form.model_dump(exclude_none=True))
+        service.check(registry.config_of(source))
+        return ManagedSource(**_shape(session, source))
 
 
 @admin_router.get("/api/v1/sources/export", response_class=Response, responses=_TEXT | _READ)
@@ -258,7 +282,7 @@ def export_sources(
     ] = None,
 ) -> Response:
     """Return sources as a file that the import takes: all of them, or those named."""
-    text = write_text(registry.export(session, codes=code or ()), format)
+    text = write_text(file_entries(session, code or ()), format)
     return Response(
         text, media_type=_TYPES[format], headers={"Content-Disposition": f'attachment; filename="sources.{format}"'}
     )
@@ -284,17 +308,22 @@ async def preview_of_source(
 
 def _previewed(archive: Archive, job_service: JobService, form: SourcePreviewForm) -> SourcePreviewShown:
     content = form.model_dump(exclude_none=True, exclude={"urls", "interval_minutes", "interval_type"})
+    # Refused by its own field before anything is made of it.
+    JobSpec(source_id=0, interval_minutes=form.interval_minutes, interval_type=form.interval_type).check()
+    every = schedule_of(form.interval_minutes, form.interval_type, None)
     with archive.database.read() as session:
         job_service.look(session)
         found = preview_source(
             session,
             content,
             urls=form.urls,
-            every=(form.interval_minutes, form.interval_type),
+            every=every,
             now=job_service.clock.now(),
         )
     job_service.check(found.spec.config)
     return SourcePreviewShown(
+        code=found.spec.code,
+        schedule=words_of(found.schedule),
         warnings=list(found.warnings),
         urls=[
             JudgedUrlShown(
@@ -358,7 +387,7 @@ def _entries(form: str, content: bytes) -> list[Any]:
 @admin_router.get("/api/v1/sources/{id}", responses=_READ)
 def source_detail(session: SessionDep, id: SourceId) -> ManagedSource:
     """Return one source."""
-    return ManagedSource(**_shape(_managed_source(session, id)))
+    return ManagedSource(**_shape(session, _managed_source(session, id)))
 
 
 def _managed_source(session: Session, source_id: int) -> Source:
@@ -370,15 +399,17 @@ def _managed_source(session: Session, source_id: int) -> Source:
 
 @admin_router.put("/api/v1/sources/{id}", responses=_CHANGED)
 def write_source(admin: AdminWriteDep, id: SourceId, form: SourceForm) -> ManagedSource:
-    """Write a source anew: what is left out has its default again. Its code stays."""
+    """Write a source anew: what is left out has its default again, but for its code, visibility and schedule.
+
+    Another code is possible as long as the source has not run.
+    """
     with admin.write() as session:
         source = _managed_source(session, id)
-        _demand_code(source, form.code)
-        # The code in the address counts; a form may leave it out.
+        registry.rename(session, admin.job_service.clock, source, form.code or source.code)
         entry = form.model_dump(exclude_none=True) | {"code": source.code}
         spec = registry.read_spec(entry, needs_seeds=registry.has_seeds(source))
         replace_source(session, admin.job_service.clock, admin.job_service.actions, spec)
-        return _checked(admin, source)
+        return _checked(session, admin, source)
 
 
 @admin_router.patch("/api/v1/sources/{id}", responses=_CHANGED)
@@ -386,8 +417,8 @@ def edit_source(admin: AdminWriteDep, id: SourceId, form: SourceChanges) -> Mana
     """Change the named fields of a source, below `config` too; null means the default again."""
     with admin.write() as session:
         source = _managed_source(session, id)
-        _demand_code(source, form.code)
-        changes = form.model_dump(include=form.model_fields_set - {"code", "enabled"})
+        registry.rename(session, admin.job_service.clock, source, form.code or source.code)
+        changes = form.model_dump(include=form.model_fields_set - {"code", "enabled", "schedule"})
         # null for the whole configuration would mean a source without seeds.
         if changes.get("config", {}) is None:
             raise SourceRefused("config", "write the fields that are to change")
@@ -395,17 +426,13 @@ def edit_source(admin: AdminWriteDep, id: SourceId, form: SourceChanges) -> Mana
             registry.edit(session, admin.job_service.clock, source.code, changes)
         if form.enabled is not None and form.enabled != source.enabled:
             _switch(admin, session, source, enabled=form.enabled)
-        return _checked(admin, source) if "config" in changes else ManagedSource(**_shape(source))
+        plan_source(session, admin.job_service.clock, admin.job_service.actions, source.code, form.schedule or None)
+        return _checked(session, admin, source) if "config" in changes else ManagedSource(**_shape(session, source))
 
 
-def _demand_code(source: Source, code: str | None) -> None:
-    if code not in (None, source.code):
-        raise SourceRefused("code", f"it is {source.code!r} for ever; make another source instead")
-
-
-def _checked(admin: AdminWrite, source: Source) -> ManagedSource:
+def _checked(session: Session, admin: AdminWrite, source: Source) -> ManagedSource:
     admin.job_service.check(registry.config_of(source, needs_seeds=False))
-    return ManagedSource(**_shape(source))
+    return ManagedSource(**_shape(session, source))
 
 
 def _switch(admin: AdminWrite, session: Session, source: Source, *, enabled: bool) -> int:
@@ -419,7 +446,7 @@ def enable(admin: AdminWriteDep, id: SourceId) -> SwitchedSource:
     """Enable a source; the jobs that its absence had paused go on, in the emptiest slots."""
     with admin.write() as session:
         source = _managed_source(session, id)
-        return SwitchedSource(jobs=_switch(admin, session, source, enabled=True), **_shape(source))
+        return SwitchedSource(jobs=_switch(admin, session, source, enabled=True), **_shape(session, source))
 
 
 @admin_router.post("/api/v1/sources/{id}/disable", responses=_CHANGED)
@@ -427,7 +454,7 @@ def disable(admin: AdminWriteDep, id: SourceId) -> SwitchedSource:
     """Disable a source: what is scheduled is paused, what runs goes on to its end."""
     with admin.write() as session:
         source = _managed_source(session, id)
-        return SwitchedSource(jobs=_switch(admin, session, source, enabled=False), **_shape(source))
+        return SwitchedSource(jobs=_switch(admin, session, source, enabled=False), **_shape(session, source))
 
 
 @admin_router.delete("/api/v1/sources/{id}", responses=_CHANGED)

@@ -18,6 +18,9 @@ class JobAnswer(BaseModel):
     model_config = ConfigDict(frozen=True, defer_build=True)
 
 
+_SCHEDULE = "In words instead of the interval: once, every 6 hours, monthly on day 31 at 03:00 Europe/Paris."
+
+
 class JobForm(RequestForm):
     """A wish for the crawl job of a source."""
 
@@ -47,6 +50,7 @@ class JobForm(RequestForm):
     source_name: str | None = Field(None, max_length=200, description="Not read: a source has its own name.")
     interval_minutes: int | None = Field(None, description="In units of `interval_type`; left out: the job runs once.")
     interval_type: str = Field("minutes", description="minutes, hours or days.")
+    schedule: str | None = Field(None, max_length=200, description=_SCHEDULE)
     schedule_enabled: bool = Field(False, description="Whether it recurs; that needs an interval.")
     adaptive_scheduling: bool = Field(True, description="Whether a start page that stays the same lengthens the wait.")
     max_retries: int = Field(3, description="0 to 100.")
@@ -69,6 +73,7 @@ class JobChanges(RequestForm):
     source_name: str | None = Field(None, max_length=200, description="Not read.")
     interval_minutes: int | None = Field(None, description="null: the job runs once.")
     interval_type: str = Field("minutes", description="minutes, hours or days.")
+    schedule: str | None = Field(None, max_length=200, description=_SCHEDULE)
     schedule_enabled: bool = Field(False, description="Whether it recurs.")
     adaptive_scheduling: bool = Field(True, description="Whether a start page that stays the same lengthens the wait.")
     max_retries: int = Field(3, description="0 to 100.")
@@ -215,6 +220,7 @@ _JOB: dict[str, Any] = {
     "admin_status": "indexed",
     "interval_minutes": 6,
     "interval_type": "hours",
+    "schedule": "every 6 hours, less often while nothing changes",
     "schedule_enabled": True,
     "adaptive_scheduling": True,
     "next_run_at": "2026-11-15T18:15:00Z",
@@ -267,6 +273,7 @@ class JobShown(JobAnswer):
     admin_status: str = Field(description="`status` of `/api/admin/jobs`: with retries and how far its index is.")
     interval_minutes: int | None = Field(description="In units of `interval_type`; null: it runs once.")
     interval_type: str
+    schedule: str = Field(description="The same in words, with the time of day where it names one.")
     schedule_enabled: bool
     adaptive_scheduling: bool
     next_run_at: datetime | None = Field(description="When it is queued next; null while it is queued, runs or rests.")

@@ -13,7 +13,11 @@ from holdfast.api.schemas.source_config import SourceConfiguration
 from holdfast.jobs.administration.source_preview import MOST_URLS
 from holdfast.withdrawals.viewers import Visibility
 
-_SHOWN_ONLY = ("id", "created_at", "updated_at", "warnings")
+_SHOWN_ONLY = ("id", "created_at", "updated_at", "warnings", "has_run")
+_SCHEDULE = (
+    "When it is crawled, in words: once, every 6 hours, daily at 03:00, weekly on Monday at 03:00 Europe/Paris, "
+    "monthly on day 31 at 03:00, yearly on 1 January at 03:00. Left out, it stays as it is."
+)
 _VISIBILITY = "Who may see what was captured of it; left out, a new source is public and another stays as it is."
 
 
@@ -45,13 +49,16 @@ class SourceForm(_Writing):
     )
 
     code: str | None = Field(
-        None, max_length=64, description="1 to 16 lower-case letters, digits and hyphens; for ever."
+        None,
+        max_length=64,
+        description="1 to 40 lower-case letters, digits and hyphens; from the name if left out. Fixed once it ran.",
     )
     name: str | None = Field(None, max_length=200, description="Its code if left out.")
     base_url: str | None = Field(None, max_length=8192, description="The first seed if left out.")
     description: str | None = Field(None, max_length=4000, description="For readers.")
     enabled: bool = Field(True, description="Whether its jobs run.")
     visibility: Visibility | None = Field(None, strict=False, description=_VISIBILITY)
+    schedule: str | None = Field(None, max_length=200, description=_SCHEDULE)
     config: SourceConfiguration = Field(default_factory=dict, description="How it is crawled.")
 
 
@@ -60,12 +67,13 @@ class SourceChanges(_Writing):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"config": {"delay_s": 5}}]})
 
-    code: str | None = Field(None, max_length=64, description="It stays for ever.")
+    code: str | None = Field(None, max_length=64, description="Another one, as long as it has not run.")
     name: str | None = Field(None, max_length=200, description="It has one always.")
     base_url: str | None = Field(None, max_length=8192, description="The address of its first page.")
     description: str | None = Field(None, max_length=4000, description="For readers.")
     enabled: bool | None = Field(None, description="Its jobs wait or go on, as with enable and disable.")
     visibility: Visibility | None = Field(None, strict=False, description=_VISIBILITY)
+    schedule: str | None = Field(None, max_length=200, description=_SCHEDULE)
     config: SourceConfiguration | None = Field(None, description="What is to be otherwise about it.")
 
 
@@ -77,6 +85,8 @@ _SOURCE: dict[str, Any] = {
     "description": None,
     "enabled": True,
     "visibility": "public",
+    "schedule": "every 6 hours",
+    "has_run": False,
     "config": {"seeds": ["https://example.org/"], "max_depth": 9},
     "warnings": ["max_depth: 9 is more than 5: the crawl may grow very large"],
     "created_at": "2026-11-01T09:00:00Z",
@@ -96,6 +106,8 @@ class ManagedSource(JobAnswer):
     description: str | None
     enabled: bool
     visibility: Visibility = Field(description="Who may see what was captured of it.")
+    schedule: str = Field(description="When it is crawled, in words; once: only when somebody starts it.")
+    has_run: bool = Field(description="Whether it ran: its code is fixed then, since links and files carry it.")
     config: SourceConfiguration = Field(description="What differs from the defaults.")
     warnings: list[str] = Field(description="What is worth a second look, or why it cannot be used any more.")
     created_at: datetime
@@ -142,8 +154,7 @@ class SourcePreviewForm(SourceForm):
                     "code": "example",
                     "config": {"seeds": ["https://example.org/"], "exclude": ["/calendar/"]},
                     "urls": ["https://example.org/news", "https://other.example/"],
-                    "interval_minutes": 6,
-                    "interval_type": "hours",
+                    "schedule": "every 6 hours",
                 }
             ]
         }
@@ -152,7 +163,7 @@ class SourcePreviewForm(SourceForm):
     urls: list[Annotated[str, StringConstraints(max_length=8192)]] = Field(
         default_factory=list, max_length=MOST_URLS, description="Addresses to judge."
     )
-    interval_minutes: int | None = Field(None, description="In units of `interval_type`; left out: it runs once.")
+    interval_minutes: int | None = Field(None, description="In units of `interval_type`; `schedule` counts before it.")
     interval_type: str = Field("minutes", description="minutes, hours or days.")
 
 
@@ -173,6 +184,8 @@ class SourcePreviewShown(JobAnswer):
         json_schema_extra={
             "examples": [
                 {
+                    "code": "example",
+                    "schedule": "every 6 hours",
                     "warnings": [],
                     "urls": [
                         {
@@ -190,6 +203,8 @@ class SourcePreviewShown(JobAnswer):
         }
     )
 
+    code: str = Field(description="The one that it says, or that it would get.")
+    schedule: str = Field(description="In the words that are kept.")
     warnings: list[str] = Field(description="What is allowed but worth a second look.")
     urls: list[JudgedUrlShown]
     next_runs: list[datetime] = Field(description="The next five; none for a job that runs once.")

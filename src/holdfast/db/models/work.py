@@ -15,7 +15,8 @@ class Source(Model):
     __tablename__ = "sources"
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
-    code: Mapped[str] = mapped_column(String(16), unique=True)
+    # SQLite checks no length, and could only change one by writing the table anew.
+    code: Mapped[str] = mapped_column(String(40).with_variant(String(16), "sqlite"), unique=True)
     name: Mapped[str]
     base_url: Mapped[str | None]
     description: Mapped[str | None]
@@ -65,6 +66,9 @@ class Job(Model):
     interval_minutes: Mapped[int | None]
     """In units of `interval_type`; null runs once."""
     interval_type: Mapped[str] = mapped_column(String(7), server_default="minutes")
+    anchor: Mapped[str | None] = mapped_column(String(64))
+    """The first turn of a schedule that keeps a time of day, as 2026-01-31T03:00[Europe/Paris]; null has no such time.
+    """
     schedule_enabled: Mapped[bool] = mapped_column(server_default=text("false"))
     adaptive_scheduling: Mapped[bool] = mapped_column(server_default=text("true"))
     next_run_at: Mapped[datetime | None]

@@ -130,6 +130,21 @@ class JobActions:
         check_uncapped(found.kind, config, self._annual_check)
         return self._apply(session, found, spec, config, enabled=source.enabled, rests=rests)
 
+    def end_schedule(self, session: Session, job_id: int) -> None:
+        """Let a job recur no more. What runs, or waits for a run that a person started, goes on; a turn that waits is
+        cancelled with its job, and a job that never ran is deleted.
+        """
+        job = self._locked(session, job_id)
+        if state_of(job) not in (State.SCHEDULED, State.PAUSED):
+            for name, value in (("interval_minutes", None), ("anchor", None), ("schedule_enabled", False)):
+                setattr(job, name, value)
+            job.updated_at = self._clock.now()
+            self._tell(session, "replanned", job)
+        elif store.has_executions(session, job_id=job.id):
+            self.act(session, job_id, JobAction.CANCEL)
+        else:
+            self.delete(session, job_id)
+
     def hold(self, session: Session, job_id: int) -> tuple[Job, Source]:
         """Return a job that the scheduler runs and its source, both locked; JobNotFound if there is none."""
         both = store.locked_both(session, job_id)
@@ -232,7 +247,7 @@ class JobActions:
         stays, forced = rests or state_of(job) is State.RUNNING, _is_forced(job, spec)
         # Refused before anything is written.
         steps = () if stays or forced else route(state_of(job), target)
-        changed = interval_of(job.interval_minutes, job.interval_type) != spec.interval
+        changed = JobSpec.of(job).rhythm != spec.rhythm
         before = job.url, job.config
         _write(job, spec, config)
         job.updated_at = now
@@ -253,10 +268,14 @@ class JobActions:
         return Upserted(job=job, created=False, warnings=config.warnings())
 
     def _schedule(self, session: Session, job: Job, *, now: datetime) -> None:
-        """Set when a waiting job runs next: a recurring one in the emptiest slot, any other at once."""
+        """Set when a waiting job runs next: at its date, or in the emptiest slot; one that runs once, at once."""
         interval = interval_of(job.interval_minutes, job.interval_type)
         if state_of(job) is State.SCHEDULED and interval is not None:
-            job.next_run_at = job.rhythm_at = self._placement.place(session, interval, now=now)
+            schedule = store.schedule_of_job(job)
+            if schedule is not None and schedule.start is not None:
+                job.next_run_at = job.rhythm_at = next(schedule.turns(now))
+            else:
+                job.next_run_at = job.rhythm_at = self._placement.place(session, interval, now=now)
             job.placed_at = now
         else:
             # One that was made for a moment (an annual crawl) is not run before it, whatever happened meanwhile.
@@ -272,16 +291,15 @@ class JobActions:
 
 def _rests(job: Job, spec: JobSpec) -> bool:
     """Return whether a job does nothing, and a new plan is no reason to begin."""
-    when = interval_of(job.interval_minutes, job.interval_type), job.schedule_enabled
     # An edit of a name must not run a finished job again; a new interval does (decision 0012).
     if state_of(job) in (State.COMPLETED, State.FAILED):
-        return when == (spec.interval, spec.schedule_enabled)
+        return (JobSpec.of(job).rhythm, job.schedule_enabled) == (spec.rhythm, spec.schedule_enabled)
     return state_of(job) is State.PAUSED
 
 
 def _check_kind(job: Job, spec: JobSpec) -> None:
     """Raise JobRefused for a schedule that jobs of this kind must not have."""
-    unchanged = spec.interval == interval_of(job.interval_minutes, job.interval_type)
+    unchanged = spec.rhythm == JobSpec.of(job).rhythm
     if job.kind != store.CRAWL and spec.interval is not None and not unchanged:
         raise JobRefused("interval_minutes", f"job {job.id} is of kind {job.kind}: only a source's crawl job recurs")
 
@@ -301,6 +319,7 @@ def _write(job: Job, spec: JobSpec, config: SourceConfig) -> None:
         "name": spec.name,
         "interval_minutes": spec.interval_minutes,
         "interval_type": spec.interval_type,
+        "anchor": spec.anchor,
         "schedule_enabled": spec.schedule_enabled,
         "adaptive_scheduling": spec.adaptive_scheduling,
         "max_retries": spec.max_retries,

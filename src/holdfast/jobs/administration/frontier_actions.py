@@ -29,9 +29,9 @@ from holdfast.jobs.administration.frontier_queries import RunningCrawl, has_job,
 from holdfast.jobs.specs import CrawlDefaults, JobSpec, crawl_plan
 from holdfast.jobs.views.frontier_queries import AttemptOfSource, UrlStatus, attempt_by_id
 from holdfast.sources import registry
-from holdfast.sources.adhoc_queries import CODE_CHARS
+from holdfast.sources.codes import free_code
 from holdfast.sources.config import read_config
-from holdfast.sources.queries import find_source, source_by_code, sources
+from holdfast.sources.queries import find_source, sources
 from holdfast.types import FoundUrl, Outcome, UrlKind
 from holdfast.urls import DEFAULT, Normalisation, Scope, ScopeVerdict, Url, parse, parse_seed, priority, registrable
 
@@ -346,7 +346,7 @@ class AddingUrls:
         """Make a source for a host that none reaches, and a job that crawls these addresses once."""
         addresses = [url.fetch for url in urls]
         with self._write() as session:
-            code = _free_code(session, host)
+            code = free_code(session, name=None, seed=host)
             content = {"code": code, "name": host, "base_url": f"{urls[0].origin}/", "config": {"seeds": addresses}}
             source = registry.create(session, self._clock, registry.read_spec(content))
             job_id = self._job(session, source.id, addresses, wish)
@@ -387,18 +387,6 @@ def _by_site(urls: Iterable[Url]) -> dict[str, list[Url]]:
     for url in urls:
         found.setdefault(url.host.removeprefix("www."), []).append(url)
     return found
-
-
-def _free_code(session: Session, host: str) -> str:
-    """Return a code for a host that no source has."""
-    plain = "".join(c if c.isascii() and c.isalnum() else "-" for c in host.lower()).strip("-") or "site"
-    stem = plain[:CODE_CHARS].rstrip("-")
-    for number in range(1, 10_000):
-        suffix = "" if number == 1 else f"-{number}"
-        code = stem[: CODE_CHARS - len(suffix)].rstrip("-") + suffix
-        if source_by_code(session, code) is None:
-            return code
-    raise Conflict(f"ten thousand sources are called like {stem}; name one with `source`")
 
 
 class _Reach(NamedTuple):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -33,6 +34,7 @@ from holdfast.sources.queries import (
     with_feeds,
 )
 from holdfast.sources.registry import config_of
+from holdfast.sources.schedule import Schedule, read_schedule, words_of
 
 _log = log.get()
 _BY_SOURCE = "source"
@@ -171,11 +173,30 @@ def take_in_sources(
     """Create and update sources that `registry.read_specs` has read, and let their jobs follow."""
     found = sources_by_code(session, [spec.code for spec in specs], to_edit=apply)
     before = {row.code: row.enabled for row in found.values()}
+    kept = store.schedules_of_sources(session, [row.id for row in found.values()])
+    replanned = {
+        spec.code
+        for spec in specs
+        if spec.code in found and _is_new_schedule(kept.get(found[spec.code].id), spec.schedule, clock)
+    }
     done = registry.import_specs(session, clock, specs, apply=apply)
     for spec in specs if apply else ():
         if before.get(spec.code, spec.enabled) != spec.enabled:
             _follow(session, clock, actions, spec.code, enabled=spec.enabled)
-    return done
+        plan_source(session, clock, actions, spec.code, spec.schedule)
+    return replace(
+        done,
+        updated=tuple(spec.code for spec in specs if spec.code in {*done.updated, *replanned}),
+        unchanged=tuple(code for code in done.unchanged if code not in replanned),
+    )
+
+
+def add_source(session: Session, clock: Clock, actions: JobActions, content: Mapping[str, Any]) -> Source:
+    """Add a source with its schedule; without a code it gets one. SourceRefused names the field; SourceTaken."""
+    spec = registry.read_spec(registry.with_code(session, content))
+    source = registry.create(session, clock, spec)
+    plan_source(session, clock, actions, spec.code, spec.schedule)
+    return source
 
 
 def replace_source(session: Session, clock: Clock, actions: JobActions, spec: registry.SourceSpec) -> None:
@@ -184,6 +205,43 @@ def replace_source(session: Session, clock: Clock, actions: JobActions, spec: re
     registry.replace(session, clock, spec)
     if spec.enabled != before:
         _follow(session, clock, actions, spec.code, enabled=spec.enabled)
+    plan_source(session, clock, actions, spec.code, spec.schedule)
+
+
+def plan_source(session: Session, clock: Clock, actions: JobActions, code: str, words: str | None) -> None:
+    """Give a source's crawl job this schedule; None leaves it alone. A run is not interrupted, and none is started."""
+    source = find_source(session, code)
+    kept = store.schedules_of_sources(session, [source.id]).get(source.id)
+    if words is None or not _is_new_schedule(kept, words, clock):
+        return
+    schedule = read_schedule(words, now=clock.now())
+    job = store.crawl_job(session, source_id=source.id)
+    if schedule is None:
+        if job is not None:
+            actions.end_schedule(session, job.id)
+        return
+    base = JobSpec(source_id=source.id) if job is None else JobSpec.of(job)
+    spec = replace(base.at(schedule), adaptive_scheduling=schedule.adapts)
+    if job is None:
+        actions.upsert(session, spec)
+    else:
+        actions.edit(session, job.id, spec)
+
+
+def _is_new_schedule(kept: Schedule | None, words: str | None, clock: Clock) -> bool:
+    return words is not None and words_of(read_schedule(words, now=clock.now())) != words_of(kept)
+
+
+def file_entries(session: Session, codes: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Return sources as entries of a file, as `registry.export`, each with its schedule where it has one."""
+    entries = registry.export(session, codes=codes)
+    rows = sources_by_code(session, [entry["code"] for entry in entries])
+    kept = store.schedules_of_sources(session, [row.id for row in rows.values()])
+    for entry in entries:
+        schedule = kept.get(rows[entry["code"]].id)
+        if schedule is not None:
+            entry["schedule"] = schedule.words()
+    return entries
 
 
 def _follow(session: Session, clock: Clock, actions: JobActions, code: str, *, enabled: bool) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy.orm import Session
@@ -13,11 +14,12 @@ from holdfast.errors import UrlRefused
 from holdfast.jobs.slots import Placement, next_turn
 from holdfast.jobs.specs import CrawlDefaults, crawl_plan
 from holdfast.jobs.states import State
-from holdfast.jobs.store import CRAWL, interval_of
+from holdfast.jobs.store import CRAWL, schedule_of_job
 from holdfast.jobs.views.listing import JobFilter, list_jobs
 from holdfast.sources import registry
 from holdfast.sources.files import write_text
 from holdfast.sources.queries import source_by_code
+from holdfast.sources.schedule import Schedule, read_schedule
 from holdfast.urls import SEED_RULE, ScopeVerdict, parse_seed
 
 SHOWN_RUNS: Final = 5
@@ -45,6 +47,7 @@ class SourcePreview:
     spec: registry.SourceSpec
     warnings: tuple[str, ...]
     urls: tuple[JudgedUrl, ...]
+    schedule: Schedule | None
     next_runs: tuple[datetime, ...]
     yaml: str
     """The source as the import takes it."""
@@ -55,12 +58,12 @@ def preview_source(
     content: Mapping[str, Any],
     *,
     urls: Sequence[str] = (),
-    every: tuple[int | None, str] = (None, "minutes"),
+    every: Schedule | None = None,
     now: datetime,
 ) -> SourcePreview:
     """Return what a source would do; Invalid names the field that is wrong. Nothing is written."""
-    spec = registry.read_spec(content)
-    interval = interval_of(*every)
+    spec = registry.read_spec(registry.with_code(session, content))
+    schedule = every if spec.schedule is None else read_schedule(spec.schedule, now=now)
     house = CrawlDefaults("nobody@example.org")
     plan = crawl_plan(spec.config, house, number=1)
     scope, policy = plan.build_scope(), plan.normalisation()
@@ -80,28 +83,32 @@ def preview_source(
         "description": spec.description,
         "enabled": spec.enabled,
         "visibility": None if spec.visibility is None else spec.visibility.value,
+        "schedule": None if schedule is None else schedule.words(),
         "config": spec.config.stored(),
     }
     return SourcePreview(
         spec=spec,
         warnings=spec.config.warnings(),
         urls=tuple(map(judged, urls)),
-        next_runs=() if interval is None else next_runs(session, spec.code, interval, now=now),
+        schedule=schedule,
+        next_runs=() if schedule is None else next_runs(session, spec.code, schedule, now=now),
         yaml=write_text([{name: value for name, value in entry.items() if value is not None}], "yaml"),
     )
 
 
-def next_runs(session: Session, code: str, interval: timedelta, *, now: datetime) -> tuple[datetime, ...]:
-    """Return when a source's job would run at this interval: by the rhythm that it has, or placed anew.
+def next_runs(session: Session, code: str, schedule: Schedule, *, now: datetime) -> tuple[datetime, ...]:
+    """Return when a source's job would run by this schedule: by the rhythm that it has, or placed anew.
 
     A start page that stays the same lengthens the wait of a job that adapts; that is not foreseen here.
     """
-    source = source_by_code(session, code)
+    if schedule.start is not None:
+        return tuple(islice(schedule.turns(now), SHOWN_RUNS))
+    source, interval = source_by_code(session, code), schedule.interval
     first = rhythm_at = None
     if source is not None:
         jobs, _ = list_jobs(session, JobFilter(source_id=source.id, kind=CRAWL, limit=1))
         for job in (one.job for one in jobs):
-            if interval_of(job.interval_minutes, job.interval_type) == interval and job.schedule_enabled:
+            if (kept := schedule_of_job(job)) is not None and (kept.start, kept.interval) == (None, interval):
                 first, rhythm_at = job.next_run_at, job.rhythm_at or job.due_at
                 if job.state == State.RUNNING and rhythm_at is not None:
                     first = next_turn(rhythm_at, interval, now=now)

@@ -14,7 +14,9 @@ from holdfast.jobs.backends import is_own_run
 from holdfast.jobs.endings import Counts, rule_of, sentence_of
 from holdfast.jobs.journal import LOG_NAME
 from holdfast.jobs.pauses import may_wait
+from holdfast.jobs.store import schedule_of_job
 from holdfast.jobs.views.listing import ListedJob, stats_of
+from holdfast.sources.schedule import words_of
 
 _MB: Final = 1024 * 1024
 # Programs may read either name; a field that is gone or renamed would break them.
@@ -52,6 +54,7 @@ def job_view(listed: ListedJob) -> dict[str, Any]:
         "admin_status": listed.admin_status,
         "interval_minutes": job.interval_minutes,
         "interval_type": job.interval_type,
+        "schedule": words_of(schedule_of_job(job)),
         "schedule_enabled": job.schedule_enabled,
         "adaptive_scheduling": job.adaptive_scheduling,
         "next_run_at": job.next_run_at,
