@@ -52,8 +52,8 @@ _SKIPPED, _FURNITURE, _OWNER, _PREFORMATTED, _BLOCK = 1, 2, 4, 8, 16
 _HEADING, _ANCHOR, _TERM, _OPENS, _LEADING, _IMAGE, _FIRST, _VISIBLE = 32, 64, 128, 256, 512, 1024, 2048, 4096
 _GAP, _APART = 8192, 16384
 _STOPS = _SKIPPED | _FURNITURE | _PREFORMATTED
-_NOTED = _HEADING | _ANCHOR | _TERM | _LEADING
-_CLOSES = _OWNER | _BLOCK | _NOTED | _PREFORMATTED | _APART | _GAP
+_NOTED = _HEADING | _ANCHOR | _TERM | _LEADING | _PREFORMATTED | _APART | _GAP
+_CLOSES = _OWNER | _BLOCK | _NOTED
 _LAST_TAG = 10_000
 # In a `pre` without any of these the text is all there is: reading it at once takes a tenth of the walk.
 _PARTED_LINES = "br,hr,div,p,li,table,a[href],h1,h2,h3,h4,h5,h6,script,style"
@@ -129,8 +129,8 @@ class ContentWalk:
     """The walk under way, over what `roles` (CONTENT, SHOWN or AROUND) has it enter."""
 
     __slots__ = (
-        *("_alt", "_away", "_links", "_parts", "_rank", "_roles", "_stops", "_stop_tags", "_terms_bytes"),
-        *("content", "terms"),
+        *("_alt", "_away", "_lines", "_link_end", "_links", "_marks", "_parts", "_rank", "_roles", "_stops"),
+        *("_stop_tags", "_terms_bytes", "content", "terms"),
     )
 
     def __init__(self, roles: dict[int, int]) -> None:
@@ -139,6 +139,8 @@ class ContentWalk:
         self._links: list[dict[str, str | None]] = []
         self._alt = ""
         self._away = (0, 0)
+        # How many preformatted elements are open, and where the last link ended.
+        self._lines, self._link_end = 0, -1
         self.terms: dict[str, None] = {}
         self._terms_bytes = 0
         self._rank = 3
@@ -147,8 +149,9 @@ class ContentWalk:
     def add(self, *roots: LexborNode, marks: bool = False, stops: Sequence[LexborNode] = ()) -> None:
         """Read what is below some nodes; with `marks`, the text has marks around links. It does not enter `stops`."""
         self._stops, self._stop_tags = {node.mem_id for node in stops}, {node.tag_id for node in stops}
+        self._marks = marks
         for root in roots:
-            self._below(root, marks=marks)
+            self._below(root)
             self._parts.append(BLOCK_MARK)
 
     @property
@@ -156,35 +159,25 @@ class ContentWalk:
         """What was read, with marks around blocks."""
         return "".join(self._parts)[:MAX_TEXT_CHARS]
 
-    def _below(self, root: LexborNode, *, marks: bool) -> None:
+    def _below(self, root: LexborNode) -> None:
         # By hand, because the library's own traversal cannot step over a subtree. Every statement here is paid some
         # thousand times a page.
-        parts, links, role_of, stop_tags = self._parts, self._links, self._roles.get, self._stop_tags
+        parts, role_of, stop_tags = self._parts, self._roles.get, self._stop_tags
         above: list[tuple[LexborNode, int, int]] = []
         own = int(bool(role_of(root.tag_id, 0) & _OWNER))
-        opened, closed, lines = -1_000, -1, 0
+        opened = -1_000
         node = root.first_child
         while node is not None:
             number = node.tag_id
             if number == TEXT_ID:
                 text = node.text_content or ""
-                parts.append(text.replace("\n", BLOCK_MARK) if lines else text)
+                parts.append(text.replace("\n", BLOCK_MARK) if self._lines else text)
             else:
                 role = role_of(number, 0)
                 child = node.first_child
                 if role:
                     if role & _STOPS and not (own and role & _FURNITURE):
-                        if role & (_BLOCK | _PREFORMATTED | _GAP):
-                            parts.append(" " if role & _GAP else BLOCK_MARK)
-                        if role & _PREFORMATTED:
-                            if not lines and node.css_first(_PARTED_LINES) is None:
-                                parts += node.text().replace("\n", BLOCK_MARK), BLOCK_MARK
-                                child = None
-                            lines += child is not None
-                        else:
-                            if role & _VISIBLE:
-                                self.content.left_out.append(node)
-                            child = None
+                        child = self._stop(node, role, child)
                     elif role & _BLOCK:
                         parts.append(BLOCK_MARK)
                         if stop_tags and number in stop_tags and node.mem_id in self._stops:
@@ -194,21 +187,14 @@ class ContentWalk:
                         elif role & _OWNER:
                             own += child is not None
                     elif role & _APART:
-                        if closed == len(parts):
-                            # Menus without blanks between their links are drawn apart.
-                            parts.append(" ")
-                        if role & _ANCHOR:
-                            attributes = node.attributes
-                            role, child = self._open_link(attributes, child) if attributes.get("href") else (0, child)
-                            if role and marks:
-                                parts.append(LINK_MARK)
+                        role, child = self._open_link(node, role, child)
                     elif role & _LEADING:
                         # Most stand in the middle of a sentence.
-                        is_late = lines or len(parts) - opened > _BEFORE_LEADING or parts[-1] > _MOST_BLANK
+                        is_late = self._lines or len(parts) - opened > _BEFORE_LEADING or parts[-1] > _MOST_BLANK
                         role = role & _TERM if is_late else self._leading(role, opened)
                     elif role & _GAP:
                         parts.append(" ")
-                        if role & _IMAGE and links:
+                        if role & _IMAGE and self._links:
                             self._alt = self._alt or (node.attributes.get("alt") or "")[:_LOOKED_AT_CHARS]
                 elif number > _LAST_TAG:
                     # Labels of a drawing: SVG's own elements have no fixed numbers.
@@ -227,20 +213,33 @@ class ContentWalk:
                         self._close(node, role, start)
                     if role & _BLOCK:
                         parts.append(BLOCK_MARK)
-                    elif role & _PREFORMATTED:
-                        lines -= 1
-                        parts.append(BLOCK_MARK)
-                    elif role & _APART:
-                        if marks and role & _ANCHOR:
-                            parts.append(LINK_MARK)
-                        closed = len(parts)
-                    elif role & _GAP:
-                        parts.append(" ")
                 following = node.next
             node = following
 
-    def _open_link(self, attributes: dict[str, str | None], child: LexborNode | None) -> tuple[int, LexborNode | None]:
+    def _stop(self, node: LexborNode, role: int, child: LexborNode | None) -> LexborNode | None:
+        """Return the child of preformatted text to continue with; read or leave out any other element as a whole."""
+        if role & (_BLOCK | _PREFORMATTED | _GAP):
+            self._parts.append(" " if role & _GAP else BLOCK_MARK)
+        if not role & _PREFORMATTED:
+            if role & _VISIBLE:
+                self.content.left_out.append(node)
+            return None
+        if child is not None and (self._lines or node.css_first(_PARTED_LINES) is not None):
+            self._lines += 1
+            return child
+        self._parts += node.text().replace("\n", BLOCK_MARK), BLOCK_MARK
+        return None
+
+    def _open_link(self, node: LexborNode, role: int, child: LexborNode | None) -> tuple[int, LexborNode | None]:
         """Return what a link is to the walk, and the child to go on with: none of a permalink, which is no text."""
+        if self._link_end == len(self._parts):
+            # Menus without blanks between their links are drawn apart.
+            self._parts.append(" ")
+        if not role & _ANCHOR:
+            return role, child
+        attributes = node.attributes
+        if not attributes.get("href"):
+            return 0, child
         if child is None:
             self.content.anchors.append((attributes["href"] or "", self._called(attributes, "")))
             return 0, None
@@ -249,7 +248,9 @@ class ContentWalk:
             return 0, None
         self._links.append(attributes)
         self._alt = ""
-        return _ANCHOR | _APART, child
+        if self._marks:
+            self._parts.append(LINK_MARK)
+        return role, child
 
     def _leading(self, role: int, opened: int) -> int:
         """Return what a name in code or bold is: a term where it begins a cell, an item or a paragraph."""
@@ -273,6 +274,15 @@ class ContentWalk:
             self.content.anchors.append((href, words))
             if href[0] != "#":
                 self._away = start, len(parts)
+            if self._marks:
+                parts.append(LINK_MARK)
+        if role & _APART:
+            self._link_end = len(self._parts)
+        elif role & _PREFORMATTED:
+            self._lines -= 1
+            self._parts.append(BLOCK_MARK)
+        elif role & _GAP:
+            self._parts.append(" ")
         elif role & _HEADING:
             self._note_heading(role, start, node)
         elif role & _TERM:
