@@ -215,6 +215,8 @@ class UrlFilter:
     origin: UrlOrigin | None = None
     outcome: Outcome | None = None
     reason: str | None = None
+    is_last: bool = False
+    """Only the last attempt on each address."""
     sort: UrlSort | None = None
     """The order of the status if None."""
     offset: int = 0
@@ -371,6 +373,8 @@ def _fits(row: FrontierUrl, wanted: UrlFilter) -> bool:
         return False
     if wanted.reason is not None and row.reason != wanted.reason:
         return False
+    if wanted.is_last and row.has_later:
+        return False
     return wanted.search is None or wanted.search.lower() in row.url.lower()
 
 
@@ -419,7 +423,7 @@ def _read(
     session: Session, frontier_id: int, domain_id: int | None, parts: _Parts, after: UrlPlace | None, wanted: UrlFilter
 ) -> Iterator[FrontierUrl]:
     """Yield attempts after a place, a batch at a time."""
-    filters = (wanted.kind, wanted.search, wanted.origin, wanted.outcome, wanted.reason)
+    filters = (wanted.kind, wanted.search, wanted.origin, wanted.outcome, wanted.reason, wanted.is_last)
     is_plain = not any(filters) and (wanted.status is None or _PARTS.get(wanted.status) is parts)
     size = min(wanted.offset + wanted.limit + 1, _BATCH) if is_plain else _BATCH
     place = after
