@@ -21,6 +21,13 @@ export function shares(part: readonly number[], rest: readonly number[]): (numbe
   });
 }
 
+const MINUTE_S = 60;
+
+/** Return from when to when an axis of time goes: a single moment, of which a chart would make years, has minutes around it. */
+export function aroundTimes(first: number, last: number): [number, number] {
+  return first < last ? [first, last] : [first - 2 * MINUTE_S, first + 2 * MINUTE_S];
+}
+
 /** Return which values stand alone: a line has no length there, and they are shown as points. */
 export function alone(values: readonly (number | null)[]): number[] {
   const is = (at: number) => values[at] !== null && values[at] !== undefined;

@@ -17,6 +17,7 @@ export function Now({ run, isRunning }: { run: Execution; isRunning: boolean }) 
   const hasNone = error instanceof ApiProblem && error.status === 404;
   const { data: report } = useReport(run.id, isRunning);
   const left = report ? leftOf(report.reasons) : 0;
+  const absent = report?.reasons.find((one) => one.reason === "no_sitemap")?.count ?? 0;
   const closed = stats ? stats.completed + stats.failed + stats.ruledOut : 0;
   const done = Math.max(0, closed - left);
   const all = stats ? closed + stats.pending : 0;
@@ -36,7 +37,7 @@ export function Now({ run, isRunning }: { run: Execution; isRunning: boolean }) 
         <Figure label="Pages" value={count(run.items_crawled)} note="captured" />
         <Figure label="Failed" value={count(run.items_failed)} note="pages and embedded files" />
         <Figure label="Queued" value={stats ? count(stats.pending) : "–"} note={stats && isRunning ? `${counted(stats.inProgress, "host")} asked now` : undefined} />
-        <Figure label="Left out" value={stats ? count(Math.max(0, stats.ruledOut - left)) : "–"} note="by rules and robots.txt" />
+        <Figure label="Left out" value={stats ? count(Math.max(0, stats.ruledOut - left)) : "–"} note={absent ? `by rules and robots.txt; ${counted(absent, "sitemap")} not there` : "by rules and robots.txt"} />
         <Figure label="Hosts" value={stats ? count(stats.totalDomains) : "–"} />
         <Figure label="From the network" value={report ? bytes(report.bytes) : "–"} />
       </dl>

@@ -62,7 +62,7 @@ function Coverage({ report, run }: { report: Report; run: Execution }) {
 function Changes({ run, source }: { run: Execution; source: string | undefined }) {
   const { data, error, refetch } = useRunChanges(run.id);
   return (
-    <Card title="Changes" className="min-h-40" actions={<>{data && <span className="text-sm text-soft">{counted(data.total, "change")} since the run before</span>}{source && <Link to="/changes" search={{ source }}>All changes of this source</Link>}</>}>
+    <Card title="Changes" className="min-h-40" actions={<>{data && <span className="text-sm text-soft">{counted(data.total, "change")} since earlier captures</span>}{source && <Link to="/changes" search={{ source }}>All changes of this source</Link>}</>}>
       {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       <DataTable caption="What changed with this run" rows={data?.results ?? []} keyOf={(one) => `${one.changeId} ${one.toSnapshotId}`} empty={error && !data ? null : <p className="text-soft">{data ? "Nothing that it captured was different from before, or it is not compared yet." : "Looking for changes…"}</p>} columns={[
         { head: "What", cell: (one) => <Tag tone={KINDS[one.changeType] ?? "plain"}>{one.changeType.replaceAll("_", " ")}</Tag> },

@@ -15,7 +15,7 @@ export function WhatItBrought({ run, job }: { run: Execution; job: Job | undefin
     <nav aria-label="What this run brought" className="flex min-h-10 flex-wrap items-center gap-2">
       {start.data && <Link to="/view/$timestamp" params={{ timestamp: start.data.timestamp }} search={{ url: start.data.url }} className={buttonClass("main")}>Open the start page</Link>}
       {job && run.items_indexed > 0 && <Link to="/search" search={{ source: job.source_code, view: "snapshots", ...(from ? { from } : {}), ...(to ? { to } : {}) }} className={buttonClass()}>Search these pages</Link>}
-      {changes.data && changes.data.total > 0 && <Link to="/control/executions/$id" params={{ id: String(run.id) }} search={{ tab: "result" }} className={buttonClass()}>Changes since the run before ({count(changes.data.total)})</Link>}
+      {changes.data && changes.data.total > 0 && <Link to="/control/executions/$id" params={{ id: String(run.id) }} search={{ tab: "result" }} className={buttonClass()}>Changes ({count(changes.data.total)})</Link>}
     </nav>
   );
 }
