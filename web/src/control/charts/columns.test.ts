@@ -26,7 +26,7 @@ test("the day stands where it begins, and alone on long axes", () => {
 });
 
 test("a run of a minute is drawn in its minutes", () => {
-  expect([aroundTimes(600, 600), aroundTimes(600, 660)]).toEqual([[480, 720], [600, 660]]);
+  expect([aroundTimes([600]), aroundTimes([600, 630, 660])]).toEqual([[480, 720], [600, 660]]);
 });
 
 test("a value between gaps is a point", () => {

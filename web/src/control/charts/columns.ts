@@ -23,8 +23,10 @@ export function shares(part: readonly number[], rest: readonly number[]): (numbe
 
 const MINUTE_S = 60;
 
-/** Return from when to when an axis of time goes: a single moment, of which a chart would make years, has minutes around it. */
-export function aroundTimes(first: number, last: number): [number, number] {
+/** Return from when to when an axis of time goes: of a single moment, minutes around it; uPlot would make years of it. */
+export function aroundTimes(times: ArrayLike<number>): [number, number] {
+  const first = times[0] ?? 0;
+  const last = times[times.length - 1] ?? 0;
   return first < last ? [first, last] : [first - 2 * MINUTE_S, first + 2 * MINUTE_S];
 }
 
