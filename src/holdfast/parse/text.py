@@ -153,7 +153,9 @@ def _folded(marked: str) -> str:
     return "\n".join(lines)
 
 
-_UNUSABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+_UNUSABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+# They stand inside words of Persian and Hindi, and readers may leave them out.
+_JOINERS = re.compile("[\u200c\u200d]")
 _BLANKS = re.compile(r"\s+")
 # Marks that belong to the letter before them, of all scripts: without these a word of Hindi or Tamil falls apart.
 _MARK_RANGES: Final = (
@@ -174,7 +176,7 @@ def tidy(text: str) -> str:
             return " ".join(text.split())
         composed = text
     else:
-        composed = nfc(_UNUSABLE.sub(" ", text))
+        composed = nfc(_UNUSABLE.sub(" ", _JOINERS.sub("", text)))
     return _BLANKS.sub(" ", _UNUSABLE.sub(" ", composed)).strip()
 
 
