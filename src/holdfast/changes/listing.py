@@ -15,7 +15,7 @@ from html import escape
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, and_, bindparam, column, func, select, text
+from sqlalchemy import Select, and_, bindparam, case, column, func, select, text
 from sqlalchemy.orm import Session
 
 from holdfast.changes.verdict import ChangeType
@@ -70,6 +70,8 @@ class ListedChange(NamedTuple):
     version: int | None
     error: str | None
     computed_at: datetime | None
+    title: str | None = None
+    """Of the page; of the earlier capture where the later one is no capture of the page."""
 
     @property
     def high_noise(self) -> bool:
@@ -414,6 +416,8 @@ def _slice(by: str, which: _Held, is_sqlite: bool, given: frozenset[str]) -> Sel
 
 
 def _events() -> Select[*tuple[Any, ...]]:
+    lost = Change.type.in_([ChangeType.GONE.value, ChangeType.ERROR.value, ChangeType.NOISE.value])
+    titled = case((lost, Change.from_snapshot_id), else_=Change.to_snapshot_id)
     return (
         select(
             Change.id,
@@ -440,11 +444,14 @@ def _events() -> Select[*tuple[Any, ...]]:
             Diff.version,
             Change.error,
             Change.computed_at,
+            Document.title,
         )
         .select_from(Change)
         .join(Source, Source.id == Change.source_id)
         .outerjoin(PageGroup, PageGroup.id == Change.group_id)
         .outerjoin(Diff, Diff.id == Change.diff_id)
+        .outerjoin(Snapshot, Snapshot.id == titled)
+        .outerjoin(Document, Document.id == Snapshot.document_id)
     )
 
 

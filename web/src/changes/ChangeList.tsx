@@ -19,7 +19,8 @@ function Change({ change, isShort }: { change: ChangeEvent; isShort: boolean }) 
     <li className={`grid gap-x-4 gap-y-1 py-3 ${isShort ? "" : "sm:grid-cols-[8rem_1fr_auto]"}`}>
       <span><ChangeTag change={change.changeType} /></span>
       <div className="min-w-0">
-        {url && <p className="break-all"><Link to="/view/$timestamp" params={{ timestamp: digits(at) }} search={{ url }}>{url}</Link></p>}
+        {url && <p className="wrap-anywhere"><Link to="/view/$timestamp" params={{ timestamp: digits(at) }} search={{ url }} className="font-semibold">{change.title || url}</Link></p>}
+        {url && change.title && <p className="text-sm break-all text-soft">{url}</p>}
         <p className="break-words text-soft">{summaryOf(change, t)}</p>
         <p className="flex flex-wrap gap-x-3 text-sm text-soft">
           {!isShort && <Link to="/sources/$code" params={{ code: change.sourceCode }} className="text-soft">{change.sourceName}</Link>}

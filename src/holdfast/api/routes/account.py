@@ -47,10 +47,13 @@ _NO_STORE = {"Cache-Control": "no-store"}
 
 @router.get("/api/session", responses=answers(401, 503))
 @router.get("/api/auth/me", include_in_schema=False)
-async def show_session(request: Request, principal: PrincipalDep, response: Response) -> SessionState:
+async def show_session(
+    request: Request, archive: ArchiveDep, principal: PrincipalDep, response: Response
+) -> SessionState:
     """Say who asks, what that one may do, and the token that a page sends with each change."""
     response.headers.update(_NO_STORE)
-    return SessionState.of(principal, request.scope["state"].get("csrf_token"))
+    token = request.scope["state"].get("csrf_token")
+    return SessionState.of(principal, token, has_reference=not archive.settings.api.strict)
 
 
 @router.post("/api/session", responses=answers(401, 403, 413, 415, 422, 429, 503))
@@ -77,7 +80,8 @@ async def _signed_in(
     response.headers.update(_NO_STORE)
     for cookie in SessionCookie(archive.settings).begun(request.scope, begun):
         response.headers.append("Set-Cookie", cookie)
-    return SessionState.of(begun.principal, csrf_token(begun.secret))
+    has_reference = not archive.settings.api.strict
+    return SessionState.of(begun.principal, csrf_token(begun.secret), has_reference=has_reference)
 
 
 async def begin_with_password(request: Request, archive: Archive, accounts: Accounts, form: SignInForm) -> BegunSession:

@@ -113,9 +113,10 @@ class SessionState(Answer):
     way: SignInWay
     permissions: list[Permission]
     csrf_token: str | None = Field(description="For X-CSRF-Token with each change; null without a session.")
+    has_reference: bool = Field(description="Whether this server has `/docs` and `/openapi.json`.")
 
     @classmethod
-    def of(cls, principal: Principal, csrf_token: str | None) -> SessionState:
+    def of(cls, principal: Principal, csrf_token: str | None, *, has_reference: bool) -> SessionState:
         """Return a principal as it is shown."""
         is_known = principal.way is not SignInWay.ANONYMOUS
         user = SignedInUser(id=principal.user_id, name=principal.name, role=principal.role)
@@ -125,6 +126,7 @@ class SessionState(Answer):
             way=principal.way,
             permissions=[one for one in Permission if principal.may(one)],
             csrf_token=csrf_token,
+            has_reference=has_reference,
         )
 
 

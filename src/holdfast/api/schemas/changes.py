@@ -38,6 +38,7 @@ class ChangeEvent(Answer):
     added_lines: int | None
     removed_lines: int | None
     change_ratio: float | None = Field(description="0 for the same text, 1 if no line is the same.")
+    title: str | None = Field(description="Of the page, as its text says; of the earlier capture if the page is lost.")
 
     @classmethod
     def of(cls, event: ListedChange) -> ChangeEvent:
@@ -63,6 +64,7 @@ class ChangeEvent(Answer):
             added_lines=event.added_lines,
             removed_lines=event.removed_lines,
             change_ratio=event.ratio,
+            title=event.title,
         )
 
 
