@@ -21,18 +21,18 @@ export function Shell() {
   const width = useLocation().pathname.startsWith("/control") ? "max-w-[88rem]" : "max-w-6xl";
   const main = useFocusOnArrival();
   return (
-    <div className="flex min-h-dvh flex-col">
+    <div className={`flex flex-col ${isWide ? "h-dvh min-h-72" : "min-h-dvh"}`}>
       <a href="#content" className="sr-only focus:not-sr-only focus:absolute focus:z-10 focus:bg-sheet focus:p-3">{t("app.skip")}</a>
       <header className="border-b border-line bg-sheet">
-        <div className={`mx-auto flex w-full ${width} flex-wrap items-center gap-x-6 gap-y-2 px-4 py-2.5`}>
+        <div className={`mx-auto flex w-full ${width} flex-wrap items-center gap-x-6 gap-y-2 px-4 ${isWide ? "py-2.5 short:py-0" : "py-2.5"}`}>
           <Link to="/" className="flex items-center gap-2.5 text-ink no-underline">
             <img src="/holdfast.svg" alt="" className="size-7" width="28" height="28" />
             <span className="font-serif text-lg font-semibold">{t("app.name")}</span>
           </Link>
-          <button type="button" aria-expanded={isOpen} aria-controls="places" onClick={() => open(!isOpen)} className="ml-auto inline-flex min-h-10 items-center gap-2 rounded-part border border-edge px-3 sm:hidden">
+          <button type="button" aria-expanded={isOpen} aria-controls="places" onClick={() => open(!isOpen)} className={`ml-auto inline-flex min-h-10 items-center gap-2 rounded-part border border-edge px-3 sm:hidden ${isWide ? "short:inline-flex short:min-h-8" : ""}`}>
             <Menu aria-hidden className="size-4" /> {t("app.menu")}
           </button>
-          <nav id="places" aria-label={t("app.menu")} className={`${isOpen ? "flex" : "hidden"} w-full flex-col gap-1 sm:flex sm:w-auto sm:grow sm:flex-row sm:items-center sm:gap-1`}>
+          <nav id="places" aria-label={t("app.menu")} className={`${isOpen ? "flex" : `hidden ${isWide ? "not-short:sm:flex" : "sm:flex"}`} w-full flex-col gap-1 sm:w-auto sm:grow sm:flex-row sm:items-center sm:gap-1`}>
             {PLACES.map(([to, word]) => (
               <Link key={to} to={to} onClick={() => open(false)} className={PLACE}>
                 {t(word)}
@@ -43,7 +43,7 @@ export function Shell() {
         </div>
       </header>
       <ConnectionBar />
-      <main ref={main} id="content" tabIndex={-1} className={`outline-none ${isWide ? "w-full grow" : `mx-auto w-full ${width} grow px-4 py-6 sm:py-8`}`}><Outlet /></main>
+      <main ref={main} id="content" tabIndex={-1} className={`outline-none ${isWide ? "flex w-full grow min-h-0 flex-col" : `mx-auto w-full ${width} grow px-4 py-6 sm:py-8`}`}><Outlet /></main>
       {!isWide && <Footer width={width} />}
     </div>
   );
@@ -84,12 +84,13 @@ function Reader({ onLeave }: { onLeave: () => void }) {
 function Footer({ width }: { width: string }) {
   const { t, language, speak } = useWords();
   const [theme, choose] = useTheme();
+  const session = useSession().data;
   const box = "rounded-part border border-edge bg-sheet px-2 py-1.5 text-ink";
   return (
     <footer className="border-t border-line bg-sheet">
       <div className={`mx-auto flex ${width} flex-wrap items-center gap-x-6 gap-y-3 px-4 py-4 text-sm text-soft`}>
         <span>{t("app.name")}, {t("app.tagline")}</span>
-        <a href="/docs">API</a>
+        {session?.hasReference && <a href="/docs">API</a>}
         <label className="ml-auto flex items-center gap-2">{t("app.language")}
           <select className={box} value={language} onChange={(event) => speak(event.target.value as Language)}>
             {Object.entries(LANGUAGES).map(([code, name]) => <option key={code} value={code}>{name}</option>)}

@@ -29,7 +29,7 @@ export function ViewPage() {
   if (resolved.data && !resolved.data.found) return <Alone><NotCaptured url={asked.url} /></Alone>;
   if (!view) return <Alone><p role="status" className="text-soft">{t("app.loading")}…</p></Alone>;
   return (
-    <div className="flex h-[calc(100dvh-4.25rem)] min-h-[28rem] flex-col">
+    <div className="flex min-h-0 grow flex-col">
       <h1 className="sr-only">{view.title ?? view.url}</h1>
       <Bar key={view.snapshotId} view={view} mode={asked.mode ?? "page"} />
       <Shown view={view} asked={asked} place={`${timestamp} ${asked.url}`} />
@@ -39,7 +39,7 @@ export function ViewPage() {
 
 function Alone({ children }: { children: React.ReactNode }) {
   const { t } = useWords();
-  return <div className="mx-auto w-full max-w-3xl px-4 py-8"><h1 className="mb-4 text-2xl">{t("view.about")}</h1>{children}</div>;
+  return <div className="mx-auto w-full max-w-3xl overflow-y-auto px-4 py-8"><h1 className="mb-4 text-2xl">{t("view.about")}</h1>{children}</div>;
 }
 
 function NotCaptured({ url }: { url: string }) {
