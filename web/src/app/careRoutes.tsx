@@ -75,7 +75,8 @@ export const editionRoute = createRoute({
 });
 
 const users = createRoute({ getParentRoute: () => control, path: "/users", component: lazyPage(() => import("@/control/users/UsersPage"), "UsersPage") });
-const sessions = createRoute({ getParentRoute: () => control, path: "/sessions", component: lazyPage(() => import("@/control/sessions/SessionsPage"), "SessionsPage") });
+/** Everybody's tokens and sessions are on the account page; this was its second place. */
+const sessions = createRoute({ getParentRoute: () => control, path: "/sessions", beforeLoad: () => location.replace("/account"), component: () => null });
 const webhooks = createRoute({ getParentRoute: () => control, path: "/webhooks", component: lazyPage(() => import("@/control/webhooks/WebhooksPage"), "WebhooksPage") });
 const health = createRoute({ getParentRoute: () => control, path: "/health", component: lazyPage(() => import("@/control/health/HealthPage"), "HealthPage") });
 

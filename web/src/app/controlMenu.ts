@@ -40,7 +40,6 @@ export const MENU: readonly Part[] = [
     "Administration",
     "administer",
     ["/control/users", "Users"],
-    ["/control/sessions", "Tokens and sessions", "own_account"],
     ["/control/webhooks", "Webhooks"],
     ["/control/audit", "Audit"],
     ["/control/settings", "Settings"],

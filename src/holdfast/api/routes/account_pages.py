@@ -63,6 +63,14 @@ _SCRIPT = (Path(__file__).parents[1] / "setup.js").read_text("utf-8")
 _HEADERS = {"Cache-Control": "no-store", "Referrer-Policy": "same-origin"}
 _MAX_FIELDS = 30
 _SHOWN = PER_USER
+_MAY = {
+    Permission.READ: "what you may read",
+    Permission.OWN_ACCOUNT: "change your own account",
+    Permission.WATCH: "crawls and figures",
+    Permission.OPERATE: "run crawls, care for the archive",
+    Permission.ADMINISTER: "everything",
+}
+"""What a permission lets a token do, in the words of the account page."""
 
 
 @router.get("/account.css")
@@ -364,10 +372,19 @@ def _sessions(rows: list[UserSession], current: int | None, csrf: str) -> str:
         )
         for row in reversed(rows)
     )
+    table = _table("Signed in", ("Browser", "Address", "Since", "Last seen"), lines)
     return (
-        "<section><h2>Signed in</h2><div class=scroll><table><tr><th>Browser<th>Address<th>Since<th>Last seen<th>"
-        f"{lines}</table></div><form method=post action=/account/sessions>{csrf}"
+        f"<section><h2>Signed in</h2>{table}<form method=post action=/account/sessions>{csrf}"
         "<p><button class=plain name=id value=others>End all others</button></p></form></section>"
+    )
+
+
+def _table(caption: str, heads: tuple[str, ...], lines: str) -> str:
+    """Return a table that scrolls on a phone, by keyboard too; its last column holds what can be done."""
+    shown = "".join(f"<th scope=col>{head}" for head in heads)
+    return (
+        f"<div class=scroll role=region tabindex=0 aria-label='{caption}, table'><table>"
+        f"<tr>{shown}<th scope=col><span class=unseen>Action</span>{lines}</table></div>"
     )
 
 
@@ -380,14 +397,14 @@ def _tokens(rows: list[ApiToken], principal: Principal, csrf: str) -> str:
         for row in reversed(rows)
     )
     table = (
-        "<div class=scroll><table><tr><th>Name<th>Begins with<th>Permissions<th>Until<th>Last used<th>"
-        f"{lines}</table></div>"
+        _table("Tokens", ("Name", "Begins with", "Permissions", "Until", "Last used"), lines)
         if rows
         else "<p class=quiet>A token lets a program act for you. You have none.</p>"
     )
     choices = "".join(
         f"<label class=choice><input type=checkbox name=scopes value={one.value}"
-        f"{' checked' if one is Permission.READ else ''}> {one.value}</label>"
+        f"{' checked' if one is Permission.READ else ''}><span>{one.value} <span class=quiet>{_MAY[one]}</span></span>"
+        "</label>"
         for one in Permission
         if principal.may(one)
     )

@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { api, body } from "@/api/client";
+import { ApiProblem } from "@/api/problem";
 import type { components } from "@/api/schema";
 import { gathered } from "../live/calm";
 import { POLL_MS, useLive, type Liveness } from "../live/useLive";
@@ -18,23 +19,21 @@ const NONE: LogEntry[] = [];
 /** A run may write a hundred lines a second; a page that is drawn for each of them does nothing else. */
 const TOGETHER_MS = 250;
 
-/** GET /api/v1/jobs/{id}/logs/stream/v2 of one run; where no stream stands, /logs/tail every few seconds. A run that is over is read once. */
-export function useLog(jobId: number, execution: number, isEnded: boolean): Log {
+/** GET /api/v1/jobs/{id}/logs/stream/v2; where no stream stands, /logs/tail every few seconds. */
+export function useLog(jobId: number, execution: number | "latest"): Log {
   const queries = useQueryClient();
   const key = ["log", jobId, execution];
   const [over, end] = useState<string | null>(null);
-  const isOver = isEnded || over === key.join(" ");
+  const isOver = over === key.join(" ");
   const news = useMemo(() => gathered<LogEntry>((added) => { queries.setQueryData<LogEntry[]>(["log", jobId, execution], (kept) => withLines(kept ?? NONE, added)); }, TOGETHER_MS), [queries, jobId, execution]);
   useEffect(() => news.stop, [news]);
   const liveness = useLive(isOver ? null : `/api/v1/jobs/${jobId}/logs/stream/v2?execution=${execution}`, {
     "log:line": (data) => { if (data) news.add([data as LogEntry]); },
     "log:replay": (data) => news.add((data as { lines?: LogEntry[] } | null)?.lines ?? NONE),
-    "log:archived": () => end(key.join(" ")),
+    "log:archived": () => { if (execution !== "latest") end(key.join(" ")); },
   });
   const tail = useQuery({
-    // Read once more when it has ended: its last lines may have come after the stream.
-    queryKey: isEnded ? [...key, "whole"] : key,
-    placeholderData: queries.getQueryData<LogEntry[]>(key),
+    queryKey: key,
     staleTime: 0,
     refetchInterval: liveness === "polling" && !isOver ? POLL_MS : false,
     retry: false,
@@ -44,5 +43,7 @@ export function useLog(jobId: number, execution: number, isEnded: boolean): Log 
     },
   });
   const lines = tail.data ?? NONE;
-  return { lines, liveness, error: lines.length === 0 ? tail.error : null, isOver };
+  // A job that has not run yet has no newest run: that is no error.
+  const isNone = execution === "latest" && tail.error instanceof ApiProblem && tail.error.status === 404;
+  return { lines, liveness, error: lines.length === 0 && !isNone ? tail.error : null, isOver };
 }

@@ -8,12 +8,12 @@ import { Done, type Deed } from "@/control/page/Done";
 import { Facts } from "@/control/page/Facts";
 import { PageHead } from "@/control/page/PageHead";
 import { Secret } from "@/control/page/Secret";
-import { SessionTable, TokenTable } from "@/control/sessions/tables";
 import { Button } from "@/design/Button";
 import { Card } from "@/design/Card";
 import { SelectField } from "@/design/Field";
 import { Tag } from "@/design/Tag";
 import { ROLES, STATE_TONES } from "./roles";
+import { SessionTable, TokenTable } from "./tables";
 import { useChangeUser, useDeleteUser, useEndUserSessions, useNewLink, useRevokeUserToken, useUser, useUserSessions, useUserTokens, type Role, type User } from "./useUsers";
 
 /** One user: role, link, sessions, tokens. */
