@@ -149,8 +149,7 @@ def query_pairs(letters: Iterable[str]) -> list[str]:
         if is_unspaced(letter):
             run += letter
             continue
-        # A run ends here in the document, too, with its last letter alone: `平成30年度`.
-        found += pairs_of(run) if run else ()
+        found += _terms_of_run(run)
         run = ""
         found.append(letter)
     return [*found, *_terms_of_run(run)]

@@ -8,11 +8,11 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import httpx
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
@@ -87,6 +87,31 @@ class Stage:
             assert done.status_code == 204, done.text
 
 
+class Look(NamedTuple):
+    """How a page is looked at."""
+
+    name: str
+    theme: str = "light"
+    width: int = 1280
+    height: int = 844
+    is_forced: bool = False
+    """Whether the system forces its own colours upon the page."""
+    rules: tuple[str, ...] = ()
+    """The rules of axe that this look can break where another kept them; all if empty."""
+
+
+_COLOURS = ("color-contrast", "link-in-text-block")
+_LAYOUT = ("scrollable-region-focusable", "target-size", "aria-hidden-focus", "duplicate-id-aria")
+LOOKS = (
+    Look("light"),
+    Look("contrast", theme="contrast", rules=_COLOURS),
+    Look("forced", is_forced=True, rules=_COLOURS),
+    Look("zoom", width=640, height=422, rules=_LAYOUT),
+    Look("dark-phone", theme="dark", width=390),
+)
+"""Light and dark, high contrast by choice and by the system, at 200 % zoom of a desk, on a phone."""
+
+
 @dataclass(slots=True)
 class Window:
     """A browser window with one appearance, language and reader, that notes what no page may do."""
@@ -109,9 +134,26 @@ class Window:
         """Wait until what a page keeps places for has come."""
         expect(self.page.locator("main [aria-busy=true]")).to_have_count(0)
 
-    def complaints(self, name: str) -> list[str]:
+    def look(self, look: Look) -> None:
+        """Look at the page in another way, without loading it again."""
+        self.page.emulate_media(
+            color_scheme="dark" if look.theme == "dark" else "light",
+            forced_colors="active" if look.is_forced else "none",
+        )
+        self.page.set_viewport_size({"width": look.width, "height": look.height})
+        self.page.evaluate("theme => { document.documentElement.dataset.theme = theme; }", look.theme)
+
+    def complaints_in(self, looks: Sequence[Look], name: str) -> list[str]:
+        """Return what the page breaks in any of these looks."""
+        found = []
+        for look in looks:
+            self.look(look)
+            found += self.complaints(f"{name}-{look.name}", look.rules)
+        return found
+
+    def complaints(self, name: str, rules: tuple[str, ...] = ()) -> list[str]:
         """Return what the page breaks of what every page keeps: quiet, whole, within its width, accessible."""
-        page, found = self.page, self.violations()
+        page, found = self.page, self.violations(rules)
         found += self.faults
         self.faults.clear()
         headings = page.locator("h1").all_inner_texts()
@@ -124,14 +166,16 @@ class Window:
             page.screenshot(path=f"{folder}/{name}.png", full_page=True)
         return [f"{name}: {one}" for one in found]
 
-    def violations(self) -> list[str]:
-        """Return what axe finds wrong with the page, minor matters left out."""
+    def violations(self, rules: tuple[str, ...] = ()) -> list[str]:
+        """Return what axe finds wrong with the page, by these rules or all, minor matters left out."""
         page = self.page
         if not page.evaluate("typeof window.axe === 'object'"):
             page.evaluate(AXE.read_text("utf-8"))
         # The rules are the same; what is in order is not described, node by node.
-        asked = "async () => (await axe.run(document, {resultTypes: ['violations']})).violations"
-        found: list[dict[str, Any]] = page.evaluate(asked)
+        asked = """async rules => (await axe.run(document, {
+            resultTypes: ['violations'], ...(rules.length ? {runOnly: {type: 'rule', values: rules}} : {}),
+        })).violations"""
+        found: list[dict[str, Any]] = page.evaluate(asked, list(rules))
         return [
             f"{one['id']} ({one['impact']}): {node['html'][:200]} {node.get('failureSummary', '')[:200]}"
             for one in found

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -17,55 +15,18 @@ from tests.flow.web.stage import HOSTILE, HOSTILE_URL, OpenWindow, Stage
 from tests.operations_bed import TUS, warc_bytes
 
 pytestmark = pytest.mark.slow
-_LOOKS = [{"theme": "light", "width": 1280}, {"theme": "dark", "width": 390}]
 _TOWN = "http://www.kelpsound.example"
 _LONG_MS = patience.deadline(40) * 1000
 
 
-def _screens(stage: Stage) -> dict[str, str]:
+def _edition(stage: Stage) -> str:
     with stage.asking() as client:
-        edition = client.get("/api/admin/annual-editions").json()["items"][0]["editionId"]
-        user = client.get("/api/admin/users").json()["items"][0]["id"]
-    return {
-        "frontier": "/frontier?status=completed",
-        "domains": "/domains",
-        "domain": f"/domains/www.kelpsound.example?url={quote(f'{_TOWN}/staff/rota.html', safe='')}",
-        "explain": f"/explain?url={quote(f'{_TOWN}/?utm_source=x', safe='')}",
-        "explained": f"/explain?url={quote(HOSTILE_URL, safe='')}",
-        "scheduler": "/scheduler",
-        "editions": "/editions",
-        "edition": f"/editions/{edition}",
-        "imports": "/imports",
-        "index": "/index",
-        "storage": "/storage",
-        "takedowns": f"/takedowns?subject={quote(f'{_TOWN}/', safe='')}",
-        "reports": "/reports",
-        "users": "/users",
-        "user": f"/users/{user}",
-        "sessions": "/sessions",
-        "webhooks": "/webhooks",
-        "audit": "/audit",
-        "settings": "/settings?search=uploads",
-        "health": "/health",
-    }
-
-
-@pytest.mark.parametrize("look", _LOOKS, ids=lambda look: f"{look['theme']}-{look['width']}")
-def test_every_page_about_the_archive_is_whole_and_accessible(
-    open_window: OpenWindow, stage: Stage, look: dict[str, str | int]
-) -> None:
-    window, found = open_window(**look, role=Role.ADMINISTRATOR), []
-    for name, path in _screens(stage).items():
-        page = window.visit(f"/control{path}")
-        expect(page.get_by_role("status").filter(has_text=re.compile("…$"))).to_have_count(0)
-        found += window.complaints(f"care-{name}-{look['theme']}-{look['width']}")
-
-    assert not found, "\n".join(found)
+        return f"/control/editions/{client.get('/api/admin/annual-editions').json()['items'][0]['editionId']}"
 
 
 def test_operator_decides_about_a_page_of_an_edition_and_undoes_it(open_window: OpenWindow, stage: Stage) -> None:
     window, url = open_window(role=Role.OPERATOR), f"{_TOWN}/"
-    page = window.visit(f"/control{_screens(stage)['edition']}")
+    page = window.visit(_edition(stage))
     expect(page.get_by_text("No decisions yet.")).to_be_visible()
     page.get_by_label("Address of a page").fill(url)
     page.get_by_label("Decision", exact=True).select_option("excluded")
@@ -86,7 +47,7 @@ def test_operator_decides_about_a_page_of_an_edition_and_undoes_it(open_window: 
 
 
 def test_observer_sees_decisions_without_buttons(open_window: OpenWindow, stage: Stage) -> None:
-    page = open_window(role=Role.OBSERVER).visit(f"/control{_screens(stage)['edition']}")
+    page = open_window(role=Role.OBSERVER).visit(_edition(stage))
 
     expect(page.get_by_text("No decisions yet.")).to_be_visible()
     expect(page.get_by_role("button", name="Decide…")).to_have_count(0)
@@ -260,18 +221,11 @@ def test_links_and_tokens_are_shown_once_and_what_was_done_stands_in_the_audit_l
     page.get_by_role("dialog").get_by_role("button", name="Disable").click()
     expect(page.get_by_text("grace@example.org is disabled")).to_be_visible()
 
-    window.visit("/control/sessions")
-    page.get_by_role("button", name="Make a token").click()
-    page.get_by_label("Name").fill("robot")
-    page.get_by_role("button", name="Make it").dblclick()
-    secret = page.get_by_test_id("secret").inner_text()
-    page.get_by_role("button", name="I have kept it").click()
-    expect(page.get_by_role("cell", name="robot", exact=True)).to_have_count(1)
-    assert page.get_by_text(secret).count() == 0
+    page.goto(f"{window.stage.url}/control/sessions")
+    page.wait_for_url(re.compile("/account$"))
 
     window.visit("/control/audit?action=user")
     expect(page.get_by_role("button", name="user grace@example.org").first).to_be_visible()
-    assert secret not in json.dumps(page.content())
     assert window.faults == []
 
 

@@ -77,7 +77,7 @@ def context(browser: Browser, server: Server) -> Iterator[BrowserContext]:
         secret = begin_session(session, archive.clock, user, agent, settings=archive.settings.auth).secret
     context = browser.new_context(locale="en-GB", reduced_motion="reduce")
     context.set_default_timeout(patience.deadline(15) * 1000)
-    context.add_cookies([{"name": cookie_name(archive.home), "value": secret, "url": server.url}])
+    context.add_cookies([{"name": cookie_name(archive.settings), "value": secret, "url": server.url}])
     yield context
     context.close()
 

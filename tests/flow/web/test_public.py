@@ -1,9 +1,8 @@
-"""Every page for everybody in Chromium: in both languages, light and dark, on a desk and on a phone."""
+"""Pages for everybody in Chromium: hostile words stay words, and the keyboard is enough."""
 
 from __future__ import annotations
 
 import re
-from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import expect
@@ -11,43 +10,6 @@ from playwright.sync_api import expect
 from tests.flow.web.stage import HOSTILE, OpenWindow, Stage
 
 pytestmark = pytest.mark.slow
-_LOOKS = [
-    {"theme": "light", "width": 1280, "language": "en"},
-    {"theme": "dark", "width": 390, "language": "fr"},
-    {"theme": "contrast", "width": 820, "language": "en"},
-]
-
-
-def _screens(stage: Stage) -> dict[str, str]:
-    before, after = stage.captures
-    with stage.asking() as client:
-        found = client.get("/api/search", params={"q": "harbour", "source": "kelpsound"}).json()["results"][0]
-    page = quote(found["originalUrl"], safe="")
-    return {
-        "home": "/",
-        "search": "/search?q=harbour",
-        "search-none": "/search?q=qqqzzzxxx",
-        "changes": "/changes",
-        "compare": f"/compare?from={before}&to={after}",
-        "sources": "/sources",
-        "source": "/sources/kelpsound",
-        "page": f"/page?url={page}",
-        "view": f"/view/{re.sub('[^0-9]', '', found['captureTimestamp'])[:14]}?url={page}",
-    }
-
-
-@pytest.mark.parametrize("look", _LOOKS, ids=lambda look: f"{look['theme']}-{look['width']}-{look['language']}")
-def test_every_page_is_calm_whole_and_accessible(
-    open_window: OpenWindow, stage: Stage, look: dict[str, str | int]
-) -> None:
-    window, found = open_window(**look), []
-    for name, path in _screens(stage).items():
-        page = window.visit(path)
-        page.wait_for_load_state("networkidle")
-        expect(page.locator("html")).to_have_attribute("lang", str(look["language"]))
-        found += window.complaints(f"{name}-{look['theme']}-{look['width']}")
-
-    assert not found, "\n".join(found)
 
 
 def test_hostile_words_stay_words(open_window: OpenWindow, stage: Stage) -> None:

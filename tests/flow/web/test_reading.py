@@ -117,19 +117,6 @@ def test_a_frame_cannot_make_the_bar_lie(open_window: OpenWindow, stage: Stage) 
     assert _address(page) == start
 
 
-@pytest.mark.parametrize("look", [_DESK, _PHONE], ids=["desk", "phone"])
-def test_every_view_of_a_capture_is_calm_and_accessible(
-    open_window: OpenWindow, stage: Stage, look: dict[str, str | int]
-) -> None:
-    window, found = open_window(**look), []
-    for mode in ("text", "source", "headers", "parts"):
-        page = window.visit(f"/view/latest?url={quote(HOSTILE_URL, safe='')}&mode={mode}")
-        page.wait_for_load_state("networkidle")
-        found += window.complaints(f"view-{mode}-{look['width']}")
-
-    assert not found, "\n".join(found)
-
-
 def test_a_capture_is_cited_taken_away_and_reported(open_window: OpenWindow, stage: Stage) -> None:
     window = open_window()
     page = window.visit(f"/view/latest?url={quote(HOSTILE_URL, safe='')}")
