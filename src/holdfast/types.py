@@ -121,6 +121,8 @@ REDIRECTED = "redirected"
 """The reason of an address that only leads to another one, on another domain: a good answer, but no page."""
 NEW_OWNER = "redirect_new_owner:"
 """Begins the reason of a seed that was captured before and now leads to a host of another owner, which it names."""
+NO_SITEMAP = "no_sitemap"
+"""The reason of the usual place of a sitemap, which no robots.txt named and where there is none: not a failure."""
 
 
 class FetchProblem(StrEnum):

@@ -94,9 +94,17 @@ def test_the_table_of_endings_is_the_one_in_the_code() -> None:
     reading = importlib.import_module("holdfast.jobs.endings")
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in _page("endings.md").splitlines()
             if line.startswith("| ") and "`" in line]  # fmt: skip
-    told = [(what, state, reason.strip("`"), again, ready, code) for what, state, reason, again, ready, code in rows]
+    told = [(what, word, state, reason.strip("`"), *rest) for what, word, state, reason, *rest in rows]
     kept = [
-        (rule.what, rule.state, rule.reason, rule.retry.value, "yes" if rule.is_ready else "no", str(rule.exit_code))
+        (
+            rule.what,
+            rule.word,
+            rule.state,
+            rule.reason,
+            rule.retry.value,
+            "yes" if rule.is_ready else "no",
+            str(rule.exit_code),
+        )
         for rule in reading.RULES
     ]
 

@@ -10,13 +10,8 @@ from sqlalchemy.orm import Session
 from holdfast.api.figures import Counting
 from holdfast.clock import Clock
 from holdfast.db.engine import Database, moment_in, server_clock, take_time
-from holdfast.jobs.views.frontier_queries import (
-    MeantFrontier,
-    QueueFigures,
-    largest_domains,
-    newest_page,
-    queue_figures,
-)
+from holdfast.jobs.views.frontier_queries import MeantFrontier, QueueFigures, queue_figures
+from holdfast.jobs.views.host_queries import largest_domains, newest_page
 
 _FRESH_S = 1.0
 _KEPT = 32

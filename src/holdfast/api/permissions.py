@@ -169,6 +169,7 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
     "executions.router": {
         "GET /api/v1/executions/{id}/report": Permission.WATCH,
         "GET /api/v1/failed-urls": Permission.OPERATE,
+        "POST /api/v1/executions/{id}/requeue": Permission.OPERATE,
         "GET /api/v1/executions/{id}/exclusions": Permission.WATCH,
         "POST /api/v1/executions/{id}/exclusions/preview": Permission.OPERATE,
         "PUT /api/v1/executions/{id}/exclusions": Permission.OPERATE,
@@ -410,6 +411,7 @@ SEEDING: Final = frozenset(
         "POST /api/frontier/add",
         "POST /api/frontier/seed",
         "POST /api/frontier/requeue",
+        "POST /api/v1/executions/{id}/requeue",
         "POST /api/v1/discovered-links/{id}/create-job",
         "POST /api/internal/v1/fetch",
         "POST /api/v1/fetch",

@@ -39,6 +39,7 @@ from holdfast.crawl_process.supervisor import Supervisor
 from holdfast.errors import Invalid, Unavailable
 from holdfast.frontier.politeness import MIN_DELAY_S
 from holdfast.jobs import executions
+from holdfast.jobs.endings import ending_text, ending_word
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.urls import ScopeKind
 from holdfast.warc import queries as files
@@ -185,7 +186,7 @@ def _summarise(
     if as_json:
         print(jsonlib.dumps(as_object(status, paths, recovery, resumed=resumed)))
         return
-    print(f"{status.source}: execution {status.execution_id} {status.state} ({status.reason})")
+    print(f"{status.source}: execution {status.execution_id} {ending_text(status.state, status.reason)}")
     if status.shortfalls:
         print(f"  {text(status.error or status.sentence)}")
     rate = status.pages / status.run_seconds if status.run_seconds else 0.0
@@ -224,6 +225,7 @@ def as_object(status: ExecutionStatus, paths: list[str], recovery: RecoveryRepor
         "execution": status.execution_id,
         "source": status.source,
         "state": status.state,
+        "ending": ending_word(status.state, status.reason),
         "reason": status.reason,
         "shortfalls": status.shortfalls,
         "sentence": status.sentence,

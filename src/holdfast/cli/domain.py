@@ -16,17 +16,17 @@ from holdfast.crawl.robots_answers import answer_for, text_of
 from holdfast.errors import NotFound
 from holdfast.frontier.control import DomainUnknown, DomainWish
 from holdfast.jobs.administration.frontier_actions import domain_of, purge, refresh_robots, set_domain
-from holdfast.jobs.views.frontier_queries import (
+from holdfast.jobs.views.frontier_queries import meant_frontier
+from holdfast.jobs.views.host_queries import (
     FILTERED,
     DomainRow,
     DomainState,
     domain_by_name,
     listed_domains,
-    meant_frontier,
     page_count,
     queue_of_domain,
+    robots_of_domain,
 )
-from holdfast.jobs.views.host_queries import robots_of_domain
 from holdfast.urls import parse_seed
 from holdfast.wiring import open_runtime
 from holdfast.wiring.archive import open_archive

@@ -29,7 +29,7 @@ from holdfast.jobs.administration.frontier_actions import (
     domain_of,
     reset_domain,
 )
-from holdfast.jobs.administration.requeueing import RequeueRequest, RequeueStatus, requeue
+from holdfast.jobs.administration.requeueing import Requeued, RequeueRequest, RequeueStatus, requeue, requeue_failed
 from holdfast.jobs.views.frontier_queries import (
     FrontierUrl,
     UrlFilter,
@@ -199,7 +199,13 @@ def _tell(done: Added, *, as_json: bool) -> None:
 
 @frontier.command(name="requeue")
 def requeue_pages(
-    domain: Annotated[str, typer.Argument(help="A host, with its port if that is neither 80 nor 443.")],
+    domain: Annotated[str | None, typer.Argument(help="A host, with its port if that is neither 80 nor 443.")] = None,
+    execution: Annotated[
+        int | None,
+        typer.Option(
+            "--execution", min=0, max=2**63 - 1, help="In place of a host: all pages that failed in this execution."
+        ),
+    ] = None,
     since: Annotated[datetime | None, typer.Option(formats=_DAYS, help="First day of their last fetch.")] = None,
     until: Annotated[datetime | None, typer.Option(formats=_DAYS, help="Last day.")] = None,
     status: Annotated[RequeueStatus, typer.Option(help="Which pages.")] = RequeueStatus.FETCHED,
@@ -207,17 +213,27 @@ def requeue_pages(
     json: AsJson = False,
     home: Home = None,
 ) -> None:
-    """Queue the pages of a domain again that were fetched, or failed, between two days.
+    """Queue the pages of a domain again that were fetched, or failed, between two days; or what failed in a run.
 
     Each page joins the current run of its source, waits for the next run, or gets its own job.
     Example: holdfast frontier requeue example.org --until 2026-01-31 --apply
+    Example: holdfast frontier requeue --execution 3 --apply
     """
+    if (domain is None) is (execution is None):
+        raise typer.BadParameter("name a host or --execution, one of the two")
+    if execution is not None and (since or until):
+        raise typer.BadParameter("--since and --until are for a host")
     days = span(since and since.date(), until and until.date(), names=("--since", "--until"))
-    wanted = RequeueRequest(domain_of(domain), status, *days)
+    done: Requeued[Any]
     with _adding(config.load(home=home)) as adding:
-        done = requeue(adding, wanted, apply=apply, after=None, goes_on=lambda: True)
+        if execution is not None:
+            done = requeue_failed(adding, execution, apply=apply, after=None, goes_on=lambda: True)
+        else:
+            wanted = RequeueRequest(domain_of(domain or ""), status, *days)
+            done = requeue(adding, wanted, apply=apply, after=None, goes_on=lambda: True)
     if json:
-        print(jsonlib.dumps({**done._asdict(), "applied": apply}))
+        counts = {"matched": done.matched, "added": done.added, "skipped": done.skipped, "next": done.next}
+        print(jsonlib.dumps({**counts, "applied": apply}))
         return
     what = f"{done.added:,} queued" if apply else "queue them with --apply"
     left_out = f"; {done.skipped:,} are not in scope any more" if done.skipped else ""

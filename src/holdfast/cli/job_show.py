@@ -28,6 +28,7 @@ from holdfast.cli.parameters import AsJson, Home, leaves
 from holdfast.db.engine import Database, open_database
 from holdfast.db.models import Execution, JobEvent, LogLine
 from holdfast.errors import Invalid, NotFound
+from holdfast.jobs.endings import ending_word
 from holdfast.jobs.journal import REPLAYED, all_lines, entry, last_lines, level_number, payload, read_events, read_lines
 from holdfast.jobs.specs import effective_config
 from holdfast.jobs.views import listing
@@ -154,7 +155,7 @@ def executions(
 
 def _state(row: Execution) -> str:
     """Return the state of an execution, and whether an operator lets it wait; a job's own pause is another thing."""
-    return f"{row.state} (paused)" if row.paused_at is not None else row.state
+    return f"{row.state} (paused)" if row.paused_at is not None else ending_word(row.state, row.reason) or row.state
 
 
 def _row(row: Execution, awaited: str | None) -> tuple[object, ...]:

@@ -45,6 +45,8 @@ def pause(execution: Runs = None, json: AsJson = False, home: Home = None) -> No
 def resume(execution: Runs = None, json: AsJson = False, home: Home = None) -> None:
     """Let paused crawls go on where they were. Acts at once: nothing is lost by it.
 
+    A job's run that was stopped is named by its number: the job's next run goes on with what it left.
+
     Example: holdfast resume 3
     """
     _each(resume_run, execution, are_paused=True, json=json, home=home)
@@ -100,6 +102,8 @@ def _sentence(one: PausedRun, *, is_held: bool) -> str:
         return f"{run} is paused{since}; go on with: holdfast resume {one.execution_id}"
     if not one.is_changed:
         return f"{run} is not paused"
+    if one.was_stopped:
+        return f"{run} was stopped; the next run of its job goes on with it as soon as a worker is free"
     paused = f"after {duration(one.paused_seconds)}"
     if is_held:
         return f"{run} goes on {paused}"

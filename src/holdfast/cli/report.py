@@ -19,7 +19,7 @@ from holdfast.errors import NotFound
 from holdfast.frontier import Summary
 from holdfast.frontier.queries import summary
 from holdfast.jobs import execution_queries
-from holdfast.jobs.endings import shortfall_text
+from holdfast.jobs.endings import ending_text, shortfall_text
 from holdfast.jobs.views.run_report import run_report
 from holdfast.jobs.views.run_urls import csv_pieces, run_urls
 from holdfast.jobs.views.status import ExecutionStatus, read_status
@@ -102,8 +102,8 @@ def _list(runtime: Runtime, runs: Iterable[int], *, failed: bool, reason: str | 
 
 
 def _print(status: ExecutionStatus, found: Summary) -> None:
-    ended = f" ({status.reason})" if status.reason else ""
-    print(f"execution {status.execution_id} {status.state}{ended}: {found.total:,} URLs, {found.open:,} open")
+    ended = ending_text(status.state, status.reason)
+    print(f"execution {status.execution_id} {ended}: {found.total:,} URLs, {found.open:,} open")
     for word, count in status.shortfalls.items():
         print(f"  fell short: {shortfall_text(word, count)}")
     if found.redirects:

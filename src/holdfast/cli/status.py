@@ -17,6 +17,7 @@ from holdfast.clock import from_micros
 from holdfast.db.raw import RawDatabase
 from holdfast.feeds.status import FeedStatus, read_feed_status
 from holdfast.jobs import execution_queries
+from holdfast.jobs.endings import ending_text, ending_word
 from holdfast.jobs.views.status import ExecutionStatus, JobsOverview, is_abandoned, read_overview, read_status
 from holdfast.wiring import Runtime, open_runtime
 
@@ -249,7 +250,7 @@ def _abandoned(runtime: Runtime, shown: ExecutionStatus) -> str:
 
 def describe(shown: ExecutionStatus) -> str:
     """Return an execution as a few lines."""
-    head = f"{shown.execution_id:>5}  {shown.source}  {shown.state}" + (f" ({shown.reason})" if shown.reason else "")
+    head = f"{shown.execution_id:>5}  {shown.source}  {ending_text(shown.state, shown.reason)}"
     if (brought := shown.imported) is not None:
         files, records = counted(brought.files, "file"), counted(brought.records, "record")
         return f"{head}\n       imported {files}, {records}, {size(brought.bytes)}"
@@ -283,6 +284,7 @@ def as_object(shown: ExecutionStatus) -> dict[str, Any]:
         "execution": shown.execution_id,
         "source": shown.source,
         "state": shown.state,
+        "ending": ending_word(shown.state, shown.reason),
         "reason": shown.reason,
         "shortfalls": shown.shortfalls,
         "sentence": shown.sentence,

@@ -27,6 +27,7 @@ from holdfast.errors import LeaseLost, NoSpace, UrlRefused
 from holdfast.fetch.endings import BUSY, is_ambiguous
 from holdfast.frontier.politeness import may_retry
 from holdfast.types import (
+    NO_SITEMAP,
     REDIRECTED,
     Attempt,
     DomainChange,
@@ -402,6 +403,8 @@ class DomainWorker:
             outcome, reason = Outcome.FAILED, "partial_unasked"
         elif outcomes.is_redirect(status) and redirected_to is None:
             outcome, reason = Outcome.FAILED, "redirect_without_location"
+        elif status in (404, 410) and self.gate.is_unnamed_sitemap(attempt):
+            outcome, reason = Outcome.EXCLUDED, NO_SITEMAP
         elif reason == "ok" and is_ambiguous(page.hops[-1].response_head):
             reason = outcomes.AMBIGUOUS
         # A 429 or 503 is the domain's answer, not the page's. Another 5xx may be either's.

@@ -19,6 +19,7 @@ from holdfast.errors import UrlRefused
 from holdfast.fetch import robots as policy
 from holdfast.fetch.robots import RobotsFile, capped
 from holdfast.types import (
+    Attempt,
     Fetched,
     FetchFailed,
     FetchProblem,
@@ -38,6 +39,7 @@ AGENT = "holdfast"
 ROBOTS_DEADLINE_S = 10.0
 MAX_ROBOTS_BYTES = 512 * 1024
 SITEMAP_PRIORITY = 3
+_USUAL_SITEMAP = "/sitemap.xml"
 _log = log.get()
 # A file of 512 KiB takes up to 30 times as much when parsed, and a wildcard in the DNS has a thousand hosts with one.
 MEMORY_BYTES = 64 * 1024 * 1024
@@ -144,13 +146,21 @@ class RobotsGate:
             home, is_seed = parse(f"{origin}/", self._normalisation), origin in scope.seed_origins
             if not is_seed and not scope.rules.decide(home, 0).allowed:
                 continue  # the sitemaps of hosts that only lend us a picture are not ours to read
-            for address in named or ((f"{origin}/sitemap.xml",) if is_seed else ()):
+            for address in named or ((f"{origin}{_USUAL_SITEMAP}",) if is_seed else ()):
                 try:
                     url = follow(home, address, self._normalisation)
                 except UrlRefused:
                     continue
                 if scope.rules.decide(url, 1, UrlKind.SITEMAP).allowed:
                     yield FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.SITEMAP, 1, SITEMAP_PRIORITY)
+
+    def is_unnamed_sitemap(self, attempt: Attempt) -> bool:
+        """Return whether an attempt is on the usual place of a sitemap, and robots.txt names no sitemap."""
+        url = parse(attempt.url, self._normalisation)
+        if attempt.kind is not UrlKind.SITEMAP or url.fetch != f"{url.origin}{_USUAL_SITEMAP}":
+            return False
+        state = self._politeness.robots.get(url.origin)
+        return state is None or state.answer is not RobotsAnswer.RULES or not self._files.rules_of(state).sitemaps
 
     async def may_ask(self, url: Url) -> RobotsPermission:
         """Return whether this address may be asked for, after reading its robots.txt if that is due."""

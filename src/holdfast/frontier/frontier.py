@@ -320,11 +320,21 @@ class Frontier:
         """
         slices = self._connection.in_slices(sql.DOMAINS_GIVEN_UP, execution_id)
         given_up = None if every_domain else {row[0] for rows in slices for row in rows}
-        reopened = 0
         if given_up is not None and not given_up:
             return 0
+        return self._reopen(sql.FAILED_ATTEMPTS, execution_id, given_up, limit)
+
+    def reopen_left_over(self, execution_id: int, *, limit: int = 2000) -> int:
+        """Queue again what was not asked for because a person stopped the run; return how much that is.
+
+        In short transactions, before any process works on the execution. A repeat finds nothing to do.
+        """
+        return self._reopen(sql.LEFT_OVER_ATTEMPTS, execution_id, None, limit)
+
+    def _reopen(self, statement: str, execution_id: int, given_up: Collection[int] | None, limit: int) -> int:
+        reopened = 0
         # The attempts that are inserted lie in the slice that was read already: none is found again.
-        for rows in self._connection.in_slices(sql.FAILED_ATTEMPTS, execution_id):
+        for rows in self._connection.in_slices(statement, execution_id):
             chosen = (row for row in rows if given_up is None or row[0] in given_up)
             for domain_id, group in groupby(chosen, key=itemgetter(0)):
                 ended = [(number, outcome) for _, number, outcome in group]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import datetime
 from itertools import chain
 from typing import Any, NamedTuple
@@ -116,6 +116,8 @@ class Summary:
     """Links that were not added, by (rule, host): the largest thousand."""
     response_ms: tuple[float | None, float | None, float | None] = (None, None, None)
     """How long the captured answers took: average, shortest, longest."""
+    examples: Mapping[tuple[str, str], list[str]] = field(default_factory=dict)
+    """A few addresses that were not captured, by (outcome, reason)."""
 
 
 class Unreachable(NamedTuple):
@@ -350,8 +352,14 @@ def account_slice(
 _TOOK = "c.completed_at - c.started_at"
 SUMMARY = (
     "SELECT c.domain_id, c.kind, c.depth, c.outcome, c.reason, c.status_code, c.media_type, count(*),"  # noqa: S608
-    f" coalesce(sum(c.wire_bytes), 0), count({_TOOK}), sum({_TOOK}), min({_TOOK}), max({_TOOK})"
+    f" coalesce(sum(c.wire_bytes), 0), count({_TOOK}), sum({_TOOK}), min({_TOOK}), max({_TOOK}), min(c.page_id)"
     f" FROM page_crawls c WHERE {IN_SLICE} AND {IS_LAST_ATTEMPT} GROUP BY 1, 2, 3, 4, 5, 6, 7"
+)
+# A run may end addresses for as many reasons as robots files have lines: a few of each of the first are named.
+_EXAMPLES, _EXAMPLES_EACH = 500, 3
+_URLS = Statement(
+    sqlite="SELECT id, url FROM pages WHERE id IN (SELECT value FROM json_each(?))",
+    postgresql="SELECT id, url FROM pages WHERE id = ANY(?::bigint[])",
 )
 _NAMES = (
     "SELECT d.id, d.name FROM queues q JOIN domains d ON d.id = q.domain_id"
@@ -374,20 +382,34 @@ def summary(raw_db: RawDatabase, execution_id: int) -> Summary:
             "SELECT rule, host, count FROM exclusions WHERE execution_id = ? ORDER BY count DESC, rule, host LIMIT ?",
             (execution_id, _EXCLUSIONS_SHOWN),
         )
-    return _summed_up(groups, names, {(rule, host): count for rule, host, count in excluded})
+    found, pages = _summed_up(groups, names, {(rule, host): count for rule, host, count in excluded})
+    with Connection(raw_db).read() as tx:
+        urls: dict[int, str] = dict(
+            tx.execute(_URLS, (tx.list(sorted({page for some in pages.values() for page in some})),))
+        )
+    return replace(
+        found, examples={pair: [urls[page] for page in sorted(some) if page in urls] for pair, some in pages.items()}
+    )
 
 
-def _summed_up(groups: Iterable[Row], names: dict[int, str], exclusions: dict[tuple[str, str], int]) -> Summary:
+def _summed_up(
+    groups: Iterable[Row], names: dict[int, str], exclusions: dict[tuple[str, str], int]
+) -> tuple[Summary, dict[tuple[str, str], list[int]]]:
+    """Return the counts, and a few pages of each way in which an address was not captured."""
+    pages: dict[tuple[str, str], list[int]] = {}
     counts: dict[str, Counter[Any]] = {
         name: Counter() for name in ("outcome", "reason", "kind", "status", "type", "domain", "depth")
     }
     wire_bytes = redirects = timed = whole = longest = 0
     shortest: int | None = None
-    for domain_id, kind, depth, outcome, reason, status, media_type, count, size, *took in groups:
+    for domain_id, kind, depth, outcome, reason, status, media_type, count, size, *took, page in groups:
         current = outcome or "open"
         wire_bytes += int(size)
         counts["outcome"][current] += count
         counts["reason"][current, reason or "-"] += count
+        if current not in ("open", Outcome.SUCCESS):
+            some = pages.setdefault((current, reason or "-"), []) if len(pages) < _EXAMPLES else []
+            some.extend([page] if len(some) < _EXAMPLES_EACH else [])
         counts["kind"][kind, current] += count
         counts["domain"][names.get(domain_id, str(domain_id))] += count
         if status is not None:
@@ -402,7 +424,7 @@ def _summed_up(groups: Iterable[Row], names: dict[int, str], exclusions: dict[tu
             shortest = took[2] if shortest is None else min(shortest, took[2])
             longest = max(longest, took[3])
     still_open = counts["outcome"].pop("open", 0)
-    return Summary(
+    found = Summary(
         total=still_open + counts["outcome"].total(),
         open=still_open,
         outcomes=counts["outcome"],
@@ -419,3 +441,4 @@ def _summed_up(groups: Iterable[Row], names: dict[int, str], exclusions: dict[tu
         if shortest is None
         else (round(whole / timed / 1000, 1), round(shortest / 1000, 1), round(longest / 1000, 1)),
     )
+    return found, pages

@@ -505,11 +505,11 @@ FAIL_PAGES = Statement(
 )
 
 # A page that took down a process, or that was cut off each time, is not mended by a server that is back.
-FAILED_ATTEMPTS = f"""
-SELECT c.domain_id, c.id, c.outcome FROM page_crawls c WHERE {IN_SLICE}
-   AND c.outcome IN ('failed', 'timeout', 'blocked_5xx')
-   AND c.reason NOT IN ('quarantined', 'parse_timeout', 'truncated') AND {IS_LAST_ATTEMPT}
- ORDER BY c.domain_id, c.page_id"""
+_ENDED = f"SELECT c.domain_id, c.id, c.outcome FROM page_crawls c WHERE {IN_SLICE}"
+_BY_PAGE = f"AND {IS_LAST_ATTEMPT} ORDER BY c.domain_id, c.page_id"
+FAILED_ATTEMPTS = f"""{_ENDED} AND c.outcome IN ('failed', 'timeout', 'blocked_5xx')
+   AND c.reason NOT IN ('quarantined', 'parse_timeout', 'truncated') {_BY_PAGE}"""
+LEFT_OVER_ATTEMPTS = f"{_ENDED} AND c.outcome = 'excluded' AND c.reason = 'stopped' {_BY_PAGE}"
 FAILED_ATTEMPT = f"""
 SELECT c.execution_id, c.domain_id, c.outcome FROM page_crawls c WHERE c.id = ?
    AND c.outcome IN ('failed', 'timeout', 'blocked_4xx', 'blocked_5xx') AND {IS_LAST_ATTEMPT}"""

@@ -64,6 +64,19 @@ class ReadingRule(NamedTuple):
     """Whether an edition with this run may be ready for research without a decision of a person."""
     exit_code: int
 
+    @property
+    def word(self) -> str:
+        """The one word for this ending, in commands, the API and pages: completed, incomplete, stopped, failed,
+        cancelled or discarded."""
+        if self.reason in (Shortfall.STOPPED, "discarded"):
+            return self.reason
+        return "incomplete" if self.state == "completed" and not self.is_ready else self.state
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the run counts as a success; one that a person stopped counts neither way."""
+        return self.state == "completed" and self.word != "stopped"
+
 
 RULES: Final = (
     ReadingRule("everything in scope was asked for, and nothing was cut short", "completed", DONE, Retry.NO, True, 0),
@@ -297,6 +310,17 @@ def shortfall_text(word: str, count: int) -> str:
     noun = _NOUNS.get(word, "address")
     counted = f"{count:,} {noun if count == 1 else _PLURALS.get(noun, f'{noun}s')}"
     return _COUNTED[word].format(counted) if word in _COUNTED else f"{word}: {count:,}"
+
+
+def ending_word(state: str, reason: str | None) -> str | None:
+    """Return how a run ended in a word (`ReadingRule.word`); None while it is queued or runs."""
+    return None if state in ("queued", "running") else rule_of(state, reason).word
+
+
+def ending_text(state: str, reason: str | None) -> str:
+    """Return a run's ending as a word with its reason: `incomplete (max_pages)`; its state while it is open."""
+    word = ending_word(state, reason) or state
+    return f"{word} ({reason})" if reason and reason != word else word
 
 
 def sentence_of(state: str, reason: str | None, shortfalls: Mapping[str, int]) -> str:

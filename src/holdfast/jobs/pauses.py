@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from holdfast.db.models import Execution
+    from holdfast.db.models import Execution, Job
 
 AWAY: Final = timedelta(hours=24)
 """Silence of a data directory after which another machine continues its runs: most repairs take less than a day."""
@@ -39,11 +39,21 @@ def end_pause(execution: Execution, *, now: datetime) -> None:
     execution.paused_at = execution.paused_by = None
 
 
-def may_wait(execution: Execution, *, is_own: bool) -> Literal["pause", "resume"] | None:
-    """Return what may be done to a run as it stands: `run_pausing` refuses what this does not name.
+def may_go_on(job: Job, execution: Execution, *, is_own: bool) -> bool:
+    """Return whether a stopped run, the newest of its job, can be resumed: the job's next run takes over its queue."""
+    is_stopped = execution.state == "completed" and execution.reason == "stopped"
+    # The next poll of a feed reads the whole feed again: there is no queue to take over.
+    is_crawl = is_own and job.kind != "feed" and job.deleted_at is None
+    return is_crawl and is_stopped and job.state in ("completed", "scheduled")
+
+
+def may_wait(job: Job, execution: Execution, *, is_own: bool) -> Literal["pause", "resume"] | None:
+    """Return what may be done to a job's newest run as it stands: `run_pausing` refuses what this does not name.
 
     It `is_own` where our own crawler works on it.
     """
+    if may_go_on(job, execution, is_own=is_own):
+        return "resume"
     begun = execution.state == "running" or (execution.state == "queued" and execution.started_at is not None)
     if not begun or execution.stop_requested is not None:
         return None

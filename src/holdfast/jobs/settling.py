@@ -72,7 +72,7 @@ class RunSettler:
             )
         ]
         if ending.result is RunResult.COMPLETED:
-            job.successful_runs += 1
+            job.successful_runs += ending.rule.is_success
             events += self._succeeded(session, job, execution, ending, now)
         elif ending.result is RunResult.FAILED:
             job.failed_runs += 1
@@ -84,9 +84,8 @@ class RunSettler:
         self._placement.note(job.id, job.next_run_at, interval_of(job.interval_minutes, job.interval_type))
         session.flush()
         prune_beyond(session, job_id=job.id, number=execution.number - self._settings.history_rows, now=now)
-        kind = {RunResult.COMPLETED: "succeeded", RunResult.FAILED: "failed", RunResult.CANCELLED: "cancelled"}[
-            ending.result
-        ]
+        failed = "failed" if ending.result is RunResult.FAILED else "cancelled"
+        kind = "succeeded" if ending.rule.is_success else failed
         schedule_queries.count_hour(session, _hour(now), **{kind: 1, "duration_ms": duration})
         return events
 

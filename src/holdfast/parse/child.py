@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import datetime
-from typing import IO, Any, Final, Self, TypeGuard, TypeVar, Unpack
+from typing import IO, Any, Self, TypeGuard, TypeVar, Unpack
 
 from holdfast import log
 from holdfast.clock import Clock, SystemClock
@@ -53,59 +53,30 @@ def pack_reply(page: ParsedPage | ParsedDocument) -> bytes:
     return REPLY_HEAD.pack(len(reply)) + reply
 
 
-def unpack_reply(reply: bytes) -> ParsedPage:
-    """Return the parsed page in a reply. Raises ValueError, TypeError or KeyError if it is none."""
-    fields: dict[str, Any] = json.loads(reply)
-    # Each field is taken by name and type: the reply comes from where hostile pages are parsed.
-    texts = {name: _text(fields[name]) for name in _TEXTS}
-    return ParsedPage(
-        **texts,
-        links=_links(fields["links"]),
-        resources=_links(fields["resources"]),
-        links_over=int(fields["links_over"]),
-        resources_over=int(fields["resources_over"]),
-        nofollow=fields["nofollow"] is True,
-        noindex=fields["noindex"] is True,
-        problems=tuple(str(problem) for problem in fields["problems"]),
-    )
+def unpack_reply(kind: type[_Parsed], reply: bytes) -> _Parsed:
+    """Return the parsed page or document in a reply. Raises ValueError, TypeError or KeyError if it is invalid."""
+    values: dict[str, Any] = json.loads(reply)
+    return kind(**{name: read(values[name]) for name, read in _READERS[kind].items()})
 
 
-def unpack_document(reply: bytes) -> ParsedDocument:
-    """Return the document in a reply. Raises ValueError, TypeError or KeyError if it is none."""
-    found: dict[str, Any] = json.loads(reply)
-    return ParsedDocument(**{one.name: _READERS[one.name](found[one.name]) for one in fields(ParsedDocument)})
-
-
-_TEXTS = ("title", "description", "language", "charset", "canonical", "base", "text")
-
-
-def _moment(value: object) -> datetime | None:
-    return None if value is None else read_moment(str(value))
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-def _links(value: list[list[str]]) -> tuple[Link, ...]:
-    return tuple(Link(str(url), str(rel)) for url, rel in value)
-
-
-def _lines(value: list[str]) -> tuple[str, ...]:
-    return tuple(map(str, value))
-
-
-# How each field of a document is read: a new one without a reader fails in the first test that uses a child.
-_READERS: Final[dict[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(("title", "description", "language", "canonical", "base", "author"), _text),
-    **dict.fromkeys(("headings", "terms", "keywords", "problems"), _lines),
-    **dict.fromkeys(("text", "rest"), str),
-    **dict.fromkeys(("published_at", "modified_at"), _moment),
-    "hrefs": lambda pairs: tuple((str(href), str(text)) for href, text in pairs),
-    "noindex": lambda value: value is True,
-    "word_count": int,
+_Parsed = TypeVar("_Parsed", bound=ParsedPage | ParsedDocument)
+# Every value is converted to the type of its field: the reply comes from a process that parses hostile pages.
+_CONVERTERS: dict[str, Callable[[Any], Any]] = {
+    "str": str,
+    "int": int,
+    "bool": lambda value: value is True,
+    "str | None": lambda value: None if value is None else str(value),
+    "datetime | None": lambda value: None if value is None else read_moment(str(value)),
+    "tuple[str, ...]": lambda value: tuple(map(str, value)),
+    "tuple[Link, ...]": lambda value: tuple([Link(str(url), str(rel)) for url, rel in value]),
+    "tuple[Anchor, ...]": lambda value: tuple([(str(href), str(text)) for href, text in value]),
+    "dict[str, str]": lambda value: {str(name): str(text) for name, text in value.items()},
     "page_type": lambda value: PageType(value).value,
-    "details": lambda named: {str(name): str(value) for name, value in named.items()},
+}
+# Built at import, so that a field of a new type fails at start and not as a crashed parser.
+_READERS: dict[type, dict[str, Callable[[Any], Any]]] = {
+    kind: {one.name: _CONVERTERS.get(one.name) or _CONVERTERS[str(one.type)] for one in fields(kind)}
+    for kind in (ParsedPage, ParsedDocument)
 }
 
 
@@ -157,7 +128,9 @@ class ParseChild:
     def read(self, body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocument:
         """Return what `parse_document` returns, or of a PDF its text; after an overrun or a crash, only a note."""
         request = pack_request(body, how)
-        document, problem = self._guarded(lambda: unpack_document(self._exchange(request)), how.get("url", ""))
+        document, problem = self._guarded(
+            lambda: unpack_reply(ParsedDocument, self._exchange(request)), how.get("url", "")
+        )
         return document or ParsedDocument(problems=(problem,))
 
     def _guarded(self, call: Callable[[], _Answer], url: str) -> tuple[_Answer | None, ParseProblem]:
@@ -190,7 +163,7 @@ class ParseChild:
         self.close()
 
     def _ask(self, body: bytes, how: ReadingOptions) -> ParsedPage:
-        return unpack_reply(self._exchange(pack_request(body, how)))
+        return unpack_reply(ParsedPage, self._exchange(pack_request(body, how)))
 
     def _exchange(self, request: bytes) -> bytes:
         """Return the child's reply to a request, both packed."""

@@ -17,11 +17,13 @@ from typing import Final, NotRequired, TypedDict
 import re2
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from holdfast.parse.text import BLOCK_MARK, MIN_MAIN_CHARS, clean_line, clean_text, remove_hidden, tidied
+from holdfast.parse.text import BLOCK_MARK, clean_line, clean_text, tidied
 from holdfast.parse.walking import AROUND, LINK_MARK, MAX_HEADINGS, SHOWN, Content, ContentWalk, walk
 
 # What a `main` or an `article` must hold to be taken for the content.
 _ROOT_CHARS = 100
+# Below this the frame was taken for the picture: a page whose content stands in its header or aside.
+_MIN_CHARS = 200
 _BODY_CHARS = 200
 _AROUND = "[role=navigation],[role=banner],[role=contentinfo],[role=search],[role=complementary]"
 _NOISE_WORDS = ("cookie", "consent", "newsletter", "subscribe", "banner", "notification")
@@ -36,6 +38,11 @@ _ID_WORDS = ("sidebar", "breadcrumb", "comment", "disqus", "navbar")
 _MAX_BOXES = 50
 _MAX_CHOSEN, _MAX_REMOVED = 50, 500
 _MAIN = "main,[role=main]"
+# What no browser shows unless a style says otherwise; the last of several styles counts.
+_HIDDEN = "[hidden],[popover],dialog:not([open]),input[type=hidden i],annotation,metadata"
+_STYLED = "[style*=display i],[style*=visibility i]"
+_STYLE: Final = re.compile(r"(?:^|;)\s*(display|visibility)\s*:\s*(\w+)")
+_STYLE_CHARS = 2_000
 _SPOKEN = "[alt],[title],[placeholder],input[value],optgroup[label],option[label]"
 _MAX_SPOKEN, _SPOKEN_CHARS = 2_000, 500
 _CONTENT_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "article", "a", "span", "code")
@@ -45,7 +52,8 @@ _TAG: Final = re.compile(r"<[^<>]{0,500}+>")
 _FRAME = ("html", "body", "main")
 _NAMED: Final = r"(?:class|id)\s*=\s*[\"']?[^\"'<>]*"
 _TELLING: Final = {
-    "hidden": r"[\s\"'/]hidden|display\s*:\s*none|visibility\s*:\s*hidden|<dialog",
+    "hidden": r"[\s\"'/=](?:hidden|popover)[\s\"'/=>]|<(?:dialog|annotation|metadata)|"
+    r"(?:display|visibility)\s*:\s*[nhc]",
     "role": r"\srole\s*=",
     "main": r"<main[\s>]",
     "article": r"<article[\s>]",
@@ -99,12 +107,10 @@ def read_content(
     body = tree.body
     if body is None:
         return Content()
-    if "hidden" in words:
-        remove_hidden(tree)
+    _remove_hidden(tree, words)
     rest = _Rest(_spoken(body) if "attributes" in words else [])
     if template is not None and (chosen := _by_template(tree, template, rest)):
         content = walk(*chosen)
-        rest.add(*content.left_out)
         rest.add(body, stops=chosen)
     else:
         _remove_around(tree, words, rest)
@@ -123,6 +129,14 @@ class _Rest(ContentWalk):
         super().__init__(AROUND)
         self.lines = lines
 
+    def add(self, *roots: LexborNode, marks: bool = False, stops: Sequence[LexborNode] = ()) -> None:
+        """Read what is below some nodes, and then the boxes in it that have words."""
+        super().add(*roots, marks=marks, stops=stops)
+        # Many hold icons alone: the library tells that in a tenth of the time that a walk takes.
+        while found := self.content.left_out:
+            self.content.left_out = []
+            super().add(*[box for box in found if box.text().strip() and box.mem_id not in self._stops], stops=stops)
+
     def take_out(self, nodes: Sequence[LexborNode]) -> None:
         """Read nodes and remove them from their tree."""
         # From the last to the first: an inner node goes before the one that holds it.
@@ -132,6 +146,7 @@ class _Rest(ContentWalk):
 
     def complete(self, content: Content) -> Content:
         """Return the content with the lines and headings that it does not have."""
+        self.add(*content.left_out)
         lines = dict.fromkeys([*self.lines, *tidied(self.text).split("\n")])
         for line in ("", *content.text.split("\n")):
             lines.pop(line, None)
@@ -148,11 +163,9 @@ def _spoken(body: LexborNode) -> list[str]:
     for node in body.css(_SPOKEN)[:_MAX_SPOKEN]:
         attributes = node.attributes
         # The value of other inputs is what a reader would type over.
-        kind = (attributes.get("type") or "").lower() if node.tag == "input" else ""
-        if kind != "hidden":
-            is_button = kind in ("submit", "button", "reset")
-            for name in ("value", "title") if is_button else ("alt", "title", "placeholder", "label"):
-                found[attributes.get(name)] = None
+        is_button = node.tag == "input" and (attributes.get("type") or "").lower() in ("submit", "button", "reset")
+        for name in ("value", "title") if is_button else ("alt", "title", "placeholder", "label"):
+            found[attributes.get(name)] = None
     return [clean_line(text, _SPOKEN_CHARS) for text in found if text]
 
 
@@ -166,6 +179,21 @@ def _by_template(tree: LexborHTMLParser, template: SiteTemplate, rest: _Rest) ->
     inner = {one.mem_id for node in found for one in node.css(main) if one.mem_id != node.mem_id}
     chosen = [node for node in found if node.mem_id not in inner]
     return chosen if any(node.text().strip() for node in chosen) else []
+
+
+def _remove_hidden(tree: LexborHTMLParser, words: frozenset[str]) -> None:
+    # From the last to the first: an inner node goes before the one that holds it.
+    for node in reversed(tree.css(f"{_HIDDEN},{_STYLED}")) if "hidden" in words else ():
+        if node.tag not in _FRAME and _is_hidden(node):
+            node.decompose()
+
+
+def _is_hidden(node: LexborNode) -> bool:
+    styles = dict(_STYLE.findall((node.attributes.get("style") or "")[:_STYLE_CHARS].lower()))
+    if styles.get("visibility") in ("hidden", "collapse"):
+        return True
+    display = styles.get("display")
+    return display == "none" or (display is None and node.css_matches(_HIDDEN))
 
 
 def _remove_around(tree: LexborHTMLParser, words: frozenset[str], rest: _Rest) -> None:
@@ -208,24 +236,23 @@ def _by_elements(tree: LexborHTMLParser, body: LexborNode, words: frozenset[str]
     for sign, selector in (("itemprop", "[itemprop~=articleBody i]"), ("main", _MAIN), ("article", "article")):
         if sign not in words and not (sign == "main" and "role" in words):
             continue
-        found = tree.css(selector)
+        first = tree.css_first(selector)
         # Several articles are a list of them: none of them is the content of the page.
-        if len(found) == 1 or (found and sign == "main"):
-            _remove_boxes(found[0], words, rest)
-            content = walk(found[0])
-            if len(content.text) >= (_BODY_CHARS if sign == "itemprop" else _ROOT_CHARS):
-                rest.add(*content.left_out)
-                rest.add(body, stops=found[:1])
-                return content
+        if first is None or (sign != "main" and len(tree.css(selector)) > 1):
+            continue
+        _remove_boxes(first, words, rest)
+        content = walk(first)
+        if len(content.text) >= (_BODY_CHARS if sign == "itemprop" else _ROOT_CHARS):
+            rest.add(body, stops=[first])
+            return content
     _remove_boxes(body, words, rest)
     content = walk(body, marks=True)
     content.text, menus = _without_menus(content.text, content.title)
-    if len(content.text) < MIN_MAIN_CHARS:
+    if len(content.text) < _MIN_CHARS:
         everything = walk(body, roles=SHOWN)
         # Most of the page is in what was left out: then that is the page.
         if len(content.text) * 2 < len(everything.text):
             return everything
-    rest.add(*content.left_out)
     rest.lines += menus.split("\n")
     return content
 
@@ -290,8 +317,7 @@ def _menu_blocks(blocks: list[str], title: str | None) -> int:
 
 def read_whole(tree: LexborHTMLParser, words: frozenset[str]) -> Content:
     """Return all that a page shows, what is around its content, too."""
-    if "hidden" in words:
-        remove_hidden(tree)
+    _remove_hidden(tree, words)
     return Content() if tree.body is None else walk(tree.body, roles=SHOWN)
 
 

@@ -13,8 +13,9 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.parse.addresses import SPACE, NamedUrls, address, gather_css, refresh, srcset
 from holdfast.parse.charset import DecodedText, ParseProblem
+from holdfast.parse.content import read_content, telling_words
 from holdfast.parse.scripts import import_map_links, script_links
-from holdfast.parse.text import canonical_tag, clean_line, guess_language, main_text, text_sample, tree_of
+from holdfast.parse.text import LAST_NUMBERED, canonical_tag, clean_line, guess_language, text_sample, tree_of
 from holdfast.types import ParsedPage
 
 # Directives that carry a value after a colon: a word before a colon that is none of these names a crawler.
@@ -153,9 +154,9 @@ def parse_html(
     _walk(tree, page)
     wishes = read_directives(x_robots, page.robots, agent)
     language = canonical_tag(page.language) or canonical_tag(page.sent_language)
-    # Before `main_text`, which removes what is hidden from the tree.
+    # Before `read_content`, which removes what is hidden from the tree.
     sample = None if language else text_sample(tree, _LANGUAGE_SAMPLE_CHARS)
-    text = main_text(tree) if want_text else None
+    text = read_content(tree, telling_words(source.content)).text if want_text else None
     return ParsedPage(
         title=_first_line((page.title, page.og_title), _TITLE_CHARS),
         description=_first_line((page.description, page.og_description), _DESCRIPTION_CHARS),
@@ -184,7 +185,7 @@ def _walk(tree: LexborHTMLParser, page: _Harvest) -> None:
         read = reader_of(number)
         if read is not None:
             read(page, node)
-        elif number > _LAST_NUMBERED and node.tag == "use":
+        elif number > LAST_NUMBERED and node.tag == "use":
             _read_svg_image(page, node)
     # By a selector, which runs inside the library: few elements have such a style.
     for node in tree.css('[style*="url(" i]'):
@@ -377,8 +378,6 @@ def _numbered(readers: dict[str, _Reader]) -> dict[int, _Reader]:
     return {document.create_node(tag).tag_id: read for tag, read in readers.items()}
 
 
-# Elements that lexbor has no number for get their address in memory instead.
-_LAST_NUMBERED = 0xFFFF
 _READERS = _numbered(
     {
         "html": _read_root,

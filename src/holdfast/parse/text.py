@@ -11,7 +11,7 @@ import unicodedata
 from functools import cache
 from typing import Final
 
-from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 MAX_TEXT_CHARS = 4 * 1024 * 1024
 BLOCK_MARK = "\x01"
@@ -29,12 +29,6 @@ _SPACES = bytes(32 if byte in b"\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0" else byte fo
 _CONTROLS = bytes(
     byte for byte in (*range(32), *range(127, 160), 0xAD) if _SPACES[byte] != 32 and byte != ord(BLOCK_MARK)
 )
-
-_MAY_BE_HIDDEN = "[hidden],[style*=display i],[style*=visibility i],dialog:not([open])"
-_HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.I)
-_STYLE_CHARS = 2_000
-# Below this the frame was taken for the picture: a page whose content stands in its header or aside.
-MIN_MAIN_CHARS = 200
 
 
 # Mutation events serve scripts and <selectedcontent>. With them each <option> costs a look at all before it: a megabyte
@@ -61,15 +55,17 @@ def _text_number() -> int:
 
 
 TEXT_ID = _text_number()
+# Elements that lexbor has no number for get their address in memory instead.
+LAST_NUMBERED = 0xFFFF
 BLOCK_IDS = numbers_of(
     "address article aside blockquote body br button caption center dd details dialog dir div dl dt fieldset "
     "figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol "
     "optgroup option p search section summary table tbody td textarea tfoot th thead title tr ul"
 )
 PREFORMATTED_IDS = numbers_of("pre listing xmp plaintext")
-_LINE_IDS = BLOCK_IDS | PREFORMATTED_IDS
 UNSHOWN_IDS = numbers_of(
-    "script style template noscript svg math iframe object canvas audio video datalist select head rp"
+    "script style template noscript svg math iframe object canvas audio video datalist select head rp desc noframes "
+    "noembed meter progress"
 )
 UNSHOWN_OR_AROUND_IDS = UNSHOWN_IDS | numbers_of("nav aside header footer")
 FURNITURE_IDS, OWNER_IDS = numbers_of("header footer"), numbers_of("main article section")
@@ -109,33 +105,6 @@ def nfc(text: str) -> str:
     return "".join(parts)
 
 
-def remove_hidden(tree: LexborHTMLParser) -> None:
-    """Remove the elements that browsers do not show because of an attribute."""
-    # From the last to the first: what is inside another goes before it; a node that went with its parent is no more.
-    for node in reversed(tree.css(_MAY_BE_HIDDEN)):
-        attributes = node.attributes
-        is_hidden = "hidden" in attributes or node.tag == "dialog"
-        is_hidden = is_hidden or _HIDING_STYLE.search((attributes.get("style") or "")[:_STYLE_CHARS]) is not None
-        if is_hidden and node.tag not in ("html", "body", "main"):
-            node.decompose()
-
-
-def main_text(tree: LexborHTMLParser) -> str:
-    """Return the page's own text: what is shown, less navigation, asides and the page's header and footer.
-
-    Removes hidden elements from the tree. A page with almost nothing outside its frame gives all it shows.
-    """
-    body = tree.body
-    if body is None:
-        return ""
-    remove_hidden(tree)
-    main = tidied(_blocks(body, UNSHOWN_OR_AROUND_IDS))
-    if len(main) >= MIN_MAIN_CHARS:
-        return main
-    everything = tidied(_blocks(body, UNSHOWN_IDS))
-    return main if len(main) * 2 >= len(everything) else everything
-
-
 def text_sample(tree: LexborHTMLParser, chars: int) -> str:
     """Return about the first `chars` characters of prose in a page; leaves the tree whole."""
     body = tree.body
@@ -151,41 +120,6 @@ def text_sample(tree: LexborHTMLParser, chars: int) -> str:
         if size >= chars:
             break
     return " ".join(parts)
-
-
-def _blocks(body: LexborNode, left_out: frozenset[int]) -> str:
-    """Return the text below a node, with a mark wherever a block begins or ends."""
-    # By hand, because the library's own traversal cannot step over a subtree; on 120 documentation pages that is 570 us
-    # a page, against 1,080 for removing subtrees first.
-    parts: list[str] = []
-    above: list[tuple[LexborNode, int]] = []
-    own = lines = 0
-    node = body.first_child
-    while node is not None:
-        number = node.tag_id
-        if number == TEXT_ID:
-            text = node.text_content or ""
-            parts.append(text.replace("\n", BLOCK_MARK) if lines else text)
-        elif number not in left_out or (own and number in FURNITURE_IDS):
-            if number in _LINE_IDS:
-                parts.append(BLOCK_MARK)
-            child = node.first_child
-            if child is not None:
-                own += number in OWNER_IDS
-                lines += number in PREFORMATTED_IDS
-                above.append((node, number))
-                node = child
-                continue
-        following = node.next
-        while following is None and above:
-            node, number = above.pop()
-            own -= number in OWNER_IDS
-            lines -= number in PREFORMATTED_IDS
-            if number in _LINE_IDS:
-                parts.append(BLOCK_MARK)
-            following = node.next
-        node = following
-    return "".join(parts)[:MAX_TEXT_CHARS]
 
 
 def tidied(marked: str) -> str:
@@ -211,13 +145,17 @@ def _folded(marked: str) -> str:
         line = block.strip()
         # Line breaks, tabs and every other space than the plain one are not printable either.
         if "  " in line or not line.isprintable():
-            line = " ".join(_UNSEEN.sub("", " ".join(line.split())).split())
+            line = " ".join(line.split())
+            if not line.isprintable():
+                line = " ".join(_UNSEEN.sub("", line).split())
         if line:
             lines.append(line)
     return "\n".join(lines)
 
 
-_UNUSABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+_UNUSABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
+# They stand inside words of Persian and Hindi, and readers may leave them out.
+_JOINERS = re.compile("[\u200c\u200d]")
 _BLANKS = re.compile(r"\s+")
 # Marks that belong to the letter before them, of all scripts: without these a word of Hindi or Tamil falls apart.
 _MARK_RANGES: Final = (
@@ -238,7 +176,7 @@ def tidy(text: str) -> str:
             return " ".join(text.split())
         composed = text
     else:
-        composed = nfc(_UNUSABLE.sub(" ", text))
+        composed = nfc(_UNUSABLE.sub(" ", _JOINERS.sub("", text)))
     return _BLANKS.sub(" ", _UNUSABLE.sub(" ", composed)).strip()
 
 
@@ -272,7 +210,9 @@ def count_words(text: str) -> int:
         return 0
     # Blocks are parted by one line break and words by one blank: nothing has to be split.
     words = text.count(" ") + text.count("\n") + 1
-    return words if text.isascii() else words + sum(len(run) - 1 for run in _UNSPACED_RUN.findall(text))
+    if text.isascii() or not is_unspaced(text):
+        return words
+    return words + sum(len(run) - 1 for run in _UNSPACED_RUN.findall(text))
 
 
 def letters_of(word: str) -> list[str]:

@@ -13,6 +13,7 @@ from holdfast.parse.text import (
     BLOCK_IDS,
     BLOCK_MARK,
     FURNITURE_IDS,
+    LAST_NUMBERED,
     MAX_TEXT_CHARS,
     OWNER_IDS,
     PREFORMATTED_IDS,
@@ -51,12 +52,9 @@ _BLANKS: Final = " \t\n\r\f\xa0" + BLOCK_MARK + LINK_MARK
 _SKIPPED, _FURNITURE, _OWNER, _PREFORMATTED, _BLOCK = 1, 2, 4, 8, 16
 _HEADING, _ANCHOR, _TERM, _OPENS, _LEADING, _IMAGE, _FIRST, _VISIBLE = 32, 64, 128, 256, 512, 1024, 2048, 4096
 _GAP, _APART = 8192, 16384
-_STOPS = _SKIPPED | _FURNITURE | _PREFORMATTED
-_NOTED = _HEADING | _ANCHOR | _TERM | _LEADING | _PREFORMATTED | _APART | _GAP
-_CLOSES = _OWNER | _BLOCK | _NOTED
-_LAST_TAG = 10_000
-# In a `pre` without any of these the text is all there is: reading it at once takes a tenth of the walk.
-_PARTED_LINES = "br,hr,div,p,li,table,a[href],h1,h2,h3,h4,h5,h6,script,style"
+_STOPS, _COUNTED = _SKIPPED | _FURNITURE, _OWNER | _PREFORMATTED
+_NOTED = _HEADING | _ANCHOR | _TERM | _LEADING
+_CLOSES = _NOTED | _BLOCK | _APART | _GAP
 
 
 # Readers see formulas, the words of drawings and the options of lists, which are no sentences of a page's content.
@@ -66,7 +64,7 @@ _UNSHOWN_IDS = UNSHOWN_IDS - numbers_of("svg math select")
 def _table(left_out: frozenset[int]) -> dict[int, int]:
     """Return what each element is, by lexbor's number: one look for each node instead of ten."""
     roles = (
-        (BLOCK_IDS, _BLOCK),
+        (BLOCK_IDS | PREFORMATTED_IDS, _BLOCK),
         (PREFORMATTED_IDS, _PREFORMATTED),
         (OWNER_IDS, _OWNER),
         (numbers_of("h1 h2 h3 h4 h5 h6"), _HEADING),
@@ -97,8 +95,11 @@ Readings (`rt`) are left out too: they stand between the letters of one word.
 """
 SHOWN: Final = _table(_UNSHOWN_IDS)
 """All that a page shows."""
-AROUND: Final = {number: role & ~(_ANCHOR | _TERM | _OPENS | _LEADING | _IMAGE) for number, role in SHOWN.items()}
-"""All that a page shows, read for its text and headings alone."""
+AROUND: Final = {
+    number: role & ~(_ANCHOR | _TERM | _OPENS | _LEADING | _IMAGE)
+    for number, role in _table(_UNSHOWN_IDS | numbers_of("nav aside header footer form")).items()
+}
+"""All that a page shows but boxes, which it leaves out; read for its text and headings alone."""
 
 
 # A plain tuple: a page has hundreds, and one with names takes four times as long to make.
@@ -129,8 +130,8 @@ class ContentWalk:
     """The walk under way, over what `roles` (CONTENT, SHOWN or AROUND) has it enter."""
 
     __slots__ = (
-        *("_alt", "_away", "_lines", "_link_end", "_links", "_marks", "_parts", "_rank", "_roles", "_stops"),
-        *("_stop_tags", "_terms_bytes", "content", "terms"),
+        *("_alt", "_away", "_links", "_parts", "_rank", "_roles", "_stops", "_stop_tags", "_terms_bytes"),
+        *("content", "terms"),
     )
 
     def __init__(self, roles: dict[int, int]) -> None:
@@ -139,8 +140,6 @@ class ContentWalk:
         self._links: list[dict[str, str | None]] = []
         self._alt = ""
         self._away = (0, 0)
-        # How many preformatted elements are open, and where the last link ended.
-        self._lines, self._link_end = 0, -1
         self.terms: dict[str, None] = {}
         self._terms_bytes = 0
         self._rank = 3
@@ -149,9 +148,8 @@ class ContentWalk:
     def add(self, *roots: LexborNode, marks: bool = False, stops: Sequence[LexborNode] = ()) -> None:
         """Read what is below some nodes; with `marks`, the text has marks around links. It does not enter `stops`."""
         self._stops, self._stop_tags = {node.mem_id for node in stops}, {node.tag_id for node in stops}
-        self._marks = marks
         for root in roots:
-            self._below(root)
+            self._below(root, marks=marks)
             self._parts.append(BLOCK_MARK)
 
     @property
@@ -159,46 +157,45 @@ class ContentWalk:
         """What was read, with marks around blocks."""
         return "".join(self._parts)[:MAX_TEXT_CHARS]
 
-    def _below(self, root: LexborNode) -> None:
-        # By hand, because the library's own traversal cannot step over a subtree. Every statement here is paid some
-        # thousand times a page.
+    def _below(self, root: LexborNode, *, marks: bool) -> None:
+        # By hand: the library's own traversal cannot step over a subtree. Each statement is paid some thousand times.
         parts, role_of, stop_tags = self._parts, self._roles.get, self._stop_tags
         above: list[tuple[LexborNode, int, int]] = []
-        own = int(bool(role_of(root.tag_id, 0) & _OWNER))
-        opened = -1_000
+        own, preformatted = (int(role_of(root.tag_id, 0) & bit > 0) for bit in (_OWNER, _PREFORMATTED))
+        opened, link_end = -1_000, -1
         node = root.first_child
         while node is not None:
             number = node.tag_id
             if number == TEXT_ID:
                 text = node.text_content or ""
-                parts.append(text.replace("\n", BLOCK_MARK) if self._lines else text)
+                parts.append(text.replace("\n", BLOCK_MARK) if preformatted else text)
             else:
-                role = role_of(number, 0)
-                child = node.first_child
+                role, child = role_of(number, 0), node.first_child
                 if role:
                     if role & _STOPS and not (own and role & _FURNITURE):
-                        child = self._stop(node, role, child)
+                        self._leave_out(node, role)
+                        child = None
                     elif role & _BLOCK:
                         parts.append(BLOCK_MARK)
                         if stop_tags and number in stop_tags and node.mem_id in self._stops:
                             child = None
                         if role & _OPENS:
                             opened = len(parts)
-                        elif role & _OWNER:
-                            own += child is not None
+                        elif role & _COUNTED and child is not None:
+                            own += role & _OWNER > 0
+                            preformatted += role & _PREFORMATTED > 0
                     elif role & _APART:
-                        role, child = self._open_link(node, role, child)
+                        if link_end == len(parts):
+                            parts.append(" ")  # menus without blanks between their links are drawn apart
+                        if role & _ANCHOR:
+                            role, child = self._open_link(node.attributes, role, child, marks=marks)
                     elif role & _LEADING:
-                        # Most stand in the middle of a sentence.
-                        is_late = self._lines or len(parts) - opened > _BEFORE_LEADING or parts[-1] > _MOST_BLANK
-                        role = role & _TERM if is_late else self._leading(role, opened)
+                        is_late = len(parts) - opened > _BEFORE_LEADING or parts[-1] > _MOST_BLANK
+                        role = role & _TERM if is_late or preformatted else self._leading(role, opened)
                     elif role & _GAP:
-                        parts.append(" ")
-                        if role & _IMAGE and self._links:
-                            self._alt = self._alt or (node.attributes.get("alt") or "")[:_LOOKED_AT_CHARS]
-                elif number > _LAST_TAG:
-                    # Labels of a drawing: SVG's own elements have no fixed numbers.
-                    parts.append(" ")
+                        self._part(node, role)
+                elif number > LAST_NUMBERED:
+                    parts.append(" ")  # labels of a drawing
                 if child is not None:
                     above.append((node, role, len(parts)))
                     node = child
@@ -207,48 +204,50 @@ class ContentWalk:
             while following is None and above:
                 node, role, start = above.pop()
                 if role & _CLOSES:
-                    if role & _OWNER:
-                        own -= 1
+                    if role & _COUNTED:
+                        own -= role & _OWNER > 0
+                        preformatted -= role & _PREFORMATTED > 0
                     if role & _NOTED:
                         self._close(node, role, start)
                     if role & _BLOCK:
                         parts.append(BLOCK_MARK)
+                    elif role & _GAP:
+                        parts.append(" ")
+                    elif role & _APART:
+                        if marks:
+                            parts.append(LINK_MARK)
+                        link_end = len(parts)
                 following = node.next
             node = following
 
-    def _stop(self, node: LexborNode, role: int, child: LexborNode | None) -> LexborNode | None:
-        """Return the child of preformatted text to continue with; read or leave out any other element as a whole."""
-        if role & (_BLOCK | _PREFORMATTED | _GAP):
-            self._parts.append(" " if role & _GAP else BLOCK_MARK)
-        if not role & _PREFORMATTED:
-            if role & _VISIBLE:
-                self.content.left_out.append(node)
-            return None
-        if child is not None and (self._lines or node.css_first(_PARTED_LINES) is not None):
-            self._lines += 1
-            return child
-        self._parts += node.text().replace("\n", BLOCK_MARK), BLOCK_MARK
-        return None
+    def _leave_out(self, node: LexborNode, role: int) -> None:
+        if role & (_BLOCK | _GAP):
+            self._parts.append(BLOCK_MARK if role & _BLOCK else " ")
+        if role & _VISIBLE:
+            self.content.left_out.append(node)
 
-    def _open_link(self, node: LexborNode, role: int, child: LexborNode | None) -> tuple[int, LexborNode | None]:
+    def _part(self, node: LexborNode, role: int) -> None:
+        """Part the words around an element that is drawn between them; a picture may be all that a link has."""
+        self._parts.append(" ")
+        if role & _IMAGE and self._links:
+            self._alt = self._alt or (node.attributes.get("alt") or "")[:_LOOKED_AT_CHARS]
+
+    def _open_link(
+        self, attributes: dict[str, str | None], role: int, child: LexborNode | None, *, marks: bool
+    ) -> tuple[int, LexborNode | None]:
         """Return what a link is to the walk, and the child to go on with: none of a permalink, which is no text."""
-        if self._link_end == len(self._parts):
-            # Menus without blanks between their links are drawn apart.
-            self._parts.append(" ")
-        if not role & _ANCHOR:
-            return role, child
-        attributes = node.attributes
-        if not attributes.get("href"):
+        href = attributes.get("href")
+        if not href:
             return 0, child
         if child is None:
-            self.content.anchors.append((attributes["href"] or "", self._called(attributes, "")))
+            self.content.anchors.append((href, self._called(attributes, "")))
             return 0, None
-        if "#" in (attributes["href"] or "") and _is_sign(child):
+        if "#" in href and _is_sign(child):
             self._parts.append(" ")
             return 0, None
         self._links.append(attributes)
         self._alt = ""
-        if self._marks:
+        if marks:
             self._parts.append(LINK_MARK)
         return role, child
 
@@ -274,15 +273,6 @@ class ContentWalk:
             self.content.anchors.append((href, words))
             if href[0] != "#":
                 self._away = start, len(parts)
-            if self._marks:
-                parts.append(LINK_MARK)
-        if role & _APART:
-            self._link_end = len(self._parts)
-        elif role & _PREFORMATTED:
-            self._lines -= 1
-            self._parts.append(BLOCK_MARK)
-        elif role & _GAP:
-            self._parts.append(" ")
         elif role & _HEADING:
             self._note_heading(role, start, node)
         elif role & _TERM:

@@ -149,7 +149,8 @@ def query_pairs(letters: Iterable[str]) -> list[str]:
         if is_unspaced(letter):
             run += letter
             continue
-        found += _terms_of_run(run)
+        # A run ends here in the document, too, with its last letter alone: `平成30年度`.
+        found += pairs_of(run) if run else ()
         run = ""
         found.append(letter)
     return [*found, *_terms_of_run(run)]

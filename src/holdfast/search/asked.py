@@ -46,10 +46,12 @@ class AskedWords:
     run: tuple[str, ...] = ()
     """All that was typed, folded, in order, short words and stop words, too: as a heading or a sentence has it."""
 
+    has_quotes: bool = False
+
     @property
-    def all_words(self) -> tuple[str, ...]:
-        """Words and the words of phrases, each once, in order."""
-        return tuple(dict.fromkeys([*self.words, *(word for phrase in self.phrases for word in phrase)]))
+    def terms(self) -> tuple[str, ...]:
+        """Words and the words or pairs of letters of phrases, each once, in order."""
+        return tuple(dict.fromkeys([*self.words, *(term for phrase in self.phrases for term in query_pairs(phrase))]))
 
 
 def asked_words(words: Words, typed: str) -> AskedWords:
@@ -62,7 +64,8 @@ def asked_words(words: Words, typed: str) -> AskedWords:
     ]
     exact = list(dict.fromkeys(exact))[:_MAX_EXACT]
     accented = tuple(word for word in exact if not word.isascii() and fold(word) != word)
-    quoted = {word for piece in quoted_in(typed) for word in exact_words(piece)} if accented else ()
+    pieces = quoted_in(typed)
+    quoted = {word for piece in pieces for word in exact_words(piece)} if accented else ()
     run = tuple(words_of(typed))
     return AskedWords(
         run=run if kept <= set(run) and not any(map(is_unspaced, run)) else words.words,
@@ -72,6 +75,7 @@ def asked_words(words: Words, typed: str) -> AskedWords:
         accented=accented,
         required=tuple(word for word in accented if word in quoted),
         compounds=tuple(compounds),
+        has_quotes=bool(pieces),
     )
 
 

@@ -274,7 +274,7 @@ class IndexReader:
         """Return documents in which some of the words occur, those with more and rarer ones first."""
         found = []
         for one in languages:
-            kept = [term for word in asked.all_words if (term := stem(word, one))]
+            kept = [term for word in asked.terms if (term := stem(word, one))]
             found += [_boosted(_in_text(one, partial(_term, text=term)), weights.body) for term in kept]
             clauses = [Clause(field, Kind.TERM, field, (term,)) for field in ("title", "heads") for term in kept]
             found += [query for _, query in self._weighted(clauses, weights)]
@@ -299,7 +299,7 @@ class IndexReader:
             return None
         must = [_word(language, term) for term in dict.fromkeys(kept)]
         must += [_term("exact", word) for word in asked.required]
-        return must + [_in_text(language, partial(_phrase, terms=run)) for run in runs]
+        return must + [_in_text(language, partial(_run, terms=run)) for run in runs]
 
     def _rarity(self, field: str, term: str) -> float:
         """Return how telling a term is wherever it occurs, as BM25 counts it."""

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
-from holdfast.parse.text import fold, is_unspaced
+from holdfast.parse.text import fold, is_unspaced, letters_of
 from holdfast.search.analysis import language_field
 from holdfast.search.asked import AskedWords, asked_words
 from holdfast.search.columns import Columns, Floats
@@ -231,9 +231,7 @@ def find(view: View, question: ParsedQuery, reach: SearchReach) -> Match:
             return _plain_rows(rows, MatchMode.URL)
     if question.intent is Intent.BOOLEAN and question.tree is not None:
         with reach.budget.turn():
-            match = _boolean(view.reader, columns, question.tree, MatchMode.BOOLEAN, reach)
-        if len(match.rows) or question.certain:
-            return match
+            return _boolean(view.reader, columns, question.tree, MatchMode.BOOLEAN, reach)
     return _plain(view.reader, columns, question, reach)
 
 
@@ -285,13 +283,17 @@ def _some_words(reader: IndexReader, columns: Columns, asked: AskedWords, reach:
 
     What stands in quotes is meant as it is.
     """
-    if len(asked.words) < 2 or asked.phrases:
+    terms = asked.terms
+    if len(terms) < 2 or asked.has_quotes:
         return None
     reach.budget.check()
     read = partial(reader.some_words, asked, languages_of(columns), FITTED)
     found = best_documents(read, columns, reach, min(reach.scan, _SOME_DOCUMENTS))
     match = _documents(columns, found, asked, reach)
-    return None if match is None else replace(match, mode=MatchMode.SOME_WORDS)
+    if match is None:
+        return None
+    pairs = tuple(tuple(letters_of(term)) for term in terms if is_unspaced(term))
+    return replace(match, mode=MatchMode.SOME_WORDS, shown=Words(words=asked.words, phrases=pairs))
 
 
 def languages_of(columns: Columns) -> list[str]:

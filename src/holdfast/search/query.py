@@ -122,7 +122,7 @@ class ParsedQuery:
     """Hashes of the group's address in its variants: both schemes, with and without `www.`."""
     words: Words = NO_WORDS
     certain: bool = True
-    """False if the intent was guessed from a dot or a lower-case operator: plain text is tried if nothing is found."""
+    """False if an address was guessed from a dot: plain text is tried if nothing is found."""
     conditions: tuple[Condition, ...] = ()
     """What its operators ask for: all must hold."""
     operators: str = ""
@@ -141,13 +141,11 @@ QUOTES: Final = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"
 """What keyboards and word processors make of a quote, as a quote."""
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 _FIELDED = re.compile(r"(title|snippet|url|text):", re.IGNORECASE)
-_OPERATOR = re.compile(r"(?<!\S)(?:and|or|not)(?!\S)", re.IGNORECASE)
+_JOINTS: Final = ("AND", "OR", "NOT")
+# `command not found` is a message, and so is `IS NOT NULL`: small letters never join, nor does a text in capitals.
+_JOINT = re.compile(r"(?<![^\s(])(?:AND|OR|NOT)(?![^\s)(])")
 # Parentheses alone join nothing: `strlen(3)` and `Tides (spring)` are words.
-_CERTAIN_SYNTAX = re.compile(
-    r"(?<![^\s(])(?:AND|OR|NOT)(?![^\s)(])|(?<![^\s(])-[^\s-]|(?<![^\s(])(?i:title|snippet|url|text):|\w\w\*(?![^\s)])"
-)
-# In small letters they join two terms; in anything longer they are words of a sentence.
-_GUESSED_SYNTAX = re.compile(r"\S+ (?:or|not) \S+", re.IGNORECASE)
+_OTHER_SYNTAX = re.compile(r"(?<![^\s(])-[^\s-]|(?<![^\s(])(?i:title|snippet|url|text):|\w\w\*(?![^\s)])")
 
 
 def parse_query(text: str) -> ParsedQuery:
@@ -188,9 +186,9 @@ def _understood(clean: str) -> ParsedQuery:
     if (address := _address(clean)) is not None:
         named = "://" in clean or clean.lower().startswith(("www.", "url:"))
         return ParsedQuery(text=clean, intent=Intent.URL, groups=group_hashes(address), words=words, certain=named)
-    is_certain = _CERTAIN_SYNTAX.search(clean) is not None
-    if (is_certain or _GUESSED_SYNTAX.fullmatch(clean)) and (tree := _tree(clean)) is not None:
-        return ParsedQuery(text=clean, intent=Intent.BOOLEAN, tree=tree, words=words, certain=is_certain)
+    is_boolean = _OTHER_SYNTAX.search(clean) or (_JOINT.search(clean) and not clean.isupper())
+    if is_boolean and (tree := _tree(clean)) is not None:
+        return ParsedQuery(text=clean, intent=Intent.BOOLEAN, tree=tree, words=words)
     return ParsedQuery(text=clean, intent=Intent.PLAIN, words=words)
 
 
@@ -283,8 +281,8 @@ def _tokens(text: str) -> list[_Token]:
                 raise _SyntaxError
             break
         kind, value = str(match.lastgroup), match[str(match.lastgroup)]
-        if kind == "word" and _OPERATOR.fullmatch(value) and not (found and found[-1].kind == "field"):
-            kind, value = "operator", value.upper()
+        if kind == "word" and value in _JOINTS and not (found and found[-1].kind == "field"):
+            kind = "operator"
         if kind == "minus" and at == match.start("minus") and found and found[-1].kind in ("word", "quoted", "field"):
             # Glued to what comes before it: part of a word, not an operator.
             kind, value = "word", "-"

@@ -432,6 +432,8 @@ def frontier_for(runtime: Runtime, execution_id: int) -> int:
     root = earlier.frontier_id
     whole = earlier.reason in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED)
     reopened = runtime.frontier.reopen(root, every_domain=whole)
+    if earlier.reason == Shortfall.STOPPED:
+        reopened += runtime.frontier.reopen_left_over(root)
     # Said last: if this process dies before, the next one reopens what is still closed.
     with runtime.raw_db.write() as tx:
         execution_queries.go_on_with(tx, execution_id=execution_id, frontier_id=root)

@@ -71,15 +71,15 @@ def test_a_run_is_watched_and_its_exclusions_are_edited(open_window: OpenWindow,
 
     page.get_by_role("tab", name="Hosts").click()
     expect(page.get_by_role("table", name="Hosts of this run")).to_contain_text("127.0.0.")
-    page.get_by_role("tab", name="Addresses").click()
+    page.get_by_role("tab", name="Pages").click()
     expect(page.get_by_role("table", name="Addresses of this run")).to_contain_text("from a seed")
     page.get_by_role("tab", name="Log").click()
     lines = page.get_by_role("log").get_by_role("listitem")
     expect(lines.first).to_be_visible(timeout=_SOON_MS)
     page.get_by_label("Search in the log").fill("run starts")
     expect(lines).to_have_count(1)
-    page.get_by_role("button", name="Hold still").click()
-    expect(page.get_by_role("button", name="Go on")).to_be_visible()
+    page.get_by_role("button", name="Pause scrolling").click()
+    expect(page.get_by_role("button", name="Follow again")).to_be_visible()
 
     page.get_by_role("tab", name="Exclusions").click()
     box = page.get_by_label("Leave out")

@@ -8,12 +8,15 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from holdfast.parse import ParseChild, ParseProblem, parse_page
 from holdfast.parse.child import pack_reply, unpack_reply
+from holdfast.parse.document import ParsedDocument
 from holdfast.types import Link, ParsedPage
 from tests import patience
 
@@ -147,22 +150,54 @@ def test_threads_take_turns(child: ParseChild) -> None:
     assert sorted(title or "" for title in titles) == [str(number) for number in range(8)]
 
 
-def test_a_page_survives_the_wire() -> None:
-    page = ParsedPage(
-        title="t\ud800",
-        text="é\n日",
-        links=(Link("/a", "a"),),
-        resources=(Link("b", "img"),),
-        nofollow=True,
-        problems=(ParseProblem.BODY_CUT,),
-        base="/",
-        language="en",
-    )
+_PAGE = ParsedPage(
+    title="t\ud800",
+    description="d",
+    language="en",
+    charset="utf-8",
+    canonical="/c",
+    base="/",
+    text="é\n日",
+    links=(Link("/a", "a"),),
+    resources=(Link("b", "img"),),
+    links_over=1,
+    resources_over=2,
+    nofollow=True,
+    noindex=True,
+    problems=(ParseProblem.BODY_CUT,),
+)
+_DOCUMENT = ParsedDocument(
+    title="t\ud800",
+    description="d",
+    language="en",
+    canonical="/c",
+    base="/",
+    text="é\n日",
+    rest="around",
+    headings=("h",),
+    terms=("term",),
+    hrefs=(("/a", "words"),),
+    noindex=True,
+    author="Ann",
+    published_at=datetime(2024, 1, 2, tzinfo=UTC),
+    modified_at=datetime(2024, 1, 3, 4, 5, 6, tzinfo=UTC),
+    keywords=("k",),
+    word_count=3,
+    page_type="article",
+    details={"og:type": "article"},
+    problems=(ParseProblem.BODY_CUT,),
+)
 
-    assert unpack_reply(pack_reply(page)[4:]) == page
+
+@pytest.mark.parametrize("parsed", [_PAGE, _DOCUMENT])
+def test_every_field_survives_the_wire(parsed: ParsedPage | ParsedDocument) -> None:
+    unset = [one.name for one in fields(parsed) if getattr(parsed, one.name) == getattr(type(parsed)(), one.name)]
+
+    assert not unset, "this test compares all fields"
+    assert unpack_reply(type(parsed), pack_reply(parsed)[4:]) == parsed
 
 
 @pytest.mark.parametrize("reply", [b"", b"[]", b"{}", b"null", b'{"links": 3}', b"\xff"])
 def test_a_false_reply_is_refused(reply: bytes) -> None:
     with pytest.raises((ValueError, TypeError, KeyError)):
-        unpack_reply(reply)
+        unpack_reply(ParsedPage, reply)

@@ -301,6 +301,7 @@ def _characters_looked_at(html: str) -> int:
         pytest.param("<dfn>" * 400 + " tide" * 20_000, id="terms"),
         pytest.param("<dfn>" * 400 + "<a href=/x>Away</a>" + " " * 100_000, id="terms-before-a-link"),
         pytest.param("<h1><div>" * 300 + " " * 100_000, id="headings"),
+        pytest.param("<pre>" * 400 + "tide\n" * 20_000, id="preformatted"),
         pytest.param("<a href=/x title=T><marquee>" * 400 + " " * 100_000, id="links"),
         pytest.param("<a href=/x title=T><marquee><i> </i>" * 400 + " " * 100_000, id="links-of-parts"),
     ],

@@ -8,14 +8,14 @@ import unicodedata
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from selectolax.lexbor import LexborHTMLParser
 
-from holdfast.parse.text import clean_line, clean_text, main_text, nfc
+from holdfast.parse.page import parse_page
+from holdfast.parse.text import clean_line, clean_text, nfc
 from tests import patience
 
 
 def _text(markup: str) -> str:
-    return main_text(LexborHTMLParser(markup))
+    return parse_page(markup.encode(), url="u", media_type="text/html", charset="utf-8", want_text=True).text or ""
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,10 @@ def _text(markup: str) -> str:
         ("<pre>line 1\n  line 2</pre>after", "line 1\nline 2\nafter"),
         ("a<script>no</script><style>no</style><noscript>no</noscript><template>no</template>b", "ab"),
         ("<p hidden>no</p><p style='DISPLAY: none'>no</p>yes", "yes"),
-        ("<select><option>no</select><svg><text>no</text></svg>yes", "yes"),
+        ("<select><option>a<option>b</select>c", "a\nb\nc"),
+        ("<svg><metadata>no</metadata><desc>no</desc><text>a</text><text>b</text></svg>", "a b"),
+        ("<math><mi>a</mi><annotation>no</annotation></math>", "a"),
+        ("<noframes>no</noframes><noembed>no</noembed>yes<meter>no</meter><progress>no</progress>", "yes"),
         ("<!-- no -->yes<textarea>typed</textarea>", "yes\ntyped"),
         ("", ""),
         ("<frameset><frame></frameset>", ""),

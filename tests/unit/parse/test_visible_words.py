@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.parse.child import pack_reply, unpack_document
 from holdfast.parse.document import DocumentKind, ParsedDocument, parse_document
 
 PROSE = "Enough words to be taken for the content of a page by anybody who reads it, and then a few more of them. " * 2
@@ -32,6 +31,11 @@ _HIDDEN = (
     "<dialog>zz</dialog>",
     "<input type=HIDDEN title=zz>",
     "<ruby>a<rp>zz</rp></ruby>",
+    "<p title='>' HIDDEN=''>zz</p>",
+    "<p style='display:block;Display : None !important'>zz</p>",
+    "<div popover>zz</div>",
+    "<template>zz</template><datalist><option>zz</datalist><noembed>zz</noembed><meter>zz</meter>",
+    "<math><mi>a</mi><annotation>zz</annotation></math><svg><metadata>zz</metadata><desc>zz</desc></svg>",
 )
 
 
@@ -52,14 +56,21 @@ def test_hidden_text_is_not_read(markup: str, template: Any) -> None:
         "<select><option label=zz></select>",
         "<p style='--display:none'>zz</p>",
         "<dialog open>zz</dialog>",
+        "<p style='display:none;display:block'>zz</p>",
+        "<p hidden style='display:block'>zz</p>",
+        "<p style='backface-visibility:hidden'>zz</p>",
+        "<p class=hidden>zz</p>",
+        "<aside><nav><footer>zz</footer></nav></aside>",
     ],
 )
-def test_visible_text_is_read(markup: str) -> None:
-    assert "zz" in _words(_read(f"<main><p>{PROSE}</p>{markup}</main>"))
+@pytest.mark.parametrize("place", ["<main><p>{}</p>{}</main>", "<main><p>{}</p></main><form>{}</form>"])
+def test_visible_text_is_read(markup: str, place: str) -> None:
+    assert "zz" in _words(_read(place.format(PROSE, markup)))
 
 
-def test_what_a_template_removes_is_in_the_rest() -> None:
-    page = _read(f"<main><p>{PROSE}</p><p class=ad>zz</p></main>", template={"main": "main", "remove": [".ad"]})
+@pytest.mark.parametrize("main", ["main", "#missing"])
+def test_what_a_template_removes_is_in_the_rest(main: str) -> None:
+    page = _read(f"<main><p>{PROSE}</p><p class=ad>zz</p></main>", template={"main": main, "remove": [".ad"]})
 
     assert "zz" in page.rest
     assert "zz" not in page.text
@@ -103,10 +114,12 @@ def test_readings_do_not_part_the_word_that_they_stand_over() -> None:
     assert "かん" in page.rest
 
 
-def test_links_in_preformatted_text_are_links() -> None:
-    page = _read(f"<main><p>{PROSE}</p><pre><a href=/one>one</a>\n<a href=/two>two</a></pre></main>")
+def test_preformatted_text_has_lines_headings_links_and_terms() -> None:
+    pre = "<pre><h2>Files</h2><a href=/one>one</a>  1 KB\n<dfn>ebb\ntide</dfn></pre>"
+    page = _read(f"<main><p>{PROSE}</p>{pre}</main>")
 
-    assert page.hrefs == (("/one", "one"), ("/two", "two"))
+    assert (page.headings, page.hrefs, page.terms) == (("Files",), (("/one", "one"),), ("ebb tide",))
+    assert page.text.endswith("Files\none 1 KB\nebb\ntide")
 
 
 def test_xhtml_page_with_a_closed_script_has_its_text() -> None:
@@ -117,10 +130,3 @@ def test_xhtml_page_with_a_closed_script_has_its_text() -> None:
     assert (page.title, page.hrefs) == ("T", (("/n", "n"),))
     assert "zz" in page.text
     assert "zz" not in _words(_read(markup)), "in HTML the script goes on"
-
-
-def test_document_from_a_child_is_whole() -> None:
-    page = _read(f"<nav>Menu</nav><main><h1>T</h1><p>{PROSE}</p><a href=/a>b</a></main><footer>Imprint</footer>")
-
-    assert page.rest
-    assert unpack_document(pack_reply(page)[4:]) == page

@@ -115,3 +115,47 @@ def test_prefix_finds_every_word_that_starts_with_it(bed: Bed, query: str, found
 
     assert {int(hit.row.url.rpartition("/")[2]) for hit in answer.hits} == found
     assert answer.exact
+
+
+@pytest.mark.parametrize("query", ["command not found", "COMMAND NOT FOUND", "is not null", "IS NOT NULL"])
+def test_message_with_not_finds_the_pages_that_have_it(bed: Bed, query: str) -> None:
+    bed.fill(pages(["The shell says: command not found.", "Each command is short.", "Where x IS NOT NULL, stop."]))
+
+    assert [hit.row.url[-1] for hit in bed.ask(query).hits] == ["1" if "ound" in query.lower() else "3"]
+
+
+@pytest.mark.parametrize(
+    "query", ["平成30年度", "30年", "東京TV番組", "手机iPhone", "ภาษาไทยและ2024", '"平成30年"', "intitle:平成30年度"]
+)
+def test_run_with_digits_or_latin_letters_finds_its_page(bed: Bed, query: str) -> None:
+    text = "平成30年度の東京TV番組 手机iPhone ภาษาไทยและ2024"
+    bed.fill(
+        [
+            Capture(url="https://a.test/", title="平成30年度", text=text),
+            Capture(url="https://a.test/2", text="平成31年"),
+        ]
+    )
+
+    assert [hit.row.url for hit in bed.ask(query).hits] == ["https://a.test/"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["潮汐表の発行", "潮汐表はいつ発行されますか", "潮汐表 灯台", "조석표 발행 시간", "조석표가", "海岸潮汐表出版时间"],
+)
+def test_question_in_an_unspaced_script_finds_pages_with_some_of_it(bed: Bed, query: str) -> None:
+    texts = ["海岸の潮汐表を発行します。漁師と渡船の。", "조석표를 봄마다 발행합니다", "The harbour office."]
+    bed.fill(pages(texts))
+
+    found = bed.ask(query)
+
+    assert [hit.row.url[-1] for hit in found.hits] == ["2" if "조" in query else "1"]
+    assert found.mode is MatchMode.SOME_WORDS
+    assert any(piece.hit for piece in found.hits[0].passages[0])
+
+
+@pytest.mark.parametrize("query", ["می\u200cخواهم", "کتاب\u200cها", "کتابها", "क्\u200dषमता"])
+def test_word_with_a_joiner_is_found(bed: Bed, query: str) -> None:
+    bed.fill(pages(["این کتاب\u200cها را می\u200cخواهم क्\u200dषमता"]))
+
+    assert bed.ask(query).total == 1

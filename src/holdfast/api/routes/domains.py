@@ -31,18 +31,18 @@ from holdfast.errors import Invalid, NotFound
 from holdfast.fetch.robots import RobotsFile
 from holdfast.frontier.control import DomainUnknown, DomainWish
 from holdfast.jobs.administration.frontier_actions import domain_of, purge, refresh_robots, reset_domain, set_domain
-from holdfast.jobs.views.frontier_queries import (
+from holdfast.jobs.views.frontier_queries import meant_frontier
+from holdfast.jobs.views.host_queries import (
     DomainRow,
     DomainState,
     domain_by_name,
     domains_by_id,
     listed_domains,
-    meant_frontier,
     page_count,
     queue_of_domain,
+    robots_of_domain,
     slowed_domains,
 )
-from holdfast.jobs.views.host_queries import robots_of_domain
 from holdfast.types import RobotsAnswer, RobotsState
 from holdfast.urls import parse_seed
 

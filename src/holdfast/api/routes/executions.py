@@ -12,14 +12,17 @@ from starlette.responses import StreamingResponse
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import ExecutionNotFound, answers
 from holdfast.api.heavy import Streamed, heavily
-from holdfast.api.job_dependencies import FrontierDep, RunReportsDep
+from holdfast.api.job_dependencies import FrontierDep, JobServiceDep, RunReportsDep
 from holdfast.api.late_routes import LateRouter
-from holdfast.api.routes.frontier import within
+from holdfast.api.routes.frontier import PORTION_S, adding_urls, within
 from holdfast.api.routes.jobs import ExecutionId
 from holdfast.api.schemas.base import MAX_ID, Words
+from holdfast.api.schemas.crawler import AddedTo, RunRequeueForm, RunRequeueReceipt
 from holdfast.api.schemas.executions import ExclusionsForm, ExclusionsPreview, ExclusionsShown, RunReport
+from holdfast.api.schemas.lists import decode_cursor, encode_cursor
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
+from holdfast.jobs.administration.requeueing import requeue_failed
 from holdfast.jobs.administration.run_exclusions import (
     RunExclusions,
     exclude_from_run,
@@ -76,6 +79,29 @@ async def failed_urls(
         return Streamed(map(str.encode, pieces), "text/csv; charset=utf-8", headers)
 
     return await heavily(request, work)
+
+
+@router.post("/api/v1/executions/{id}/requeue", responses=answers(400, 403, 404, 413, 415, 422, 503))
+def requeue_failed_pages(
+    archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, id: ExecutionId, form: RunRequeueForm
+) -> RunRequeueReceipt:
+    """Queue the pages again that failed in a run, by the rules of `/api/frontier/requeue`; without `apply`, only count.
+
+    They join the run of their source that is under way, wait for its next one, or get a job of their own. A request
+    ends after a few seconds: repeat it with `cursor` set to the `next` of the response until `next` is null.
+    """
+    place = decode_cursor(form.cursor, int, int, int)
+    after = None if place is None else (int(place[0]), int(place[1]), int(place[2]))
+    goes_on = within(archive.clock, PORTION_S)
+    with adding_urls(archive, job_service, frontier) as adding:
+        done = requeue_failed(adding, id, apply=form.apply, after=after, goes_on=goes_on)
+    return RunRequeueReceipt(
+        matched=done.matched,
+        added=done.added,
+        skipped=done.skipped,
+        places=[AddedTo.of(one) for one in done.places],
+        next=None if done.next is None else encode_cursor(*done.next),
+    )
 
 
 @router.get("/api/v1/executions/{id}/exclusions", responses=answers(400, 403, 404, 503))

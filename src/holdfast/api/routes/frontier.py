@@ -41,7 +41,8 @@ from holdfast.jobs.views.frontier_queries import (
     meant_frontier,
 )
 from holdfast.jobs.views.host_queries import HostOrder, hosts_of_crawl, left_out_hosts
-from holdfast.types import UrlKind
+from holdfast.jobs.views.run_captures import captures_of
+from holdfast.types import Outcome, UrlKind
 from holdfast.urls import typed_host
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.jobs import JobService
@@ -69,6 +70,9 @@ def list_frontier_urls(
     status: Annotated[UrlStatus | None, Query(description="Where an attempt stands.")] = None,
     domain: Host | None = None,
     kind: Annotated[UrlKind | None, Query(description="What it is asked for as.")] = None,
+    outcome: Annotated[Outcome | None, Query(description="How an attempt ended.")] = None,
+    reason: Annotated[Words | None, Query(description="Why, such as `http_404`.")] = None,
+    last: Annotated[bool, Query(description="Only the last attempt on each address.")] = False,
     search: Annotated[Words, Query(description="A part of the address.")] = "",
     limit: ListLimit = DEFAULT_LIMIT,
     cursor: ListCursor = None,
@@ -84,13 +88,17 @@ def list_frontier_urls(
         status=status,
         domain=None if domain is None else typed_host(domain.replace("\x00", "")),
         kind=kind,
+        outcome=outcome,
+        reason=reason,
+        is_last=last,
         search=search.strip() or None,
         limit=limit,
         after=None if place is None else [int(part) for part in place],
     )
     found = frontier_urls(session, meant.frontier_id, wanted)
+    captures = captures_of(session, [row.id for row in found.rows])
     return Listed(
-        items=[QueuedUrl.of(row) for row in found.rows],
+        items=[QueuedUrl.of(row, captures.get(row.id)) for row in found.rows],
         next=None if found.next is None else encode_cursor(*found.next),
         limit=limit,
     )

@@ -299,7 +299,10 @@ def pause_crawl(admin: AdminWriteDep, form: CrawlPauseForm) -> CrawlPaused:
 
 @router.post("/crawls/resume", responses=answers(403, 404, 409, 413, 415, 422, 503))
 def resume_crawl(admin: AdminWriteDep, form: CrawlPauseForm) -> CrawlPaused:
-    """Let a paused run go on where it was; one that is not paused stays as it is."""
+    """Let a paused run go on where it was; one that is not paused stays as it is.
+
+    One that was stopped is over: the next run of its job goes on with what it left, as soon as a worker is free.
+    """
     with admin.write() as session:
         return CrawlPaused.of(resume_run(session, admin.job_service.clock, form.execution))
 

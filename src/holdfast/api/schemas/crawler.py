@@ -9,19 +9,13 @@ from typing import Annotated, Self
 from pydantic import Field, StringConstraints
 
 from holdfast.api.schemas.base import Answer, RequestForm
-from holdfast.clock import from_micros
-from holdfast.jobs.administration.frontier_actions import MOST_URLS, Added, AddedAs, Closed
+from holdfast.clock import digits14, from_micros
+from holdfast.jobs.administration.frontier_actions import MOST_URLS, Added, AddedAs, AddedPlace, Closed
 from holdfast.jobs.administration.requeueing import Requeued, RequeueStatus
-from holdfast.jobs.views.frontier_queries import (
-    DomainRow,
-    DomainState,
-    FrontierUrl,
-    MeantFrontier,
-    QueueFigures,
-    QueueOfDomain,
-    UrlStatus,
-)
-from holdfast.jobs.views.host_queries import HostOfCrawl, LeftOutHost
+from holdfast.jobs.views.frontier_queries import FrontierUrl, MeantFrontier, QueueFigures, UrlStatus
+from holdfast.jobs.views.host_queries import DomainRow, DomainState, HostOfCrawl, LeftOutHost, QueueOfDomain
+from holdfast.jobs.views.outcome_words import outcome_word, robots_line
+from holdfast.jobs.views.run_captures import CaptureOfRun
 from holdfast.operations.stores import Cleaning, CleanTarget, StoreName, WeighedStores
 from holdfast.types import Outcome, RobotsAnswer, UrlKind
 
@@ -62,6 +56,19 @@ class FrontierFigures(Answer):
         )
 
 
+class RunCapture(Answer):
+    """What a run captured of an address, or of the page that its answer shows."""
+
+    snapshot_id: int
+    timestamp: str = Field(description="14 digits, as in the address of its replay.", examples=["20261118103000"])
+    url: str
+
+    @classmethod
+    def of(cls, row: CaptureOfRun) -> Self:
+        """Return it as it is answered."""
+        return cls(snapshot_id=row.snapshot_id, timestamp=digits14(row.captured_at), url=row.url)
+
+
 class QueuedUrl(Answer):
     """One attempt on an address."""
 
@@ -74,16 +81,21 @@ class QueuedUrl(Answer):
     depth: int
     attempt: int = Field(description="1 for the first try.")
     outcome: Outcome | None = Field(description="How it ended; null while it is queued.")
+    word: str = Field(description="The same for people, such as `not found`.")
     reason: str | None
+    robots_line: int | None = Field(description="The line of robots.txt that forbids it; `message` has its rule.")
     status_code: int | None
     message: str | None
     crashes: int = Field(description="Processes that died while they parsed it.")
     created_at: datetime
     scheduled_for: datetime | None = Field(description="Not before this moment.")
     completed_at: datetime | None
+    capture: RunCapture | None = Field(
+        description="Null if nothing was captured, if it is not indexed yet, or if it may not be seen."
+    )
 
     @classmethod
-    def of(cls, row: FrontierUrl) -> Self:
+    def of(cls, row: FrontierUrl, capture: CaptureOfRun | None = None) -> Self:
         """Return an attempt as it is answered."""
         created_at, scheduled_for, completed_at = row.moments()
         return cls(
@@ -96,13 +108,16 @@ class QueuedUrl(Answer):
             depth=row.depth,
             attempt=row.attempt,
             outcome=None if row.outcome is None else Outcome(row.outcome),
+            word=outcome_word(row.outcome, row.reason),
             reason=row.reason,
+            robots_line=robots_line(row.reason),
             status_code=row.status_code,
             message=row.message,
             crashes=row.crashes,
             created_at=created_at,
             scheduled_for=scheduled_for,
             completed_at=completed_at,
+            capture=None if capture is None else RunCapture.of(capture),
         )
 
 
@@ -153,9 +168,18 @@ class RequeueReceipt(Answer):
     next: int | None = Field(description="Ask again with `after` set to this; null at the end.")
 
     @classmethod
-    def of(cls, done: Requeued) -> RequeueReceipt:
+    def of(cls, done: Requeued[int]) -> RequeueReceipt:
         """Return it as it is answered."""
-        return cls(**done._asdict())
+        return cls(matched=done.matched, added=done.added, skipped=done.skipped, next=done.next)
+
+
+class RunRequeueForm(RequestForm):
+    """What failed of a run, to queue again."""
+
+    apply: bool = Field(False, description="Queue them; without it, only count.")
+    cursor: Annotated[str, StringConstraints(max_length=200)] | None = Field(
+        None, description="`next` of the answer before."
+    )
 
 
 class AddedTo(Answer):
@@ -172,6 +196,29 @@ class AddedTo(Answer):
     execution_id: int | None
     job_id: int | None
 
+    @classmethod
+    def of(cls, place: AddedPlace) -> Self:
+        """Return it as it is answered."""
+        return cls(
+            source_code=place.source,
+            status=place.as_what,
+            urls=place.urls,
+            added=place.added,
+            raised=place.raised,
+            execution_id=place.execution_id,
+            job_id=place.job_id,
+        )
+
+
+class RunRequeueReceipt(Answer):
+    """What failed of a run, and what takes it."""
+
+    matched: int = Field(examples=[12])
+    added: int = Field(description="Those that were not queued already; 0 without `apply`.")
+    skipped: int = Field(description="Out of scope now, or of a source that takes no addresses.")
+    places: list[AddedTo]
+    next: str | None = Field(description="Ask again with `cursor` set to this; null at the end.")
+
 
 class AddReceipt(Answer):
     """What became of addresses that were added."""
@@ -186,18 +233,7 @@ class AddReceipt(Answer):
         return cls(
             added=done.added,
             total=done.total,
-            places=[
-                AddedTo(
-                    source_code=place.source,
-                    status=place.as_what,
-                    urls=place.urls,
-                    added=place.added,
-                    raised=place.raised,
-                    execution_id=place.execution_id,
-                    job_id=place.job_id,
-                )
-                for place in done.places
-            ],
+            places=[AddedTo.of(place) for place in done.places],
         )
 
 

@@ -20,7 +20,9 @@ class CountedReason(JobAnswer):
 
     outcome: str
     reason: str
+    word: str = Field(description="The same for people, such as `not found`.")
     count: int
+    examples: list[str] = Field(description="A few of the addresses; none of those that were captured.")
 
 
 class CountedKind(JobAnswer):
@@ -48,6 +50,7 @@ class RunReport(JobAnswer):
                 {
                     "execution": 2,
                     "state": "completed",
+                    "ending": "completed",
                     "reason": "done",
                     "shortfalls": {},
                     "sentence": "everything in scope was asked for, and nothing was cut short",
@@ -58,7 +61,16 @@ class RunReport(JobAnswer):
                     "redirects": 0,
                     "bytes": 18476,
                     "outcomes": {"success": 28, "blocked_robots": 1, "blocked_4xx": 1},
-                    "reasons": [{"outcome": "success", "reason": "ok", "count": 7}],
+                    "reasons": [
+                        {"outcome": "success", "reason": "ok", "word": "captured", "count": 7, "examples": []},
+                        {
+                            "outcome": "blocked_4xx",
+                            "reason": "http_404",
+                            "word": "not found",
+                            "count": 1,
+                            "examples": ["https://example.org/gone"],
+                        },
+                    ],
                     "kinds": [{"kind": "page", "outcome": "success", "count": 17}],
                     "statuses": {"200": 7, "304": 21, "404": 1},
                     "types": {"text/html": 7},
@@ -72,6 +84,7 @@ class RunReport(JobAnswer):
 
     execution: int
     state: str
+    ending: str | None = Field(description="How it ended in a word, as of `/api/v1/executions/{id}`.")
     reason: str | None
     shortfalls: dict[str, int] = Field(
         description="What it fell short of, by word and count, the worst first; the rules behind `limits` follow it."

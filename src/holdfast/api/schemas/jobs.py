@@ -90,6 +90,7 @@ _EXECUTION: dict[str, Any] = {
     "job_id": 1,
     "execution_number": 12,
     "status": "completed",
+    "ending": "completed",
     "reason": "done",
     "shortfalls": {},
     "sentence": "everything in scope was asked for, and nothing was cut short",
@@ -140,6 +141,10 @@ class ExecutionSummary(JobAnswer):
     number: int = Field(description="The same as `execution_number`.")
     status: str = Field(description="queued, running, stopped, completed, failed or cancelled.")
     state: str = Field(description="The same as `status`.")
+    ending: str | None = Field(
+        description="How it ended in a word: completed, incomplete, stopped, failed, cancelled or discarded; null "
+        "while it is queued or runs."
+    )
     reason: str | None = Field(description="Why it ended, in a word: done, hosts_given_up, max_pages, stopped…")
     shortfalls: dict[str, int] = Field(
         description="What it fell short of, by word and count, the worst first; the rules behind `limits` follow it."

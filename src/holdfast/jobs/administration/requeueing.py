@@ -1,7 +1,8 @@
-"""Queue the pages of a domain again, by when they were crawled and with which result; a dry run counts them.
+"""Queue pages again, of a domain by when they were crawled and with which result, or what failed of one run; a dry run
+counts them.
 
-It walks the index of the domain's pages in portions, each committed, and may be stopped after any of them. Each page
-goes to the source that crawled it last; the run that takes it applies its own scope, limits and pace.
+It walks an index in portions, each committed, and may be stopped after any of them. Each page goes to the source that
+crawled it last; the run that takes it applies its own scope, limits and pace.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -18,8 +19,9 @@ from sqlalchemy.orm import Session
 from holdfast.db.models import Domain, Execution, Job, Page, PageCrawl, Source
 from holdfast.errors import Conflict, Invalid, UrlRefused
 from holdfast.frontier.control import DomainUnknown
-from holdfast.jobs.administration.frontier_actions import MOST_URLS, AddingUrls, AddWish
+from holdfast.jobs.administration.frontier_actions import MOST_URLS, Added, AddedPlace, AddingUrls, AddWish
 from holdfast.jobs.specs import CrawlDefaults, crawl_plan
+from holdfast.jobs.views.frontier_queries import UrlFilter, UrlPlace, UrlStatus, frontier_urls, meant_frontier
 from holdfast.sources import registry
 from holdfast.sources.queries import find_source
 from holdfast.types import UrlKind
@@ -27,6 +29,7 @@ from holdfast.urls import parse
 
 PRIORITY: Final = 2
 _FIRST: Final = -(1 << 63)
+Place = TypeVar("Place")
 
 
 class RequeueStatus(StrEnum):
@@ -46,43 +49,79 @@ class RequeueRequest(NamedTuple):
     """Exclusive."""
 
 
-class Requeued(NamedTuple):
+class Requeued(NamedTuple, Generic[Place]):
     """What was found and queued."""
 
     matched: int
     added: int
     skipped: int
     """Out of the scope of their source now, or their source takes no addresses."""
-    next: int | None
+    next: Place | None
     """Where to continue; None at the end."""
+    places: tuple[AddedPlace, ...] = ()
+    """What takes them."""
 
 
 def requeue(
     adding: AddingUrls, wanted: RequeueRequest, *, apply: bool, after: int | None, goes_on: Callable[[], bool]
-) -> Requeued:
+) -> Requeued[int]:
     """Queue pages again, or only count them; DomainUnknown, Invalid without any date.
 
     Stops after the portion at which `goes_on` is false, with the place to continue at.
     """
     if wanted.since is None and wanted.until is None:
         raise Invalid("name a first or a last day; without any, every page would be queued again", field="since")
+
+    def portion(session: Session, place: int | None) -> tuple[dict[str, list[str]], int | None]:
+        return _portion(session, wanted, _FIRST if place is None else place)
+
+    return _walk(adding, portion, apply=apply, after=after, goes_on=goes_on)
+
+
+def requeue_failed(
+    adding: AddingUrls, execution_id: int, *, apply: bool, after: UrlPlace | None, goes_on: Callable[[], bool]
+) -> Requeued[UrlPlace]:
+    """Queue the pages again that failed in a run, or only count them; NotFound. It stops as `requeue` does."""
+
+    def portion(session: Session, place: UrlPlace | None) -> tuple[dict[str, list[str]], UrlPlace | None]:
+        meant = meant_frontier(session, execution_id)
+        # Not what pages embed: a crawl fetches that with its page.
+        failed = UrlFilter(status=UrlStatus.FAILED, kind=UrlKind.PAGE, limit=MOST_URLS, after=place)
+        found = frontier_urls(session, meant.frontier_id, failed)
+        return {meant.source: [row.url for row in found.rows]}, found.next
+
+    return _walk(adding, portion, apply=apply, after=after, goes_on=goes_on)
+
+
+def _walk(
+    adding: AddingUrls,
+    portion: Callable[[Session, Place | None], tuple[dict[str, list[str]], Place | None]],
+    *,
+    apply: bool,
+    after: Place | None,
+    goes_on: Callable[[], bool],
+) -> Requeued[Place]:
+    """Queue pages by source, portion after portion; or only count them."""
     matched = added = skipped = 0
-    place: int | None = _FIRST if after is None else after
-    while place is not None:
+    places: list[AddedPlace] = []
+    place = after
+    while True:
         with adding.read() as session:
-            by_source, place = _portion(session, wanted, place)
+            by_source, place = portion(session, place)
             reachable = [_in_scope(session, code, urls) for code, urls in by_source.items()]
         found = sum(map(len, by_source.values()))
         matched += found
         skipped += found - sum(len(wish.urls) for wish in reachable)
         for wish in reachable if apply else ():
             try:
-                added += adding.add(wish).added if wish.urls else 0
+                done = adding.add(wish) if wish.urls else Added(places=())
             except Conflict:
                 skipped += len(wish.urls)
-        if not goes_on():
-            break
-    return Requeued(matched, added, skipped, place)
+            else:
+                added += done.added
+                places += done.places
+        if place is None or not goes_on():
+            return Requeued(matched, added, skipped, place, tuple(places))
 
 
 def _portion(session: Session, wanted: RequeueRequest, after: int) -> tuple[dict[str, list[str]], int | None]:

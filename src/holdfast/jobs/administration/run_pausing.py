@@ -1,4 +1,4 @@
-"""Pausing a run under way, and letting it go on: nothing is asked of its sites meanwhile, and nothing of it is lost.
+"""Pausing a run under way, and resuming one that was paused or stopped: nothing of it is lost.
 
 Its state stays `running`, with `paused_at` beside it: the worker that holds it goes on holding it; handed back it is
 `queued`, and a worker that takes it over finds it paused. Its processes hear of either within a second, on any machine.
@@ -21,8 +21,8 @@ from holdfast.db.models import Execution, Job, Source
 from holdfast.errors import Conflict, NotFound
 from holdfast.jobs.backends import is_own_run
 from holdfast.jobs.journal import emit, status
-from holdfast.jobs.pauses import end_pause, may_wait, paused_s, worked_s
-from holdfast.jobs.states import State
+from holdfast.jobs.pauses import end_pause, may_go_on, may_wait, paused_s, worked_s
+from holdfast.jobs.states import State, move, state_of
 
 
 class NotPausable(Conflict):
@@ -42,14 +42,15 @@ class PausedRun(NamedTuple):
     """In all, until now."""
     is_changed: bool
     """False if it was so before: nothing was written then."""
+    was_stopped: bool = False
+    """It is over, and the next run of its job goes on with it."""
 
 
 def pause_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
     """Let a run wait until it is resumed; NotFound, NotPausable. One that is paused stays so, since when it was."""
     job, execution = _locked(session, execution_id)
     _check(execution)
-    source = session.scalars(select(Source).where(Source.id == job.source_id)).one()
-    if may_wait(execution, is_own=is_own_run(job.kind, execution.config, job.config, source.config)) is None:
+    if may_wait(job, execution, is_own=_is_own(session, job, execution)) is None:
         raise NotPausable(
             f"execution {execution.id} is no crawl of our own crawler; it can be stopped with: holdfast stop "
             f"{execution.id}"
@@ -63,8 +64,13 @@ def pause_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
 
 
 def resume_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
-    """Let a paused run go on where it was; NotFound, NotPausable. One that is not paused stays as it is."""
+    """Let a paused run go on where it was; NotFound, NotPausable. One that is not paused stays as it is.
+
+    One that was stopped is over: the next run of its job goes on with what it left, as soon as a worker is free.
+    """
     job, execution = _locked(session, execution_id)
+    if _is_newest(session, execution) and may_go_on(job, execution, is_own=_is_own(session, job, execution)):
+        return _go_on(session, clock, job, execution)
     # Also of a tool, by what the run says now: what is paused can be let go on.
     _check(execution)
     now = moment_in(session, clock)
@@ -77,6 +83,32 @@ def resume_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
     end_pause(execution, now=now)
     _tell(session, clock, job, execution, now, paused=False)
     return _shown(execution, now, is_changed=True)
+
+
+def _is_own(session: Session, job: Job, execution: Execution) -> bool:
+    source = session.scalars(select(Source).where(Source.id == job.source_id)).one()
+    return is_own_run(job.kind, execution.config, job.config, source.config)
+
+
+def _is_newest(session: Session, execution: Execution) -> bool:
+    newest = select(Execution.id).where(Execution.job_id == execution.job_id).order_by(Execution.number.desc()).limit(1)
+    return session.scalar(newest) == execution.id
+
+
+def _go_on(session: Session, clock: Clock, job: Job, execution: Execution) -> PausedRun:
+    """Have the job run at once, with the queue of its newest run."""
+    now = moment_in(session, clock)
+    target = State.SCHEDULED if state_of(job) is State.COMPLETED else State.PENDING
+    event = move(job, target, now=now, execution_id=execution.id, action="resume")
+    # Counted as a failure of the machine: only such a run goes on where the last one ended, and no retry is burnt.
+    job.current_retry_count, job.infra_retry_count = 0, 1
+    job.next_run_at = now
+    audit.record(
+        session, clock, action="execution.resumed", subject=f"execution {execution.id}", detail={"job": job.id}
+    )
+    session.flush()
+    emit(session, [event], now=now)
+    return _shown(execution, now, is_changed=True)._replace(was_stopped=True)
 
 
 def runs_under_way(session: Session, *, are_paused: bool) -> list[int]:

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.config import JobSettings
 from holdfast.db.models import Execution, Job, Page, PageCrawl, Robots, Snapshot, Source
-from holdfast.jobs.views.frontier_queries import DomainRow, DomainState, domains_by_id, listed_domains
+from holdfast.jobs.views.host_queries import DomainRow, DomainState, domains_by_id, listed_domains
 from holdfast.jobs.views.timeseries import SeriesQuestion, read_series
 from holdfast.series.counting import STATUSES
 from holdfast.types import FAILURES, RobotsAnswer, UrlKind

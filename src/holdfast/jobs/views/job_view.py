@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from holdfast.db.models import Execution
 from holdfast.jobs.backends import is_own_run
-from holdfast.jobs.endings import Counts, rule_of, sentence_of
+from holdfast.jobs.endings import Counts, ending_word, rule_of, sentence_of
 from holdfast.jobs.journal import LOG_NAME
 from holdfast.jobs.pauses import may_wait
 from holdfast.jobs.store import schedule_of_job
@@ -91,7 +91,7 @@ def job_view(listed: ListedJob) -> dict[str, Any]:
 
 def _run_may(listed: ListedJob, latest: Execution) -> str | None:
     is_own = is_own_run(listed.job.kind, latest.config, listed.job.config, listed.source.config)
-    return may_wait(latest, is_own=is_own)
+    return may_wait(listed.job, latest, is_own=is_own)
 
 
 def execution_summary(execution: Execution, counts: Counts | None = None, awaited: str | None = None) -> dict[str, Any]:
@@ -102,6 +102,7 @@ def execution_summary(execution: Execution, counts: Counts | None = None, awaite
         "job_id": execution.job_id,
         "execution_number": execution.number,
         "status": execution.state,
+        "ending": ending_word(execution.state, execution.reason),
         "reason": execution.reason,
         "shortfalls": execution.shortfalls,
         "sentence": sentence_of(execution.state, execution.reason, execution.shortfalls) if is_over else awaited,

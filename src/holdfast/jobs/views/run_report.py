@@ -9,6 +9,8 @@ from holdfast.clock import Clock
 from holdfast.db.raw import RawDatabase
 from holdfast.frontier import Summary
 from holdfast.frontier.queries import summary
+from holdfast.jobs.endings import ending_word
+from holdfast.jobs.views.outcome_words import outcome_word
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 
 
@@ -26,6 +28,7 @@ def ending_object(status: ExecutionStatus) -> dict[str, Any]:
     return {
         "execution": status.execution_id,
         "state": status.state,
+        "ending": ending_word(status.state, status.reason),
         "reason": status.reason,
         "shortfalls": status.shortfalls,
         "sentence": status.sentence,
@@ -42,7 +45,10 @@ def summary_object(found: Summary) -> dict[str, Any]:
         "redirects": found.redirects,
         "bytes": found.wire_bytes,
         "outcomes": dict(found.outcomes),
-        "reasons": _pairs(found.reasons, "outcome", "reason"),
+        "reasons": [
+            {**pair, "word": outcome_word(*key), "examples": found.examples.get(key, [])}
+            for pair, key in zip(_pairs(found.reasons, "outcome", "reason"), found.reasons, strict=True)
+        ],
         "kinds": _pairs(found.kinds, "kind", "outcome"),
         "statuses": {str(k): v for k, v in found.statuses.items()},
         "types": dict(found.media_types),

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { alone, DASHES, momentLabels, sampledRows, type Line } from "./columns";
+import { alone, aroundTimes, DASHES, momentLabels, sampledRows, type Line } from "./columns";
 
 const STROKES = { accent: "stroke-accent", good: "stroke-good", warn: "stroke-warn", bad: "stroke-bad", ink: "stroke-ink" };
 const WHOLE = [1, 2, 5].flatMap((first) => Array.from({ length: 10 }, (_, power) => first * 10 ** power)).sort((a, b) => a - b);
@@ -110,7 +110,7 @@ function options(box: HTMLElement, { lines, format, most, isWhole }: Pick<Shown,
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
-    scales: { y: { range: (_, __, high) => [0, most ?? (high > 0 ? high * 1.1 : 1)] } },
+    scales: { x: { range: ({ data: [times] }) => aroundTimes(times) }, y: { range: (_, __, high) => [0, most ?? (high > 0 ? high * 1.1 : 1)] } },
     axes: [{ ...axis, space: 70, values: (_, ticks) => momentLabels(ticks) }, { ...axis, size: 64, ...(isWhole ? { incrs: WHOLE } : {}), values: (_, ticks) => ticks.map((tick) => format(tick)) }],
     series: [{}, ...lines.map((line, at): uPlot.Series => ({ label: line.label, stroke: colour(line.tone ?? "accent"), width: 2, dash: [...(DASHES[at % DASHES.length] ?? [])], points: { show: true, size: 5, filter: () => alone(line.values) } }))],
     hooks: { setCursor: [(made) => point(made.cursor.idx ?? null)] },

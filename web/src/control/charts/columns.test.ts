@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { alone, momentLabels, perSecond, sampledRows, shares } from "./columns";
+import { alone, aroundTimes, momentLabels, perSecond, sampledRows, shares } from "./columns";
 
 test("counts of a minute as a rate", () => {
   expect(perSecond([120, 0], 60)).toEqual([2, 0]);
@@ -23,6 +23,10 @@ test("the day stands where it begins, and alone on long axes", () => {
   expect(momentLabels([at, at + 1800, at + 3600])).toEqual(["23:00\n17 Nov", "23:30", "00:00\n18 Nov"]);
   expect(momentLabels([at, at + 86_400])).toEqual(["17 Nov", "18 Nov"]);
   expect(momentLabels([at, at + 31 * 86_400])).toEqual(["Nov 2026", "Dec 2026"]);
+});
+
+test("a run of a minute is drawn in its minutes", () => {
+  expect([aroundTimes([600]), aroundTimes([600, 630, 660])]).toEqual([[480, 720], [600, 660]]);
 });
 
 test("a value between gaps is a point", () => {

@@ -21,6 +21,15 @@ export function shares(part: readonly number[], rest: readonly number[]): (numbe
   });
 }
 
+const MINUTE_S = 60;
+
+/** Return from when to when an axis of time goes: of a single moment, minutes around it; uPlot would make years of it. */
+export function aroundTimes(times: ArrayLike<number>): [number, number] {
+  const first = times[0] ?? 0;
+  const last = times[times.length - 1] ?? 0;
+  return first < last ? [first, last] : [first - 2 * MINUTE_S, first + 2 * MINUTE_S];
+}
+
 /** Return which values stand alone: a line has no length there, and they are shown as points. */
 export function alone(values: readonly (number | null)[]): number[] {
   const is = (at: number) => values[at] !== null && values[at] !== undefined;

@@ -5,7 +5,7 @@ import { executionRoute } from "@/app/crawlRoutes";
 import { Notice } from "@/design/Notice";
 import { Tabs } from "@/design/Tabs";
 import { Tag } from "@/design/Tag";
-import { duration } from "../charts/format";
+import { counted, duration } from "../charts/format";
 import { JobActions } from "../jobs/JobActions";
 import { useJob, type Job } from "../jobs/useJobs";
 import { isAhead, runDeedsOf, runStateOf, toneOf } from "../jobs/words";
@@ -13,17 +13,20 @@ import { LiveSign } from "../live/LiveSign";
 import { Moment } from "../live/Moment";
 import { useNow } from "../live/useNow";
 import { useCrawlNews } from "../overview/useOverview";
+import { sentence } from "../page/words";
 import { readAskedRun, type RunTab } from "./asked";
+import { Errors } from "./Errors";
 import { Exclusions } from "./Exclusions";
 import { Hosts } from "./Hosts";
 import { LogView } from "./LogView";
 import { Now } from "./Now";
 import { PausedNotice } from "./Paused";
 import { Result } from "./Result";
+import { WhatItBrought } from "./WhatItBrought";
 import { Urls } from "./Urls";
 import { useExecution, type Execution } from "./useExecution";
 
-/** One run: what it is at, its hosts and addresses, its log, its rules, and what came of it. */
+/** One run: while it runs what it is at, afterwards its pages; its errors, hosts, log and rules, and what came of it. */
 export function ExecutionPage() {
   const id = Number(executionRoute.useParams().id);
   const asked = readAskedRun({ ...executionRoute.useSearch() });
@@ -36,6 +39,8 @@ export function ExecutionPage() {
   if (error && !run) return <Problem problem={error} onAgain={() => void refetch()} />;
   if (!run) return <div className="min-h-96" aria-busy />;
   const isRunning = run.status === "running";
+  const isOver = run.ending !== null;
+  const next = job.data?.latest_execution;
   const go = (tab: string) => void navigate({ to: "/control/executions/$id", params: { id: String(id) }, search: readAskedRun({ tab }) });
   return (
     <div className="space-y-5">
@@ -50,18 +55,33 @@ export function ExecutionPage() {
       {job.data ? <JobActions job={job.data.latest_execution?.id === id ? job.data : { ...job.data, status: "cancelled" }} only={runDeedsOf(run)} /> : isRunning && <JobActions job={loose(run)} only={runDeedsOf(run)} />}
       <PausedNotice run={run} />
       {run.error_message && <Notice tone="bad" title="It failed.">{run.error_message}</Notice>}
-      {run.sentence && <Notice tone={run.research_ready ? "good" : "warn"} title={run.research_ready ? "Complete." : run.research_ready === null ? "Waiting for its machine." : "Something is missing."}>{run.sentence}</Notice>}
-      <Tabs label="Parts of this run" value={asked.tab ?? "now"} onChange={go} tabs={[
-        { value: "now" satisfies RunTab, label: isRunning ? "Now" : "Summary", content: <Now run={run} isRunning={isRunning} /> },
+      {next && next.resumed_from === id && <Notice title={<>It goes on as <Link to="/control/executions/$id" params={{ id: String(next.id) }}>run #{next.id}</Link>.</>} />}
+      <Ending run={run} />
+      {isOver && <WhatItBrought run={run} job={job.data} />}
+      <Tabs label="Parts of this run" value={asked.tab ?? (isOver ? "urls" : "now")} onChange={go} tabs={[
+        { value: "now" satisfies RunTab, label: isOver ? "Summary" : "Now", content: <Now run={run} isRunning={isRunning} /> },
+        { value: "urls" satisfies RunTab, label: "Pages", content: <Urls id={id} asked={asked} isRunning={isRunning} /> },
+        { value: "errors" satisfies RunTab, label: "Errors", content: <Errors id={id} isRunning={isRunning} /> },
         { value: "hosts" satisfies RunTab, label: "Hosts", content: <Hosts id={id} isRunning={isRunning} /> },
-        { value: "urls" satisfies RunTab, label: "Addresses", content: <Urls id={id} asked={asked} isRunning={isRunning} /> },
-        { value: "log" satisfies RunTab, label: "Log", content: <LogView key={id} jobId={run.job_id} execution={run.execution_number} /> },
+        { value: "log" satisfies RunTab, label: "Log", content: <LogView key={id} jobId={run.job_id} execution={run.execution_number} isEnded={isOver} /> },
         { value: "rules" satisfies RunTab, label: "Exclusions", content: <Exclusions key={id} id={id} isRunning={isRunning} isAhead={isAhead(run)} /> },
-        { value: "result" satisfies RunTab, label: "Coverage and changes", content: <Result run={run} isRunning={isRunning} /> },
+        { value: "result" satisfies RunTab, label: "Coverage and changes", content: <Result run={run} source={job.data?.source_code} isRunning={isRunning} /> },
       ]} />
     </div>
   );
 }
+
+/** How it ended, and what that means; a queued run says which machine it waits for. */
+function Ending({ run }: { run: Execution }) {
+  if (!run.sentence) return null;
+  const said = sentence(run.sentence);
+  if (run.ending === null) return <Notice tone="warn" title="Waiting for its machine.">{said}</Notice>;
+  const left = run.shortfalls["stopped"] ?? 0;
+  if (run.ending === "stopped") return <Notice tone="warn" title="Stopped before it was complete.">{left ? `${counted(left, "address was", "addresses were")} not crawled. Resume to continue with them.` : "Nothing was left to crawl."}</Notice>;
+  return <Notice tone={run.ending === "completed" ? "good" : run.ending === "failed" ? "bad" : "warn"} title={TITLES[run.ending] ?? run.ending}>{said}</Notice>;
+}
+
+const TITLES: Record<string, string> = { completed: "Complete.", incomplete: "Incomplete.", failed: "It failed.", cancelled: "Cancelled.", discarded: "Discarded." };
 
 function Span({ run }: { run: Execution }) {
   const now = useNow();

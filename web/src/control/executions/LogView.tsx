@@ -12,11 +12,11 @@ const LOOKS: Record<string, string> = { error: "text-bad font-semibold", warning
 const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: "UTC" });
 
 /** The log of a run as it is written: by level, searched, held still, or taken home whole. */
-export function LogView({ jobId, execution }: { jobId: number; execution: number | "latest" }) {
+export function LogView({ jobId, execution, isEnded }: { jobId: number; execution: number; isEnded: boolean }) {
   const [least, choose] = useState<Level>("info");
   const [search, type] = useState("");
   const [held, hold] = useState<LogEntry[] | null>(null);
-  const { lines: newest, liveness, error, isOver } = useLog(jobId, execution);
+  const { lines: newest, liveness, error, isOver } = useLog(jobId, execution, isEnded);
   const isHeld = held !== null;
   const lines = held ?? newest;
   const shown = shownLines(lines, least, search);
@@ -27,11 +27,11 @@ export function LogView({ jobId, execution }: { jobId: number; execution: number
           {LEVELS.map((level) => <option key={level} value={level}>{level === "error" ? level : `${level} and above`}</option>)}
         </SelectField>
         <TextField label="Search in the log" type="search" value={search} onChange={(event) => type(event.target.value)} />
-        <Button aria-pressed={isHeld} onClick={() => hold(isHeld ? null : newest)}>{isHeld ? <Play aria-hidden className="size-4" /> : <Pause aria-hidden className="size-4" />}{isHeld ? "Go on" : "Hold still"}</Button>
+        <Button aria-pressed={isHeld} onClick={() => hold(isHeld ? null : newest)}>{isHeld ? <Play aria-hidden className="size-4" /> : <Pause aria-hidden className="size-4" />}{isHeld ? "Follow again" : "Pause scrolling"}</Button>
         <a href={`/api/v1/jobs/${jobId}/logs/download?execution=${execution}`} download className={buttonClass()}><Download aria-hidden className="size-4" />Download</a>
       </div>
       <p className="flex flex-wrap items-center gap-3 text-sm text-soft">
-        {isOver ? <span>This run is over: its log is whole.</span> : <LiveSign liveness={liveness} />}
+        {isOver ? <span>The run has ended.</span> : <LiveSign liveness={liveness} />}
         <span role="status">{counted(shown.length, "line")}{shown.length < lines.length ? ` of ${lines.length}` : ""}{isHeld ? `, held still; ${counted(linesSince(newest, lines), "new line")} since` : ""}</span>
       </p>
       {error ? <Problem problem={error} /> : null}

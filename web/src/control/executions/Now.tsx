@@ -7,9 +7,8 @@ import { Tag } from "@/design/Tag";
 import { bytes, count, counted, share } from "../charts/format";
 import { Meter } from "../charts/Meter";
 import { isAhead } from "../jobs/words";
-import { Pictures } from "../overview/Charts";
-import { useSeries } from "../overview/useOverview";
-import { isLeft, leftOf, outcomeOf, outcomesOf } from "./outcomes";
+import { leftOf, wordsOf } from "./outcomes";
+import { OverTime } from "./OverTime";
 import { useFrontierStats, useReport, type Execution, type Report } from "./useExecution";
 
 /** How far a run is, how its addresses ended, and its figures over time. */
@@ -17,7 +16,8 @@ export function Now({ run, isRunning }: { run: Execution; isRunning: boolean }) 
   const { data: stats, error, refetch } = useFrontierStats(run.id, isRunning);
   const hasNone = error instanceof ApiProblem && error.status === 404;
   const { data: report } = useReport(run.id, isRunning);
-  const left = report ? leftOf(report) : 0;
+  const left = report ? leftOf(report.reasons) : 0;
+  const absent = report?.reasons.find((one) => one.reason === "no_sitemap")?.count ?? 0;
   const closed = stats ? stats.completed + stats.failed + stats.ruledOut : 0;
   const done = Math.max(0, closed - left);
   const all = stats ? closed + stats.pending : 0;
@@ -34,10 +34,10 @@ export function Now({ run, isRunning }: { run: Execution; isRunning: boolean }) 
         </Card>
       )}
       <dl className="grid grid-cols-2 gap-3 sm:grid-cols-3 xl:grid-cols-6">
-        <Figure label="Pages" value={count(run.items_crawled)} />
-        <Figure label="Failed" value={count(run.items_failed)} />
+        <Figure label="Pages" value={count(run.items_crawled)} note="captured" />
+        <Figure label="Failed" value={count(run.items_failed)} note="pages and embedded files" />
         <Figure label="Queued" value={stats ? count(stats.pending) : "–"} note={stats && isRunning ? `${counted(stats.inProgress, "host")} asked now` : undefined} />
-        <Figure label="Left out" value={stats ? count(Math.max(0, stats.ruledOut - left)) : "–"} note="by rules and robots.txt" />
+        <Figure label="Left out" value={stats ? count(Math.max(0, stats.ruledOut - left)) : "–"} note={absent ? `by rules and robots.txt; ${counted(absent, "sitemap")} not there` : "by rules and robots.txt"} />
         <Figure label="Hosts" value={stats ? count(stats.totalDomains) : "–"} />
         <Figure label="From the network" value={report ? bytes(report.bytes) : "–"} />
       </dl>
@@ -48,37 +48,15 @@ export function Now({ run, isRunning }: { run: Execution; isRunning: boolean }) 
 }
 
 function Outcomes({ report }: { report: Report }) {
-  const rows = outcomesOf(report);
-  const ended = rows.reduce((sum, [, number]) => sum + number, 0);
+  const rows = wordsOf(report.reasons);
+  const ended = rows.reduce((sum, one) => sum + one.count, 0);
   return (
-    <div className="grid gap-5 lg:grid-cols-2">
-      <Card title="Outcomes" className="min-h-40">
-        <DataTable caption="Addresses by outcome" rows={rows} keyOf={([outcome]) => outcome} empty={<p className="text-soft">No address has an outcome yet.</p>} columns={[
-          { head: "Outcome", cell: ([outcome]) => <Tag tone={outcomeOf(outcome)[1]}>{outcomeOf(outcome)[0]}</Tag> },
-          { head: "Addresses", isNumber: true, cell: ([, number]) => count(number) },
-          { head: "Share", isNumber: true, cell: ([, number]) => share(number / ended) },
-        ]} />
-      </Card>
-      <Card title="Why not captured" className="min-h-40">
-        <DataTable caption="What was not captured, by reason" rows={report.reasons.filter((one) => one.outcome !== "success" && one.outcome !== "open").sort((a, b) => b.count - a.count).slice(0, 15)} keyOf={(one) => `${one.outcome} ${one.reason}`} empty={<p className="text-soft">{ended ? "Everything that was asked for was captured." : "Nothing was asked for."}</p>} columns={[
-          { head: "Reason", cell: (one) => <span className="break-all">{one.reason}</span> },
-          { head: "Outcome", cell: (one) => outcomeOf(isLeft(one) ? "left" : one.outcome)[0] },
-          { head: "Addresses", isNumber: true, cell: (one) => count(one.count) },
-        ]} />
-      </Card>
-    </div>
+    <Card title="Outcomes" className="min-h-40">
+      <DataTable caption="Addresses by outcome" rows={rows} keyOf={(one) => one.word} empty={<p className="text-soft">No address has an outcome yet.</p>} columns={[
+        { head: "Outcome", cell: (one) => <Tag tone={one.tone}>{one.word}</Tag> },
+        { head: "Addresses", isNumber: true, cell: (one) => count(one.count) },
+        { head: "Share", isNumber: true, cell: (one) => share(one.count / ended) },
+      ]} />
+    </Card>
   );
-}
-
-function OverTime({ run }: { run: Execution }) {
-  const hours = run.started_at && run.completed_at ? hoursOf(run.started_at) : 1;
-  const { data } = useSeries(hours, { execution: run.id });
-  const isEmpty = data ? data.requests.every((value) => value === 0) : false;
-  if (isEmpty) return null;
-  return <Card title="Over time" className="min-h-64"><div className="grid gap-6 lg:grid-cols-2">{data && <Pictures data={data} />}</div></Card>;
-}
-
-/** How far back the figures of a run reach; asked for once, so that a page does not ask anew each second. */
-function hoursOf(startedAt: string): number {
-  return Math.min(43_800, Math.max(1, Math.ceil((new Date().getTime() - Date.parse(startedAt)) / 3_600_000)));
 }

@@ -12,26 +12,25 @@ import { useReport, useRunChanges, type Execution, type Report } from "./useExec
 const KINDS: Record<string, Tone> = { new: "good", new_page: "good", updated: "accent", gone: "bad" };
 
 /** What a run brought: how much of what it meant to, and what had changed since the one before. */
-export function Result({ run, isRunning }: { run: Execution; isRunning: boolean }) {
+export function Result({ run, source, isRunning }: { run: Execution; source: string | undefined; isRunning: boolean }) {
   const { data: report, error, refetch } = useReport(run.id, isRunning);
   return (
     <div className="space-y-5">
       {isRunning && <Notice title="The run is under way.">Coverage grows until it ends; changes are computed when its captures are indexed.</Notice>}
       {report ? <Coverage report={report} run={run} /> : error ? <Problem problem={error} onAgain={() => void refetch()} /> : <div className="min-h-64" aria-busy />}
-      <Changes run={run} />
+      <Changes run={run} source={source} />
     </div>
   );
 }
 
 function Coverage({ report, run }: { report: Report; run: Execution }) {
   const captured = (report.outcomes["success"] ?? 0) - report.redirects;
-  const left = leftOf(report);
+  const left = leftOf(report.reasons);
   const ruled = (report.outcomes["excluded"] ?? 0) + (report.outcomes["blocked_robots"] ?? 0);
   const steps: [string, number, string][] = [
     ["Known", report.total, "addresses that it met within its scope"],
     ["Asked for", report.total - report.open - ruled, left ? `neither left out by a rule or robots.txt, nor among the ${count(left)} it did not get to` : "not left out by a rule or robots.txt"],
-    ["Captured", captured, report.redirects ? `with an answer that is kept; ${counted(report.redirects, "redirect")} not included` : "with an answer that is kept"],
-    ["In the index", run.items_indexed, run.index_status ?? "pages that can be searched and read"],
+    ["Captured", captured, report.redirects ? `pages and what they embed; ${counted(report.redirects, "redirect")} not included` : "pages and what they embed"],
   ];
   const most = Math.max(1, report.total);
   return (
@@ -44,6 +43,7 @@ function Coverage({ report, run }: { report: Report; run: Execution }) {
           </li>
         ))}
       </ol>
+      <p className="mt-4"><strong>{counted(run.items_indexed, "readable document")}</strong> in the index{run.index_status && run.index_status !== "indexed" ? ` (${run.index_status.replaceAll("_", " ")})` : ""}. <span className="text-sm text-soft">HTML, text and PDF of this run that search and changes read; robots.txt and the error pages of servers are among them, images are not.</span></p>
       {report.excluded.length > 0 && (
         <details className="mt-4">
           <summary className="inline-block min-h-6 underline">Links that were not followed ({counted(report.excluded.length, "host and rule", "hosts and rules")})</summary>
@@ -54,15 +54,15 @@ function Coverage({ report, run }: { report: Report; run: Execution }) {
           ]} />
         </details>
       )}
-      <p className="mt-4 flex flex-wrap gap-x-6 gap-y-1"><a href={`/api/executions/${run.id}/wacz`} download>Download as WACZ</a><Link to="/control/executions/$id" params={{ id: String(run.id) }} search={{ tab: "urls", status: "failed" }}>What failed</Link></p>
+      <p className="mt-4 flex flex-wrap gap-x-6 gap-y-1"><a href={`/api/executions/${run.id}/wacz`} download>Download as WACZ</a><Link to="/control/executions/$id" params={{ id: String(run.id) }} search={{ tab: "urls", status: "failed", kind: "all" }}>What failed</Link></p>
     </Card>
   );
 }
 
-function Changes({ run }: { run: Execution }) {
+function Changes({ run, source }: { run: Execution; source: string | undefined }) {
   const { data, error, refetch } = useRunChanges(run.id);
   return (
-    <Card title="Changes" className="min-h-40" actions={data ? <span className="text-sm text-soft">{counted(data.total, "change")}</span> : null}>
+    <Card title="Changes" className="min-h-40" actions={<>{data && <span className="text-sm text-soft">{counted(data.total, "change")} since earlier captures</span>}{source && <Link to="/changes" search={{ source }}>All changes of this source</Link>}</>}>
       {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       <DataTable caption="What changed with this run" rows={data?.results ?? []} keyOf={(one) => `${one.changeId} ${one.toSnapshotId}`} empty={error && !data ? null : <p className="text-soft">{data ? "Nothing that it captured was different from before, or it is not compared yet." : "Looking for changes…"}</p>} columns={[
         { head: "What", cell: (one) => <Tag tone={KINDS[one.changeType] ?? "plain"}>{one.changeType.replaceAll("_", " ")}</Tag> },

@@ -1,39 +1,43 @@
 import type { Tone } from "@/design/Tag";
 
-const OUTCOMES: Record<string, [string, Tone]> = {
-  success: ["captured", "good"],
-  failed: ["failed", "bad"],
-  blocked_robots: ["kept out by robots.txt", "warn"],
-  blocked_4xx: ["refused by the server", "warn"],
-  blocked_5xx: ["the server failed", "bad"],
-  excluded: ["left out by a rule", "plain"],
-  timeout: ["took too long", "bad"],
-  left: ["not got to when it ended", "warn"],
-};
+const TONES: Record<string, Tone> = { success: "good", excluded: "plain", blocked_robots: "warn", blocked_4xx: "warn", open: "accent" };
 
-/** An outcome in words, and how it looks. */
-export function outcomeOf(outcome: string): [string, Tone] {
-  return OUTCOMES[outcome] ?? [outcome.replaceAll("_", " "), "plain"];
+/** How an outcome looks; its word comes from the server. */
+export function outcomeTone(outcome: string | null): Tone {
+  return TONES[outcome ?? "open"] ?? "bad";
 }
 
-interface Told {
-  outcomes: Record<string, number>;
-  reasons: { outcome: string; reason: string; count: number }[];
+export interface Reason {
+  outcome: string;
+  reason: string;
+  word: string;
+  count: number;
+  examples: string[];
 }
 
 /** How many addresses a run had not got to when it was stopped or came to a limit; the server closes them as left out. */
-export function leftOf(report: Told): number {
-  return report.reasons.filter((one) => isLeft(one)).reduce((sum, one) => sum + one.count, 0);
+export function leftOf(reasons: readonly Reason[]): number {
+  return reasons.filter(isLeft).reduce((sum, one) => sum + one.count, 0);
 }
 
-/** Whether a run had not got to an address when it ended. */
-export function isLeft({ outcome, reason }: { outcome: string; reason: string }): boolean {
-  return outcome === "excluded" && (reason === "stopped" || reason === "cancelled" || reason.startsWith("over_limit:"));
+function isLeft({ outcome, reason }: Reason): boolean {
+  return outcome === "excluded" && (reason === "stopped" || reason === "cancelled" || /^over_limit:max_/.test(reason));
 }
 
-/** The outcomes of a run, the most frequent first; what it did not get to stands apart from what a rule left out. */
-export function outcomesOf(report: Told): [string, number][] {
-  const left = leftOf(report);
-  const all = { ...report.outcomes, excluded: (report.outcomes["excluded"] ?? 0) - left, left };
-  return Object.entries(all).filter(([, number]) => number > 0).sort(([, a], [, b]) => b - a);
+/** The endings of a run's addresses by their words, the most frequent first: they add up to all that have ended. */
+export function wordsOf(reasons: readonly Reason[]): { word: string; tone: Tone; count: number }[] {
+  const found = new Map<string, { word: string; tone: Tone; count: number }>();
+  for (const { outcome, word, count } of reasons) {
+    if (outcome === "open") continue;
+    const one = found.get(word) ?? { word, tone: outcomeTone(outcome), count: 0 };
+    one.count += count;
+    found.set(word, one);
+  }
+  return [...found.values()].sort((a, b) => b.count - a.count);
+}
+
+/** Why addresses were not captured, errors before what rules left out, the most frequent first. */
+export function missesOf(reasons: readonly Reason[]): Reason[] {
+  const isError = ({ outcome }: Reason) => outcome !== "excluded" && outcome !== "blocked_robots";
+  return reasons.filter(({ outcome }) => outcome !== "success" && outcome !== "open").sort((a, b) => Number(isError(b)) - Number(isError(a)) || b.count - a.count);
 }

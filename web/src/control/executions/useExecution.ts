@@ -1,6 +1,6 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { api, body } from "@/api/client";
-import type { components } from "@/api/schema";
+import type { components, paths } from "@/api/schema";
 import { pollEvery, type Liveness } from "../live/useLive";
 import { pollFew } from "../page/polling";
 
@@ -42,19 +42,36 @@ export function useHosts(id: number, order: "due" | "met", isRunning: boolean) {
   });
 }
 
-export const URL_STATES = ["pending", "deferred", "retried", "completed", "failed", "excluded"] as const;
-export type UrlState = (typeof URL_STATES)[number];
+export type UrlQuery = NonNullable<paths["/api/frontier/urls"]["get"]["parameters"]["query"]>;
 
 /** GET /api/frontier/urls of a run, piece by piece */
-export function useUrls(id: number, asked: { status?: UrlState; host?: string; q?: string }, isRunning: boolean) {
+export function useUrls(id: number, asked: UrlQuery, isRunning: boolean) {
   return useInfiniteQuery({
     queryKey: ["crawl", "frontier", id, "urls", asked],
     staleTime: 0,
     refetchInterval: pollFew(isRunning ? 5000 : false),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last: Piece<QueuedUrl>) => last.next ?? undefined,
-    queryFn: ({ signal, pageParam }) => body<Piece<QueuedUrl>>(api.GET("/api/frontier/urls", { signal, params: { query: { execution: id, limit: 50, ...(asked.status ? { status: asked.status } : {}), ...(asked.host ? { domain: asked.host } : {}), ...(asked.q ? { search: asked.q } : {}), ...(pageParam ? { cursor: pageParam } : {}) } } })),
+    queryFn: ({ signal, pageParam }) => body<Piece<QueuedUrl>>(api.GET("/api/frontier/urls", { signal, params: { query: { execution: id, limit: 50, ...asked, ...(pageParam ? { cursor: pageParam } : {}) } } })),
   });
+}
+
+/** GET /api/frontier/urls: what a run captured of its start page; null if that is not indexed, or was not captured */
+export function useStartCapture(id: number, url: string | null | undefined, isOver: boolean) {
+  return useQuery({
+    queryKey: ["crawl", "execution", id, "start", url],
+    enabled: Boolean(url) && isOver,
+    queryFn: async ({ signal }) => {
+      const found = await body<Piece<QueuedUrl>>(api.GET("/api/frontier/urls", { signal, params: { query: { execution: id, limit: 50, kind: "page", last: true, search: url ?? "" } } }));
+      return found.items.find((row) => row.url === url)?.capture ?? null;
+    },
+  });
+}
+
+/** GET /api/stats/timeseries of a run, from its beginning to its end */
+export function useRunSeries(run: Execution) {
+  const { id, started_at: from, completed_at: to } = run;
+  return useQuery({ queryKey: ["series", "run", id, from, to], enabled: from !== null, ...STILL, refetchInterval: to ? false : 30_000, queryFn: ({ signal }) => body<Schemas["TimeSeries"]>(api.GET("/api/stats/timeseries", { signal, params: { query: { execution: id, ...(from ? { from } : {}), ...(to ? { to } : {}) } } })) });
 }
 
 /** GET /api/changes of a run: jobId there is an execution's number */

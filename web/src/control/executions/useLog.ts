@@ -1,7 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
 import { api, body } from "@/api/client";
-import { ApiProblem } from "@/api/problem";
 import type { components } from "@/api/schema";
 import { gathered } from "../live/calm";
 import { POLL_MS, useLive, type Liveness } from "../live/useLive";
@@ -19,21 +18,23 @@ const NONE: LogEntry[] = [];
 /** A run may write a hundred lines a second; a page that is drawn for each of them does nothing else. */
 const TOGETHER_MS = 250;
 
-/** GET /api/v1/jobs/{id}/logs/stream/v2; where no stream stands, /logs/tail every few seconds. */
-export function useLog(jobId: number, execution: number | "latest"): Log {
+/** GET /api/v1/jobs/{id}/logs/stream/v2 of one run; where no stream stands, /logs/tail every few seconds. A run that is over is read once. */
+export function useLog(jobId: number, execution: number, isEnded: boolean): Log {
   const queries = useQueryClient();
   const key = ["log", jobId, execution];
   const [over, end] = useState<string | null>(null);
-  const isOver = over === key.join(" ");
+  const isOver = isEnded || over === key.join(" ");
   const news = useMemo(() => gathered<LogEntry>((added) => { queries.setQueryData<LogEntry[]>(["log", jobId, execution], (kept) => withLines(kept ?? NONE, added)); }, TOGETHER_MS), [queries, jobId, execution]);
   useEffect(() => news.stop, [news]);
   const liveness = useLive(isOver ? null : `/api/v1/jobs/${jobId}/logs/stream/v2?execution=${execution}`, {
     "log:line": (data) => { if (data) news.add([data as LogEntry]); },
     "log:replay": (data) => news.add((data as { lines?: LogEntry[] } | null)?.lines ?? NONE),
-    "log:archived": () => { if (execution !== "latest") end(key.join(" ")); },
+    "log:archived": () => end(key.join(" ")),
   });
   const tail = useQuery({
-    queryKey: key,
+    // Read once more when it has ended: its last lines may have come after the stream.
+    queryKey: isEnded ? [...key, "whole"] : key,
+    placeholderData: queries.getQueryData<LogEntry[]>(key),
     staleTime: 0,
     refetchInterval: liveness === "polling" && !isOver ? POLL_MS : false,
     retry: false,
@@ -43,7 +44,5 @@ export function useLog(jobId: number, execution: number | "latest"): Log {
     },
   });
   const lines = tail.data ?? NONE;
-  // A job that has not run yet has no newest run: that is no error.
-  const isNone = execution === "latest" && tail.error instanceof ApiProblem && tail.error.status === 404;
-  return { lines, liveness, error: lines.length === 0 && !isNone ? tail.error : null, isOver };
+  return { lines, liveness, error: lines.length === 0 ? tail.error : null, isOver };
 }

@@ -7,7 +7,7 @@ import { Notice } from "@/design/Notice";
 import { useJobDeed, type Deed, type Job, type Wish } from "./useJobs";
 import { DEED_WORDS, deedsOf, warningOf } from "./words";
 
-const ICONS: Record<Deed, typeof Play> = { run: Play, again: Play, pause: Pause, resume: Play, pauseRun: Pause, resumeRun: Play, retry: RotateCcw, stop: CircleStop, discard: Trash2, cancel: X, delete: Trash2 };
+const ICONS: Record<Deed, typeof Play> = { run: Play, again: Play, pause: Pause, resume: Play, pauseRun: Pause, resumeRun: Play, retry: RotateCcw, recrawl: RotateCcw, stop: CircleStop, discard: Trash2, cancel: X, delete: Trash2 };
 const HARSH: readonly Deed[] = ["discard", "cancel", "delete"];
 
 /** What can be done to a job now. What cannot be taken back is asked for once more, in its own words; what was done is said. */

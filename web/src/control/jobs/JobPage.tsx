@@ -31,7 +31,7 @@ export function JobPage() {
         <p className="text-sm"><Link to="/control/jobs">Jobs</Link></p>
         <div className="flex flex-wrap items-center justify-between gap-3">
           <h1 className="min-w-0 text-2xl break-words">{job.name ?? job.source_name} <span className="text-soft tabular-nums">job {job.id}</span></h1>
-          <span className="flex items-center gap-3"><Tag tone={toneOf(job.status)}>{job.status}</Tag>{isPaused(job.latest_execution) && <Tag tone="warn">run paused</Tag>}<LiveSign liveness={news} /></span>
+          <span className="flex items-center gap-3"><Tag tone={toneOf(job.status)}>{job.status}</Tag>{isPaused(job.latest_execution) && <Tag tone="warn">run paused</Tag>}{job.status === "running" && <LiveSign liveness={news} />}</span>
         </div>
         <p className="text-soft">Crawls <Link to="/control/sources/$id" params={{ id: String(job.source_id) }}>{job.source_name}</Link>, {scheduleOf(job)}. {job.next_run_at ? <>Next run <Moment at={job.next_run_at} relative />.</> : null}</p>
       </header>
@@ -41,7 +41,7 @@ export function JobPage() {
       {job.paused_by === "source" && <Notice tone="warn" title="It waits because its source is disabled.">Enable the <Link to="/control/sources/$id" params={{ id: String(job.source_id) }}>source</Link> and it goes on.</Notice>}
       <Figures id={id} job={job} />
       <Runs id={id} />
-      <Card title="Log of the newest run"><LogView key={id} jobId={id} execution="latest" /></Card>
+      {job.latest_execution && <Card title={`Log of run #${job.latest_execution.id}`}><LogView key={job.latest_execution.id} jobId={id} execution={job.latest_execution.execution_number} isEnded={job.latest_execution.completed_at !== null} /></Card>}
       <Settings job={job} />
     </div>
   );
@@ -52,7 +52,7 @@ function Figures({ id, job }: { id: number; job: Job }) {
   return (
     <dl className="grid grid-cols-2 gap-3 sm:grid-cols-4">
       <Figure label="Runs" value={data ? count(data.total_executions) : "\u2007"} note={data ? `${count(data.failed_runs)} failed` : "\u2007"} />
-      <Figure label="Success" value={data ? (data.total_executions ? share(data.success_rate) : "–") : "\u2007"} note="of all runs" />
+      <Figure label="Success" value={data ? (data.total_executions ? share(data.success_rate) : "–") : "\u2007"} note="of runs that ended by themselves" />
       <Figure label="A run takes" value={data ? (data.average_duration_ms ? duration(data.average_duration_ms / 1000) : "–") : "\u2007"} note="on average" />
       <Figure label="Retries" value={`${job.current_retry_count} of ${job.max_retries}`} note="of the present failure" />
     </dl>
@@ -66,7 +66,7 @@ function Runs({ id }: { id: number }) {
       {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       <DataTable caption="Runs of this job, newest first" rows={data?.executions ?? []} keyOf={(run) => run.id} empty={error && !data ? null : <p className="text-soft">{data ? "It has not run yet." : "Looking for runs…"}</p>} columns={[
         { head: "Run", cell: (run) => <Link to="/control/executions/$id" params={{ id: String(run.id) }} className="inline-block min-h-6">#{run.id}</Link> },
-        { head: "State", cell: (run) => <><Tag tone={toneOf(runStateOf(run))}>{runStateOf(run)}</Tag>{run.research_ready === false && run.status === "completed" && <span className="ml-2 text-sm text-warn">incomplete</span>}</> },
+        { head: "State", cell: (run) => <Tag tone={toneOf(runStateOf(run))}>{runStateOf(run)}</Tag> },
         { head: "Began", cell: (run) => <Moment at={run.started_at} /> },
         { head: "Took", isNumber: true, cell: (run) => (run.duration_ms === null ? "–" : duration(run.duration_ms / 1000)) },
         { head: "Pages", isNumber: true, cell: (run) => count(run.items_crawled) },

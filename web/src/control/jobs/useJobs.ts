@@ -35,7 +35,7 @@ export function useJobExecutions(id: number) {
   return useQuery({ queryKey: ["crawl", "job", id, "executions"], placeholderData: keepPreviousData, staleTime: 0, queryFn: ({ signal }) => body<Schemas["ExecutionList"]>(api.GET("/api/v1/jobs/{id}/executions", { signal, params: { path: { id }, query: { limit: 50 } } })) });
 }
 
-export type Deed = "run" | "again" | "pause" | "resume" | "pauseRun" | "resumeRun" | "retry" | "stop" | "discard" | "cancel" | "delete";
+export type Deed = "run" | "again" | "pause" | "resume" | "pauseRun" | "resumeRun" | "retry" | "recrawl" | "stop" | "discard" | "cancel" | "delete";
 
 /** A deed, and the job as it stood when the deed was asked for: a run that began meanwhile is another one. */
 export interface Wish {
@@ -77,6 +77,8 @@ async function perform({ deed, job }: Wish): Promise<string> {
     case "retry":
       await api.POST("/api/v1/jobs/{id}/retry", { params });
       return "It is tried again at once, with all its retries.";
+    case "recrawl":
+      return requeued(run);
     case "stop":
       return said(await body<Schemas["CrawlStopped"]>(api.POST("/api/admin/crawls/stop", { body: { execution: run, discard: false } })), "The run drains: pages under way are finished and everything it has captured is kept.");
     case "discard":
@@ -88,6 +90,23 @@ async function perform({ deed, job }: Wish): Promise<string> {
       await api.DELETE("/api/v1/jobs/{id}", { params });
       return "The job is deleted. Its runs and what they captured stay.";
   }
+}
+
+const TAKEN: Record<string, string> = { joined: "They joined the run that is under way.", waits: "The next run of their source takes them.", job_made: "A job of their own crawls them as soon as a worker is free." };
+
+/** POST /api/v1/executions/{id}/requeue until it has looked at the whole run */
+async function requeued(id: number): Promise<string> {
+  let cursor: string | null = null;
+  let added = 0;
+  const taken = new Set<string>();
+  do {
+    const done: Schemas["RunRequeueReceipt"] = await body(api.POST("/api/v1/executions/{id}/requeue", { params: { path: { id } }, body: { apply: true, cursor } }));
+    added += done.added;
+    for (const place of done.places) taken.add(place.status);
+    cursor = done.next;
+  } while (cursor !== null);
+  if (added === 0) return "No page was queued: only files that pages embed failed, or the pages are queued already or out of scope now.";
+  return `${added === 1 ? "1 page is" : `${added.toLocaleString("en")} pages are`} queued again. ${[...taken].map((one) => TAKEN[one] ?? "").join(" ")}`;
 }
 
 function said(done: Schemas["CrawlStopped"], sentence: string): string {

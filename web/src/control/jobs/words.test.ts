@@ -23,7 +23,7 @@ test("to keep and to throw away are warned about in different words", () => {
 });
 
 test("a run that waits is told apart from a job whose next runs wait", () => {
-  const waits = { status: "running", paused_at: "2026-11-15T12:15:03Z" };
+  const waits = { status: "running", paused_at: "2026-11-15T12:15:03Z", ending: null };
 
   expect([runStateOf(waits), toneOf(runStateOf(waits))]).toEqual(["paused", "warn"]);
   expect(runStateOf({ ...waits, paused_at: null })).toBe("running");
@@ -66,4 +66,14 @@ test("a source is crawled now whether or not it has a job, and not twice at once
 
   expect([startOf(null), startOf({ ...job, status: "scheduled" }), startOf({ ...job, status: "completed" }), startOf({ ...job, status: "failed" })]).toEqual(["again", "run", "again", "retry"]);
   expect([startOf({ ...job, status: "running" }), startOf({ ...job, status: "pending" }), startOf({ ...job, status: "scheduled", latest_execution: { status: "queued", paused_at: null } })]).toEqual([null, null, null]);
+});
+
+test("a stopped run is called so, can be resumed, and what failed of a run can be crawled again", () => {
+  const stopped = { status: "completed", paused_at: null, ending: "stopped", items_failed: 2 };
+  const job = { schedule_enabled: false, type: "crawl", run_may: "resume", latest_execution: stopped } as const;
+
+  expect([runStateOf(stopped), toneOf(runStateOf(stopped))]).toEqual(["stopped", "warn"]);
+  expect(deedsOf({ ...job, status: "completed" })).toEqual(["resumeRun", "recrawl", "again", "delete"]);
+  expect(deedsOf({ ...job, status: "scheduled" }).slice(0, 3)).toEqual(["resumeRun", "recrawl", "run"]);
+  expect(deedsOf({ ...job, run_may: null, status: "completed", latest_execution: { ...stopped, items_failed: 0 } })).toEqual(["again", "delete"]);
 });

@@ -3,15 +3,15 @@ import type { Deed, Job } from "./useJobs";
 
 type Run = NonNullable<Job["latest_execution"]>;
 
-const TONES: Record<string, Tone> = { running: "accent", completed: "good", failed: "bad", cancelled: "plain", paused: "warn", stopped: "warn", queued: "plain", pending: "plain", scheduled: "plain" };
+const TONES: Record<string, Tone> = { running: "accent", completed: "good", failed: "bad", cancelled: "plain", paused: "warn", stopped: "warn", incomplete: "warn", discarded: "plain", queued: "plain", pending: "plain", scheduled: "plain" };
 
 export function toneOf(state: string): Tone {
   return TONES[state] ?? "plain";
 }
 
-/** How a run stands: one that an operator paused is still running for the machine, and not for a reader. */
-export function runStateOf(run: Pick<Run, "status" | "paused_at">): string {
-  return isPaused(run) ? "paused" : run.status;
+/** How a run stands, or the server's word for how it ended: one that an operator paused is still running for the machine, and not for a reader. */
+export function runStateOf(run: Pick<Run, "status" | "paused_at" | "ending">): string {
+  return isPaused(run) ? "paused" : run.ending ?? run.status;
 }
 
 /** Whether a run waits for an operator; one that was handed back meanwhile is queued, and waits too. */
@@ -36,16 +36,17 @@ export function waitDeedOf(job: Pick<Job, "run_may">): "pauseRun" | "resumeRun" 
 }
 
 /** What a person may do to a job now, in the order of the buttons. */
-export function deedsOf(job: Pick<Job, "status" | "schedule_enabled" | "type" | "run_may"> & { latest_execution?: Pick<Run, "status" | "paused_at"> | null }): Deed[] {
+export function deedsOf(job: Pick<Job, "status" | "schedule_enabled" | "type" | "run_may"> & { latest_execution?: (Pick<Run, "status" | "paused_at"> & Partial<Pick<Run, "items_failed">>) | null }): Deed[] {
   const wait = waitDeedOf(job);
+  const goOn: Deed[] = [...(wait ? [wait] : []), ...(job.latest_execution?.items_failed ? ["recrawl" as const] : [])];
   switch (job.status) {
     case "running": return [...(wait ? [wait] : []), "stop", "discard", "cancel"];
     // Its worker handed the run back: it can go on, or be ended, before the next one has it.
-    case "scheduled": return isPaused(job.latest_execution) ? [...(wait ? [wait] : []), "stop", "discard", "cancel"] : ["run", "pause", "cancel", "delete"];
+    case "scheduled": return isPaused(job.latest_execution) ? [...(wait ? [wait] : []), "stop", "discard", "cancel"] : [...goOn, "run", "pause", "cancel", "delete"];
     case "pending": return ["cancel", "delete"];
     case "paused": return ["resume", "cancel", "delete"];
     case "failed": return ["retry", "delete"];
-    case "completed": return job.type === "crawl" ? ["again", "delete"] : ["delete"];
+    case "completed": return [...goOn, ...(job.type === "crawl" ? ["again" as const] : []), "delete"];
     default: return ["delete"];
   }
 }
@@ -58,7 +59,7 @@ export function startOf(job: Parameters<typeof deedsOf>[0] | null): Deed | null 
   return job.latest_execution?.status === "queued" ? null : deedsOf(job).find((deed) => STARTS.includes(deed)) ?? null;
 }
 
-const OF_A_RUN: readonly Deed[] = ["pauseRun", "resumeRun", "stop", "discard", "retry"];
+const OF_A_RUN: readonly Deed[] = ["pauseRun", "resumeRun", "stop", "discard", "retry", "recrawl"];
 const OF_A_QUEUED_RUN: readonly Deed[] = ["pause", "cancel"];
 
 /** What the page of a run offers of its job's deeds. One that waits for a worker has nothing to stop: it is taken out of the queue with its job. */
@@ -92,4 +93,4 @@ export function warningOf(deed: Deed, job: Pick<Job, "source_name" | "latest_exe
   }
 }
 
-export const DEED_WORDS: Record<Deed, string> = { run: "Run now", again: "Run again", pause: "Pause schedule", resume: "Resume schedule", pauseRun: "Pause run", resumeRun: "Resume run", retry: "Try again", stop: "Stop, keep", discard: "Cancel, discard", cancel: "End the job", delete: "Delete" };
+export const DEED_WORDS: Record<Deed, string> = { run: "Run now", again: "Run again", pause: "Pause schedule", resume: "Resume schedule", pauseRun: "Pause run", resumeRun: "Resume run", retry: "Try again", recrawl: "Re-crawl what failed", stop: "Stop, keep", discard: "Cancel, discard", cancel: "End the job", delete: "Delete" };
