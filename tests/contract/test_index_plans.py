@@ -138,7 +138,7 @@ def test_members_clause_hashes_no_snapshots(tmp_path: Path, migrated_postgres: s
 
 def test_no_statement_of_the_index_walks_through_the_archive(database: Database, migrated_url: str) -> None:
     revisit = writing_queries.Revisit(
-        1, "org,example)/7", 1_709_294_400_000_000, 1_809_294_400_000_000, "sha256:x", True
+        1, 1, "org,example)/7", 1_709_294_400_000_000, 1_809_294_400_000_000, "sha256:x", True
     )
     with closing(connect(migrated_url)) as raw_db, raw_db.write() as tx:
         if raw_db.dialect == "postgresql":
@@ -151,8 +151,9 @@ def test_no_statement_of_the_index_walks_through_the_archive(database: Database,
         writing_queries.rows_between(explained, ORDINALS, ORDINALS + 10)
         writing_queries.refresh_groups(explained, {1: 0, 2: -1})
         writing_queries.settle_duplicates(explained, [(1, 0), (2, 0)], day_micros=86_400_000_000)
-        writing_queries.originals_at(explained, revisit, span=1_000_000)
-        writing_queries.originals_alike(explained, revisit)
+        for own in (True, False):
+            writing_queries.originals_at(explained, revisit, span=1_000_000, own_source=own)
+            writing_queries.originals_alike(explained, revisit, own_source=own)
         writing_queries.originals_before(explained, revisit)
         writing_queries.unresolved(explained, after=0, until=ORDINALS, limit=10)
         writing_queries.newest_unresolved(explained, limit=10)

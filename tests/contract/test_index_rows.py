@@ -16,7 +16,7 @@ from sqlalchemy import func, select
 from holdfast.clock import SystemClock, digits14
 from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.models import Document, IndexRun, PageGroup, PageLink, SearchOutbox, Snapshot
+from holdfast.db.models import Document, IndexRun, PageGroup, PageLink, SearchOutbox, Snapshot, Source
 from holdfast.db.raw import RawDatabase, Row, Transaction
 from holdfast.index.indexer import Indexer, index_pending
 from holdfast.index.leases import FileToIndex, ReadProgress
@@ -328,6 +328,35 @@ def test_a_revisit_of_another_address_finds_its_original_in_either_order(
 
     original, revisit = rows.all(Snapshot)
     assert revisit.original_id == original.id
+
+
+@pytest.mark.parametrize(
+    ("visibility", "has_own", "not_modified", "found"),
+    [
+        ("members", True, False, "open"),
+        ("members", True, True, "open"),
+        ("members", False, False, None),
+        ("public", True, False, "open"),
+        ("public", False, False, "club"),
+        ("public", False, True, None),
+    ],
+)
+def test_revisit_takes_its_original_from_its_own_source_or_an_equal_public_body(
+    home: Path, migrated_url: str, rows: Rows, visibility: str, has_own: bool, not_modified: bool, found: str | None
+) -> None:
+    club = Shot(url=PAGE, body=BODY, moment=days_later(2), source="club")
+    revisit = Shot(url=PAGE, same_as=PAGE, not_modified=not_modified, moment=days_later(3), source="open")
+    own = [Shot(url=PAGE, body=BODY, source="open")] if has_own else []
+    build_archive(home, [club, revisit, *own], database_url=migrated_url, index=False).database.close()
+    with closing(connect(migrated_url)) as raw_db:
+        with raw_db.write() as tx:
+            tx.execute("UPDATE sources SET visibility = ? WHERE code = 'club'", (visibility,))
+        index_all(raw_db, SystemClock(), home)
+
+    sources = {row.id: row.code for row in rows.all(Source)}
+    source_of = {row.id: sources[row.source_id] for row in rows.all(Snapshot)}
+    [stored] = [row for row in rows.all(Snapshot) if row.record_type == "revisit"]
+    assert source_of.get(stored.original_id) == found
 
 
 @pytest.mark.parametrize("order", [(1, 2), (2, 1)])

@@ -30,11 +30,17 @@ OutboxRow = tuple[str, int | None, int | None, dict[str, Any]]
 """What the search index is told: kind, first id, last id, more."""
 
 
-def revisit_of(capture: IndexedCapture) -> Revisit:
+def revisit_of(capture: IndexedCapture, source_id: int) -> Revisit:
     """Return what a revisit that is not stored yet says of its original."""
     key = url_key(capture.refers_to_url) if capture.refers_to_url else capture.identity.url_key
     return Revisit(
-        capture.id, key, capture.refers_to_at, capture.captured_at, capture.payload_digest, capture.is_not_modified
+        capture.id,
+        source_id,
+        key,
+        capture.refers_to_at,
+        capture.captured_at,
+        capture.payload_digest,
+        capture.is_not_modified,
     )
 
 
@@ -43,21 +49,36 @@ def find_original(
 ) -> OriginalCandidate | None:
     """Return the original of a revisit, None if it is not here yet.
 
-    By the address and moment that it names; by its digest under that address; a 304 without either confirms the newest
-    good capture before it. `unstored` are captures under the same key that are not stored yet.
+    Its own source comes first. Another source must be public and have the same digest, and a 304 never refers to one:
+    another source's crawler may have been signed in. `unstored` are captures of the revisit's own source under the same
+    key that are not stored yet.
+    """
+    own = _find_original(tx, revisit, unstored, own_source=True)
+    if own is not None or revisit.digest is None or revisit.is_not_modified:
+        return own
+    return _find_original(tx, revisit, (), own_source=False)
+
+
+def _find_original(
+    tx: Transaction, revisit: Revisit, unstored: Sequence[OriginalCandidate], *, own_source: bool
+) -> OriginalCandidate | None:
+    """Return the original by the address and moment that the revisit names, or by its digest under that address.
+
+    A 304 without either confirms the newest good capture before it.
     """
     if revisit.at is not None:
         # Many writers cut WARC-Refers-To-Date to whole seconds.
         start = revisit.at - revisit.at % _SECOND
         found = [one for one in unstored if start <= one.captured_at < start + _SECOND]
-        found += writing_queries.originals_at(tx, revisit, span=_SECOND)
+        found += writing_queries.originals_at(tx, revisit, span=_SECOND, own_source=own_source)
         if found:
             at = revisit.at
             # Of several in one second: the very moment, then the same digest.
             return min(found, key=lambda one: (one.captured_at != at, one.digest != revisit.digest, one.id))
     before = [one for one in unstored if one.captured_at <= revisit.captured_at]
     if revisit.digest is not None:
-        alike = [one for one in before if one.digest == revisit.digest] + writing_queries.originals_alike(tx, revisit)
+        alike = [one for one in before if one.digest == revisit.digest]
+        alike += writing_queries.originals_alike(tx, revisit, own_source=own_source)
         if alike:
             return max(alike, key=_by_age)
     # A 304 has no body, so most writers state no digest: what the server confirmed is the newest answer before it.
@@ -140,7 +161,7 @@ def hidden_captures(tx: Transaction, captures: Iterable[IndexedCapture]) -> set[
 def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -> int:
     """Write a batch; return how many snapshots were new or changed. May be repeated without harm."""
     made = _put_documents(tx, batch, now=now)
-    _find_originals(tx, batch.captures)
+    _find_originals(tx, file.source_id, batch.captures)
     _put_groups(tx, file.source_id, batch.captures, now=now)
     return _replace(tx, batch, {capture.id: _row(capture, file) for capture in batch.captures}, made, now=now)
 
@@ -228,7 +249,7 @@ def _parts(ids: Iterable[int]) -> list[list[int]]:
     return [listed[at : at + _NAMED_AT_ONCE] for at in range(0, len(listed), _NAMED_AT_ONCE)]
 
 
-def _find_originals(tx: Transaction, captures: Sequence[IndexedCapture]) -> None:
+def _find_originals(tx: Transaction, source_id: int, captures: Sequence[IndexedCapture]) -> None:
     revisits = [capture for capture in captures if capture.record_type == "revisit"]
     if not revisits:
         return
@@ -237,7 +258,7 @@ def _find_originals(tx: Transaction, captures: Sequence[IndexedCapture]) -> None
         if capture.record_type != "revisit":
             unstored.setdefault(capture.identity.url_key, []).append(candidate_of(capture))
     for capture in revisits:
-        revisit = revisit_of(capture)
+        revisit = revisit_of(capture, source_id)
         original = find_original(tx, revisit, unstored.get(revisit.url_key, ()))
         if original is not None:
             capture.original_id, capture.document_id = original.id, original.document_id
@@ -516,7 +537,7 @@ def _key(one: Unresolved) -> str:
 
 def _revisit(one: Unresolved) -> Revisit:
     is_not_modified = one.status == 304
-    return Revisit(one.id, _key(one), one.refers_to_at, one.captured_at, one.digest, is_not_modified)
+    return Revisit(one.id, one.source_id, _key(one), one.refers_to_at, one.captured_at, one.digest, is_not_modified)
 
 
 def _is_for_crawlers(one: Unresolved) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from holdfast.db.raw import Row, Transaction
-from holdfast.withdrawals.visibility import any_unseen_sql, unseen_sql
+from holdfast.withdrawals.visibility import any_unseen_sql, public_sql, unseen_sql
 
 SNAPSHOT_COLUMNS = (
     "id",
@@ -374,6 +374,7 @@ class Revisit(NamedTuple):
     """What a revisit says of its original."""
 
     id: int
+    source_id: int
     url_key: str
     """Of the address that it refers to, or its own."""
     at: int | None
@@ -402,39 +403,52 @@ _CANDIDATE = (
 )
 
 
-def originals_at(tx: Transaction, revisit: Revisit, *, span: int) -> list[OriginalCandidate]:
+def originals_at(tx: Transaction, revisit: Revisit, *, span: int, own_source: bool) -> list[OriginalCandidate]:
     """Return the captures of the address that began within `span` microseconds from the second it names."""
     assert revisit.at is not None
     start = revisit.at - revisit.at % 1_000_000
     return _candidates(
         tx,
+        revisit,
         "s.captured_at >= ? AND s.captured_at < ? ORDER BY s.captured_at, s.id LIMIT 20",
-        (revisit.url_key, start, start + span),
+        (start, start + span),
+        own_source=own_source,
     )
 
 
-def originals_alike(tx: Transaction, revisit: Revisit) -> list[OriginalCandidate]:
+def originals_alike(tx: Transaction, revisit: Revisit, *, own_source: bool) -> list[OriginalCandidate]:
     """Return the newest capture with the same digest that is not later than the revisit."""
     return _candidates(
         tx,
+        revisit,
         "s.captured_at <= ? AND s.payload_digest = ? ORDER BY s.captured_at DESC, s.id LIMIT 1",
-        (revisit.url_key, revisit.captured_at, revisit.digest),
+        (revisit.captured_at, revisit.digest),
+        own_source=own_source,
     )
 
 
 def originals_before(tx: Transaction, revisit: Revisit) -> list[OriginalCandidate]:
-    """Return the newest good capture before the revisit: what a 304 that names no original confirms."""
+    """Return the newest good capture of the source before the revisit: what a 304 that names no original confirms."""
     return _candidates(
         tx,
+        revisit,
         "s.captured_at <= ? AND s.status BETWEEN 200 AND 299 ORDER BY s.captured_at DESC, s.id LIMIT 1",
-        (revisit.url_key, revisit.captured_at),
+        (revisit.captured_at,),
+        own_source=True,
     )
 
 
-def _candidates(tx: Transaction, where: str, values: Sequence[Any]) -> list[OriginalCandidate]:
+def _candidates(
+    tx: Transaction, revisit: Revisit, where: str, values: Sequence[Any], *, own_source: bool
+) -> list[OriginalCandidate]:
+    # An expression is in no index: the captures of an address are read in the order of time, up to the first that fits.
+    allowed, named = "s.source_id + 0 = ?", [revisit.source_id]
+    if not own_source:
+        allowed, named = f"s.payload_digest = ? AND {public_sql('s.source_id')}", [revisit.digest]
     rows = tx.execute(
-        f"SELECT {_CANDIDATE} FROM snapshots s WHERE s.url_key = ? AND s.record_type <> 'revisit' AND {where}",  # noqa: S608
-        values,
+        f"SELECT {_CANDIDATE} FROM snapshots s"  # noqa: S608 - names of columns
+        f" WHERE s.url_key = ? AND s.record_type <> 'revisit' AND {allowed} AND {where}",
+        (revisit.url_key, *named, *values),
     )
     return [OriginalCandidate(*_plain(row)) for row in rows]
 

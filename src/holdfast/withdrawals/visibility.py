@@ -69,10 +69,7 @@ def visible_source(source_id: Any) -> ColumnElement[bool]:
 
 
 def public_source(source_id: Any) -> ColumnElement[bool]:
-    """Return the clause, over the id of a source, for public ones alone, for every viewer.
-
-    For what is made once for all viewers and cannot be told apart afterwards.
-    """
+    """Return the clause, over the id of a source, for public ones alone: for what is made once for all viewers."""
     return source_id.not_in(select(_MEMBERS.id).where(_FOR_MEMBERS))  # type: ignore[no-any-return]
 
 
@@ -248,7 +245,7 @@ def visible_page(page_id: Any) -> ColumnElement[bool]:
 
 
 # The same predicates as text, for writers that speak SQL themselves. Compiled when they are first needed.
-def _text(statement: Select[*tuple[Any, ...]]) -> str:
+def _text(statement: Select[*tuple[Any, ...]] | ColumnElement[bool]) -> str:
     return str(statement.compile(compile_kwargs={"literal_binds": True}))
 
 
@@ -271,6 +268,12 @@ def unseen_sql(alias: str) -> str:
     unseen = or_(is_withdrawn(capture), for_members(capture))
     found: Select[*tuple[Any, ...]] = select(literal_column("1")).select_from(capture).where(unseen)
     return f"({_text(found).partition('WHERE ')[2]})"
+
+
+@cache
+def public_sql(source_id: str) -> str:
+    """Return the clause, over a column with the id of a source, for public ones alone."""
+    return f"({_text(public_source(literal_column(source_id)))})"
 
 
 def withdrawn_keys(tx: Transaction, keys: Iterable[str]) -> set[str]:
