@@ -105,6 +105,26 @@ def test_facet_counts_are_the_totals_of_each_choice(bed: Bed, asked: dict[str, A
         assert bed.ask(**asked, **_month(start)).total == count, start
 
 
+def test_host_is_spelled_alike_in_facet_filter_and_site(bed: Bed) -> None:
+    urls = ("https://bücher.de/a", "https://bucher.de/a", "http://example.org:80/x", "https://EXAMPLE.com./x")
+    bed.fill(Capture(url=url, title="Host", text="spelled tide") for url in urls)
+
+    hosts = _facets(bed.ask("spelled", view=SNAPSHOTS))["host"]
+    assert sorted(hosts) == [("bucher.de", 1), ("example.com", 1), ("example.org", 1), ("xn--bcher-kva.de", 1)]
+    for name, url in zip(("bücher.de", "bucher.de", "example.org:80", "EXAMPLE.com"), urls, strict=True):
+        assert bed.urls("spelled", host=name, view=SNAPSHOTS) == [url]
+        assert bed.urls(f"spelled site:{name}", view=SNAPSHOTS) == [url]
+    for name, _ in hosts:
+        assert bed.ask("spelled", host=name, view=SNAPSHOTS).total == 1
+
+
+@pytest.mark.parametrize("asked", ["site:a.test/café", "inurl:café", "inurl:cafe", "inurl:caf%C3%A9", "url:café"])
+def test_escaped_and_plain_letters_of_a_path_are_found_alike(bed: Bed, asked: str) -> None:
+    bed.fill([Capture(url="https://a.test/caf%C3%A9", text="one"), Capture(url="https://a.test/café/b", text="two")])
+
+    assert bed.ask(asked, view=SNAPSHOTS).total == 2
+
+
 def test_pages_count_in_each_year_in_which_they_match(bed: Bed) -> None:
     found = bed.ask("parrot", view=PAGES)
     day = bed.ask("parrot", view=PAGES, start=date(2025, 2, 1), end=date(2025, 2, 28))

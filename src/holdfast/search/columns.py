@@ -16,6 +16,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from holdfast.parse.text import fold
+from holdfast.search.addresses import host_of
 from holdfast.search.places import Ids, Incidence, Numbering, Places, Rows, Strings
 from holdfast.search.query import Field
 from holdfast.search.segments import NO_DAY, PAGE_TYPE_SHIFT, Segment, Table, living_rows, sorted_rows, united
@@ -190,19 +192,11 @@ class Columns:
 
     def host_place(self, host: str) -> int:
         """Return the place of a host; -1 if no address is on it."""
-        return int(self.hosts.places(np.array([hash64(typed_host(host))], np.int64))[0])
+        return int(self.hosts.places(np.array([hash64(fold(typed_host(host)))], np.int64))[0])
 
     def host_name(self, place: int) -> str:
         """Return the name of a host."""
         return host_of(self.urls.at(int(self.host_example[place])))
-
-
-def host_of(url: str) -> str:
-    """Return the host of an address, with its port if it has one."""
-    rest = url.partition("://")[2]
-    for end in "/?#":
-        rest = rest.partition(end)[0]
-    return rest.rpartition("@")[2]
 
 
 def months_of(micros: Ids) -> npt.NDArray[np.int16]:

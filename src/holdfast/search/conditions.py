@@ -48,7 +48,6 @@ DOCUMENTS: Final = 100_000
 _HOSTS: Final = 2_000
 
 _EPOCH: Final = date(1970, 1, 1)
-_DEFAULT_PORTS: Final = ("80", "443")
 
 
 class HostNames:
@@ -75,11 +74,9 @@ class HostNames:
 
 
 def _name_and_port(host: str) -> tuple[str, str]:
-    """Return a host and its port, empty if it is that of its scheme; an IPv6 address has colons of its own."""
+    """Return a host and its port, empty if it has none; an IPv6 address has colons of its own."""
     name, colon, port = host.rpartition(":")
-    if not colon or not port.isdecimal():
-        return host, ""
-    return name, "" if port in _DEFAULT_PORTS else port
+    return (name, port) if colon and port.isdecimal() else (host, "")
 
 
 def _backwards(name: str) -> str:

@@ -22,7 +22,7 @@ from holdfast.clock import Clock
 from holdfast.coordination.runfile import alone
 from holdfast.db.engine import Database
 from holdfast.search import linked_queries, queries
-from holdfast.search.columns import host_of
+from holdfast.search.addresses import host_of
 from holdfast.search.directory import IndexBusy, IndexDirectory, IndexElsewhere
 from holdfast.search.linked_queries import FileToCount, HostTotal, LinkedHostRow, Vote
 from holdfast.search.outbox import Stopping, demand_outbox

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from holdfast.errors import UrlRefused
 from holdfast.parse.text import fold, words_of
+from holdfast.search.addresses import unescaped
 from holdfast.search.named_words import is_letter
 from holdfast.urls import parse
 
@@ -203,7 +204,7 @@ def _site(value: str) -> Condition | Problem:
     except UrlRefused:
         return Problem("takes a host or a domain, with a directory if you like: example.org, example.org/en")
     path = address.group.partition("://")[2].partition("/")[2]
-    return OnSite(host=address.domain, path=fold(f"/{path}") if path else "")
+    return OnSite(host=address.domain, path=fold(unescaped(f"/{path}")) if path else "")
 
 
 def _type(value: str) -> Condition | Problem:
@@ -241,7 +242,7 @@ def _author(value: str) -> Condition | Problem:
 
 
 def _inurl(value: str) -> Condition | Problem:
-    text = fold(value)
+    text = fold(unescaped(value))
     return InUrl(text) if text else Problem("takes a part of an address: inurl:covid19.html")
 
 

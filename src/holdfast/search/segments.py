@@ -23,7 +23,7 @@ import numpy.typing as npt
 from holdfast.search.engine import SCHEMA_VERSION, IndexBroken
 from holdfast.search.fingerprints import PRINT_WIDTH
 
-VERSION: Final = SCHEMA_VERSION * 100 + 5
+VERSION: Final = SCHEMA_VERSION * 100 + 6
 
 UNREADABLE: Final = (OSError, ValueError, KeyError, EOFError, BadZipFile, struct.error)
 """What numpy raises of a file that is torn."""

@@ -22,7 +22,8 @@ from holdfast.index.queries import link_words, unpack_visible
 from holdfast.parse.text import fold
 from holdfast.search import queries
 from holdfast.search import segments as disk
-from holdfast.search.columns import SIGNAL, host_of
+from holdfast.search.addresses import host_of, searched_address
+from holdfast.search.columns import SIGNAL
 from holdfast.search.engine import IndexBroken, IndexEntry, Writer
 from holdfast.search.fingerprints import fingerprint
 from holdfast.search.operators import PAGE_TYPES
@@ -160,7 +161,8 @@ class SearchWriter:
                     for url in sorted(known[group] & spelled.keys()):
                         # An empty query is one, too.
                         anchors = texts.get(group, ()) if "?" not in spelled[url] else ()
-                        self._writer.add_address(url, spelled[url], anchors=anchors, language=pages[0].language)
+                        searched = searched_address(spelled[url])
+                        self._writer.add_address(url, searched, anchors=anchors, language=pages[0].language)
 
     def _addresses_of(self, groups: Sequence[int]) -> dict[int, set[int]]:
         """Return the addresses without a query that are in the index, stored or gathered, of each of these groups."""
@@ -172,8 +174,10 @@ class SearchWriter:
         return found
 
     def _address(self, url: int, row: SearchPageRow, anchors: Sequence[str]) -> None:
-        self._writer.add_address(url, row.url, anchors=anchors, language=row.language, replace=self._replay)
-        text = fold(row.url).encode()
+        searched = searched_address(row.url)
+        self._writer.add_address(url, searched, anchors=anchors, language=row.language, replace=self._replay)
+        text = fold(searched)
+        packed = text.encode()
         before_query, _, query = row.url.partition("?")
         group = row.group_hash if row.group_hash is not None else hash64(before_query)
         path = before_query.partition("://")[2].partition("/")[2]
@@ -182,9 +186,9 @@ class SearchWriter:
             (
                 url,
                 group,
-                hash64(host_of(row.url).lower()),
-                self._pool.put(text),
-                len(text),
+                hash64(host_of(text)),
+                self._pool.put(packed),
+                len(packed),
                 min(path.count("/") + 1, 255),
                 flags,
             )
