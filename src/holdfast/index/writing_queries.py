@@ -442,13 +442,12 @@ def _candidates(
     tx: Transaction, revisit: Revisit, where: str, values: Sequence[Any], *, own_source: bool
 ) -> list[OriginalCandidate]:
     # An expression is in no index: the captures of an address are read in the order of time, up to the first that fits.
-    allowed, named = "s.source_id + 0 = ?", [revisit.source_id]
-    if not own_source:
-        allowed, named = f"s.payload_digest = ? AND {public_sql('s.source_id')}", [revisit.digest]
+    allowed = "s.source_id + 0 = ?" if own_source else f"s.payload_digest = ? AND {public_sql('s.source_id')}"
+    named = revisit.source_id if own_source else revisit.digest
     rows = tx.execute(
         f"SELECT {_CANDIDATE} FROM snapshots s"  # noqa: S608 - names of columns
         f" WHERE s.url_key = ? AND s.record_type <> 'revisit' AND {allowed} AND {where}",
-        (revisit.url_key, *named, *values),
+        (revisit.url_key, named, *values),
     )
     return [OriginalCandidate(*_plain(row)) for row in rows]
 
