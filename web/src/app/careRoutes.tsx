@@ -1,4 +1,4 @@
-import { createRoute } from "@tanstack/react-router";
+import { createRoute, redirect } from "@tanstack/react-router";
 import { readAskedAudit } from "@/control/audit/asked";
 import { readAskedDomains, readAskedRobots } from "@/control/domains/asked";
 import { readAskedEditions } from "@/control/editions/asked";
@@ -58,7 +58,9 @@ export const reportsRoute = createRoute({
   component: lazyPage(() => import("@/control/reports/ReportsPage"), "ReportsPage"),
 });
 
-const scheduler = createRoute({ getParentRoute: () => control, path: "/scheduler", component: lazyPage(() => import("@/control/scheduler/SchedulerPage"), "SchedulerPage") });
+// The address of before: bookmarks lead on.
+const scheduler = createRoute({ getParentRoute: () => control, path: "/scheduler", beforeLoad: () => { throw redirect({ to: "/control/schedules", replace: true }); } });
+const schedules = createRoute({ getParentRoute: () => control, path: "/schedules", component: lazyPage(() => import("@/control/scheduler/SchedulerPage"), "SchedulerPage") });
 
 export const editionsRoute = createRoute({
   getParentRoute: () => control,
@@ -111,7 +113,7 @@ export const settingsRoute = createRoute({
 /** The control room's pages about the archive and its machine: frontier, domains, explain, scheduler, editions, care, administration. */
 export const careRoutes = [
   frontierRoute, domainsRoute, domainRoute, explainRoute,
-  scheduler, editionsRoute, editionRoute,
+  scheduler, schedules, editionsRoute, editionRoute,
   imports, index, storage, takedownsRoute, reportsRoute,
   users, userRoute, sessions, webhooks, webhookRoute, auditRoute, settingsRoute, health,
 ] as const;

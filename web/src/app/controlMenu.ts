@@ -24,7 +24,7 @@ export const MENU: readonly Part[] = [
     ["/control/frontier", "Frontier"],
     ["/control/domains", "Domains"],
     ["/control/explain", "Explain"],
-    ["/control/scheduler", "Scheduler"],
+    ["/control/schedules", "Schedules"],
     ["/control/editions", "Editions"],
   ),
   part(

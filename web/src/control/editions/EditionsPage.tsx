@@ -27,7 +27,7 @@ export function EditionsPage() {
   const years = [...new Set(data?.items.map((one) => one.year) ?? [])].sort((a, b) => b - a);
   return (
     <>
-      <PageHead title="Editions" actions={<Button kind="main" onClick={() => setPlanning(true)}>Plan a year</Button>}>What was kept of a source in a year, with an account of everything that was meant to be kept. Frozen, it can be cited.</PageHead>
+      <PageHead title="Editions" actions={<Button kind="main" onClick={() => setPlanning(true)}>Plan a year</Button>}>What was captured of a source in a year, with its coverage. A frozen edition can be cited.</PageHead>
       <Done deed={deed} onClose={() => setDeed(null)} />
       <div className="mb-4 grid items-end gap-3 sm:grid-cols-[16rem_10rem]">
         <SelectField label="Source" value={asked.source ?? ""} onChange={(event) => go({ source: event.target.value || undefined })}>
@@ -41,7 +41,7 @@ export function EditionsPage() {
       </div>
       {error ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       <div className="min-h-64">
-        <DataTable caption="Editions" rows={data?.items ?? []} keyOf={(row) => row.editionId} empty={data ? <Notice title="There is no edition yet" actions={<Button onClick={() => setPlanning(true)}>Plan a year</Button>}>Planning a year makes one job for each source that is kept yearly; you see what would be made before it is.</Notice> : <p role="status" className="text-soft">Asking for the editions…</p>} columns={[
+        <DataTable caption="Editions" rows={data?.items ?? []} keyOf={(row) => row.editionId} empty={data ? <Notice title="No editions yet" actions={<Button kind="main" onClick={() => setPlanning(true)}>Plan a year</Button>}>What was captured of each source in a year appears here, with its coverage. Plan a year; you see what will be made before it is.</Notice> : <p role="status" className="text-soft">Loading…</p>} columns={[
           { head: "Edition", cell: (row) => <Link to="/control/editions/$id" params={{ id: String(row.editionId) }}>{row.sourceName} {row.year}</Link> },
           { head: "State", cell: (row) => <EditionTag edition={row} /> },
           { head: "Coverage", cell: (row) => <CoverageBar edition={row} /> },

@@ -1,71 +1,88 @@
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { Problem } from "@/app/Problem";
 import { counted } from "@/control/charts/format";
 import type { Deed } from "@/control/page/Done";
-import { plain } from "@/control/page/words";
-import { Button } from "@/design/Button";
+import { Button, buttonClass } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
 import { SelectField, TextField } from "@/design/Field";
+import { Notice } from "@/design/Notice";
 import { Tag, type Tone } from "@/design/Tag";
+import { Check } from "@/control/page/Check";
 import { useSourceChoices } from "@/control/sources/useSources";
-import { usePlanEditions, type PlanForm } from "./useEditions";
+import { sourcesOfYear, whyNot } from "./planning";
+import { useApplyPlan, usePlan, type Plan, type PlanForm } from "./useEditions";
 
 const TONES: Record<string, Tone> = { create: "good", attach: "accent", skip: "plain", error: "bad" };
+const WORDS: Record<string, string> = { create: "new", attach: "added", skip: "left out", error: "problem" };
 
-/** A year is planned: first what would be made, then it is made. */
+/** The editions of a year are planned: what would be made is shown at once, and made with one click. */
 export function PlanEditions({ onClose, onDone }: { onClose: () => void; onDone: (deed: Deed) => void }) {
   const sources = useSourceChoices();
   const [year, setYear] = useState(() => String(new Date().getUTCFullYear() + 1));
-  const [source, setSource] = useState("");
+  const [chosen, choose] = useState<string[] | null>(null);
   const [way, setWay] = useState<"yearly" | "shards">("yearly");
-  const plan = usePlanEditions();
-  const apply = usePlanEditions();
-  const form: PlanForm = { apply: false, year: Number(year), shards: way === "shards", sources: source ? [source] : [] };
+  const codes = chosen ?? sourcesOfYear(sources ?? []);
   const isYear = /^\d{4}$/.test(year);
+  const form: PlanForm = { apply: false, year: Number(year), shards: way === "shards", sources: codes };
+  const plan = usePlan(isYear && codes.length > 0 ? form : null);
+  const apply = useApplyPlan();
   const made = plan.data?.entries.filter((entry) => entry.action === "create" || entry.action === "attach").length ?? 0;
-  const isAsked = plan.data !== undefined && JSON.stringify(plan.variables) === JSON.stringify(form);
   function go() {
     apply.mutate({ ...form, apply: true }, { onSuccess: (done) => {
-      onDone({ title: `${counted(done.created, "job was", "jobs were")} made for ${done.year}`, text: "They run when their date comes; a job can be cancelled under Jobs." });
+      onDone({ title: `${counted(done.created, "crawl is", "crawls are")} planned for ${done.year}`, text: "They start when their date comes; each can be cancelled under Jobs." });
       onClose();
     } });
+  }
+  if (sources?.length === 0) {
+    return (
+      <Dialog isOpen title="Plan a year" onClose={onClose} actions={<Button onClick={onClose}>Close</Button>}>
+        <Notice title="No sources yet" actions={<Link to="/control/sources/new" className={buttonClass("main")}>New source</Link>}>An edition is what was captured of a source in a year. Create the first source.</Notice>
+      </Dialog>
+    );
   }
   return (
     <Dialog isOpen title="Plan a year" onClose={onClose} actions={
       <>
-        <Button onClick={onClose}>Close</Button>
-        <Button disabled={!isYear || plan.isPending} onClick={() => plan.mutate(form)}>{plan.isPending ? "Planning…" : "Show the plan"}</Button>
-        <Button kind="main" disabled={!isAsked || made === 0 || (plan.data?.errors ?? 0) > 0 || apply.isPending} onClick={go}>{apply.isPending ? "Making…" : `Make ${counted(made, "job")}`}</Button>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button kind="main" disabled={plan.isFetching || made === 0 || (plan.data?.errors ?? 0) > 0 || apply.isPending} onClick={go}>{apply.isPending ? "Planning…" : made ? `Plan ${counted(made, "crawl")}` : "Plan"}</Button>
       </>
     }>
       <div className="space-y-3">
         <div className="grid gap-3 sm:grid-cols-2">
           <TextField label="Year" inputMode="numeric" value={year} onChange={(event) => setYear(event.target.value)} problem={isYear ? null : "Type a year of four figures."} />
-          <SelectField label="Sources" value={source} onChange={(event) => setSource(event.target.value)}>
-            <option value="">All that are kept yearly</option>
-            {sources?.map((one) => <option key={one.code} value={one.code}>{one.name}</option>)}
+          <SelectField label="What" value={way} onChange={(event) => setWay(event.target.value as typeof way)}>
+            <option value="yearly">One crawl of each source</option>
+            <option value="shards">Only the seeds that a report shows as incomplete</option>
           </SelectField>
         </div>
-        <SelectField label="What" value={way} onChange={(event) => setWay(event.target.value as typeof way)}>
-          <option value="yearly">One crawl a source, on 1 January</option>
-          <option value="shards">A shard for each seed where the report shows gaps</option>
-        </SelectField>
+        <p className="text-soft">{way === "yearly" ? `Each source gets one crawl on 1 January ${isYear ? year : "of the year"}, or now if that day is over. It covers the whole scope: limits on pages and depth do not apply.` : "Each seed that lacks something gets a crawl of its own."}</p>
+        <fieldset>
+          <legend className="font-semibold">Sources</legend>
+          <div className="max-h-40 overflow-auto rounded-part border border-line px-3" tabIndex={0} role="group" aria-label="Sources to plan">
+            {sources?.map((one) => <Check key={one.code} label={one.name} value={codes.includes(one.code)} onChange={(isIn) => choose(isIn ? [...codes, one.code] : codes.filter((code) => code !== one.code))} />)}
+          </div>
+        </fieldset>
         {plan.error || apply.error ? <Problem problem={plan.error ?? apply.error} /> : null}
-        {isAsked && plan.data && (
-          <>
-            <p role="status" className="font-semibold">{plan.data.entries.length === 0 ? "No source is kept yearly: set schedule_hint to annual in a source." : `${counted(made, "job")} would be made${plan.data.errors ? `; ${counted(plan.data.errors, "problem keeps", "problems keep")} the plan from being applied` : ""}`}</p>
-            <ul className="max-h-64 divide-y divide-line overflow-auto">
-              {plan.data.entries.map((entry, at) => (
-                <li key={at} className="py-1.5">
-                  <Tag tone={TONES[entry.action] ?? "plain"}>{entry.action}</Tag> <span className="break-all">{entry.name ?? entry.source}{entry.shardKey ? ` (${entry.shardKey})` : ""}</span>
-                  {entry.reason && <span className="text-sm text-soft"> {plain(entry.reason)}</span>}
-                  {entry.notes.map((note) => <p key={note} className="text-sm text-soft">{note}</p>)}
-                </li>
-              ))}
-            </ul>
-          </>
-        )}
+        <div role="status" className="min-h-24">{codes.length === 0 ? <p>Choose at least one source.</p> : plan.data && <Entries plan={plan.data} made={made} />}</div>
       </div>
     </Dialog>
+  );
+}
+
+function Entries({ plan, made }: { plan: Plan; made: number }) {
+  return (
+    <>
+      <p className="font-semibold">{plan.errors ? `${counted(plan.errors, "problem keeps", "problems keep")} this plan from being made.` : made ? `${counted(made, "crawl")} will be planned for ${plan.year}.` : `Nothing to plan for ${plan.year}.`}</p>
+      <ul className="max-h-48 divide-y divide-line overflow-auto" tabIndex={0} aria-label="The plan">
+        {plan.entries.map((entry, at) => (
+          <li key={at} className="py-1.5">
+            <Tag tone={TONES[entry.action] ?? "plain"}>{WORDS[entry.action] ?? entry.action}</Tag> <span className="break-all">{entry.name ?? entry.source}{entry.shardKey ? ` (${entry.shardKey})` : ""}</span>
+            {entry.reason && <span className="text-sm text-soft"> {whyNot(entry.reason)}</span>}
+            {entry.notes.map((note) => <p key={note} className="text-sm text-soft">{note}</p>)}
+          </li>
+        ))}
+      </ul>
+    </>
   );
 }

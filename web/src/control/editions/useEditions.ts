@@ -26,8 +26,13 @@ export function useEdition(id: number) {
   return useQuery({ queryKey: ["editions", id], refetchInterval: 10_000, queryFn: ({ signal }) => body<EditionDetail>(api.GET("/api/admin/annual-editions/{id}", { signal, params: { path: { id } } })) });
 }
 
-/** POST /api/admin/annual-editions/plan; without `apply` it only says what would be made */
-export function usePlanEditions() {
+/** POST /api/admin/annual-editions/plan without `apply`: it only says what would be made */
+export function usePlan(form: PlanForm | null) {
+  return useQuery({ queryKey: ["editions", "plan", form], enabled: form !== null, retry: false, placeholderData: keepPreviousData, queryFn: ({ signal }) => body<Plan>(api.POST("/api/admin/annual-editions/plan", { signal, body: form as PlanForm })) });
+}
+
+/** POST /api/admin/annual-editions/plan */
+export function useApplyPlan() {
   return useWrite((form: PlanForm) => body<Plan>(api.POST("/api/admin/annual-editions/plan", { body: form })), [["editions"], ["crawl"], ["scheduler"]]);
 }
 

@@ -5,6 +5,7 @@ import { refusedAt } from "@/control/page/refused";
 import { Button } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
 import { SelectField, TextArea } from "@/design/Field";
+import { Check } from "@/control/page/Check";
 import { useSourceChoices } from "@/control/sources/useSources";
 import { pasted } from "./asked";
 import { useAddUrls, type AddReceipt } from "./useFrontier";
@@ -17,9 +18,10 @@ export function toldOf(receipt: AddReceipt): string {
 }
 
 /** Addresses are pasted and added to the crawl of their source. */
-export function AddUrls({ isSeed, onClose, onDone }: { isSeed: boolean; onClose: () => void; onDone: (receipt: AddReceipt) => void }) {
+export function AddUrls({ onClose, onDone }: { onClose: () => void; onDone: (receipt: AddReceipt) => void }) {
   const [written, write] = useState("");
   const [source, setSource] = useState("");
+  const [isSeed, setSeed] = useState(false);
   const sources = useSourceChoices();
   const add = useAddUrls();
   const urls = pasted(written);
@@ -28,21 +30,22 @@ export function AddUrls({ isSeed, onClose, onDone }: { isSeed: boolean; onClose:
     add.mutate({ urls, source: source || undefined, isSeed }, { onSuccess: (receipt) => { onDone(receipt); onClose(); } });
   }
   return (
-    <Dialog isOpen onClose={onClose} title={isSeed ? "Add seeds" : "Add addresses"} actions={
+    <Dialog isOpen onClose={onClose} title="Add addresses" actions={
       <>
-        <Button onClick={onClose}>Close</Button>
+        <Button onClick={onClose}>Cancel</Button>
         <Button kind="main" disabled={add.isPending || (urls.length === 0 && !(isSeed && source))} onClick={go}>
           {add.isPending ? "Adding…" : urls.length ? `Add ${counted(urls.length, "address", "addresses")}` : isSeed && source ? "Add the source's own seeds" : "Add"}
         </Button>
       </>
     }>
       <div className="space-y-4">
-        <p>{isSeed ? "Seeds are asked for first, and their links are one step away." : "They join the run of their source that is under way, else its next run. Without a source that has them in scope, a job of their own is made."}</p>
-        <TextArea label="Addresses" rows={6} value={written} onChange={(event) => write(event.target.value)} spellCheck={false} className="font-mono text-sm" hint="One a line. All are checked before one is added." problem={refused} />
+        <p>They join the run of their source that is under way, else its next run. If no source has them in scope, they get a source and a job of their own.</p>
+        <TextArea label="Addresses" rows={6} value={written} onChange={(event) => write(event.target.value)} spellCheck={false} className="font-mono text-sm" hint="One on each line. All are checked before any is added." problem={refused} />
         <SelectField label="Source" value={source} onChange={(event) => setSource(event.target.value)}>
           <option value="">Found by its scope</option>
           {sources?.map((one) => <option key={one.code} value={one.code}>{one.name}</option>)}
         </SelectField>
+        <Check label="As seeds: request them first, and follow their links" value={isSeed} onChange={setSeed} />
         {add.error && !refused ? <Problem problem={add.error} /> : null}
       </div>
     </Dialog>

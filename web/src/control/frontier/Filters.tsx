@@ -31,7 +31,7 @@ export function Filters({ asked, onChange }: { asked: AskedFrontier; onChange: (
         <option value="">Any</option>
         {KINDS.map((one) => <option key={one} value={one}>{one}</option>)}
       </SelectField>
-      <TextField label="Execution" value={execution} inputMode="numeric" pattern="\d*" placeholder="newest" onChange={(event) => setExecution(event.target.value)} />
+      <TextField label="Run" value={execution} inputMode="numeric" pattern="\d*" placeholder="newest" onChange={(event) => setExecution(event.target.value)} />
       <div className="flex gap-2">
         <Button type="submit">Filter</Button>
         {isAny && <Button kind="bare" onClick={all}>All</Button>}

@@ -7,7 +7,7 @@ import { Confirm } from "@/control/page/Confirm";
 import { Done, type Deed } from "@/control/page/Done";
 import { PageHead } from "@/control/page/PageHead";
 import { counted } from "@/control/charts/format";
-import { Button } from "@/design/Button";
+import { Button, buttonClass } from "@/design/Button";
 import { Figure } from "@/design/Card";
 import { Notice } from "@/design/Notice";
 import { AddUrls, toldOf } from "./AddUrls";
@@ -16,7 +16,7 @@ import { UrlList } from "./UrlList";
 import { readAskedFrontier, type AskedFrontier } from "./asked";
 import { useClearFrontier, useFrontierStats, useRecover } from "./useFrontier";
 
-type Open = "add" | "seed" | "recover" | "clear" | null;
+type Open = "add" | "recover" | "clear" | null;
 
 /** What a crawl still has to ask for, and what became of the rest. */
 export function FrontierPage() {
@@ -35,18 +35,17 @@ export function FrontierPage() {
       <PageHead title="Frontier" actions={
         <>
           <Button kind="main" onClick={() => setOpen("add")}>Add addresses</Button>
-          <Button onClick={() => setOpen("seed")}>Add seeds</Button>
           <Button onClick={() => setOpen("recover")}>Recover</Button>
           <Button kind="danger" disabled={!stats.data?.pending} onClick={() => setOpen("clear")}>Clear</Button>
         </>
       }>
-        Every address of a crawl: what waits for its turn, and what became of the rest.
-        {stats.data && <> Shown: <Link to="/control/executions/$id" params={{ id: String(stats.data.executionId) }}>execution {stats.data.executionId}</Link> of {stats.data.sourceCode}, {stats.data.state}.</>}
+        The addresses that a run still has to request, and what became of the others.
+        {stats.data && <> Shown: <Link to="/control/executions/$id" params={{ id: String(stats.data.executionId) }}>run {stats.data.executionId}</Link> of {stats.data.sourceCode}, {stats.data.state}.</>}
       </PageHead>
       <Done deed={deed} onClose={() => setDeed(null)} />
       {isEmpty ? (
-        <Notice title="No crawl has a frontier yet" actions={<Button kind="main" onClick={() => setOpen("add")}>Add addresses</Button>}>
-          It fills when the first crawl starts: run a job, or add an address and a job is made for it.
+        <Notice title="No addresses yet" actions={<Link to="/control/sources" className={buttonClass("main")}>Go to sources</Link>}>
+          The addresses of the newest run appear here: queued, requested, failed and ruled out. Open a source and press Run now.
         </Notice>
       ) : (
         <>
@@ -64,7 +63,7 @@ export function FrontierPage() {
           <UrlList asked={asked} />
         </>
       )}
-      {(open === "add" || open === "seed") && <AddUrls isSeed={open === "seed"} onClose={close} onDone={(receipt) => setDeed({ title: `${counted(receipt.added, "address was", "addresses were")} added`, text: toldOf(receipt) })} />}
+      {open === "add" && <AddUrls onClose={close} onDone={(receipt) => setDeed({ title: `${counted(receipt.added, "address was", "addresses were")} added`, text: toldOf(receipt) })} />}
       {open === "recover" && (
         <Confirm title="Free what dead processes held?" action="Recover" isDanger={false} onClose={close} onConfirm={async () => {
           const done = await recover.mutateAsync(undefined);
@@ -74,7 +73,7 @@ export function FrontierPage() {
         </Confirm>
       )}
       {open === "clear" && stats.data && (
-        <Confirm title={`Clear the frontier of execution ${stats.data.executionId}?`} action={`Remove ${counted(stats.data.pending, "queued address", "queued addresses")}`} onClose={close} onConfirm={async (_, tell) => {
+        <Confirm title={`Clear the frontier of run ${stats.data.executionId}?`} action={`Remove ${counted(stats.data.pending, "queued address", "queued addresses")}`} onClose={close} onConfirm={async (_, tell) => {
           const removed = await clear.mutateAsync({ execution: stats.data.executionId, onRemoved: (sofar) => tell(`${counted(sofar, "address is", "addresses are")} removed so far`) });
           setDeed({ title: `${counted(removed, "address was", "addresses were")} taken from the queue`, text: "What was captured stays. The next run of the source finds them again from its seeds and links." });
         }}>

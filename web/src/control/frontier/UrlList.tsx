@@ -15,14 +15,14 @@ const TONES: Record<QueuedUrl["status"], Tone> = { pending: "accent", deferred: 
 export function UrlList({ asked }: { asked: AskedFrontier }) {
   const list = useFrontierUrls(asked);
   if (list.error) return <Problem problem={list.error} onAgain={() => void list.refetch()} />;
-  if (!list.rows) return <p role="status" className="min-h-96 text-soft">Asking for the addresses…</p>;
+  if (!list.rows) return <p role="status" className="min-h-96 text-soft">Loading…</p>;
   return (
     <div className="min-h-96" aria-busy={list.isFetching}>
       <DataTable
         caption="Addresses of the frontier"
         rows={list.rows}
         keyOf={(row) => row.id}
-        empty={<Notice title={list.hasNextPage ? "Nothing among the first addresses" : "No address is like that"}>{list.hasNextPage ? "The search goes on with Show more." : "Take a filter away, or look at another execution."}</Notice>}
+        empty={<Notice title={list.hasNextPage ? "Nothing among the first addresses" : "No matches"}>{list.hasNextPage ? "The search goes on with Show more." : "Remove a filter, or choose another run."}</Notice>}
         columns={[
           { head: "Address", cell: (row) => <Link to="/control/explain" search={{ url: row.url }} className="break-all">{row.url}</Link> },
           { head: "State", cell: (row) => <Tag tone={TONES[row.status]}>{row.status}</Tag> },

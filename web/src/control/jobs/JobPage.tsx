@@ -14,7 +14,7 @@ import { LogView } from "../executions/LogView";
 import { PausedNotice } from "../executions/Paused";
 import { JobActions } from "./JobActions";
 import { useJob, useJobExecutions, useJobStats, type Job } from "./useJobs";
-import { isPaused, runStateOf, scheduleOf, toneOf } from "./words";
+import { isPaused, runStateOf, toneOf } from "./words";
 
 /** One job: when it runs, what can be done with it, its runs and its log. */
 export function JobPage() {
@@ -33,7 +33,7 @@ export function JobPage() {
           <h1 className="min-w-0 text-2xl break-words">{job.name ?? job.source_name} <span className="text-soft tabular-nums">job {job.id}</span></h1>
           <span className="flex items-center gap-3"><Tag tone={toneOf(job.status)}>{job.status}</Tag>{isPaused(job.latest_execution) && <Tag tone="warn">run paused</Tag>}{job.status === "running" && <LiveSign liveness={news} />}</span>
         </div>
-        <p className="text-soft">Crawls <Link to="/control/sources/$id" params={{ id: String(job.source_id) }}>{job.source_name}</Link>, {scheduleOf(job)}. {job.next_run_at ? <>Next run <Moment at={job.next_run_at} relative />.</> : null}</p>
+        <p className="text-soft">Crawls <Link to="/control/sources/$id" params={{ id: String(job.source_id) }}>{job.source_name}</Link>, {job.schedule}. {job.next_run_at ? <>Next run <Moment at={job.next_run_at} relative />.</> : null}</p>
       </header>
       <JobActions job={job} onDone={(deed) => { if (deed === "delete") void navigate({ to: "/control/jobs" }); }} />
       {job.latest_execution && <PausedNotice run={job.latest_execution} />}

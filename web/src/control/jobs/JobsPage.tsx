@@ -18,7 +18,7 @@ import { useSourceChoices } from "../sources/useSources";
 import { readAskedJobs, SORTS, STATES, type AskedJobs } from "./asked";
 import { CrawlDialog } from "./CrawlDialog";
 import { PAGE_SIZE, useJobs, useStatusCounts, type Job } from "./useJobs";
-import { runStateOf, scheduleOf, toneOf } from "./words";
+import { runStateOf, toneOf } from "./words";
 
 /** Every job, with how it does and when it runs next. */
 export function JobsPage() {
@@ -72,7 +72,6 @@ export function JobsPage() {
 const COLUMNS = [
   { head: "Job", cell: (job: Job) => <><Link to="/control/jobs/$id" params={{ id: String(job.id) }} className="inline-block min-h-6 font-semibold break-words">{job.name ?? job.source_name}</Link><span className="block text-sm break-all text-soft">{job.type === "crawl" ? "" : `${job.type} · `}{job.url ?? job.source_code}</span></> },
   { head: "State", cell: (job: Job) => <><Tag tone={toneOf(job.status)}>{job.status}</Tag>{job.error_message && job.status === "failed" && <span className="mt-1 block max-w-80 text-sm break-words text-soft">{job.error_message}</span>}{job.paused_by === "source" && <span className="mt-1 block text-sm text-soft">its source is disabled</span>}</> },
-  { head: "Schedule", cell: (job: Job) => scheduleOf(job) },
   { head: "Next run", cell: (job: Job) => <Moment at={job.next_run_at} relative /> },
   { head: "Last run", cell: (job: Job) => <Last job={job} /> },
 ];

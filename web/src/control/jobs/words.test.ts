@@ -1,11 +1,5 @@
 import { expect, test } from "vitest";
-import { DEED_WORDS, deedsOf, isAhead, isPaused, runDeedsOf, runStateOf, scheduleOf, startOf, toneOf, warningOf } from "./words";
-
-test("a schedule in words", () => {
-  expect(scheduleOf({ interval_minutes: 6, interval_type: "hours", schedule_enabled: true, adaptive_scheduling: false })).toBe("every 6 hours");
-  expect(scheduleOf({ interval_minutes: 1, interval_type: "days", schedule_enabled: true, adaptive_scheduling: true })).toBe("every day, less often while nothing changes");
-  expect(scheduleOf({ interval_minutes: null, interval_type: "minutes", schedule_enabled: false, adaptive_scheduling: true })).toBe("once");
-});
+import { DEED_WORDS, deedsOf, isAhead, isPaused, runDeedsOf, runStateOf, startOf, toneOf, warningOf } from "./words";
 
 test("only what the state allows is offered", () => {
   expect(deedsOf({ status: "running", schedule_enabled: true, type: "crawl", run_may: "pause" })).toEqual(["pauseRun", "stop", "discard", "cancel"]);

@@ -19,17 +19,6 @@ export function isPaused(run: Pick<Run, "status" | "paused_at"> | null | undefin
   return Boolean(run?.paused_at) && (run?.status === "running" || run?.status === "queued");
 }
 
-const UNIT: Record<string, [string, string]> = { minutes: ["minute", "minutes"], hours: ["hour", "hours"], days: ["day", "days"] };
-
-/** The schedule of a job in words: "every 6 hours", "once". */
-export function scheduleOf(job: Pick<Job, "interval_minutes" | "interval_type" | "schedule_enabled" | "adaptive_scheduling">): string {
-  const { interval_minutes: number, interval_type: unit } = job;
-  if (number === null || !job.schedule_enabled) return "once";
-  const [one, many] = UNIT[unit] ?? [unit, unit];
-  const every = number === 1 ? `every ${one}` : `every ${number} ${many}`;
-  return job.adaptive_scheduling ? `${every}, less often while nothing changes` : every;
-}
-
 /** Whether a job's run may be let wait or go on, as the server has it: no tool's run and no import, and none that ends. */
 export function waitDeedOf(job: Pick<Job, "run_may">): "pauseRun" | "resumeRun" | null {
   return job.run_may === "pause" ? "pauseRun" : job.run_may === "resume" ? "resumeRun" : null;

@@ -6,7 +6,7 @@ import { Moment } from "@/control/live/Moment";
 import { Confirm } from "@/control/page/Confirm";
 import { Done, type Deed } from "@/control/page/Done";
 import { PageHead } from "@/control/page/PageHead";
-import { Button } from "@/design/Button";
+import { Button, buttonClass } from "@/design/Button";
 import { Card, Figure } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { Notice } from "@/design/Notice";
@@ -26,8 +26,8 @@ export function SchedulerPage() {
   const plan = preview.data;
   return (
     <>
-      <PageHead title="Scheduler" actions={<Button kind={day.data?.rebalance_advised ? "main" : "plain"} disabled={preview.isPending} onClick={() => preview.mutate(undefined)}>{preview.isPending ? "Planning…" : "Preview a rebalance"}</Button>}>
-        When runs begin over the coming day. Jobs that begin in the same slot wait for each other; an even day has a score of 1.
+      <PageHead title="Schedules" actions={<Button kind={day.data?.rebalance_advised ? "main" : "plain"} disabled={preview.isPending} onClick={() => preview.mutate(undefined)}>{preview.isPending ? "Planning…" : "Preview a rebalance"}</Button>}>
+        When each source is crawled next. Change a schedule in its source; spread the coming day evenly here.
       </PageHead>
       <Done deed={deed} onClose={() => setDeed(null)} />
       {day.error || metrics.error || preview.error ? <div className="mb-4"><Problem problem={day.error ?? metrics.error ?? preview.error} onAgain={() => { void day.refetch(); void metrics.refetch(); }} /></div> : null}
@@ -36,12 +36,12 @@ export function SchedulerPage() {
         <Figure label="Score of the day" value={day.data ? day.data.distribution_score.toFixed(2) : "–"} note={day.data ? (day.data.rebalance_advised ? "a rebalance is advised" : "even enough") : undefined} />
         <Figure label="Jobs of the day" value={day.data?.total_jobs.toLocaleString("en") ?? "–"} note={day.data?.peak_count ? `most at ${hourClock(day.data.peak_hour)}: ${day.data.peak_count}` : undefined} />
         <Figure label="Runs that succeeded" value={metrics.data ? `${Math.round(metrics.data.executions.success_rate * 100)} %` : "–"} note={metrics.data ? `of 24 hours; ${duration(metrics.data.executions.average_duration_ms / 1000)} on average` : undefined} />
-        <Figure label="Scheduler heard of" value={metrics.data ? <Moment at={metrics.data.last_check_at} relative none="never" /> : "–"} note={metrics.data ? `${counted(metrics.data.stale_locks_cleared, "stale lock")} cleared so far` : undefined} />
+        <Figure label="Scheduler last seen" value={metrics.data ? <Moment at={metrics.data.last_check_at} relative none="never" /> : "–"} note={metrics.data ? `${counted(metrics.data.stale_locks_cleared, "stale lock")} cleared so far` : undefined} />
       </dl>
       <div className="space-y-4">
+        <Card title="Next runs"><NextRuns /></Card>
         <Card title="The coming day" className="min-h-64 min-w-0">{day.data && <DayChart hours={dayHours(day.data.slot_distribution, plan?.moved ?? [], day.dataUpdatedAt)} hasPreview={Boolean(plan?.moved.length)} />}</Card>
         {plan && <RebalancePlan plan={plan} before={day.data?.distribution_score} onApply={() => setAsking(true)} onClose={() => preview.reset()} />}
-        <Card title="Next runs"><NextRuns /></Card>
       </div>
       {isAsking && plan && (
         <Confirm title={`Move ${counted(plan.moved.length, "job")}?`} action="Apply the rebalance" isDanger={false} onClose={() => setAsking(false)} onConfirm={async () => {
@@ -49,7 +49,7 @@ export function SchedulerPage() {
           preview.reset();
           setDeed({ title: `${counted(done.moved.length, "job")} moved; the score is ${done.new_distribution_score.toFixed(2)} now`, text: "Each keeps its interval from its new time on." });
         }}>
-          <p>Their next runs get other times of the day; intervals stay as they are. The plan is made anew from how things stand when you apply it. The old times are not kept: another rebalance may move jobs again.</p>
+          <p>Their next runs get other times of the day; intervals stay as they are, and schedules with a time of day are not moved. The old times are not kept.</p>
         </Confirm>
       )}
     </>
@@ -60,12 +60,12 @@ function NextRuns() {
   const { data, error, refetch } = useNextRuns();
   if (error) return <Problem problem={error} onAgain={() => void refetch()} />;
   return (
-    <DataTable caption="Next runs" rows={data?.jobs ?? []} keyOf={(job) => job.id} empty={data ? <Notice title="No run is planned">A job with an interval, or with a date, appears here.</Notice> : <p className="min-h-24 text-soft">Asking…</p>} columns={[
-      { head: "When", cell: (job) => <Moment at={job.next_run_at} /> },
+    <DataTable caption="Next runs" rows={data?.jobs ?? []} keyOf={(job) => job.id} empty={data ? <Notice title="No runs are scheduled" actions={<Link to="/control/sources" className={buttonClass("main")}>Go to sources</Link>}>The next run of each source appears here. Open a source and choose how often it is crawled.</Notice> : <p className="min-h-24 text-soft">Loading…</p>} columns={[
+      { head: "Source", cell: (job) => <Link to="/control/sources/$id" params={{ id: String(job.source_id) }} hash="schedule" className="font-semibold break-words">{job.source_name}</Link> },
+      { head: "Schedule", cell: (job) => (job.schedule === "once" ? "once more, after a failure" : job.schedule) },
+      { head: "Next run", cell: (job) => <Moment at={job.next_run_at} /> },
       { head: "In", cell: (job) => <Moment at={job.next_run_at} relative /> },
       { head: "Job", cell: (job) => <Link to="/control/jobs/$id" params={{ id: String(job.id) }} className="break-words">{job.name ?? `job ${job.id}`}</Link> },
-      { head: "Source", cell: (job) => job.source_name },
-      { head: "Every", cell: (job) => (job.interval_minutes ? `${job.interval_minutes} ${job.interval_type}` : "once") },
     ]} />
   );
 }

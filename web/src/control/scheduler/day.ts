@@ -64,6 +64,7 @@ const WHY: Record<string, string> = {
   already_balanced: "has a good place already",
   interval_below_slot: "runs more often than there are slots",
   runs_once: "runs once, at its own time",
+  fixed_time: "has a fixed time of day",
 };
 
 /** Count the jobs that stay by their reason, the most frequent first. */

@@ -1,5 +1,5 @@
 import { Link, useNavigate } from "@tanstack/react-router";
-import { Play } from "lucide-react";
+import { CalendarPlus, Play } from "lucide-react";
 import { useEffect, useState } from "react";
 import { Problem } from "@/app/Problem";
 import { managedSourceRoute, newSourceRoute } from "@/app/crawlRoutes";
@@ -9,8 +9,10 @@ import { Dialog } from "@/design/Dialog";
 import { Notice } from "@/design/Notice";
 import { Tabs } from "@/design/Tabs";
 import { Tag } from "@/design/Tag";
+import { toldOf } from "../editions/planning";
+import { useApplyPlan } from "../editions/useEditions";
 import { useJobDeed, type Job } from "../jobs/useJobs";
-import { scheduleOf, startOf } from "../jobs/words";
+import { startOf } from "../jobs/words";
 import { Moment } from "../live/Moment";
 import { readSourceView } from "./asked";
 import { contentOf, draftOf, EMPTY, mergedDraft, readDraft, readEdit, type Draft } from "./form";
@@ -34,8 +36,8 @@ export function NewSourcePage() {
     <>
       <p className="text-sm"><Link to="/control/sources">Sources</Link></p>
       <h1 className="text-2xl">New source</h1>
-      <p className="mt-1 mb-5 text-soft">Where it begins, how far it goes, how gently, and when. Nothing is saved until you say so; what it would do stands beside the form.</p>
-      {found && draft !== EMPTY && <div className="mb-4"><Notice title="This is what you had begun to write">It is kept in this window until you save it. <Button onClick={() => { forget(); setDraft(EMPTY); }}>Begin anew</Button></Notice></div>}
+      <p className="mt-1 mb-5 text-soft">A website, or a part of one, that is crawled again and again. Nothing is saved until you create it; the preview shows what it would do.</p>
+      {found && draft !== EMPTY && <div className="mb-4"><Notice title="Your unsaved source">It is kept in this window until you save it. <Button onClick={() => { forget(); setDraft(EMPTY); }}>Start over</Button></Notice></div>}
       <Tabs label="Views of the source" value={view ?? "form"} onChange={(chosen) => void navigate({ to: "/control/sources/new", search: chosen === "yaml" ? { view: "yaml" } : {}, replace: true })} tabs={[
         { value: "form", label: "Form", content: <SourceForm draft={draft} onChange={change} before={null} onSaved={(saved) => { forget(); void navigate({ to: "/control/sources/$id", params: { id: String(saved.id) } }); }} /> },
         { value: "yaml", label: "YAML", content: <YamlView content={contentOf(draft)} code="" onSaved={() => { forget(); void navigate({ to: "/control/sources" }); }} /> },
@@ -60,7 +62,7 @@ export function SourcePage() {
 function Loaded({ source, job }: { source: Source; job: Job | null }) {
   const { view } = readSourceView({ ...managedSourceRoute.useSearch() });
   const navigate = useNavigate();
-  const now = draftOf(source, job);
+  const now = draftOf(source);
   const name = `source-${source.id}`;
   // As with a new one: a session that ends loses nothing of what was being changed.
   const [found] = useState(() => readEdit(readKept(name, { inWindow: true })));
@@ -83,12 +85,12 @@ function Loaded({ source, job }: { source: Source; job: Job | null }) {
           <Tag tone={source.enabled ? "good" : "warn"}>{source.enabled ? "enabled" : "disabled"}</Tag>
         </div>
         <p className="text-soft">
-          {job ? <>Its <Link to="/control/jobs/$id" params={{ id: String(job.id) }}>job</Link> runs {scheduleOf(job)}{job.next_run_at ? <>, next <Moment at={job.next_run_at} relative /></> : null}.</> : "It has no job: nothing crawls it by itself."}
-          {" "}<Link to="/search" search={{ source: source.code }}>What is kept of it</Link>
+          {job ? <>Its <Link to="/control/jobs/$id" params={{ id: String(job.id) }}>job</Link> runs {job.schedule}{job.next_run_at ? <>, next <Moment at={job.next_run_at} relative /></> : null}.</> : "It runs only when you start it."}
+          {" "}<Link to="/search" search={{ source: source.code }}>Search its captures</Link>
         </p>
       </header>
       <Deeds source={source} job={job} />
-      {isKept && <Notice title="These are changes that you had begun">They are kept in this window until you save them. <Button onClick={() => { forget(); setDraft(now); }}>Leave it as it was</Button></Notice>}
+      {isKept && <Notice title="Your unsaved changes">They are kept in this window until you save them. <Button onClick={() => { forget(); setDraft(now); }}>Discard them</Button></Notice>}
       <Tabs label="Views of the source" value={view ?? "form"} onChange={(chosen) => void navigate({ to: "/control/sources/$id", params: { id: String(source.id) }, search: chosen === "yaml" ? { view: "yaml" } : {}, replace: true })} tabs={[
         { value: "form", label: "Form", content: <SourceForm draft={draft} onChange={change} before={source} onSaved={forget} /> },
         { value: "yaml", label: "YAML", content: <YamlView content={null} code={source.code} /> },
@@ -100,6 +102,8 @@ function Loaded({ source, job }: { source: Source; job: Job | null }) {
 function Deeds({ source, job }: { source: Source; job: Job | null }) {
   const act = useSourceDeed(source);
   const start = useJobDeed();
+  const plan = useApplyPlan();
+  const year = new Date().getUTCFullYear() + 1;
   const deed = source.enabled ? startOf(job) : null;
   const navigate = useNavigate();
   const [isAsked, ask] = useState(false);
@@ -109,15 +113,19 @@ function Deeds({ source, job }: { source: Source; job: Job | null }) {
         {/* It stays where it is: what stands beside it must not move below a finger that touches twice. */}
         {source.enabled && <Button kind="main" disabled={start.isPending || !deed} title={deed ? undefined : "It runs, waits or is paused already"} onClick={() => deed && start.mutate({ deed, job: job ?? ({ source_id: source.id } as Job) })}><Play aria-hidden className="size-4" />Run now</Button>}
         {source.enabled ? <Button disabled={act.isPending} onClick={() => act.mutate("disable")}>Disable</Button> : <Button kind="main" disabled={act.isPending} onClick={() => act.mutate("enable")}>Enable</Button>}
+        {source.enabled && <Button disabled={plan.isPending} onClick={() => plan.mutate({ apply: true, year, shards: false, sources: [source.code] })} aria-describedby="edition-hint"><CalendarPlus aria-hidden className="size-4" />Plan the {year} edition</Button>}
         <Button kind="danger" disabled={act.isPending} onClick={() => ask(true)}>Delete</Button>
       </div>
-      {start.isSuccess && <Notice tone="good" title="It runs as soon as a worker is free.">{job && <Link to="/control/jobs/$id" params={{ id: String(job.id) }}>Watch it</Link>}</Notice>}
+      {source.enabled && <p id="edition-hint" className="text-sm text-soft">An edition is one complete crawl of the source for a year: it starts on 1 January {year}, and limits on pages and depth do not apply.</p>}
+      {plan.data && <Notice tone={toldOf(plan.data).isGood ? "good" : "warn"} title={toldOf(plan.data).title}><Link to="/control/editions" search={{ source: source.code }}>See its editions</Link></Notice>}
+      {plan.error ? <Problem problem={plan.error} /> : null}
+      {start.isSuccess && <Notice tone="good" title="It starts as soon as a worker is free.">{job && <Link to="/control/jobs/$id" params={{ id: String(job.id) }}>Watch it</Link>}</Notice>}
       {start.error ? <Problem problem={start.error} /> : null}
       {act.isSuccess && <Notice tone="good" title={act.data} />}
       {act.error ? <Problem problem={act.error} /> : null}
       <Dialog isOpen={isAsked} onClose={() => ask(false)} title={`Delete ${source.name}?`} actions={
         <>
-          <Button onClick={() => ask(false)}>Leave it</Button>
+          <Button onClick={() => ask(false)}>Cancel</Button>
           <Button kind="danger" onClick={() => { ask(false); act.mutate("delete", { onSuccess: () => void navigate({ to: "/control/sources" }) }); }}>Delete the source</Button>
         </>
       }>

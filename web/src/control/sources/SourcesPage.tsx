@@ -43,8 +43,8 @@ export function ManagedSourcesPage() {
       <p role="status" className="mb-2 min-h-6 text-sm text-soft">{data ? counted(data.total, "source") : ""}</p>
       <div aria-busy={isFetching} className="min-h-64">
         {data && <DataTable caption="Sources" rows={data.sources} keyOf={(source) => source.id} columns={COLUMNS} empty={
-          asked.q || asked.enabled ? <Notice title="No source is like that.">Take a filter away, or search for another name.</Notice>
-            : <Notice title="Nothing is kept yet." actions={<Link to="/control/sources/new" className={buttonClass("main")}>New source</Link>}>A source is a website, or a part of one, that is crawled again and again: where it begins, how far it goes, and when.</Notice>
+          asked.q || asked.enabled ? <Notice title="No matches.">Remove a filter, or search for another name.</Notice>
+            : <Notice title="No sources yet" actions={<Link to="/control/sources/new" className={buttonClass("main")}>New source</Link>}>The websites that this archive crawls appear here, each with its schedule. Create the first one.</Notice>
         } />}
       </div>
       {data && <Pager page={asked.page ?? 1} size={PAGE_SIZE} total={data.total} label="Pages of sources" onPage={(page) => go({ page })} />}
@@ -55,8 +55,9 @@ export function ManagedSourcesPage() {
 const COLUMNS = [
   { head: "Source", cell: (source: Source) => <><Link to="/control/sources/$id" params={{ id: String(source.id) }} className="inline-block min-h-6 font-semibold break-words">{source.name}</Link><span className="block text-sm break-all text-soft">{source.code} · {source.base_url ?? "no address"}</span></> },
   { head: "State", cell: (source: Source) => <Tag tone={source.enabled ? "good" : "warn"}>{source.enabled ? "enabled" : "disabled"}</Tag> },
-  { head: "Shown to", cell: (source: Source) => (source.visibility === "members" ? "members" : "everybody") },
+  { head: "Schedule", cell: (source: Source) => (source.schedule === "once" ? "only when started" : source.schedule) },
+  { head: "Visible to", cell: (source: Source) => (source.visibility === "members" ? "members" : "everybody") },
   { head: "Scope", cell: (source: Source) => `${source.config.scope ?? "host"}${source.config.seeds && source.config.seeds.length > 1 ? `, ${counted(source.config.seeds.length, "seed")}` : ""}` },
-  { head: "Worth a look", cell: (source: Source) => (source.warnings.length > 0 ? <span className="text-sm text-warn">{source.warnings.join(" ")}</span> : <span className="text-soft">–</span>) },
+  { head: "Please check", cell: (source: Source) => (source.warnings.length > 0 ? <span className="text-sm text-warn">{source.warnings.join(" ")}</span> : <span className="text-soft">–</span>) },
   { head: "Changed", cell: (source: Source) => <Moment at={source.updated_at} relative /> },
 ];

@@ -11,7 +11,7 @@ import { importYaml, usePreview, useYaml } from "./useSources";
 
 /** The same source as a file: of one that is there, or of what the form holds. It is checked, and saved, by the import. */
 export function YamlView({ content, code, onSaved }: { content: Record<string, unknown> | null; code: string; onSaved?: () => void }) {
-  const drafted = usePreview(content ? { source: content, urls: [], interval: null, unit: "days" } : null);
+  const drafted = usePreview(content ? { source: content, urls: [] } : null);
   const kept = useYaml(code);
   const text = content ? drafted.data?.yaml : kept.data;
   const error = content ? drafted.error : kept.error;

@@ -1,16 +1,16 @@
 import { expect, test } from "vitest";
 import { ApiProblem } from "@/api/problem";
-import { codeOf, contentOf, draftOf, EMPTY, isNewPlan, mergedDraft, problemAt, readDraft, readEdit, samplesOf } from "./form";
+import { contentOf, draftOf, EMPTY, labelOf, mergedDraft, problemAt, readDraft, readEdit } from "./form";
 import type { Source } from "./useSources";
 
-const source = (config: object): Source => ({ id: 3, code: "ex", name: "Example <b>", base_url: "https://ex.example/", description: null, enabled: true, visibility: "members", config, warnings: [], created_at: "", updated_at: "" }) as Source;
+const source = (config: object): Source => ({ id: 3, code: "ex", name: "Example <b>", base_url: "https://ex.example/", description: null, enabled: true, visibility: "members", schedule: "weekly on Friday at 03:00 UTC", has_run: true, config, warnings: [], created_at: "", updated_at: "" }) as Source;
 
 test("a form that nobody changed says what the source said, and keeps what it has no box for", () => {
   const before = source({ seeds: ["https://ex.example/"], max_depth: 9, storage: "signals", extract: { main: "main" } });
 
-  const content = contentOf(draftOf(before, null), before) as { config: Record<string, unknown>; visibility: string; code: string };
+  const content = contentOf(draftOf(before), before) as { config: Record<string, unknown> };
 
-  expect(content).toMatchObject({ code: "ex", name: "Example <b>", visibility: "members", base_url: "https://ex.example/" });
+  expect(content).toMatchObject({ code: "ex", name: "Example <b>", visibility: "members", schedule: "weekly on Friday at 03:00 UTC", base_url: "https://ex.example/" });
   expect(content.config).toMatchObject({ seeds: ["https://ex.example/"], max_depth: 9, storage: "signals", extract: { main: "main" } });
   expect(content.config).not.toHaveProperty("delay_s");
 });
@@ -24,42 +24,21 @@ test("what somebody is writing stays when the server has something new", () => {
   expect(mergedDraft(before, before, now)).toEqual(now);
 });
 
-test("a schedule that was switched off is switched on again, though its interval is the same", () => {
-  const plan = { interval_minutes: 6, interval_type: "hours", schedule_enabled: true, adaptive_scheduling: true };
-  const off = { ...plan, schedule_enabled: false };
-
-  expect([isNewPlan(plan, undefined), isNewPlan(plan, plan), isNewPlan(plan, off), isNewPlan(off, plan), isNewPlan(off, off), isNewPlan(off, undefined)]).toEqual([true, false, true, true, false, false]);
-  expect(isNewPlan({ ...plan, adaptive_scheduling: false }, plan)).toBe(true);
-});
-
 test("seeds are read line by line, each once", () => {
-  const content = contentOf({ ...EMPTY, seeds: " https://a.example/ \n\nhttps://a.example/\r\nhttps://b.example/" }) as { config: { seeds: string[] }; code: string };
+  const content = contentOf({ ...EMPTY, seeds: " https://a.example/ \n\nhttps://a.example/\r\nhttps://b.example/" }) as { config: { seeds: string[] } };
 
   expect(content.config.seeds).toEqual(["https://a.example/", "https://b.example/"]);
-  expect(content.code).toBe("a-example");
+  expect(content).not.toHaveProperty("code");
 });
 
-test("a source without a code is called after its host", () => {
-  expect(codeOf("https://www.Very-Long-Name.example.org/x")).toBe("very-long-name-e");
-  expect(codeOf("")).toBe("source");
-});
+test("a problem stands at its field, as a sentence without the field's name", () => {
+  const problem = (field: string) => new ApiProblem(422, "source_refused", "config.include: a ( is not closed", "", "id", field, undefined);
 
-test("a problem stands at its field, without the field's name", () => {
-  const problem = new ApiProblem(422, "source_refused", "config.include: missing )", "", "id", "config.include[0]", undefined);
-  const plain = new ApiProblem(422, "source_refused", "config.include: missing )", "", "id", "config.include", undefined);
-
-  expect(problemAt(plain, "include")).toBe("missing )");
-  expect(problemAt(problem, "include")).toBe("config.include: missing )");
-  expect(problemAt(plain, "seeds")).toBeNull();
+  expect(problemAt(problem("config.include"), "include")).toBe("A ( is not closed.");
+  expect(problemAt(problem("config.include[0]"), "include")).toBe("config.include: a ( is not closed.");
+  expect(problemAt(problem("config.include"), "seeds")).toBeNull();
   expect(problemAt(null, "seeds")).toBeNull();
-});
-
-test("samples lie below, beside and elsewhere; what is no address has none", () => {
-  expect(samplesOf("www.ex.example/docs/a.html")).toEqual([
-    "https://www.ex.example/docs/a.html", "https://www.ex.example/docs/below/page.html", "https://www.ex.example/elsewhere/page.html", "https://other.ex.example/page.html", "https://another-site.example/page.html",
-  ]);
-  expect(samplesOf("http://[")).toEqual([]);
-  expect(samplesOf("")).toEqual([]);
+  expect([labelOf(problem("config.include[0]")), labelOf(problem("code")), labelOf(problem("owner")), labelOf(null)]).toEqual(["Also include", "ID", null, null]);
 });
 
 test("what was written down is read again only if it is a whole form of today", () => {

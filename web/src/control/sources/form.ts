@@ -1,10 +1,11 @@
 import type { ApiProblem } from "@/api/problem";
-import type { Job } from "../jobs/useJobs";
+import { sentence } from "../page/words";
 import { linesOf } from "./fields";
+import { NEVER, readWords, wordsOf, type When } from "./schedule";
 import type { Source } from "./useSources";
 
 /** A source as a form holds it: text in every box. */
-export interface Draft {
+export interface Draft extends When {
   code: string;
   name: string;
   description: string;
@@ -22,14 +23,11 @@ export interface Draft {
   sitemaps: boolean;
   feeds: boolean;
   requisites: boolean;
-  every: string;
-  unit: "minutes" | "hours" | "days";
-  adapts: boolean;
 }
 
 export const EMPTY: Draft = {
   code: "", name: "", description: "", visibility: "public", enabled: true, seeds: "", scope: "host", include: "", exclude: "", maxDepth: "3", maxPages: "",
-  delay: "", robots: "obey", robotsReason: "", sitemaps: true, feeds: false, requisites: true, every: "", unit: "days", adapts: true,
+  delay: "", robots: "obey", robotsReason: "", sitemaps: true, feeds: false, requisites: true, ...NEVER,
 };
 
 /** Return a draft as it was written down, null if that is none: every field of today's form, of the same kind. */
@@ -70,8 +68,8 @@ export const SCOPES: Record<string, string> = {
   any: "wherever links lead",
 };
 
-/** Return the form of a source that is there, with the schedule of its job. */
-export function draftOf(source: Source, job: Job | null): Draft {
+/** Return the form of a source that is there. */
+export function draftOf(source: Source): Draft {
   const { config } = source;
   const shown = (value: number | null | undefined, missing = "") => (value === null || value === undefined ? missing : String(value));
   return {
@@ -92,9 +90,7 @@ export function draftOf(source: Source, job: Job | null): Draft {
     sitemaps: config.sitemaps ?? true,
     feeds: config.feeds ?? false,
     requisites: config.requisites ?? true,
-    every: job?.schedule_enabled ? shown(job.interval_minutes) : "",
-    unit: job?.interval_type === "minutes" || job?.interval_type === "hours" ? job.interval_type : "days",
-    adapts: job?.adaptive_scheduling ?? true,
+    ...readWords(source.schedule),
   };
 }
 
@@ -102,20 +98,6 @@ export function draftOf(source: Source, job: Job | null): Draft {
 export function mergedDraft(draft: Draft, before: Draft, now: Draft): Draft {
   const names = Object.keys(now) as (keyof Draft)[];
   return Object.fromEntries(names.map((name) => [name, draft[name] === before[name] ? now[name] : draft[name]])) as unknown as Draft;
-}
-
-/** When a source is crawled, as its job is told. */
-export interface Plan {
-  interval_minutes: number | null;
-  interval_type: string;
-  schedule_enabled: boolean;
-  adaptive_scheduling: boolean;
-}
-
-/** Whether a job has to be made or changed for a plan: one that is there already, or no schedule where none was, needs nothing. */
-export function isNewPlan(plan: Plan, job: Plan | undefined): boolean {
-  if (!plan.schedule_enabled) return job?.schedule_enabled ?? false;
-  return !job?.schedule_enabled || job.interval_minutes !== plan.interval_minutes || job.interval_type !== plan.interval_type || job.adaptive_scheduling !== plan.adaptive_scheduling;
 }
 
 /** Fields of a configuration that the form has; all others stay as they are. */
@@ -141,12 +123,13 @@ export function contentOf(draft: Draft, before?: Source): Record<string, unknown
     requisites: draft.requisites,
   };
   return {
-    code: draft.code.trim() || codeOf(seeds[0] ?? ""),
+    ...(draft.code.trim() ? { code: draft.code.trim() } : {}),
     ...(draft.name.trim() ? { name: draft.name.trim() } : {}),
     ...(draft.description.trim() ? { description: draft.description.trim() } : {}),
     ...(before?.base_url ? { base_url: before.base_url } : {}),
     enabled: draft.enabled,
     visibility: draft.visibility,
+    schedule: wordsOf(draft),
     config,
   };
 }
@@ -155,38 +138,25 @@ function numbered(name: string, text: string): Record<string, number> {
   return text.trim() === "" ? {} : { [name]: Number(text) };
 }
 
-/** Return a code for a source that has none yet: the host of its first seed, as far as a code may be long. */
-export function codeOf(seed: string): string {
-  const host = seed.replace(/^[a-z]+:\/\//i, "").split(/[/?#:]/)[0] ?? "";
-  return host.toLowerCase().replace(/^www\./, "").replace(/[^a-z0-9]+/g, "-").slice(0, 16).replace(/^-+|-+$/g, "") || "source";
+/** What the boxes of the form are called, by the field that the server names. */
+const LABELS: Record<string, string> = {
+  seeds: "Seeds", base_url: "Seeds", name: "Name", code: "ID", description: "Description", visibility: "Visible to", scope: "Scope", include: "Also include", exclude: "Exclude",
+  max_depth: "Link depth", max_pages: "Page limit", delay_s: "Seconds between two requests", robots: "robots.txt", robots_reason: "Reason", schedule: "How often",
+};
+
+function fieldOf(problem: ApiProblem | null): string {
+  return problem?.field?.replace(/^config\./, "").replace(/\[\d+\].*$/, "") ?? "";
+}
+
+/** Return the label of the box that a problem is about; null if the form has none for it. */
+export function labelOf(problem: ApiProblem | null): string | null {
+  return LABELS[fieldOf(problem)] ?? null;
 }
 
 /** Return what is wrong with a field of the form, in the server's words; null if it is another that is wrong. */
 export function problemAt(problem: ApiProblem | null, ...fields: string[]): string | null {
-  if (!problem?.field) return null;
-  const field = problem.field.replace(/^config\./, "").replace(/\[\d+\].*$/, "");
-  if (!fields.includes(field)) return null;
+  if (!problem?.field || !fields.includes(fieldOf(problem))) return null;
   const said = problem.detail || problem.message;
-  return said.startsWith(problem.field) ? said.slice(problem.field.length).replace(/^:\s*/, "") : said;
-}
-
-/** Return addresses that show what a scope takes: around the first seed, beside it, below it, and elsewhere. */
-export function samplesOf(seeds: string): string[] {
-  const first = linesOf(seeds)[0];
-  if (!first) return [];
-  try {
-    const url = new URL(/^[a-z]+:\/\//i.test(first) ? first : `https://${first}`);
-    const folder = url.pathname.replace(/[^/]*$/, "");
-    const isName = /[a-z]/i.test(url.hostname) && url.hostname.includes(".");
-    const bare = url.hostname.replace(/^www\./, "");
-    return [...new Set([
-      url.href,
-      `${url.origin}${folder}below/page.html`,
-      `${url.origin}/elsewhere/page.html`,
-      ...(isName ? [`${url.protocol}//other.${bare}/page.html`] : []),
-      "https://another-site.example/page.html",
-    ])];
-  } catch {
-    return [];
-  }
+  const plain = said.startsWith(problem.field) ? said.slice(problem.field.length).replace(/^:\s*/, "") : said;
+  return sentence(plain);
 }

@@ -1,12 +1,10 @@
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useRef } from "react";
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
 import { useDeed } from "@/api/useDeed";
 import { counted } from "../charts/format";
 import type { AskedSources } from "./asked";
 import { allSources } from "./allSources";
-import { isNewPlan } from "./form";
 
 type Schemas = components["schemas"];
 export type Source = Schemas["ManagedSource"];
@@ -53,8 +51,6 @@ export function useCrawlJob(sourceId: number) {
 export interface PreviewWish {
   source: Record<string, unknown>;
   urls: string[];
-  interval: number | null;
-  unit: string;
 }
 
 /** POST /api/v1/sources/preview */
@@ -64,8 +60,15 @@ export function usePreview(wish: PreviewWish | null) {
     enabled: wish !== null,
     placeholderData: keepPreviousData,
     retry: false,
-    queryFn: ({ signal }) => body<Preview>(api.POST("/api/v1/sources/preview", { signal, body: { ...wish?.source, urls: wish?.urls ?? [], ...(wish?.interval ? { interval_minutes: wish.interval, interval_type: wish.unit } : {}) } as Schemas["SourcePreviewForm"] })),
+    queryFn: ({ signal }) => body<Preview>(api.POST("/api/v1/sources/preview", { signal, body: { ...wish?.source, urls: wish?.urls ?? [] } as Schemas["SourcePreviewForm"] })),
   });
+}
+
+export type Survey = Schemas["SiteSurvey"];
+
+/** POST /api/v1/sources/survey: reads robots.txt, sitemaps and the first page of the real site */
+export function useSurvey() {
+  return useDeed({ mutationFn: ({ url, config }: { url: string; config: unknown }) => body<Survey>(api.POST("/api/v1/sources/survey", { body: { url, config } as Schemas["SurveyForm"] })) });
 }
 
 export interface Saved {
@@ -73,25 +76,18 @@ export interface Saved {
   said: string;
 }
 
-/** POST or PUT /api/v1/sources, then POST or PUT /api/v1/jobs for its schedule. */
+/** POST /api/v1/sources, or PUT /api/v1/sources/{id}: the source with its schedule */
 export function useSaveSource(id: number | null) {
   const queries = useQueryClient();
-  // A source that was made is there, though its schedule may have been refused: the next try changes it.
-  const made = useRef(id);
   return useDeed({
-    mutationFn: async ({ source, interval, unit, adapts }: { source: Record<string, unknown>; interval: number | null; unit: string; adapts: boolean }): Promise<Saved> => {
+    mutationFn: async (source: Record<string, unknown>): Promise<Saved> => {
       const form = source as Schemas["SourceForm"];
-      const saved = made.current === null
+      const saved = id === null
         ? await body<Source>(api.POST("/api/v1/sources", { body: form }))
-        : await body<Source>(api.PUT("/api/v1/sources/{id}", { params: { path: { id: made.current } }, body: form }));
-      made.current = saved.id;
-      const { jobs } = await body<Schemas["JobList"]>(api.GET("/api/v1/jobs", { params: { query: { source_id: saved.id, limit: 50 } } }));
-      const job = jobs.find((one) => one.type === "crawl" && one.status !== "cancelled");
-      const plan = { interval_minutes: interval, interval_type: unit, schedule_enabled: interval !== null, adaptive_scheduling: adapts };
-      if (isNewPlan(plan, job)) await api.POST("/api/v1/jobs", { body: { source_id: saved.id, ...plan } as Schemas["JobForm"] });
-      return { source: saved, said: id === null ? "The source is made." : "The source is saved. A run under way goes on as it began." };
+        : await body<Source>(api.PUT("/api/v1/sources/{id}", { params: { path: { id } }, body: form }));
+      return { source: saved, said: id === null ? "The source is created." : "The source is saved. A run under way goes on as it began." };
     },
-    onSettled: () => Promise.all([queries.invalidateQueries({ queryKey: ["managed"] }), queries.invalidateQueries({ queryKey: ["crawl"] }), queries.invalidateQueries({ queryKey: ["scheduler"] }), queries.invalidateQueries({ queryKey: ["sources"] })]),
+    onSettled: () => Promise.all([["managed"], ["crawl"], ["scheduler"], ["sources"]].map((queryKey) => queries.invalidateQueries({ queryKey }))),
   });
 }
 
