@@ -133,8 +133,9 @@ def test_a_source_is_made_by_form_with_its_problems_at_their_fields(open_window:
     page.get_by_label("How often").select_option("every")
     page.get_by_label("Number").fill("6")
     page.get_by_label("Unit").select_option("hours")
-    expect(told.get_by_text("Every 6 hours")).to_be_visible(timeout=_SOON_MS)
-    expect(told.locator("ol li")).to_have_count(3, timeout=_SOON_MS)
+    next_runs = page.get_by_role("region", name="Next runs")
+    expect(next_runs.get_by_text("Every 6 hours")).to_be_visible(timeout=_SOON_MS)
+    expect(next_runs.locator("ol li")).to_have_count(3, timeout=_SOON_MS)
 
     page.get_by_label("Exclude", exact=True).fill("(")
     page.get_by_role("button", name="Create source").click()

@@ -59,8 +59,9 @@ def test_source_form_leads_from_a_name_to_runs_and_an_edition(open_window: OpenW
         page.get_by_label("Month", exact=True).select_option("February")
         page.get_by_label("Day of the month").fill("29")
         page.get_by_label("Time zone").select_option("UTC")
-        runs = preview.locator("ol li")
-        expect(preview.get_by_text("Yearly on 29 February at 03:00 UTC.")).to_be_visible(timeout=_SOON_MS)
+        next_runs = page.get_by_role("region", name="Next runs")
+        runs = next_runs.locator("ol li")
+        expect(next_runs.get_by_text("Yearly on 29 February at 03:00 UTC.")).to_be_visible(timeout=_SOON_MS)
         expect(runs).to_have_count(3)
         for at, text in enumerate(runs.all_inner_texts()):
             year = _YEAR + at if datetime.now(UTC).month > 1 else _YEAR - 1 + at
@@ -101,7 +102,7 @@ def test_source_pages_are_accessible_on_a_phone(open_window: OpenWindow, stage: 
     _fill(page, "Phone", "https://ex.example/")
     for often in ("weekly", "monthly", "yearly", "every"):
         page.get_by_label("How often").select_option(often)
-        expect(page.get_by_role("complementary").locator("ol li")).to_have_count(3, timeout=_SOON_MS)
+        expect(page.get_by_role("region", name="Next runs").locator("ol li")).to_have_count(3, timeout=_SOON_MS)
         found += window.complaints(f"source-{often}-{theme}")
     page = window.visit("/control/editions")
     page.get_by_role("button", name="Plan a year").first.click()

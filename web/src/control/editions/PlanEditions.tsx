@@ -57,7 +57,7 @@ export function PlanEditions({ onClose, onDone }: { onClose: () => void; onDone:
           </SelectField>
         </div>
         <p className="text-soft">{way === "yearly" ? `Each source gets one crawl on 1 January ${isYear ? year : "of the year"}, or now if that day is over. It covers the whole scope: limits on pages and depth do not apply.` : "Each seed that lacks something gets a crawl of its own."}</p>
-        <fieldset>
+        <fieldset className="min-w-0">
           <legend className="font-semibold">Sources</legend>
           <div className="max-h-40 overflow-auto rounded-part border border-line px-3" tabIndex={0} role="group" aria-label="Sources to plan">
             {sources?.map((one) => <Check key={one.code} label={one.name} value={codes.includes(one.code)} onChange={(isIn) => choose(isIn ? [...codes, one.code] : codes.filter((code) => code !== one.code))} />)}

@@ -13,7 +13,7 @@ import { Check } from "../page/Check";
 import { linesOf } from "./fields";
 import { contentOf, labelOf, problemAt, SCOPES, type Draft } from "./form";
 import { ScheduleFields } from "./ScheduleFields";
-import { SourcePreview } from "./SourcePreview";
+import { NextRuns, SourcePreview } from "./SourcePreview";
 import { useExcludePresets, usePreview, useSaveSource, type Source } from "./useSources";
 
 interface Shown {
@@ -95,7 +95,7 @@ export function SourceForm({ draft, onChange, before, onSaved }: Shown) {
             {draft.robots === "ignore" && <div className="sm:col-span-2"><TextField label="Reason" value={draft.robotsReason} maxLength={500} onChange={(event) => set({ robotsReason: event.target.value })} problem={at("robots_reason")} hint="Kept in the audit log: a permission, a law, your own site." /></div>}
           </div>
         </Card>
-        <Card title="Schedule"><div id="schedule" className="scroll-mt-20"><ScheduleFields when={draft} onChange={set} problem={at("schedule")} /></div></Card>
+        <Card title="Schedule"><div id="schedule" className="scroll-mt-20"><ScheduleFields when={draft} onChange={set} problem={at("schedule")} /><NextRuns draft={draft} preview={preview.error ? undefined : preview.data} /></div></Card>
         {save.error && !wrong ? <Problem problem={save.error} /> : null}
         {save.error && wrong ? <Notice tone="bad" title="Not saved.">Correct “{wrong}” and save again.</Notice> : null}
         {save.isSuccess && <Notice tone="good" title={save.data.said} />}

@@ -47,14 +47,6 @@ export function SourcePreview({ draft, config, preview, wrong, problem, onSample
         {preview && <Judged urls={preview.urls} forbidden={forbidden} />}
         <TextArea label="Try addresses" rows={3} spellCheck={false} value={tried} onChange={(event) => { tryOut(event.target.value); onSample([...linesOf(event.target.value), ...read]); }} hint="One on each line. They are judged as the crawl would judge them." />
       </Card>
-      <Card title="Next runs" className="min-h-32">
-        {draft.often === "once" ? <p className="text-soft">It runs only when you start it.</p> : preview && (
-          <>
-            <p>{sentence(preview.schedule)}</p>
-            <ol className="mt-2 list-decimal space-y-1 pl-5">{preview.next_runs.slice(0, SHOWN_RUNS).map((at) => <li key={at}><Moment at={at} both /></li>)}</ol>
-          </>
-        )}
-      </Card>
       {preview && preview.warnings.length > 0 && <Notice tone="warn" title="Please check"><ul className="list-disc pl-4">{preview.warnings.map((warning) => <li key={warning}>{warning}</li>)}</ul></Notice>}
     </aside>
   );
@@ -68,6 +60,20 @@ function Found({ survey }: { survey: Survey }) {
       <strong className="block break-words">{survey.title ?? survey.final_url}</strong>
       {pages}{survey.estimated_s ? ` About ${duration(survey.estimated_s)} at ${survey.delay_s} s between requests.` : ""}{survey.robots.forbidden ? ` robots.txt forbids ${count(survey.robots.forbidden)} of ${counted(survey.robots.judged, "address", "addresses")}.` : ""}
     </p>
+  );
+}
+
+/** When it would run, as the scheduler computes it. */
+export function NextRuns({ draft, preview }: { draft: Draft; preview: Preview | undefined }) {
+  return (
+    <section aria-label="Next runs" className="mt-4 min-h-24 border-t border-line pt-3">
+      {draft.often === "once" ? <p className="text-soft">It runs only when you start it.</p> : preview ? (
+        <>
+          <p>{sentence(preview.schedule)} Next runs:</p>
+          <ol className="mt-1 list-decimal space-y-1 pl-5">{preview.next_runs.slice(0, SHOWN_RUNS).map((at) => <li key={at}><Moment at={at} both /></li>)}</ol>
+        </>
+      ) : <p className="text-soft">Write a seed; the next three runs appear here.</p>}
+    </section>
   );
 }
 

@@ -53,7 +53,7 @@ export function ManagedSourcesPage() {
 }
 
 const COLUMNS = [
-  { head: "Source", cell: (source: Source) => <><Link to="/control/sources/$id" params={{ id: String(source.id) }} className="inline-block min-h-6 font-semibold break-words">{source.name}</Link><span className="block text-sm break-all text-soft">{source.code} · {source.base_url ?? "no address"}</span></> },
+  { head: "Source", cell: (source: Source) => <><Link to="/control/sources/$id" params={{ id: String(source.id) }} className="inline-block min-h-6 font-semibold wrap-anywhere">{source.name}</Link><span className="block text-sm break-all text-soft">{source.code} · {source.base_url ?? "no address"}</span></> },
   { head: "State", cell: (source: Source) => <Tag tone={source.enabled ? "good" : "warn"}>{source.enabled ? "enabled" : "disabled"}</Tag> },
   { head: "Schedule", cell: (source: Source) => (source.schedule === "once" ? "only when started" : source.schedule) },
   { head: "Visible to", cell: (source: Source) => (source.visibility === "members" ? "members" : "everybody") },
