@@ -15,7 +15,7 @@ from tests.flow.web.stage import HOSTILE_URL, LOOKS, Look, OpenWindow, Stage, Wi
 
 pytestmark = pytest.mark.slow
 _TOWN = "http://www.kelpsound.example"
-_FOLDED = {"/control/sessions"}
+_FOLDED = {"/control/scheduler", "/control/sessions"}
 """Routes that lead elsewhere."""
 
 
@@ -90,7 +90,7 @@ def _control(stage: Stage) -> dict[str, str]:
         "domains": "/control/domains",
         "domain": f"/control/domains/www.kelpsound.example?url={quote(f'{_TOWN}/staff/rota.html', safe='')}",
         "explain": f"/control/explain?url={quote(HOSTILE_URL, safe='')}",
-        "scheduler": "/control/scheduler",
+        "schedules": "/control/schedules",
         "control-editions": "/control/editions",
         "control-edition": f"/control/editions/{edition}",
         "imports": "/control/imports",
