@@ -46,6 +46,7 @@ _STYLE_CHARS = 2_000
 _SPOKEN = "[alt],[title],[placeholder],input[value],optgroup[label],option[label]"
 _MAX_SPOKEN, _SPOKEN_CHARS = 2_000, 500
 _CONTENT_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "article", "a", "span", "code")
+_OWN_CONTENT = "main,article,h1,pre,dt"
 _LEAST_LEFT = 0.5
 # Some put markup into their data; it is not parsed a second time, for nothing has looked whether it is dangerous.
 _TAG: Final = re.compile(r"<[^<>]{0,500}+>")
@@ -148,8 +149,8 @@ class _Rest(ContentWalk):
         """Return the content with the lines and headings that it does not have."""
         self.add(*content.left_out)
         lines = dict.fromkeys([*self.lines, *tidied(self.text).split("\n")])
-        for line in ("", *content.text.split("\n")):
-            lines.pop(line, None)
+        for line in lines.keys() & {"", *content.text.split("\n")}:
+            del lines[line]
         content.rest = "\n".join(lines)
         known = set(content.headings)
         content.headings += [heading for heading in self.content.headings if heading not in known]
@@ -201,34 +202,63 @@ def _remove_around(tree: LexborHTMLParser, words: frozenset[str], rest: _Rest) -
     if "role" in words:
         rest.take_out([node for node in tree.css(_AROUND) if node.tag not in _FRAME])
     if asked := [word for word in _NOISE_WORDS if word in words]:
-        found = [node for node in tree.css(_named(asked))[:_MAX_BOXES] if _is_box(node)]
-        rest.take_out([node for node in found if len(node.text()) <= _NOISE_CHARS])
+        found = tree.css(_named(asked))[:_MAX_BOXES]
+        held = _holders(tree.css(_OWN_CONTENT)) if found else set()
+        rest.take_out([node for node in found if _is_box(node, held) and len(node.text()) <= _NOISE_CHARS])
 
 
 def _remove_boxes(root: LexborNode, words: frozenset[str], rest: _Rest) -> None:
     """Move boxes below a node that are named for what they are to the rest, as long as most of it is left."""
     total = left = 0
+    held: set[int] = set()
     for word in _BOX_WORDS:
         if word not in words:
             continue
         # By class, and by few ids: manuals give their sections ids with the words of their headings.
         by_id = f",[id^={word} i]" if word in _ID_WORDS else ""
-        found = [node for node in root.css(f"[class*={word} i]{by_id}")[:_MAX_BOXES] if _is_box(node)]
+        found = root.css(f"[class*={word} i]{by_id}")[:_MAX_BOXES]
         if found and not total:
             total = left = len(root.text())
-        held = sum(len(node.text()) for node in found)
-        if found and left - held >= total * _LEAST_LEFT:
-            left -= held
-            rest.take_out(found)
+            held = _holders(root.css(_OWN_CONTENT))
+        boxes = _outermost([node for node in found if _is_box(node, held)])
+        size = sum(len(node.text()) for node in boxes)
+        if boxes and left - size >= total * _LEAST_LEFT:
+            left -= size
+            rest.take_out(boxes)
+
+
+def _holders(nodes: list[LexborNode]) -> set[int]:
+    """Return the ids of some nodes and of all that hold them."""
+    found: set[int] = set()
+    for node in nodes:
+        above: LexborNode | None = node
+        while above is not None and above.mem_id not in found:
+            found.add(above.mem_id)
+            above = above.parent
+    return found
+
+
+def _outermost(nodes: list[LexborNode]) -> list[LexborNode]:
+    """Return those of some nodes, in the order of the page, that stand in no other of them."""
+    kept: list[LexborNode] = []
+    inside = beside = 0
+    for node in nodes:
+        parent = above = node.parent
+        while above is not None and above.mem_id not in (inside, beside):
+            above = above.parent
+        if above is None or above.mem_id == beside:
+            kept.append(node)
+            inside, beside = node.mem_id, parent.mem_id if parent is not None else 0
+    return kept
 
 
 def _named(words: list[str]) -> str:
     return ",".join(f"[id*={word} i],[class*={word} i]" for word in words)
 
 
-def _is_box(node: LexborNode) -> bool:
+def _is_box(node: LexborNode, held: set[int]) -> bool:
     """Whether a node may be something beside the content: it holds no content of its own name."""
-    return node.tag not in _FRAME and node.tag not in _CONTENT_TAGS and node.css_first("main,article,h1,pre,dt") is None
+    return node.mem_id not in held and node.tag not in _FRAME and node.tag not in _CONTENT_TAGS
 
 
 def _by_elements(tree: LexborHTMLParser, body: LexborNode, words: frozenset[str], rest: _Rest) -> Content:

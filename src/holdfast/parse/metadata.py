@@ -226,11 +226,21 @@ class Microdata(NamedTuple):
 
 _NO_MICRODATA: Final = Microdata([], None, None, [], set())
 _MAX_ITEMS = 400
+# Of all items together: elements that hold each other hold the same text again and again.
+_ITEMS_CHARS = 1_000_000
 
 
 def read_microdata(tree: LexborHTMLParser) -> Microdata:
     """Return author, dates and keywords that elements are marked as, and the types of the things they belong to."""
     authors, keywords, moments = list[str](), list[str](), dict[str, str]()
+    left = _ITEMS_CHARS
+
+    def text_of(node: LexborNode) -> str:
+        nonlocal left
+        text = node.text() if left > 0 else ""
+        left -= len(text)
+        return text[:1000]
+
     for node in tree.css("[itemprop~=author],[itemprop~=datePublished],[itemprop~=dateModified],[itemprop~=keywords]")[
         :_MAX_ITEMS
     ]:
@@ -239,14 +249,14 @@ def read_microdata(tree: LexborHTMLParser) -> Microdata:
         names = (attributes.get("itemprop") or "").split()
         if "author" in names:
             inner = node.css_first("[itemprop~=name]") if stated is None else None
-            value = stated or (inner or node).text()[:1000]
+            value = stated or text_of(inner or node)
             if len(authors) < _MAX_AUTHORS and (line := clean_line(value, AUTHOR_CHARS)):
                 authors.append(line)
         elif "keywords" in names:
-            keywords.append(stated or node.text()[:1000])
+            keywords.append(stated or text_of(node))
         else:
             for name in names:
-                moments.setdefault(name, stated or node.text()[:64])
+                moments.setdefault(name, stated or text_of(node)[:64])
     types = set[str]()
     for node in tree.css("[itemtype]")[:_MAX_TYPES]:
         types.update(one.rstrip("/").rpartition("/")[2] for one in (node.attributes.get("itemtype") or "").split())

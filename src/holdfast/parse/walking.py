@@ -204,13 +204,13 @@ class ContentWalk:
             while following is None and above:
                 node, role, start = above.pop()
                 if role & _CLOSES:
-                    if role & _COUNTED:
-                        own -= role & _OWNER > 0
-                        preformatted -= role & _PREFORMATTED > 0
                     if role & _NOTED:
                         self._close(node, role, start)
                     if role & _BLOCK:
                         parts.append(BLOCK_MARK)
+                        if role & _COUNTED:
+                            own -= role & _OWNER > 0
+                            preformatted -= role & _PREFORMATTED > 0
                     elif role & _GAP:
                         parts.append(" ")
                     elif role & _APART:

@@ -104,6 +104,14 @@ def test_rest_holds_all_other_visible_text() -> None:
     assert page.headings == ("Tides", "Spring tides")
 
 
+def test_box_inside_a_box_of_its_name_counts_once() -> None:
+    box = "<div class=sidebar>" * 3 + f"<p>Ferries {PROSE}</p>" + "</div>" * 3
+    page = _read(f"<main><p>{PROSE * 2}</p>{box}</main>")
+
+    assert "Ferries" not in page.text
+    assert "Ferries" in page.rest
+
+
 def test_rest_has_the_menus_around_a_page_without_main() -> None:
     menu = "".join(f"<li><a href=/{n}>Menu entry {n}</a></li>" for n in range(9))
     page = _read(f"<ul>{menu}</ul><h1>Tides</h1><p>{PROSE * 4}</p><ul>{menu.replace('Menu', 'Last')}</ul>")

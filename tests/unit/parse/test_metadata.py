@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast.parse.document import ParsedDocument, parse_document
-from holdfast.parse.metadata import read_moment
-from holdfast.parse.text import count_words
+from holdfast.parse.metadata import read_microdata, read_moment
+from holdfast.parse.text import count_words, tree_of
 
 PROSE = "Enough words to be taken for the content of a page by all who read it, and then a few more of them. " * 8
 
@@ -132,3 +132,9 @@ def test_hostile_data_never_raises() -> None:
         page = _read(f'<script type="application/ld+json">{script}</script><meta name=date content="{"9" * 99}"><p>x')
         assert (page.author, page.published_at) == (None, None)
     assert _read("<b itemprop='author datePublished keywords'>x</b>" * 2000).problems == ()
+
+
+def test_nested_microdata_is_read_up_to_a_bound() -> None:
+    said = read_microdata(tree_of("<div itemprop=keywords>" * 400 + "tide" * 50_000)).keywords
+
+    assert 0 < sum(map(bool, said)) < 10
