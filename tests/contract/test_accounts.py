@@ -110,7 +110,7 @@ def test_a_user_signs_in_and_out(site: Site) -> None:
     assert mark.startswith(f"{cookie_name(site.archive.settings, MARK)}=")
     assert set(mark.split("; ")[1:]) == {"Path=/", f"Max-Age={180 * 86_400}", "HttpOnly", "SameSite=Strict"}
     assert shown["user"] == {"id": user_id, "name": "ada", "role": "operator"}
-    assert shown["permissions"] == ["read", "own_account", "watch", "operate"]
+    assert shown["permissions"] == ["read", "own_account", "explain", "watch", "operate"]
     assert site.client.get("/api/v1/jobs", headers=headers).status_code == 200
 
     leaving = {**headers, "origin": APP, "x-csrf-token": shown["csrfToken"]}

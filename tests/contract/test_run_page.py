@@ -142,7 +142,8 @@ def test_stopped_run_has_its_own_word_and_is_no_success(bed: Bed) -> None:
 
 @pytest.mark.parametrize("is_recurring", [False, True])
 def test_stopped_run_is_resumed_by_the_next_run(bed: Bed, is_recurring: bool) -> None:
-    job_id = bed.once(**({"interval_minutes": 600, "schedule_enabled": True} if is_recurring else {}))
+    plan: dict[str, Any] = {"interval_minutes": 600, "schedule_enabled": True} if is_recurring else {}
+    job_id = bed.once(**plan)
     if is_recurring:
         bed.set_next_run(job_id, bed.clock.now())
     bed.run_once(job_id, STOPPED)

@@ -245,7 +245,7 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
         "POST /api/admin/cleanup": Permission.OPERATE,
     },
     "explain.router": {
-        "GET /api/explain": Permission.OPERATE,
+        "GET /api/explain": Permission.EXPLAIN,
     },
     "mcp.router": {
         "POST /mcp": Permission.READ,

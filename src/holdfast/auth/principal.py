@@ -38,8 +38,9 @@ class Principal:
 
     def may(self, permission: Permission) -> bool:
         """Return whether this principal has a permission."""
-        # Until there were observers, reading the control room was a part of operating it: such tokens go on.
-        granting = (permission, Permission.OPERATE) if permission is Permission.WATCH else (permission,)
+        # Reading the control room and explaining were a part of operating it once: such tokens go on.
+        is_part = permission in (Permission.WATCH, Permission.EXPLAIN)
+        granting = (permission, Permission.OPERATE) if is_part else (permission,)
         if self.scopes is not None and permission is not Permission.READ and self.scopes.isdisjoint(granting):
             return False
         return self.role.is_at_least(LOWEST_ROLE[permission])

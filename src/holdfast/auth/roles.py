@@ -30,6 +30,8 @@ class Permission(StrEnum):
     """What is public, and for members what is theirs."""
     OWN_ACCOUNT = "own_account"
     """One's own password, sessions and tokens."""
+    EXPLAIN = "explain"
+    """Ask why an address is in the archive or is not, as far as the sources go that one may see."""
     WATCH = "watch"
     """Read the control room: figures, streams, sources, jobs, the frontier, domains, editions, the index."""
     OPERATE = "operate"
@@ -41,6 +43,7 @@ class Permission(StrEnum):
 LOWEST_ROLE = {
     Permission.READ: Role.ANONYMOUS,
     Permission.OWN_ACCOUNT: Role.MEMBER,
+    Permission.EXPLAIN: Role.MEMBER,
     Permission.WATCH: Role.OBSERVER,
     Permission.OPERATE: Role.OPERATOR,
     Permission.ADMINISTER: Role.ADMINISTRATOR,

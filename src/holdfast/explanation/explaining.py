@@ -13,11 +13,13 @@ from datetime import datetime
 from sqlalchemy.orm import Session
 
 from holdfast.config import Settings
+from holdfast.db.models import Source
 from holdfast.errors import UrlRefused
 from holdfast.explanation import queries
 from holdfast.explanation.history import explain_attempts, explain_snapshots, explain_visibility
 from holdfast.explanation.model import ExplainedAddress, ExplainedStep, Explanation
 from holdfast.explanation.outlook import explain_outlook
+from holdfast.explanation.readers import for_readers
 from holdfast.explanation.scopes import Judgements, judge_sources
 from holdfast.explanation.treatment import explain_domain, explain_robots
 from holdfast.outside_text import clean
@@ -26,6 +28,7 @@ from holdfast.urls import MAX_URL_CHARS, Url, hash64, normalised_or_plain, page_
 from holdfast.urls.address import host_problem, without_userinfo
 from holdfast.urls.steps import Spelling, spell
 from holdfast.values import dataclass
+from holdfast.withdrawals.visibility import may_see, visible, visible_source
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 200
@@ -39,6 +42,8 @@ class ExplainWish:
     limit: int = DEFAULT_LIMIT
     before: int | None = None
     """Attempts before this one."""
+    is_reader: bool = False
+    """Whether the caller is no operator: only what the viewer may see counts, and nothing of how the house works."""
     live_robots: RobotsState | None = None
     """What was just read of its robots.txt, if the caller asked for it."""
 
@@ -48,6 +53,8 @@ def explain(session: Session, wish: ExplainWish, settings: Settings, *, now: dat
     text = clean(wish.url, MAX_URL_CHARS + 1) or ""
     bare = without_userinfo(text)
     judged = judge_sources(session, bare, settings)
+    if wish.is_reader:
+        judged = judged._replace(all=[one for one in judged.all if may_see(one.source)])
     spelling, refused = _spelled(text, wish.url, judged)
     url = spelling.url if spelling is not None else None
     normalised = url.normalised if url is not None else normalised_or_plain(bare)[:MAX_URL_CHARS]
@@ -58,14 +65,25 @@ def explain(session: Session, wish: ExplainWish, settings: Settings, *, now: dat
     pages = queries.page_ids(session, _identities(url, judged))
     number = hash64(normalised)
     snapshots = explain_snapshots(
-        session, url_hash=number, key=url_key(bare if url is None else url.fetch), limit=wish.limit
+        session,
+        url_hash=number,
+        key=url_key(bare if url is None else url.fetch),
+        limit=wish.limit,
+        seen=visible() if wish.is_reader else (),
     )
-    return Explanation(
+    attempts = explain_attempts(
+        session,
+        pages,
+        before=wish.before,
+        limit=wish.limit,
+        seen=(visible_source(Source.id),) if wish.is_reader else (),
+    )
+    found = Explanation(
         address=_address(bare, refused, spelling, normalised),
         sources=judged.told(),
         robots=robots,
         domain=domain,
-        attempts=explain_attempts(session, pages, before=wish.before, limit=wish.limit),
+        attempts=attempts,
         snapshots=snapshots,
         visibility=explain_visibility(
             session,
@@ -77,6 +95,7 @@ def explain(session: Session, wish: ExplainWish, settings: Settings, *, now: dat
         outlook=explain_outlook(session, pages, judged, robots, domain, now=now),
         at=now,
     )
+    return for_readers(found) if wish.is_reader else found
 
 
 def _spelled(text: str, given: str, judged: Judgements) -> tuple[Spelling | None, str | None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Session
 
 from holdfast.clock import digits14, from_micros
@@ -20,6 +21,7 @@ from holdfast.explanation.model import (
     Seen,
 )
 from holdfast.explanation.queries import AttemptOnPage, ListedCapture
+from holdfast.jobs.views.outcome_words import outcome_word
 from holdfast.replay.address import replay_path
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc.record import snapshot_id
@@ -29,9 +31,16 @@ from holdfast.withdrawals.visibility import count_withdrawn, withdrawals_among_c
 _WITHDRAWALS = 100
 
 
-def explain_attempts(session: Session, pages: Sequence[int], *, before: int | None, limit: int) -> ExplainedAttempts:
-    """Return attempts, newest first, from before this one on."""
-    rows = queries.attempts_on(session, pages, before=before, limit=limit + 1)
+def explain_attempts(
+    session: Session,
+    pages: Sequence[int],
+    *,
+    before: int | None,
+    limit: int,
+    seen: Sequence[ColumnElement[bool]] = (),
+) -> ExplainedAttempts:
+    """Return attempts, newest first, from before this one on; `seen` leaves out those that the viewer may not see."""
+    rows = queries.attempts_on(session, pages, before=before, limit=limit + 1, seen=seen)
     shown = rows[:limit]
     stored = {_snapshot_id(row.attempt) for row in shown} - {None}
     captures = queries.captures_by_id(session, [number for number in stored if number is not None])
@@ -64,6 +73,7 @@ def _attempt(row: AttemptOnPage, captures: dict[int, Snapshot], paths: dict[int,
         outcome=None if one.outcome is None else Outcome(one.outcome),
         reason=one.reason,
         status=one.status_code,
+        word=outcome_word(one.outcome, one.reason),
         message=one.message,
         media_type=one.media_type,
         wire_bytes=one.wire_bytes,
@@ -108,10 +118,12 @@ def _attempt_sentence(told: ExplainedAttempt) -> str:
     return f"{which} ended{when}: {what}{status}{to}{message}"
 
 
-def explain_snapshots(session: Session, *, url_hash: int, key: str | None, limit: int) -> ExplainedSnapshots:
-    """Return the newest captures, withdrawn or not, and how many there are."""
-    counted = queries.count_captures(session, url_hash=url_hash, key=key)
-    rows = queries.newest_captures(session, url_hash=url_hash, limit=limit)
+def explain_snapshots(
+    session: Session, *, url_hash: int, key: str | None, limit: int, seen: Sequence[ColumnElement[bool]] = ()
+) -> ExplainedSnapshots:
+    """Return the newest captures, withdrawn or not, and how many there are; `seen` as in `explain_attempts`."""
+    counted = queries.count_captures(session, url_hash=url_hash, key=key, seen=seen)
+    rows = queries.newest_captures(session, url_hash=url_hash, limit=limit, seen=seen)
     keys = {row.snapshot.page_key or row.snapshot.url_key for row in rows}
     hidden = withdrawn_among(session, snapshots=[row.snapshot.id for row in rows], keys=keys)
     exact = counted.number <= queries.COUNTED

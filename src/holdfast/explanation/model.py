@@ -163,6 +163,7 @@ class ExplainedAttempt(Told):
     depth: int
     found_on: str | None
     outcome: Outcome | None = Field(description="Null while it is open.")
+    word: str = Field(description="The same for people, such as `not found`.")
     reason: str | None
     status: int | None
     message: str | None
@@ -278,12 +279,12 @@ class ExplainedOutlook(Told):
 
 
 class Explanation(Told):
-    """Everything that is known of one address, and why."""
+    """Everything that is known of one address, and why; for readers, what they may see of it."""
 
     address: ExplainedAddress
     sources: ExplainedSources
     robots: ExplainedRobots
-    domain: ExplainedDomain | None
+    domain: ExplainedDomain | None = Field(description="Null if it is no address of a website, and for readers.")
     attempts: ExplainedAttempts
     snapshots: ExplainedSnapshots
     visibility: ExplainedVisibility

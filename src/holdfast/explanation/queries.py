@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import and_, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, and_, func, or_, select, tuple_
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.models import (
@@ -85,8 +85,15 @@ def page_ids(session: Session, identities: Collection[tuple[str, int]]) -> list[
     return list(rows)
 
 
-def attempts_on(session: Session, pages: Sequence[int], *, before: int | None, limit: int) -> list[AttemptOnPage]:
-    """Return attempts on these pages, newest first, from before this one on."""
+def attempts_on(
+    session: Session,
+    pages: Sequence[int],
+    *,
+    before: int | None,
+    limit: int,
+    seen: Sequence[ColumnElement[bool]] = (),
+) -> list[AttemptOnPage]:
+    """Return attempts on these pages, newest first, from before this one on; `seen` is asked of their source."""
     if not pages:
         return []
     via = aliased(Page)
@@ -96,7 +103,7 @@ def attempts_on(session: Session, pages: Sequence[int], *, before: int | None, l
         .outerjoin(Execution, Execution.id == PageCrawl.execution_id)
         .outerjoin(Job, Job.id == Execution.job_id)
         .outerjoin(Source, Source.id == Job.source_id)
-        .where(PageCrawl.page_id.in_(pages))
+        .where(PageCrawl.page_id.in_(pages), *seen)
         .order_by(PageCrawl.id.desc())
         .limit(limit)
     )
@@ -210,9 +217,11 @@ class CaptureCount(NamedTuple):
     other_spellings: int
 
 
-def count_captures(session: Session, *, url_hash: int, key: str | None) -> CaptureCount:
+def count_captures(
+    session: Session, *, url_hash: int, key: str | None, seen: Sequence[ColumnElement[bool]] = ()
+) -> CaptureCount:
     """Return the captures of a page in figures; by key those of its other spellings, too."""
-    this = Snapshot.url_hash == url_hash
+    this = and_(Snapshot.url_hash == url_hash, *seen)
     counted = select(Snapshot.id).where(this).limit(COUNTED + 1).subquery()
     count = session.scalar(select(func.count()).select_from(counted)) or 0
     ends = [
@@ -221,7 +230,7 @@ def count_captures(session: Session, *, url_hash: int, key: str | None) -> Captu
     ]
     others = 0
     if key is not None:
-        other = select(Snapshot.id).where(Snapshot.url_key == key, Snapshot.url_hash != url_hash).limit(COUNTED)
+        other = select(Snapshot.id).where(Snapshot.url_key == key, Snapshot.url_hash != url_hash, *seen).limit(COUNTED)
         others = session.scalar(select(func.count()).select_from(other.subquery())) or 0
     return CaptureCount(count, ends[0], ends[1], others)
 
@@ -234,13 +243,15 @@ class ListedCapture(NamedTuple):
     path: str | None
 
 
-def newest_captures(session: Session, *, url_hash: int, limit: int) -> list[ListedCapture]:
+def newest_captures(
+    session: Session, *, url_hash: int, limit: int, seen: Sequence[ColumnElement[bool]] = ()
+) -> list[ListedCapture]:
     """Return the newest captures of a page, withdrawn or not."""
     rows = session.execute(
         select(Snapshot, Source.code, WarcFile.path)
         .outerjoin(Source, Source.id == Snapshot.source_id)
         .outerjoin(WarcFile, WarcFile.id == Snapshot.warc_file_id)
-        .where(Snapshot.url_hash == url_hash)
+        .where(Snapshot.url_hash == url_hash, *seen)
         .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
         .limit(limit)
     )

@@ -219,6 +219,21 @@ def test_run_is_stopped_resumed_and_ends_with_the_right_words(open_run_window: O
     expect(runs).to_contain_text("completed")
 
 
+def test_member_explains_an_address_and_sees_no_control_room(
+    open_run_window: OpenWindow, harbour: Harbour, whole: int
+) -> None:
+    assert harbour.job(whole)["latest_execution"]["ending"] == "completed"
+    window = open_run_window(role=Role.MEMBER, width=390)
+    page = window.visit(f"/page?{httpx.QueryParams(url=harbour.site.url(0, '/good'))}")
+    page.get_by_role("link", name="Explain this address").click()
+    expect(page.get_by_text("It belongs to whole", exact=False).first).to_be_visible(timeout=_SOON_MS)
+    expect(page.get_by_role("navigation", name="Control room")).to_have_count(0)
+    expect(page.get_by_role("heading", name="How its domain stands")).to_have_count(0)
+    assert window.complaints("explain-member") == []
+    window.page.goto(f"{harbour.stage.url}/control/jobs")
+    expect(page.get_by_text("The control room is for operators")).to_be_visible(timeout=_SOON_MS)
+
+
 @pytest.mark.parametrize("look", _LOOKS, ids=lambda look: f"{look['theme']}-{look['width']}")
 def test_run_page_is_accessible_in_every_part(
     open_run_window: OpenWindow, harbour: Harbour, whole: int, look: dict[str, Any]

@@ -16,7 +16,7 @@ export function ControlShell() {
   if (session.isError && !session.data) return <Problem problem={session.error} onAgain={() => void session.refetch()} />;
   if (!session.data) return <div className="min-h-[60vh]" aria-busy="true" />;
   if (!session.data.authenticated) return <SignInFirst />;
-  if (!session.data.permissions.includes("watch")) return <NotForYou session={session.data} />;
+  if (!session.data.permissions.includes("watch")) return <Reader session={session.data} />;
   return <Room parts={menuFor(session.data.permissions)} mayChange={session.data.permissions.includes("operate")} />;
 }
 
@@ -28,6 +28,12 @@ function SignInFirst() {
       The control room is for people who run this archive. You come back to this page afterwards.
     </Notice></div>
   );
+}
+
+/** Members may explain addresses; the rest of the room is not for them. */
+function Reader({ session }: { session: Session }) {
+  const { pathname } = useLocation();
+  return pathname === "/control/explain" && session.permissions.includes("explain") ? <div lang="en"><Outlet /></div> : <NotForYou session={session} />;
 }
 
 function NotForYou({ session }: { session: Session }) {

@@ -16,6 +16,7 @@ export const enReading = {
   "page.searchIt": "Search the archive",
   "page.inSearch": "Its captures in search",
   "page.moreThan": "more than {count} captures|more than {count} captures",
+  "page.explain": "Explain this address",
   "page.openNewest": "Open the newest of {year}",
   "page.only": "Which captures",
   "page.only.all": "All",

@@ -18,6 +18,7 @@ export const frReading: Record<keyof typeof enReading, string> = {
   "page.searchIt": "Chercher dans l’archive",
   "page.inSearch": "Ses captures dans la recherche",
   "page.moreThan": "plus de {count} capture|plus de {count} captures",
+  "page.explain": "Expliquer cette adresse",
   "page.openNewest": "Ouvrir la plus récente de {year}",
   "page.only": "Quelles captures",
   "page.only.all": "Toutes",

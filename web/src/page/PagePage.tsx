@@ -3,6 +3,7 @@ import { useEffect } from "react";
 import { ApiProblem } from "@/api/problem";
 import { Problem } from "@/app/Problem";
 import { pageRoute } from "@/app/publicRoutes";
+import { useMay } from "@/app/useSession";
 import { buttonClass } from "@/design/Button";
 import { Card } from "@/design/Card";
 import { Notice } from "@/design/Notice";
@@ -56,6 +57,7 @@ function AddressForm({ asked }: { asked: AskedPage }) {
 function Through({ found, asked }: { found: PageHistory; asked: AskedPage }) {
   const { t, number, date } = useWords();
   const navigate = useNavigate();
+  const mayExplain = useMay("explain");
   const go = (change: Partial<AskedPage>) => void navigate({ to: "/page", search: readAskedPage({ ...asked, ...change }), replace: true, resetScroll: false });
   const captures = kept(found.items, asked.only);
   const days = asked.only ? daysOf(captures) : countedDays(found.days);
@@ -68,6 +70,7 @@ function Through({ found, asked }: { found: PageHistory; asked: AskedPage }) {
         <p className="mr-auto">{t(found.isCut ? "page.moreThan" : "search.capturesOf", { count: total })}</p>
         {newest && <Link to="/view/$timestamp" params={{ timestamp: digits(newest.captureTimestamp) }} search={{ url: newest.url }} className={buttonClass("main")}>{t("page.openNewest", { year: String(found.year) })}</Link>}
         <Link to="/search" search={{ q: found.url, view: "snapshots" }}>{t("page.inSearch")}</Link>
+        {mayExplain && <Link to="/control/explain" search={{ url: found.url }}>{t("page.explain")}</Link>}
       </div>
       <Card><YearStrip years={found.years} year={found.year} asked={asked} /></Card>
       <Card title={<span className="tabular-nums">{found.year}</span>} actions={<Views asked={asked} onChange={go} />}>

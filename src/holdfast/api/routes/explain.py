@@ -9,8 +9,10 @@ from fastapi import Query
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.late_routes import LateRouter
+from holdfast.api.permissions import PrincipalDep
 from holdfast.api.schemas.base import MAX_ID
 from holdfast.api.schemas.lists import BadCursor, ListCursor
+from holdfast.auth.roles import Permission
 from holdfast.explanation.explaining import DEFAULT_LIMIT, MAX_LIMIT, ExplainWish, explain
 from holdfast.explanation.model import Explanation
 
@@ -21,6 +23,7 @@ router = LateRouter(tags=["crawler"])
 def explain_address(
     archive: ArchiveDep,
     session: SessionDep,
+    principal: PrincipalDep,
     url: Annotated[
         str, Query(min_length=1, description="Any address; without a scheme, https is meant.", examples=["example.org"])
     ],
@@ -30,8 +33,9 @@ def explain_address(
     """Say everything that is known of an address and why: spelling, scope, robots, domain, attempts, captures, next.
 
     Nothing is asked of the network. What no crawl would ask for has an answer, too; credentials are not repeated.
+    Who does not operate the archive is told of the sources that they may see, and nothing of workers, files and people.
     """
-    wish = ExplainWish(url=url, limit=limit, before=_place(cursor))
+    wish = ExplainWish(url=url, limit=limit, before=_place(cursor), is_reader=not principal.may(Permission.OPERATE))
     return explain(session, wish, archive.settings, now=archive.now(session))
 
 

@@ -45,8 +45,8 @@ class TokenForm(RequestForm):
 
     name: Annotated[str, Field(min_length=1, max_length=100, description="To tell it from others.")]
     scopes: Annotated[
-        list[Literal["read", "own_account", "watch", "operate", "administer"]],
-        Field(min_length=1, max_length=5, description="What it may do; never more than its user."),
+        list[Literal["read", "own_account", "explain", "watch", "operate", "administer"]],
+        Field(min_length=1, max_length=6, description="What it may do; never more than its user."),
     ]
     days: Annotated[int, Field(ge=1, le=MAX_DAYS, description="How long it holds.")] = DEFAULT_DAYS
 

@@ -68,7 +68,7 @@ function Explained({ found, list }: { found: Explanation; list: ReturnType<typeo
           {robots.rule && <p className="mt-2 rounded-part border-l-4 border-accent bg-mark px-3 py-1.5 font-mono text-sm break-all">{robots.line ? `${robots.line}: ` : ""}{robots.rule}</p>}
           {domain?.known && <p className="mt-2"><Link to="/control/domains/$domain" params={{ domain: domain.name }} search={{ url: address.fetch ?? address.normalised }}>{robots.line ? "The whole file, with this line lit" : "The whole file"}</Link></p>}
         </Station>
-        <Station title="How its domain stands" verdict={said.domain}>
+        {(domain || !address.domain) && <Station title="How its domain stands" verdict={said.domain}>
           {domain ? (
             <>
               <p className="break-words">{domain.sentence}</p>
@@ -79,7 +79,7 @@ function Explained({ found, list }: { found: Explanation; list: ReturnType<typeo
               ]} /></div>
             </>
           ) : <p>It belongs to no domain.</p>}
-        </Station>
+        </Station>}
         <Station title="What was tried" verdict={{ tone: "plain", word: list.attempts.length ? list.hasNextPage ? `more than ${counted(list.attempts.length, "attempt")}` : counted(list.attempts.length, "attempt") : "never" }}><Attempts list={list} /></Station>
         <Station title="What is kept of it" verdict={{ tone: found.snapshots.count ? "good" : "plain", word: found.snapshots.count ? "captured" : "nothing" }}><Captures found={found} /></Station>
         <Station title="What happens next" verdict={said.outlook}><p className="break-words">{sentence(outlook.next.sentence)}</p>{outlook.next.at && <p className="text-soft">Not before <Moment at={outlook.next.at} />.</p>}</Station>

@@ -1,17 +1,16 @@
 import { Link } from "@tanstack/react-router";
 import { Moment } from "@/control/live/Moment";
 import { bytes, counted } from "@/control/charts/format";
+import { outcomeTone } from "@/control/executions/outcomes";
 import { plain, sentence } from "@/control/page/words";
+import { useMay } from "@/app/useSession";
 import { Button } from "@/design/Button";
-import { Tag, type Tone } from "@/design/Tag";
+import { Tag } from "@/design/Tag";
 import type { Explanation, useExplanation } from "./useExplanation";
-
-function toneOf(outcome: string | null): Tone {
-  return outcome === null ? "accent" : outcome === "success" ? "good" : outcome === "excluded" ? "plain" : "bad";
-}
 
 /** Every attempt on the page, newest first. */
 export function Attempts({ list }: { list: ReturnType<typeof useExplanation> }) {
+  const mayWatch = useMay("watch");
   if (list.attempts.length === 0) return <p>No crawl has tried it.</p>;
   return (
     <>
@@ -19,12 +18,12 @@ export function Attempts({ list }: { list: ReturnType<typeof useExplanation> }) 
         {list.attempts.map((attempt) => (
           <li key={attempt.id} className="py-2">
             <p className="flex flex-wrap items-baseline gap-x-3">
-              <Tag tone={toneOf(attempt.outcome)}>{attempt.outcome ? plain(attempt.outcome) : "open"}</Tag>
+              <Tag tone={outcomeTone(attempt.outcome)}>{attempt.word}</Tag>
               <span className="min-w-0 break-words">{sentence(attempt.sentence)}</span>
             </p>
             <p className="mt-1 flex flex-wrap gap-x-4 text-sm text-soft">
               {attempt.completedAt ? <Moment at={attempt.completedAt} /> : attempt.scheduledFor && <span>not before <Moment at={attempt.scheduledFor} /></span>}
-              <span><Link to="/control/executions/$id" params={{ id: String(attempt.execution) }}>execution {attempt.execution}</Link>{attempt.source && ` of ${attempt.source}`}, attempt {attempt.number}, depth {attempt.depth}</span>
+              <span>{mayWatch ? <Link to="/control/executions/$id" params={{ id: String(attempt.execution) }}>run {attempt.execution}</Link> : `run ${attempt.execution}`}{attempt.source && ` of ${attempt.source}`}, attempt {attempt.number}, depth {attempt.depth}</span>
               {attempt.status && <span>status {attempt.status}</span>}
               {attempt.wireBytes !== null && <span>{bytes(attempt.wireBytes)}</span>}
               {attempt.foundOn && <span className="break-all">found on {attempt.foundOn}</span>}

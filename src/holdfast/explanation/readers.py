@@ -1,0 +1,143 @@
+"""What readers are told of an address: named field by field, so that what is added for operators is not told to them.
+
+Left out are workers, files, jobs, messages of processes, people, and the state of the domain. The rows behind it were
+already chosen by what the viewer may see.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.explanation.model import (
+    ExplainedAttempt,
+    ExplainedAttempts,
+    ExplainedOutlook,
+    ExplainedSource,
+    ExplainedSources,
+    ExplainedTurn,
+    ExplainedVisibility,
+    Explanation,
+    OutlookKind,
+    Seen,
+)
+
+_NEXT: Final = {
+    OutlookKind.UNDER_WAY: "a run that is under way comes to it",
+    OutlookKind.QUEUED: "a run that is about to start comes to it",
+    OutlookKind.DUE: "a run that is due comes to it",
+    OutlookKind.SCHEDULED: "the next run of its source comes to it",
+    OutlookKind.WAITS: "it waits until an operator starts the next run",
+}
+
+
+def for_readers(found: Explanation) -> Explanation:
+    """Return what of an explanation is for readers; it was made from what the viewer may see."""
+    return Explanation(
+        address=found.address,
+        sources=_sources(found.sources),
+        robots=found.robots,
+        domain=None,
+        attempts=ExplainedAttempts(
+            items=[_attempt(one) for one in found.attempts.items],
+            next=found.attempts.next,
+            limit=found.attempts.limit,
+        ),
+        snapshots=found.snapshots,
+        visibility=_visibility(found),
+        outlook=_outlook(found),
+        at=found.at,
+    )
+
+
+def _sources(found: ExplainedSources) -> ExplainedSources:
+    codes = ", ".join(one.source for one in found.in_scope)
+    return ExplainedSources(
+        in_scope=[_source(one) for one in found.in_scope],
+        out_of_scope=[],
+        out_of_scope_count=0,
+        is_all=found.is_all,
+        sentence=f"it belongs to {codes}" if codes else "no source that you may see has it in its scope",
+    )
+
+
+def _source(one: ExplainedSource) -> ExplainedSource:
+    return ExplainedSource(
+        source=one.source,
+        enabled=one.enabled,
+        job=None,
+        in_scope=one.in_scope,
+        rule=one.rule,
+        sentence=one.sentence,
+        normalised=one.normalised,
+        max_depth=one.max_depth,
+        delay_s=one.delay_s,
+        robots=one.robots,
+        storage="",
+        backend="",
+    )
+
+
+def _attempt(one: ExplainedAttempt) -> ExplainedAttempt:
+    status = f", status {one.status}" if one.status is not None else ""
+    when = f" on {one.completed_at:%Y-%m-%d %H:%M}" if one.completed_at else ""
+    return ExplainedAttempt(
+        id=one.id,
+        source=one.source,
+        job=None,
+        execution=one.execution,
+        number=one.number,
+        kind=one.kind,
+        depth=one.depth,
+        found_on=one.found_on,
+        outcome=one.outcome,
+        word=one.word,
+        reason=one.reason,
+        status=one.status,
+        message=None,
+        media_type=one.media_type,
+        wire_bytes=one.wire_bytes,
+        redirected_to=one.redirected_to,
+        scheduled_for=one.scheduled_for,
+        started_at=one.started_at,
+        completed_at=one.completed_at,
+        record=None,
+        sentence=f"{one.word}{status}{when}",
+    )
+
+
+def _visibility(found: Explanation) -> ExplainedVisibility:
+    codes = {one.source for one in found.sources.in_scope} | {one.source for one in found.snapshots.items}
+    members = [code for code in found.visibility.members_only if code in codes]
+    seen_by = Seen.MEMBERS if members else Seen.EVERYBODY
+    said = f"captures of {', '.join(members)} are for members" if members else "everybody may see it"
+    return ExplainedVisibility(seen_by=seen_by, members_only=members, withdrawals=[], sentence=said)
+
+
+def _outlook(found: Explanation) -> ExplainedOutlook:
+    codes = {one.source for one in found.sources.in_scope}
+    turn = next((one for one in found.outlook.all if one.source in codes and one.kind in _NEXT), None)
+    if turn is None:
+        never = ExplainedTurn(
+            kind=OutlookKind.NEVER, source=None, job=None, execution=None, at=None, place=None, sentence=_why(found)
+        )
+        return ExplainedOutlook(next=never, all=[never])
+    told = ExplainedTurn(
+        kind=turn.kind,
+        source=turn.source,
+        job=None,
+        execution=None,
+        at=turn.at,
+        place=turn.place,
+        sentence=_NEXT[turn.kind],
+    )
+    return ExplainedOutlook(next=told, all=[told])
+
+
+def _why(found: Explanation) -> str:
+    if found.address.refused is not None:
+        return f"never: {found.address.refused}"
+    if not found.sources.in_scope:
+        return "never: no source that you may see has it in its scope"
+    if found.robots.allowed is False:
+        return f"never: {found.robots.sentence}"
+    return "no run of its source is planned"
