@@ -11,22 +11,22 @@ export interface Column<Row> {
 export function DataTable<Row>({ caption, columns, rows, keyOf, empty }: { caption: string; columns: Column<Row>[]; rows: Row[]; keyOf: (row: Row) => Key; empty: ReactNode }) {
   if (rows.length === 0) return <>{empty}</>;
   return (
-    <table className="block w-full border-collapse sm:table">
+    <table className="block w-full border-collapse md:table">
       <caption className="sr-only">{caption}</caption>
-      <thead className="hidden sm:table-header-group">
+      <thead className="hidden md:table-header-group">
         <tr>
           {columns.map((column, at) => (
             <th key={at} scope="col" className={`border-b border-edge px-2 py-2 text-sm font-semibold text-soft ${column.isNumber ? "text-right" : "text-left"}`}>{column.head}</th>
           ))}
         </tr>
       </thead>
-      <tbody className="block sm:table-row-group">
+      <tbody className="block md:table-row-group">
         {rows.map((row) => (
-          <tr key={keyOf(row)} className="block border-b border-line py-2 sm:table-row sm:py-0 sm:hover:bg-sunk">
+          <tr key={keyOf(row)} className="block border-b border-line py-2 md:table-row md:py-0 md:hover:bg-sunk">
             {columns.map((column, at) => (
-              <td key={at} className={`flex min-w-0 justify-between gap-4 px-2 py-1 break-words sm:table-cell sm:py-2 sm:align-top ${column.isNumber ? "tabular-nums sm:text-right" : ""}`}>
-                <span aria-hidden className="text-sm text-soft sm:hidden">{column.head}</span>
-                <span className={`min-w-0 text-right ${column.isNumber ? "" : "sm:text-left"}`}>{column.cell(row)}</span>
+              <td key={at} className={`flex min-w-0 justify-between gap-4 px-2 py-1 break-words md:table-cell md:py-2 md:align-top ${column.isNumber ? "tabular-nums md:text-right" : ""}`}>
+                <span aria-hidden className="text-sm text-soft md:hidden">{column.head}</span>
+                <span className={`min-w-0 text-right ${column.isNumber ? "" : "md:text-left"}`}>{column.cell(row)}</span>
               </td>
             ))}
           </tr>
