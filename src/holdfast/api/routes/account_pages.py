@@ -66,6 +66,7 @@ _SHOWN = PER_USER
 _MAY = {
     Permission.READ: "what you may read",
     Permission.OWN_ACCOUNT: "change your own account",
+    Permission.EXPLAIN: "explain why an address is or is not in the archive",
     Permission.WATCH: "crawls and figures",
     Permission.OPERATE: "run crawls, care for the archive",
     Permission.ADMINISTER: "everything",
