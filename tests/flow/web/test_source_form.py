@@ -26,7 +26,7 @@ def _fill(page: Page, name: str, seed: str) -> None:
 
 def _check_leap_days(runs: list[str]) -> None:
     now = datetime.now(UTC)
-    first = now.year if now.month == 1 else now.year + 1
+    first = now.year if (now.month, now.day) < (2, 28) else now.year + 1
     for year, text in enumerate(runs, first):
         assert f"{28 + isleap(year)} Feb {year}" in text, (year, text)
 
