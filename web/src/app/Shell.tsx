@@ -43,7 +43,8 @@ export function Shell() {
         </div>
       </header>
       <ConnectionBar />
-      <main ref={main} id="content" tabIndex={-1} className={`outline-none ${isWide ? "flex w-full grow min-h-0 flex-col" : `mx-auto w-full ${width} grow px-4 py-6 sm:py-8`}`}><Outlet /></main>
+      {/* As high as the window: the footer is below it, and what loads moves nothing that is seen. */}
+      <main ref={main} id="content" tabIndex={-1} className={`outline-none ${isWide ? "flex w-full grow min-h-0 flex-col" : `mx-auto min-h-dvh w-full ${width} grow px-4 py-6 sm:py-8`}`}><Outlet /></main>
       {!isWide && <Footer width={width} />}
     </div>
   );

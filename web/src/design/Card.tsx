@@ -25,3 +25,13 @@ export function Figure({ label, value, note }: { label: ReactNode; value: ReactN
     </div>
   );
 }
+
+/** Keeps the place of so many lines while they are loaded, and says so. */
+export function Placeholder({ lines = 4, label = "Loading…" }: { lines?: number; label?: string }) {
+  return (
+    <div aria-busy className="space-y-3 py-1">
+      <p className="sr-only">{label}</p>
+      {Array.from({ length: lines }, (_, at) => <div key={at} aria-hidden className={`h-7 rounded-part bg-sunk ${at % 3 === 2 ? "w-2/3" : ""}`} />)}
+    </div>
+  );
+}

@@ -2,7 +2,7 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { Problem } from "@/app/Problem";
 import { ChangeList } from "@/changes/ChangeList";
-import { Card, Figure } from "@/design/Card";
+import { Card, Figure, Placeholder } from "@/design/Card";
 import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
 import { SearchBox } from "@/search/SearchBox";
@@ -54,7 +54,7 @@ function OverTime() {
   if (error || (data && bars.length < 2)) return null;
   return (
     <Card title={t("home.overTime")} className="min-h-36">
-      <TimeBars bars={bars} label={t("home.overTime")} onSpan={(from, to) => void navigate({ to: "/search", search: { from, to, view: "snapshots" } })} />
+      {data ? <TimeBars bars={bars} label={t("home.overTime")} onSpan={(from, to) => void navigate({ to: "/search", search: { from, to, view: "snapshots" } })} /> : <Placeholder lines={2} label={t("app.loading")} />}
     </Card>
   );
 }
@@ -64,7 +64,7 @@ function LatestChanges() {
   const { data, error, refetch } = useLatestChanges();
   return (
     <Card title={t("home.latestChanges")} actions={<Link to="/changes">{t("home.allChanges")}</Link>} className="min-h-56">
-      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : data?.results.length === 0 ? <p className="text-soft">{t("changes.noneHow")}</p> : <ChangeList changes={data?.results ?? []} isShort />}
+      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : !data ? <Placeholder lines={12} label={t("app.loading")} /> : data.results.length === 0 ? <p className="text-soft">{t("changes.noneHow")}</p> : <ChangeList changes={data.results} isShort />}
     </Card>
   );
 }
@@ -78,6 +78,7 @@ function Kept() {
   return (
     <Card title={t("sources.title")} actions={<Link to="/sources">{t("home.allSources")}</Link>} className="min-h-56">
       {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
+      {!error && !data ? <Placeholder lines={6} label={t("app.loading")} /> : null}
       <ul className="divide-y divide-line">
         {shown.map((source) => (
           <li key={source.sourceCode} className="py-2.5">

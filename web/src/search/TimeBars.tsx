@@ -1,4 +1,5 @@
 import { useRef, useState } from "react";
+import { countTicks } from "@/design/axis";
 import { useWords } from "@/language/LanguageContext";
 import { nextBar, type Bar } from "./spans";
 
@@ -14,7 +15,8 @@ export function TimeBars({ bars, label, onSpan }: { bars: Bar[]; label: string; 
   const [to, endAt] = useState<number | null>(null);
   const [stop, stopAt] = useState(0);
   const row = useRef<HTMLDivElement>(null);
-  const most = Math.max(1, ...bars.map((bar) => bar.count));
+  const ticks = countTicks(Math.max(1, ...bars.map((bar) => bar.count)), 2);
+  const most = ticks.at(-1) ?? 1;
   const low = Math.min(from ?? -1, to ?? -1);
   const high = Math.max(from ?? -1, to ?? -1);
   const here = Math.min(stop, bars.length - 1);
@@ -47,28 +49,35 @@ export function TimeBars({ bars, label, onSpan }: { bars: Bar[]; label: string; 
   if (bars.length === 0) return null;
   return (
     <figure aria-label={label} className="touch-pan-y select-none" onPointerLeave={letGo}>
-      <div ref={row} className="flex h-16 items-end gap-px">
-        {bars.map((bar, at) => {
-          const told = `${date(bar.start)} – ${date(bar.end)}: ${number(bar.count)}`;
-          const isIn = from !== null && at >= low && at <= high;
-          const look = `min-w-0 flex-1 flex h-16 items-end ${isIn ? "bg-wash" : ""}`;
-          const inner = <svg aria-hidden className="h-16 w-full" preserveAspectRatio="none" viewBox={`0 0 1 ${HEIGHT}`}><rect x="0" width="1" y={HEIGHT - heightOf(bar.count, most)} height={heightOf(bar.count, most)} className="fill-accent" /></svg>;
-          if (!onSpan) return <span key={bar.start} title={told} className={look}>{inner}</span>;
-          return (
-            <button key={bar.start} type="button" title={told} aria-label={told} tabIndex={at === here ? 0 : -1} className={look}
-              onFocus={() => stopAt(at)}
-              onPointerDown={(event) => { event.currentTarget.releasePointerCapture(event.pointerId); startAt(at); endAt(at); }}
-              onPointerEnter={() => { if (from !== null) endAt(at); }}
-              onPointerUp={() => { if (from !== null) choose(from, at); }}
-              onKeyDown={(event) => pressed(event, at)}>
-              {inner}
-            </button>
-          );
-        })}
+      <div className="flex gap-2">
+        <div aria-hidden className="flex h-16 flex-col-reverse justify-between text-right text-xs leading-none text-soft tabular-nums">{ticks.map((tick) => <span key={tick}>{number(tick)}</span>)}</div>
+        <div className="min-w-0 grow">
+          <div ref={row} className="flex h-16 items-end gap-px border-b border-l border-edge">
+            {bars.map((bar, at) => {
+              const told = `${date(bar.start)} – ${date(bar.end)}: ${number(bar.count)}`;
+              const isIn = from !== null && at >= low && at <= high;
+              const look = `min-w-0 flex-1 flex h-16 items-end ${isIn ? "bg-wash" : ""}`;
+              const inner = <svg aria-hidden className="h-16 w-full" preserveAspectRatio="none" viewBox={`0 0 1 ${HEIGHT}`}><rect x="0" width="1" y={HEIGHT - heightOf(bar.count, most)} height={heightOf(bar.count, most)} className="fill-accent" /></svg>;
+              if (!onSpan) return <span key={bar.start} title={told} className={look}>{inner}</span>;
+              return (
+                <button key={bar.start} type="button" title={told} aria-label={told} tabIndex={at === here ? 0 : -1} className={look}
+                  onFocus={() => stopAt(at)}
+                  onPointerDown={(event) => { event.currentTarget.releasePointerCapture(event.pointerId); startAt(at); endAt(at); }}
+                  onPointerEnter={() => { if (from !== null) endAt(at); }}
+                  onPointerUp={() => { if (from !== null) choose(from, at); }}
+                  onKeyDown={(event) => pressed(event, at)}>
+                  {inner}
+                </button>
+              );
+            })}
+          </div>
+          <p aria-hidden className="mt-1 flex justify-between text-xs text-soft">
+            <span>{date(bars[0]?.start ?? "")}</span>
+            {bars.length > 4 && <span className="hidden xs:inline">{date(bars[Math.floor(bars.length / 2)]?.start ?? "")}</span>}
+            <span>{date(bars.at(-1)?.end ?? "")}</span>
+          </p>
+        </div>
       </div>
-      <figcaption className="mt-1 flex justify-between text-xs text-soft">
-        <span>{date(bars[0]?.start ?? "")}</span><span>{date(bars.at(-1)?.end ?? "")}</span>
-      </figcaption>
     </figure>
   );
 }

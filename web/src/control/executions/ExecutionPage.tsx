@@ -37,7 +37,7 @@ export function ExecutionPage() {
   const name = job.data?.source_name ?? "";
   useEffect(() => { document.title = `${name || "Run"} #${id} · Holdfast`; }, [name, id]);
   if (error && !run) return <Problem problem={error} onAgain={() => void refetch()} />;
-  if (!run) return <div className="min-h-96" aria-busy />;
+  if (!run || job.isPending) return <div className="min-h-96" aria-busy />;
   const isRunning = run.status === "running";
   const isOver = run.ending !== null;
   const next = job.data?.latest_execution;

@@ -40,8 +40,10 @@ export function FrontierPage() {
         </>
       }>
         The addresses that a run still has to request, and what became of the others.
-        {stats.data && <> Shown: <Link to="/control/executions/$id" params={{ id: String(stats.data.executionId) }}>run {stats.data.executionId}</Link> of {stats.data.sourceCode}, {stats.data.state}.</>}
       </PageHead>
+      <p className="mb-4 min-h-6">
+        {stats.data && <>Shown: <Link to="/control/executions/$id" params={{ id: String(stats.data.executionId) }}>run {stats.data.executionId}</Link> of {stats.data.sourceCode}, {stats.data.state}.</>}
+      </p>
       <Done deed={deed} onClose={() => setDeed(null)} />
       {isEmpty ? (
         <Notice title="No addresses yet" actions={<Link to="/control/sources" className={buttonClass("main")}>Go to sources</Link>}>

@@ -1,16 +1,15 @@
-import { useNavigate, useSearch } from "@tanstack/react-router";
+import { useNavigate } from "@tanstack/react-router";
 import { Problem } from "@/app/Problem";
-import { Card } from "@/design/Card";
+import { Card, Placeholder } from "@/design/Card";
 import { SelectField } from "@/design/Field";
 import { perSecond, shares } from "../charts/columns";
 import { bytes, count, share } from "../charts/format";
 import { readSpan, SPANS } from "../charts/span";
 import { TimeChart } from "../charts/TimeChart";
-import { useSeries } from "./useOverview";
+import { useSeries, wholeSteps } from "./useOverview";
 
 /** What all crawls did over time. */
-export function Charts() {
-  const { hours = 1 } = readSpan({ ...useSearch({ strict: false }) });
+export function Charts({ hours }: { hours: number }) {
   const navigate = useNavigate();
   const { data, error, refetch } = useSeries(hours);
   return (
@@ -20,17 +19,14 @@ export function Charts() {
       </SelectField>
     }>
       {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
-      <div className="grid min-h-64 gap-6 lg:grid-cols-2">{data && <Pictures data={data} />}</div>
+      <div className="grid min-h-[62rem] content-start gap-6 lg:min-h-[32rem] lg:grid-cols-2">{data ? <Pictures data={data} /> : <Placeholder lines={8} />}</div>
     </Card>
   );
 }
 
 /** The four pictures of a span; the page of a run shows the same of that run alone. */
 export function Pictures({ data }: { data: NonNullable<ReturnType<typeof useSeries>["data"]> }) {
-  // The last step is under way and not counted yet: shown, it would look like a fall. The server says where it ends, for this machine's clock may be wrong.
-  const end = Date.parse(data.to) / 1000;
-  const times = data.timestamps.map((moment) => Date.parse(moment) / 1000).filter((begin) => begin + data.stepSeconds < end);
-  const step = data.stepSeconds;
+  const { times, step } = wholeSteps(data);
   const rate = (value: number) => (value >= 10 ? count(Math.round(value)) : value.toFixed(1));
   return (
     <>

@@ -1,19 +1,22 @@
 import { useEffect } from "react";
-import { Link } from "@tanstack/react-router";
+import { Link, useSearch } from "@tanstack/react-router";
 import { Problem } from "@/app/Problem";
 import { Figure } from "@/design/Card";
 import { Notice } from "@/design/Notice";
 import { bytes, count, counted, share } from "../charts/format";
 import { LiveSign } from "../live/LiveSign";
+import { readSpan } from "../charts/span";
+import { Activity } from "./Activity";
 import { Alerts, Health } from "./Alerts";
 import { Charts } from "./Charts";
-import { OpenCircuits, Runs, WaitingHosts } from "./Runs";
+import { Runs, WaitingHosts } from "./Runs";
 import { Stores } from "./Stores";
 import { useCrawlNews, useFigures, useFrontiers, useRunningJobs } from "./useOverview";
 import { Workers } from "./Workers";
 
 /** What runs now, how well, and what needs a person. */
 export function OverviewPage() {
+  const { hours = 1 } = readSpan({ ...useSearch({ strict: false }) });
   const news = useCrawlNews();
   const jobs = useRunningJobs(news);
   const runs = useFrontiers((jobs.data?.jobs ?? []).flatMap((job) => (job.latest_execution ? [{ id: job.latest_execution.id, source: job.source_name, job }] : [])));
@@ -43,11 +46,9 @@ export function OverviewPage() {
           A job runs when its time comes. To crawl something now, open a job and run it, or start a crawl of any address from the list of jobs.
         </Notice>
       )}
-      <Charts />
-      <div className="grid gap-5 xl:grid-cols-2">
-        <Workers />
-        <div className="space-y-5"><WaitingHosts runs={runs} /><OpenCircuits /></div>
-      </div>
+      <Charts hours={hours} />
+      <Activity hours={hours} />
+      <div className="grid gap-5 xl:grid-cols-2"><Workers /><WaitingHosts runs={runs} /></div>
       <Stores />
     </div>
   );

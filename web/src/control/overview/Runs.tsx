@@ -1,14 +1,12 @@
 import { Link } from "@tanstack/react-router";
-import { Problem } from "@/app/Problem";
-import { Card } from "@/design/Card";
+import { Card, Placeholder } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { Tag } from "@/design/Tag";
 import { count, counted } from "../charts/format";
 import { PauseButton } from "../executions/Paused";
 import { isPaused } from "../jobs/words";
-import { Moment } from "../live/Moment";
 import { useNow } from "../live/useNow";
-import { useUnreachable, type Host, type Running } from "./useOverview";
+import type { Host, Running } from "./useOverview";
 import { whyItWaits } from "./waiting";
 
 /** The runs under way, and what their frontiers hold, by state. */
@@ -16,7 +14,7 @@ export function Runs({ runs, isLoading }: { runs: Running[]; isLoading: boolean 
   if (!isLoading && runs.length === 0) return null;
   return (
     <Card title="Under way" className="min-h-32">
-      <DataTable caption="Runs under way, with their frontiers by state" rows={runs} keyOf={(run) => run.id} empty={<p className="text-soft">Looking for runs…</p>} columns={[
+      <DataTable caption="Runs under way, with their frontiers by state" rows={runs} keyOf={(run) => run.id} empty={<Placeholder lines={1} />} columns={[
         { head: "Run", cell: (run) => <><Link to="/control/executions/$id" params={{ id: String(run.id) }} className="inline-block min-h-6">{run.source} <span className="tabular-nums">#{run.id}</span></Link>{isPaused(run.job.latest_execution) && <span className="ml-2"><Tag tone="warn">paused</Tag></span>}</> },
         { head: "Queued", isNumber: true, cell: (run) => amount(run.stats?.pending) },
         { head: "Asked now", isNumber: true, cell: (run) => amount(run.stats?.inProgress) },
@@ -46,30 +44,14 @@ export function WaitingHosts({ runs }: { runs: Running[] }) {
     return why ? [{ run, host, why }] : [];
   }));
   return (
-    <Card title="Hosts that wait" className="min-h-32">
+    <Card title="Waiting hosts" className="min-h-32">
       <DataTable caption="Hosts that wait, and why" rows={found.slice(0, SHOWN)} keyOf={({ run, host }) => `${run.id} ${host.domain}`}
-        empty={<p className="text-soft">{isKnown ? "No host keeps a run waiting." : "Asking which hosts wait…"}</p>} columns={[
+        empty={isKnown ? <p className="text-soft">No host keeps a run waiting.</p> : <Placeholder lines={1} />} columns={[
           { head: "Host", cell: ({ host }) => <span className="break-all">{host.domain}</span> },
           { head: "Why", cell: ({ why }) => why },
           { head: "Queued", isNumber: true, cell: ({ host }: { host: Host }) => count(host.pending) },
         ]} />
       {found.length > SHOWN && <p className="mt-2 text-sm text-soft">{counted(found.length - SHOWN, "more host")}; the page of a run lists all of its own.</p>}
-    </Card>
-  );
-}
-
-/** Hosts that are left alone after failures in a row. */
-export function OpenCircuits() {
-  const { data, error, refetch } = useUnreachable();
-  return (
-    <Card title="Open circuits" className="min-h-24">
-      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : <DataTable caption="Hosts that are left alone after failures in a row" rows={data?.items ?? []} keyOf={(host) => host.domain}
-        empty={<p className="text-soft">{data ? "Every host that was asked answers." : "Asking which hosts do not answer…"}</p>} columns={[
-          { head: "Host", cell: (host) => <Link to="/control/domains/$domain" params={{ domain: host.domain }} className="break-all">{host.domain}</Link> },
-          { head: "State", cell: (host) => <Tag tone="bad">{host.circuit.replace("_", " ")}</Tag> },
-          { head: "Failures", isNumber: true, cell: (host) => count(host.circuitFailures) },
-          { head: "Tried again", cell: (host) => <Moment at={host.nextAllowedAt} relative /> },
-        ]} />}
     </Card>
   );
 }

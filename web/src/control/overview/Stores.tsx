@@ -1,5 +1,5 @@
 import { Problem } from "@/app/Problem";
-import { Card } from "@/design/Card";
+import { Card, Placeholder } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { Tag } from "@/design/Tag";
 import { bytes, count } from "../charts/format";
@@ -27,7 +27,7 @@ export function Stores() {
             );
           })}
         </ul>
-        <DataTable caption="What each store takes" rows={stores.data?.stores ?? []} keyOf={(store) => store.name} empty={stores.error ? null : <p className="text-soft">Weighing the stores…</p>} columns={[
+        <DataTable caption="What each store takes" rows={stores.data?.stores ?? []} keyOf={(store) => store.name} empty={stores.error ? null : <Placeholder lines={5} />} columns={[
           { head: "Store", cell: (store) => store.name.replaceAll("_", " ") },
           { head: "Files", isNumber: true, cell: (store) => (store.files === null ? "–" : count(store.files)) },
           { head: "Size", isNumber: true, cell: (store) => <>{store.whole ? "" : "over "}{bytes(store.bytes)}</> },

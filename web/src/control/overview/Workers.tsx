@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import { Problem } from "@/app/Problem";
-import { Card } from "@/design/Card";
+import { Card, Placeholder } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { Tag } from "@/design/Tag";
 import { duration } from "../charts/format";
@@ -18,15 +18,15 @@ export function Workers() {
         { head: "Process", cell: (worker) => <>{KINDS[worker.kind] ?? worker.kind} <span className="text-sm break-all text-soft">{worker.name}</span></> },
         { head: "At", cell: (worker) => <At worker={worker} /> },
         { head: "Age", isNumber: true, cell: (worker) => duration(worker.ageSeconds) },
-        { head: "Heard of", cell: (worker) => (worker.isAlive ? <span className="tabular-nums">{duration(worker.silentSeconds)} ago</span> : <Tag tone="bad">silent for {duration(worker.silentSeconds)}</Tag>) },
-      ]} empty={isPending ? <p className="text-soft">Looking for processes…</p> : <p className="text-soft">No process is at work. Crawls run once a worker is started: <code>holdfast serve</code> runs one, <code>holdfast worker start</code> another.</p>} />
+        { head: "Last seen", cell: (worker) => (worker.isAlive ? <span className="tabular-nums">{duration(worker.silentSeconds)} ago</span> : <Tag tone="bad">silent for {duration(worker.silentSeconds)}</Tag>) },
+      ]} empty={isPending ? <Placeholder lines={3} /> : <p className="text-soft">No process is at work. Crawls run once a worker is started: <code>holdfast serve</code> runs one, <code>holdfast worker start</code> another.</p>} />
     </Card>
   );
 }
 
 function At({ worker }: { worker: Worker }) {
   const nothing = worker.urls.length === 0 && worker.domains.length === 0 && worker.executions.length === 0;
-  if (nothing) return <span className="text-soft">waits</span>;
+  if (nothing) return <span className="text-soft">idle</span>;
   return (
     <span className="block min-w-0 space-y-0.5">
       {worker.executions.map((run) => <Link key={run.id} to="/control/executions/$id" params={{ id: String(run.id) }} className="mr-2 inline-block min-h-6">{run.source} #{run.id}</Link>)}

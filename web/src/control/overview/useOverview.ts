@@ -90,7 +90,18 @@ export function useStores() {
   return { state, stores };
 }
 
-/** GET /api/domains, those that a circuit keeps from being asked */
-export function useUnreachable() {
-  return useQuery({ queryKey: ["crawl", "domains", "unreachable"], ...STILL, refetchInterval: POLL_MS, queryFn: ({ signal }) => body<{ items: Schemas["DomainSummary"][] }>(api.GET("/api/domains", { signal, params: { query: { state: "unreachable", limit: 20 } } })) });
+export type Activity = Schemas["ActivityShown"];
+export type BusyBy = Schemas["BusyOrder"];
+
+/** GET /api/stats/activity */
+export function useActivity(hours: number, sortBy: BusyBy) {
+  return useQuery({ queryKey: ["crawl", "activity", hours, sortBy], ...STILL, refetchInterval: POLL_MS, queryFn: ({ signal }) => body<Activity>(api.GET("/api/stats/activity", { signal, params: { query: { hours, sortBy } } })) });
+}
+
+/** Return where the steps of a series begin, in seconds, and how long they are. */
+export function wholeSteps(series: Schemas["TimeSeries"] | undefined): { times: number[]; step: number } {
+  if (!series) return { times: [], step: 60 };
+  // The last step is under way and not counted yet: shown, it would look like a fall. The server says where it ends, for this machine's clock may be wrong.
+  const end = Date.parse(series.to) / 1000;
+  return { times: series.timestamps.map((moment) => Date.parse(moment) / 1000).filter((begin) => begin + series.stepSeconds < end), step: series.stepSeconds };
 }

@@ -3,6 +3,7 @@ import { Problem } from "@/app/Problem";
 import { Moment } from "@/control/live/Moment";
 import { counted } from "@/control/charts/format";
 import { Button } from "@/design/Button";
+import { Placeholder } from "@/design/Card";
 import { TextField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
 import { useTakedownPreview, type TakedownPreview } from "./useTakedowns";
@@ -23,7 +24,7 @@ export function Preview({ subject, onAsk, onTake }: { subject: string | undefine
         <Button type="submit">Show what disappears</Button>
       </form>
       {error ? <div className="mt-3"><Problem problem={error} /></div> : null}
-      {subject && !data && !error && <p role="status" className="mt-3 min-h-16 text-soft">Looking…</p>}
+      {subject && !data && !error && <div className="mt-4"><Placeholder lines={7} /></div>}
       {data && (
         <div aria-busy={isFetching} className="mt-4 space-y-3">
           {data.inForce.length > 0 && <Notice tone="warn" title="It is out of sight already">{data.inForce.map((one) => <p key={one.id}>By {one.hiddenBy}: {one.reason}</p>)}</Notice>}
