@@ -16,6 +16,8 @@ import { Moment } from "../live/Moment";
 import { statusName, statusTone } from "./statusNames";
 import { useActivity, useSeries, wholeSteps, type Activity as Figures, type BusyBy } from "./useOverview";
 
+/** The API has more; a phone scrolls far enough. */
+const PAGES = 10;
 const BY: Record<BusyBy, string> = { captures: "captures", bytes: "bytes", errors: "errors" };
 
 /** What crawls did in a span: status codes, the busiest domains, the newest pages, and the hosts that were given up. */
@@ -60,7 +62,7 @@ function StatusCodes({ hours, data }: Shown & { hours: number }) {
   const classes = Object.entries(series?.statusClasses ?? {}).filter(([name, values]) => name !== "other" || values.some(Boolean));
   const tones = { "2xx": "good", "3xx": "accent", "4xx": "warn", "5xx": "bad", other: "ink" } as const;
   return (
-    <ChartOrTable title="Status codes" className="min-h-[30rem]" chart={
+    <ChartOrTable title="Status codes" className="min-h-64 xl:min-h-[30rem]" chart={
       <Counted data={data}>
         <BarList label="Requests by status code" format={count} bars={(data?.statuses ?? []).slice(0, 8).map((one) => ({ key: String(one.status), name: statusName(one.status), value: one.attempts, tone: statusTone(one.status) }))} />
         <div className="mt-4">{series && <TimeChart title="Responses a second" caption="By the first digit of their status." times={times} format={(value) => value.toFixed(value < 10 ? 1 : 0)} lines={classes.map(([name, values]) => ({ label: name, values: perSecond(values, step), tone: tones[name as keyof typeof tones] ?? "ink" }))} />}</div>
@@ -87,7 +89,7 @@ function Domains({ data, by, actions }: Shown & { by: BusyBy; actions: ReactNode
   const rows = data?.domains ?? [];
   const none = <p className="text-soft">No domain has {BY[by]} in this span.</p>;
   return (
-    <ChartOrTable title="Top domains" className="min-h-[30rem]" actions={actions} chart={
+    <ChartOrTable title="Top domains" className="min-h-64 xl:min-h-[30rem]" actions={actions} chart={
       <Counted data={data}>{rows.length === 0 ? none : <BarList label={`Domains by ${BY[by]}`} format={format} bars={rows.slice(0, 12).map((one) => ({ key: one.domain, name: <DomainLink domain={one.domain} />, value: one[by], tone: by === "errors" ? "bad" : "accent" }))} />}</Counted>
     } table={
       <Counted data={data}>
@@ -124,7 +126,7 @@ function GivenUp({ data }: Shown) {
 function RecentPages({ data }: Shown) {
   return (
     <Card title="Recent pages" className="min-h-96">
-      <DataTable caption="Pages that were requested last" rows={data?.pages ?? []} keyOf={(page) => `${page.executionId} ${page.completedAt} ${page.url}`}
+      <DataTable caption="Pages that were requested last" rows={(data?.pages ?? []).slice(0, PAGES)} keyOf={(page) => `${page.executionId} ${page.completedAt} ${page.url}`}
         empty={data ? <p className="text-soft">No page was requested in this span. Pages appear here while a crawl runs.</p> : <Placeholder lines={10} />} columns={[
           { head: "Page", cell: (page) => <PageCell page={page} /> },
           { head: "Outcome", cell: (page) => <OutcomeCell page={page} /> },
