@@ -14,7 +14,7 @@ from holdfast.coordination.runfile import RunFile
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import LeaseLost
-from holdfast.index.indexer import Indexer, Interrupted, free_dead_indexers, open_indexer
+from holdfast.index.indexer import MAX_KILLS, Indexer, Interrupted, free_dead_indexers, index_pending, open_indexer
 from holdfast.index.leases import LEASE_S, FileToIndex, ReadProgress, claim, pending_files
 from tests.archive import Shot, build_archive
 from tests.clock import FakeClock
@@ -109,6 +109,32 @@ def test_the_file_of_a_dead_owner_is_free_at_once(raw_db: RawDatabase, clock: Fa
     assert free_dead_indexers(raw_db, clock, tmp_path / "run") == 1
 
     assert claim(raw_db, clock, 1, owner_id=None, version=1) is not None
+
+
+def test_file_that_keeps_killing_its_readers_fails_and_the_next_is_read(
+    raw_db: RawDatabase, clock: FakeClock, home: Path, migrated_url: str
+) -> None:
+    build_archive(home, [Shot(url="https://example.org/next", execution=2)], database_url=migrated_url, index=False)
+
+    def kill(readers: int) -> None:
+        for _ in range(readers):
+            assert claim(raw_db, clock, 1, owner_id=None, version=1) is not None
+            clock.advance(LEASE_S + 1)
+
+    kill(MAX_KILLS)
+    with closing(Indexer(raw_db, clock, home)) as indexer:
+        failed, read = index_pending(indexer, raw_db, clock)
+        assert f"{MAX_KILLS} readers of example-00001.warc.gz were killed in a row" in str(failed.error)
+        assert (read.error, read.warnings, _waits(raw_db, clock)) == (None, {}, [])
+
+        again = indexer.index_file(1)
+        assert again is not None
+        assert (again.error, again.pages, again.warnings) == (None, 1, {}), "a person who asks for it starts anew"
+
+        kill(3)
+        again = indexer.index_file(1)
+        assert again is not None
+        assert (again.error, again.changed, again.warnings["reader_killed"]["count"]) == (None, 0, 3)
 
 
 def test_an_owner_that_said_goodbye_holds_nothing(raw_db: RawDatabase, clock: FakeClock, tmp_path: Path) -> None:

@@ -163,8 +163,11 @@ class _RememberedBody(NamedTuple):
 class Extractor:
     """Reads documents. One for each file that is read; it holds base, links and wishes of the last bodies."""
 
-    def __init__(self, raw_db: RawDatabase, child: ParseChild, template: SiteTemplate | None = None) -> None:
-        self._raw_db, self._child, self._template = raw_db, child, template
+    def __init__(
+        self, raw_db: RawDatabase, child: ParseChild, template: SiteTemplate | None = None, *, careful: bool = False
+    ) -> None:
+        """`careful` parses every document in the child."""
+        self._raw_db, self._child, self._template, self._careful = raw_db, child, template, careful
         self._mark = "" if template is None else template_mark(template)
         self._bodies: OrderedDict[DocumentKey, _RememberedBody] = OrderedDict()
         self._pack = zstandard.ZstdCompressor(level=3).compress
@@ -219,7 +222,8 @@ class Extractor:
         how = capture.kind.value, capture.media_type, capture.charset
         # PDF readers and pathological HTML can run for minutes or take the process down: a child with a deadline is
         # killed instead.
-        parse = self._child.read if needs_child(capture.body, capture.kind) else parse_document
+        in_child = self._careful or needs_child(capture.body, capture.kind)
+        parse = self._child.read if in_child else parse_document
         reading = DocumentReading(kind=how[0], media_type=how[1], charset=how[2], url=capture.url)
         if self._template is not None:
             reading["template"] = self._template

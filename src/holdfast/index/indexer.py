@@ -45,6 +45,10 @@ from holdfast.warc.roots import locate
 # Raised with any change that gives a record another row: files that were read before may be read again.
 INDEX_VERSION = 3
 _PDF_DEADLINE_S = 20.0
+# Readers of one file that were killed in a row: from so many on every page is parsed in a child, which may crash
+# without harm, and from so many on the file fails, so that the others that wait are read.
+_CAREFUL_KILLS = 2
+MAX_KILLS = 10
 _WAITS_S = (0.1, 0.3, 1.0, 3.0)
 _Answer = TypeVar("_Answer")
 _log = log.get(room="index")
@@ -125,6 +129,12 @@ class Indexer:
             return None
         run = _Run(self._raw_db, self._clock, file, lease)
         try:
+            if lease.killed >= MAX_KILLS:
+                raise HoldfastError(
+                    f"{lease.killed} readers of {Path(file.path).name} were killed in a row (out of memory or a crash;"
+                    " see the server log); then read it again with: holdfast refresh-snapshot-metadata --execution"
+                    f" {file.execution_id}"
+                )
             run.read(locate(self._home, file.path), self._child, self._report, self._check)
         except (LeaseLost, Interrupted, KeyboardInterrupt, DatabaseAway):
             # Given back at once where that can be; otherwise the lease runs out by itself.
@@ -187,7 +197,9 @@ class _Run:
 
         context = ReadingContext(warc_file_id=self._file.id, pulse=pulse)
         reading = FileReading(path, context, self._clock)
-        extractor = Extractor(self._raw_db, child, self._file.template)
+        reading.warnings.kinds |= leases.killed_warning(self._lease.killed)
+        careful = self._lease.killed >= _CAREFUL_KILLS
+        extractor = Extractor(self._raw_db, child, self._file.template, careful=careful)
         with closing(reading.batches()) as batches:
             for captures, is_last in batches:
                 # Parsed before the transaction begins: it holds up all other writers, and parsing takes most of the

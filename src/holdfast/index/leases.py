@@ -30,6 +30,8 @@ class FileClaim(NamedTuple):
     owner_id: int | None
     version: int
     until: int
+    warnings: str
+    """As JSON: what is known of earlier readers."""
 
 
 class ReadProgress(NamedTuple):
@@ -52,10 +54,10 @@ def claim_row(tx: Transaction, wanted: FileClaim, *, now: int) -> int | None:
     # grows with every taking, so that the reader before is refused at its next write.
     rows = tx.execute(
         "INSERT INTO index_runs(warc_file_id, owner_id, version, lease_expires_at, token, phase, warnings, started_at,"
-        " progress_at) VALUES (?, ?, ?, ?, 1, 'starting', '{}', ?, ?)"
+        " progress_at) VALUES (?, ?, ?, ?, 1, 'starting', ?, ?, ?)"
         " ON CONFLICT (warc_file_id) DO UPDATE SET owner_id = excluded.owner_id, version = excluded.version,"
         " lease_expires_at = excluded.lease_expires_at, token = index_runs.token + 1, phase = 'starting', error = NULL,"
-        " records = 0, pages = 0, bytes_done = 0, started_at = excluded.started_at,"
+        " warnings = excluded.warnings, records = 0, pages = 0, bytes_done = 0, started_at = excluded.started_at,"
         " progress_at = excluded.progress_at, finished_at = NULL"
         " WHERE index_runs.lease_expires_at IS NULL OR index_runs.lease_expires_at < excluded.started_at"
         " OR EXISTS (SELECT 1 FROM owners WHERE owners.id = index_runs.owner_id AND owners.ended_at IS NOT NULL)"
@@ -63,6 +65,27 @@ def claim_row(tx: Transaction, wanted: FileClaim, *, now: int) -> int | None:
         (*wanted, now, now),
     )
     return int(rows[0][0]) if rows else None
+
+
+# What keeps the count of killed readers: a warning of the file, which everybody who looks at it sees.
+_KILLED = "reader_killed"
+
+
+def killed_readers(tx: Transaction, warc_file_id: int) -> int:
+    """Return how many readers in a row took a file and neither ended nor released it."""
+    rows = tx.execute(
+        "SELECT warnings FROM index_runs WHERE warc_file_id = ? AND lease_expires_at IS NOT NULL", (warc_file_id,)
+    )
+    if not rows:
+        return 0
+    warnings = json.loads(rows[0][0]) if isinstance(rows[0][0], str) else rows[0][0]
+    return int(warnings.get(_KILLED, {}).get("count", 0)) + 1
+
+
+def killed_warning(count: int) -> dict[str, Any]:
+    """Return the warning for so many killed readers; nothing if there was none."""
+    known = {"count": count, "offset": 0, "detail": "the process that read this file was killed"}
+    return {_KILLED: known} if count else {}
 
 
 def renew(tx: Transaction, held: tuple[int, int], progress: ReadProgress, *, until: int, now: int) -> bool:
@@ -235,9 +258,18 @@ class FileLease:
     """One file, held by one reader."""
 
     def __init__(
-        self, raw_db: RawDatabase, clock: Clock, *, warc_file_id: int, token: int, owner_id: int | None = None
+        self,
+        raw_db: RawDatabase,
+        clock: Clock,
+        *,
+        warc_file_id: int,
+        token: int,
+        owner_id: int | None = None,
+        killed: int = 0,
     ) -> None:
         self._raw_db, self._clock = raw_db, clock
+        self.killed = killed
+        """How many readers before this one were killed, in a row."""
         self.warc_file_id = warc_file_id
         self.held = warc_file_id, token
         self._owner_id = owner_id
@@ -323,7 +355,9 @@ def claim(
             # A reader that had nothing to read for long may have been taken for gone: it is back.
             if owner_id is not None:
                 beat_owner(tx, clock, owner_id)
-            token = claim_row(tx, FileClaim(warc_file_id, owner_id, version, until), now=to_micros(now))
+            killed = killed_readers(tx, warc_file_id)
+            wanted = FileClaim(warc_file_id, owner_id, version, until, json.dumps(killed_warning(killed)))
+            token = claim_row(tx, wanted, now=to_micros(now))
             # Looked at behind the claim, which waits for a reader that is just ending; before it would be too early.
             if token is not None and (
                 (only_waiting and not is_waiting(tx, warc_file_id)) or file_to_index(tx, warc_file_id) is None
@@ -333,9 +367,9 @@ def claim(
                 files.set_index_state(tx, warc_file_id, "running")
     except _Done:
         return None
-    return (
-        None if token is None else FileLease(raw_db, clock, warc_file_id=warc_file_id, token=token, owner_id=owner_id)
-    )
+    if token is None:
+        return None
+    return FileLease(raw_db, clock, warc_file_id=warc_file_id, token=token, owner_id=owner_id, killed=killed)
 
 
 _AT_ONCE = 100
