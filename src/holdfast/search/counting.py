@@ -111,6 +111,13 @@ def gates(columns: Columns, hidden: Rows, firsts: Rows, own: Gate | None = None)
     return found
 
 
+def captures_of(columns: Columns, gate: Gate, row: int) -> int:
+    """Return how many captures of a row's page may be shown."""
+    addresses = columns.of_group.rows(columns.url_group[columns.url[row : row + 1]])[0]
+    rows = columns.of_address.rows(addresses)[0]
+    return int(np.count_nonzero((columns.group[rows] == columns.group[row]) & ((gate[rows] & PUBLIC) != 0)))
+
+
 def beside(columns: Columns, rows: Rows) -> Rows:
     """Return the other rows that share a text with some rows."""
     owned = np.zeros(len(columns), np.bool_)

@@ -295,7 +295,6 @@ class HitRow(NamedTuple):
     snippet: str | None
     language: str | None
     group_url: str | None
-    group_snapshots: int | None
     noise: str | None
     for_members: bool
     """Whether not everybody may see it."""
@@ -325,7 +324,6 @@ def _hits_of(ids: Sequence[BindParameter[Any]]) -> Select[*tuple[Any, ...]]:
             Document.snippet,
             Document.language,
             PageGroup.url,
-            PageGroup.snapshot_count,
             Snapshot.noise,
             for_members(),
         )
@@ -382,7 +380,7 @@ class ResultRows:
         """Return these snapshots by id; what was withdrawn meanwhile, or is gone, is left out."""
         found = {}
         for row in _HITS.rows(self._tx, self._dialect, ids):
-            found[row[0]] = HitRow._make((*row[:2], from_micros(row[2]), *row[3:16], bool(row[16])))
+            found[row[0]] = HitRow._make((*row[:2], from_micros(row[2]), *row[3:-1], bool(row[-1])))
         return found
 
     def texts(self, document_ids: Sequence[int]) -> dict[int, ShownText]:

@@ -9,7 +9,6 @@ with its view; each cache has a bound, whatever is asked for (decision 0028).
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -257,7 +256,7 @@ class ResultCache(Generic[Kept]):
         self._lock = threading.Lock()
         self._page_worth: Floats | None = None
         self._documents: LRUCache[int, npt.NDArray[np.bool_]] = LRUCache(max(_MARKED_BYTES, documents), _bytes)
-        self._gates: LRUCache[Mark, tuple[Gate, Counter[int]]] = LRUCache(_GATES)
+        self._gates: LRUCache[Mark, Gate] = LRUCache(_GATES)
         self._own_gate: Gate | None = None
         self._owned: counting.Owned | None = None
         self._hosts: HostNames | None = None
@@ -323,21 +322,19 @@ class ResultCache(Generic[Kept]):
     def known_gate(self, mark: Mark) -> Gate | None:
         """Return what each row may pass under a mark; None if that was not worked out yet."""
         with self._lock:
-            known = self._gates.get(mark)
-        return None if known is None else known[0]
+            return self._gates.get(mark)
 
     def gate(self, session: Session) -> tuple[Mark, Gate]:
         """Return what each row may pass for the viewer, with a mark that changes when that does."""
         mark = visibility_mark(session)
         known = self.known_gate(mark)
         if known is None:
-            made = self._new_gate(session, mark)
+            known = self._new_gate(session, mark)
             with self._lock:
-                self._gates[mark] = made
-            known = made[0]
+                self._gates[mark] = known
         return mark, known
 
-    def _new_gate(self, session: Session, mark: Mark) -> tuple[Gate, Counter[int]]:
+    def _new_gate(self, session: Session, mark: Mark) -> Gate:
         columns = self.view.columns
         hidden = columns.rows_of_ids(np.array(queries.withdrawn_ids(session), np.int64))
         firsts = columns.rows_of_ids(np.array(stand_ins(session), np.int64))
@@ -349,13 +346,7 @@ class ResultCache(Generic[Kept]):
         gate = self._own_gate
         if gate is None:
             gate = self._own_gate = counting.own_gates(columns, self._older.gate)
-        return counting.gates(columns, hidden, firsts, gate), Counter(columns.group[hidden].tolist())
-
-    def hidden_in(self, mark: Mark, group: int) -> int:
-        """Return how many captures of a page (by the place of its group) may not be seen under a mark."""
-        with self._lock:
-            known = self._gates.get(mark)
-        return 0 if known is None else known[1][group]
+        return counting.gates(columns, hidden, firsts, gate)
 
     def result(self, key: Hashable, work: Callable[[], Kept]) -> Kept:
         """Return what this work gave the last time, or do it; the longest unused results are forgotten."""

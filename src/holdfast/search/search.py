@@ -426,6 +426,8 @@ class SearchService:
         finders: dict[str | None, Finder] = {}
         asked = counted.match.did_you_mean or question.text
         rarity = rarity_of(cache.view, counted.match.shown)
+        known = cache.known_gate(counted.mark)
+        gate = self._gate(rows, cache)[1] if known is None else known
         for place, snapshot_id, count in zip(places.tolist(), ids, similar_counts, strict=True):
             row = found.get(snapshot_id)
             if row is None:
@@ -438,9 +440,7 @@ class SearchService:
             source = sources.get(row.source_id, ("", ""))
             captures, best_id, score = None, None, {}
             if request.view is ResultKind.PAGES:
-                hidden = cache.hidden_in(counted.mark, int(columns.group[shown.rows[place]]))
-                # The count of a group includes what is withdrawn; how much there is of it must not show.
-                captures = max(1, (row.group_snapshots or 1) - hidden)
+                captures = counting.captures_of(columns, gate, int(shown.rows[place]))
             if request.explain:
                 best = int(shown.best[place])
                 at = int(np.flatnonzero(counted.match.rows == best)[0])

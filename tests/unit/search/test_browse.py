@@ -143,6 +143,20 @@ def test_a_page_counts_no_capture_that_is_withdrawn(bed: Bed) -> None:
     assert [(hit.captures, hit.row.id) for hit in bed.ask(view=ResultKind.PAGES).hits] == [(2, ids[1])]
 
 
+def test_captures_of_a_page_are_those_that_can_be_reached(bed: Bed) -> None:
+    ids = bed.fill(
+        Capture(url="https://a.test/", text=f"text {n}", at=DAY + timedelta(days=n), noindex=n == 0) for n in range(5)
+    )
+    [new] = bed.add([Capture(url="https://a.test/", text="new", at=DAY + timedelta(days=9))])
+    bed.withdraw(snapshot_id=new)
+    assert [hit.captures for hit in bed.ask(view=ResultKind.PAGES).hits] == [4]
+
+    bed.withdraw(snapshot_id=ids[1])
+    assert [hit.captures for hit in bed.ask(view=ResultKind.PAGES).hits] == [3]
+    bed.drain()
+    assert [hit.captures for hit in bed.ask(view=ResultKind.PAGES).hits] == [3]
+
+
 @pytest.mark.parametrize(
     "more", [{}, {"q": "words"}, {"q": "words", "view": ResultKind.PAGES}, {"host": "a.test"}], ids=str
 )
