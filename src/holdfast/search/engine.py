@@ -475,10 +475,7 @@ def _prefix(field: str, text: str) -> Any:
 
 
 def _word(language: str, term: str) -> Any:
-    """Return a query for one word of a text; one letter of an unspaced script is what words of any language start with.
-
-    Looking for the letter in the text of each language would take 40 ms.
-    """
+    """Return a query for one word of a text; a single unspaced letter is what words of any language start with."""
     return _constant(_prefix("words", term)) if is_letter(term) else _in_text(language, partial(_term, text=term))
 
 

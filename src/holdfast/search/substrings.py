@@ -203,13 +203,10 @@ class Substrings:
 
     def rows(self, term: Term) -> RowSet:
         """Return the rows of a term."""
-        found = [self._rows_in(text, field) for text, field in _asked(term)]
-        return RowSet(_joined([rows for rows, _ in found], len(self._columns)), exact=all(whole for _, whole in found))
-
-    def _rows_in(self, text: str, field: Field) -> tuple[Rows, bool]:
-        owners = self._columns.of_address if field is Field.URL else self._columns.of_document
-        places, whole = self.places(text, field)
-        return owners.rows(places)[0], whole
+        columns, found = self._columns, [(field, *self.places(text, field)) for text, field in _asked(term)]
+        owners = [columns.of_address if field is Field.URL else columns.of_document for field, _, _ in found]
+        rows = [owner.rows(places)[0] for owner, (_, places, _) in zip(owners, found, strict=True)]
+        return RowSet(_joined(rows, len(columns)), exact=all(whole for _, _, whole in found))
 
     def judged(self, text: str, field: Field, rows: Rows, *, newest_first: bool = False) -> tuple[Keep, Keep]:
         """Return which of these rows have the substring in one field for sure, and which for sure do not.
