@@ -9,7 +9,8 @@ import pytest
 
 from holdfast.clock import SystemClock
 from holdfast.search import segments as disk
-from holdfast.search.columns import SIGNAL, Columns, build, host_of
+from holdfast.search.addresses import host_of
+from holdfast.search.columns import SIGNAL, Columns, build
 from holdfast.search.conditions import Conditions, HostNames
 from holdfast.search.counting import gates
 from holdfast.search.engine import IndexEntry, IndexReader, Writer

@@ -9,7 +9,7 @@ down_revision = "0031"
 branch_labels = None
 depends_on = None
 
-_INDEX = next(one for one in PageCrawl.__table__.indexes if one.name == "ix_page_crawls_made")
+_INDEX = next(one for one in PageCrawl.metadata.tables["page_crawls"].indexes if one.name == "ix_page_crawls_made")
 
 
 def upgrade() -> None:
