@@ -29,6 +29,7 @@ from holdfast.db.models import Alert
 from holdfast.jobs.alert_queries import list_alerts as select_alerts
 from holdfast.jobs.alerts import AlertName, AlertSeverity
 from holdfast.jobs.views.activity import BusyOrder, read_activity
+from holdfast.jobs.views.outcome_words import outcome_word
 from holdfast.jobs.views.timeseries import DEFAULT_HOURS, SeriesQuestion, read_series, series_columns
 from holdfast.types import Outcome
 
@@ -92,6 +93,7 @@ def show_activity(
                 url=one.url,
                 title=one.title,
                 outcome=Outcome(one.outcome),
+                word=outcome_word(one.outcome, one.reason),
                 reason=one.reason,
                 status=one.status,
                 completed_at=one.completed_at,

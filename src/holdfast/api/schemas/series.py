@@ -99,6 +99,7 @@ class RequestedPage(Answer):
     url: str
     title: str | None
     outcome: Outcome
+    word: str = Field(description="The outcome in plain words.")
     reason: str | None
     status: int | None
     completed_at: datetime

@@ -11,7 +11,7 @@ import { ChartOrTable } from "../charts/ChartOrTable";
 import { perSecond } from "../charts/columns";
 import { bytes, count, counted, share } from "../charts/format";
 import { TimeChart } from "../charts/TimeChart";
-import { outcomeOf } from "../executions/outcomes";
+import { outcomeTone } from "../executions/outcomes";
 import { Moment } from "../live/Moment";
 import { statusName, statusTone } from "./statusNames";
 import { useActivity, useSeries, wholeSteps, type Activity as Figures, type BusyBy } from "./useOverview";
@@ -151,7 +151,5 @@ function PageCell({ page }: { page: Page }) {
 }
 
 function OutcomeCell({ page }: { page: Page }) {
-  const [said, tone] = outcomeOf(page.outcome);
-  const why = [page.status === null ? null : statusName(page.status), page.outcome === "success" ? null : page.reason].filter(Boolean).join(", ");
-  return <><Tag tone={tone}>{said}</Tag>{why && <span className="block text-sm break-words text-soft">{why}</span>}</>;
+  return <><Tag tone={outcomeTone(page.outcome)}>{page.word}</Tag>{page.status !== null && <span className="block text-sm break-words text-soft">{statusName(page.status)}</span>}</>;
 }
