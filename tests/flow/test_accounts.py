@@ -105,7 +105,7 @@ def test_a_person_signs_in_looks_after_the_account_and_signs_out(browser: Browse
         for label in ("New password", "Repeat password"):
             page.get_by_label(label).fill(_PASSWORD)
         page.get_by_role("button", name="Save and sign in").click()
-        expect(page.get_by_role("heading", name="ada")).to_be_visible()
+        expect(page.get_by_role("heading", name="Holdfast")).to_be_visible()
         kept = {(one["name"], one["httpOnly"], one["sameSite"]) for one in page.context.cookies()}
         assert kept == {(cookie_name(archive.settings, one), True, "Strict") for one in (SESSION, MARK)}
         page.goto(link)

@@ -65,7 +65,7 @@ def remember_contact(settings: Settings, contact: str) -> str:
     HOLDFAST_CONTACT wins over what is kept. Workers read the file before each run, so none has to be restarted.
     """
     checked = check_contact(contact, HELP_WITHOUT_OPTION)
-    if settings.contact is None:
+    if not settings.contact:
         make_home(settings.home)
         path = settings.home / "contact"
         # Renamed into place: another process reads either contact whole.

@@ -17,7 +17,7 @@ function part(title: string, asks: Permission, ...places: (readonly [to: string,
 }
 
 export const MENU: readonly Part[] = [
-  part("Crawling", "watch", ["/control", "Overview"], ["/control/sources", "Sources"], ["/control/jobs", "Jobs"], ["/control/feeds", "Feeds"]),
+  part("Crawling", "watch", ["/control", "Overview"], ["/control/start", "Add a website", "operate"], ["/control/sources", "Sources"], ["/control/jobs", "Jobs"], ["/control/feeds", "Feeds"]),
   part(
     "Planning",
     "watch",

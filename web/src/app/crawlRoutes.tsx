@@ -3,6 +3,7 @@ import { readSpan } from "@/control/charts/span";
 import { readAskedFeeds } from "@/control/feeds/asked";
 import { readAskedJobs } from "@/control/jobs/asked";
 import { readAskedRun } from "@/control/executions/asked";
+import { readAskedStart } from "@/control/start/asked";
 import { readAskedSources, readSourceView } from "@/control/sources/asked";
 import { control } from "./controlRoot";
 import { lazyPage } from "./lazyPage";
@@ -12,6 +13,8 @@ import { only } from "./search";
 const under = { getParentRoute: () => control } as const;
 
 export const overviewRoute = createRoute({ ...under, path: "/", validateSearch: only(readSpan), component: lazyPage(() => import("@/control/overview/OverviewPage"), "OverviewPage") });
+
+export const startRoute = createRoute({ ...under, path: "/start", validateSearch: only(readAskedStart), component: lazyPage(() => import("@/control/start/StartPage"), "StartPage") });
 
 export const managedSourcesRoute = createRoute({ ...under, path: "/sources", validateSearch: only(readAskedSources), component: lazyPage(() => import("@/control/sources/SourcesPage"), "ManagedSourcesPage") });
 
@@ -28,4 +31,4 @@ export const executionRoute = createRoute({ ...under, path: "/executions/$id", .
 export const feedsRoute = createRoute({ ...under, path: "/feeds", validateSearch: only(readAskedFeeds), component: lazyPage(() => import("@/control/feeds/FeedsPage"), "FeedsPage") });
 
 /** The control room's pages about crawling: overview, sources, jobs, executions, feeds. */
-export const crawlRoutes = [overviewRoute, managedSourcesRoute, newSourceRoute, managedSourceRoute, jobsRoute, jobRoute, executionRoute, feedsRoute] as const;
+export const crawlRoutes = [overviewRoute, startRoute, managedSourcesRoute, newSourceRoute, managedSourceRoute, jobsRoute, jobRoute, executionRoute, feedsRoute] as const;

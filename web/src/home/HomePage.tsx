@@ -3,13 +3,12 @@ import { useEffect } from "react";
 import { Problem } from "@/app/Problem";
 import { ChangeList } from "@/changes/ChangeList";
 import { Card, Figure, Placeholder } from "@/design/Card";
-import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
 import { SearchBox } from "@/search/SearchBox";
 import { barsOf } from "@/search/spans";
 import { TimeBars } from "@/search/TimeBars";
 import { useCapturesOverTime, useLatestChanges, useSources, useStats } from "@/api/useArchive";
-import { Commands } from "./Commands";
+import { EmptyArchive } from "./EmptyArchive";
 
 /** What this archive holds, and one box to ask it. */
 export function HomePage() {
@@ -33,7 +32,7 @@ function Figures() {
   const { t, number, date } = useWords();
   const { data, error, refetch } = useStats();
   if (error) return <Problem problem={error} onAgain={() => void refetch()} />;
-  if (data && data.snapshotsTotal === 0) return <Notice title={t("home.empty")}><Commands text={t("home.emptyHow")} /></Notice>;
+  if (data && data.snapshotsTotal === 0) return <EmptyArchive />;
   const shown = (value: number | undefined) => (value === undefined ? "\u2007" : number(value));
   return (
     <dl className="grid grid-cols-2 gap-3 sm:grid-cols-4">

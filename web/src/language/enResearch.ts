@@ -16,7 +16,6 @@ export const enResearch = {
   "changes.newer": "Newer",
   "sources.title": "Sources",
   "sources.intro": "The websites that are kept here.",
-  "sources.none": "No source has captures yet",
   "sources.span": "{from} to {to}",
   "sources.search": "Search in it",
   "sources.changes": "Its changes",

@@ -18,7 +18,6 @@ export const frResearch: Record<keyof typeof enResearch, string> = {
   "changes.newer": "Plus récents",
   "sources.title": "Sources",
   "sources.intro": "Les sites conservés ici.",
-  "sources.none": "Aucune source n’a encore de captures",
   "sources.span": "du {from} au {to}",
   "sources.search": "Y chercher",
   "sources.changes": "Ses changements",

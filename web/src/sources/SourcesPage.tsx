@@ -2,9 +2,8 @@ import { Link } from "@tanstack/react-router";
 import { useEffect } from "react";
 import { Problem } from "@/app/Problem";
 import { Card } from "@/design/Card";
-import { Notice } from "@/design/Notice";
 import { useSources } from "@/api/useArchive";
-import { Commands } from "@/home/Commands";
+import { EmptyArchive } from "@/home/EmptyArchive";
 import { useWords } from "@/language/LanguageContext";
 
 /** The websites that are kept, a card each. */
@@ -17,7 +16,7 @@ export function SourcesPage() {
       <h1 className="text-2xl">{t("sources.title")}</h1>
       <p className="mt-1 mb-6 text-soft">{t("sources.intro")}</p>
       {error ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
-      {data?.length === 0 && <Notice title={t("sources.none")}><Commands text={t("home.emptyHow")} /></Notice>}
+      {data?.length === 0 && <EmptyArchive />}
       <ul className="grid min-h-60 content-start gap-4 sm:grid-cols-2 lg:grid-cols-3">
         {data?.map((source) => (
           <li key={source.sourceCode}>

@@ -312,15 +312,20 @@ async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDe
     secret, name = fields.get("token", "")[:200], fields.get("name", "")[:200]
     browser = browser_of(request)
 
-    def choose() -> BegunSession | None:
+    def choose() -> tuple[BegunSession, str] | None:
         if "new" not in fields:
             try:
-                return accounts.sign_in.with_sign_in_link(secret, browser)
+                return accounts.sign_in.with_sign_in_link(secret, browser), "/"
             except LinkSpent:
                 return None  # perhaps a link to choose a password: `owner` tells
         if fields.get("new", "") != fields.get("again", ""):
             raise Invalid("the two passwords differ; type the same twice")
-        return accounts.sign_in.with_link(secret, name=name, password=fields.get("new", "")[:1024], browser=browser)
+        # A link without an owner makes the first administrator, who adds the first website next.
+        is_first = owner() is None and request.app.state.has_pages
+        password = fields.get("new", "")[:1024]
+        return accounts.sign_in.with_link(
+            secret, name=name, password=password, browser=browser
+        ), "/control/start" if is_first else "/"
 
     def owner() -> User | None:
         with archive.database.read() as session:
@@ -336,7 +341,7 @@ async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDe
         form = _setup_form(secret, await accounts.turns.run(owner), name=name, problem=_sentence(str(exc)))
         return _link_page("Choose a password", form, status=422)
     accounts.identities.forget()
-    return _signed_in(request, archive, begun, "/account" if "new" in fields else "/")
+    return _signed_in(request, archive, *begun)
 
 
 @router.get("/account")

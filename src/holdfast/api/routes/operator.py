@@ -277,7 +277,7 @@ def list_broken_files(
 def start_crawl(admin: AdminWriteDep, archive: ArchiveDep, response: Response, form: CrawlForm) -> CrawlBegun:
     """Crawl addresses once, as soon as a worker is free; a source is made for their host if none is named."""
     service = admin.job_service
-    wish = CrawlWish(urls=tuple(form.urls), source=form.source, config=form.config)
+    wish = CrawlWish(urls=tuple(form.urls), source=form.source, name=form.name, config=form.config)
     with admin.write() as session:
         guard = AddressGuard(archive.settings.allow_networks)
         job, source, is_new = begin_crawl(session, service.clock, service.actions, wish, guard=guard)

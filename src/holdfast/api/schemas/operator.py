@@ -252,6 +252,7 @@ class CrawlForm(RequestForm):
     source: str | None = Field(
         None, max_length=64, description="A source's code; left out, the one of the first host, made if it is new."
     )
+    name: str | None = Field(None, max_length=200, description="Of a source that is made; its host if left out.")
     config: SourceConfiguration = Field(
         default_factory=dict, description="What this crawl has otherwise than its source; seeds are `urls`."
     )

@@ -27,6 +27,8 @@ class CrawlWish:
     urls: tuple[str, ...]
     source: str | None = None
     """The code of a source that is there; left out, the one of the first address's host, made if it is new."""
+    name: str | None = None
+    """What people call a source that is made; its host if left out."""
     config: dict[str, Any] = field(default_factory=dict)
     """Fields of the source's configuration that this crawl has otherwise: scope, depth, limits."""
 
@@ -63,5 +65,5 @@ def _source(session: Session, clock: Clock, wish: CrawlWish) -> tuple[Source, bo
     known = source_by_code(session, code)
     if known is not None:
         return known, False
-    content = {"code": code, "name": first.host, "base_url": base, "config": {"seeds": [first.fetch]}}
+    content = {"code": code, "name": wish.name or first.host, "base_url": base, "config": {"seeds": [first.fetch]}}
     return registry.create(session, clock, registry.read_spec(content)), True

@@ -118,7 +118,7 @@ function said(done: Schemas["CrawlStopped"], sentence: string): string {
 export function useStartCrawl() {
   const queries = useQueryClient();
   return useDeed({
-    mutationFn: (form: { urls: string[]; source?: string; config?: Record<string, unknown> }) => body<Schemas["CrawlBegun"]>(api.POST("/api/admin/crawls", { body: form as Schemas["CrawlForm"] })),
+    mutationFn: (form: { urls: string[]; source?: string; name?: string; config?: Record<string, unknown> }) => body<Schemas["CrawlBegun"]>(api.POST("/api/admin/crawls", { body: form as Schemas["CrawlForm"] })),
     onSettled: () => queries.invalidateQueries({ queryKey: ["crawl"] }),
   });
 }

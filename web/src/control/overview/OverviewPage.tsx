@@ -1,6 +1,7 @@
 import { useEffect } from "react";
 import { Link, useSearch } from "@tanstack/react-router";
 import { Problem } from "@/app/Problem";
+import { buttonClass } from "@/design/Button";
 import { Figure } from "@/design/Card";
 import { Notice } from "@/design/Notice";
 import { bytes, count, counted, share } from "../charts/format";
@@ -42,8 +43,8 @@ export function OverviewPage() {
       </dl>
       <Runs runs={runs} isLoading={jobs.isPending} />
       {jobs.data?.total === 0 && (
-        <Notice title="Nothing is being crawled." actions={<Link to="/control/jobs">Jobs</Link>}>
-          A job runs when its time comes. To crawl something now, open a job and run it, or start a crawl of any address from the list of jobs.
+        <Notice title="Nothing is being crawled." actions={<><Link to="/control/start" className={buttonClass("main")}>{data?.pages === 0 ? "Add your first website" : "Add a website"}</Link><Link to="/control/jobs" className={buttonClass()}>Jobs</Link></>}>
+          {data?.pages === 0 ? "Runs, their pace and what needs you appear here once the first website is crawled." : "A job runs when its time comes. To crawl something now, open a job and run it, or add a website."}
         </Notice>
       )}
       <Charts hours={hours} />

@@ -44,7 +44,7 @@ export function ManagedSourcesPage() {
       <div aria-busy={isFetching} className="min-h-64">
         {data && <DataTable caption="Sources" rows={data.sources} keyOf={(source) => source.id} columns={COLUMNS} empty={
           asked.q || asked.enabled ? <Notice title="No matches.">Remove a filter, or search for another name.</Notice>
-            : <Notice title="No sources yet" actions={<Link to="/control/sources/new" className={buttonClass("main")}>New source</Link>}>The websites that this archive crawls appear here, each with its schedule. Create the first one.</Notice>
+            : <Notice title="No sources yet" actions={<><Link to="/control/start" className={buttonClass("main")}>Add your first website</Link><Link to="/control/sources/new" className={buttonClass()}>New source</Link></>}>The websites that this archive crawls appear here, each with its schedule. Create the first one.</Notice>
         } />}
       </div>
       {data && <Pager page={asked.page ?? 1} size={PAGE_SIZE} total={data.total} label="Pages of sources" onPage={(page) => go({ page })} />}

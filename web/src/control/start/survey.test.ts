@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { readAskedStart } from "./asked";
+import { amountsOf, isTaken, pagesIn, robotsIn } from "./survey";
+
+const few = { page_count: 12, page_count_is_exact: true, linked_pages: 3, delay_s: 2 };
+
+test("the number of pages says how sure it is", () => {
+  expect(pagesIn(few)).toBe("12, by its sitemap");
+  expect(pagesIn({ ...few, page_count: 100_000, page_count_is_exact: false })).toBe("At least 100,000, by its sitemap");
+  expect(pagesIn({ ...few, page_count: null })).toBe("Unknown: the site has no sitemap. Its first page links to 3 pages.");
+});
+
+test("a small site is crawled whole, a large or unknown one in part first", () => {
+  expect(amountsOf(few)).toEqual([{ pages: null, text: "The whole site (24 s)" }]);
+  expect(amountsOf({ ...few, page_count: 90_000 }).map(({ pages }) => pages)).toEqual([500, null]);
+  expect(amountsOf({ ...few, page_count: null })).toEqual([{ pages: 500, text: "The first 500 pages (16 min 40 s)" }, { pages: null, text: "The whole site" }]);
+  expect(amountsOf({ ...few, page_count_is_exact: false })[1]?.text).toBe("The whole site (at least 24 s)");
+});
+
+test("what robots.txt forbids is counted", () => {
+  const robots = { url: "", status: 200, answer: "rules" as const, lines: [], lines_left_out: 0, crawl_delay_s: null, judged: 20, forbidden: 2 };
+  expect(robotsIn({ robots })).toBe("Forbids 2 of 20 addresses checked.");
+  expect(robotsIn({ robots: { ...robots, forbidden: 0 } })).toBe("Allows all 20 addresses checked.");
+  expect(robotsIn({ robots: { ...robots, answer: "allow_all" } })).toContain("no robots.txt");
+});
+
+test("an address is taken if it is in scope and not forbidden", () => {
+  expect([isTaken({ in_scope: true, allowed: null }), isTaken({ in_scope: true, allowed: false }), isTaken({ in_scope: false, allowed: null })]).toEqual([true, false, false]);
+});
+
+test("the address bar names the job of the crawl, and nothing else", () => {
+  expect(readAskedStart({ job: "7" })).toEqual({ job: 7 });
+  expect(readAskedStart({ job: "-1", x: 1 })).toEqual({});
+});
