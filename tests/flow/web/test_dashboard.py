@@ -47,8 +47,8 @@ def test_a_recent_page_leads_to_its_capture_and_explanation(open_window: OpenWin
     with stage.asking() as client:
         capture = client.get(f"/api/snapshot/{stage.captures[-1]}").json()
     newest = {
-        "url": capture["originalUrl"], "title": HOSTILE, "outcome": "success", "word": "captured", "status": 200, "reason": "ok",
-        "completedAt": capture["captureTimestamp"], "executionId": 1, "sourceCode": "hostile",
+        "url": capture["originalUrl"], "title": HOSTILE, "outcome": "success", "word": "captured", "status": 200,
+        "reason": "ok", "completedAt": capture["captureTimestamp"], "executionId": 1, "sourceCode": "hostile",
         "snapshotId": stage.captures[-1], "capturedAt": capture["captureTimestamp"],
     }  # fmt: skip
     window = open_window(role=Role.OPERATOR)
