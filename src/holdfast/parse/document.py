@@ -50,7 +50,6 @@ DOCUMENT_VERSION = 5
 
 _TITLE_CHARS, _DESCRIPTION_CHARS = 500, 1000
 ANCHOR_CHARS = 80
-_MAX_METAS = 400
 _MAX_HREFS = 2000
 _MAX_FIELDS, _FORM_FIELDS, _FORM_WORDS = 100, 4, 150
 _NOT_ASKED = frozenset({"hidden", "submit", "button", "image", "reset"})
@@ -159,24 +158,17 @@ def parse_document(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocumen
         return ParsedDocument(problems=(ParseProblem.PARSE_FAILED,))
 
 
-def _read_head(tree: LexborHTMLParser, first: LexborNode | None) -> Head:
-    head = Head()
-    metas = first.css("meta") if first is not None else []
-    # Old pages have their metas in the body.
-    for node in metas[:_MAX_METAS] or tree.css("meta")[:_MAX_METAS]:
-        head.read(node)
-    return head
-
-
 def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentReading) -> ParsedDocument:
     tree = tree_of(source.content)
-    first = tree.head or tree.root
-    head = _read_head(tree, first)
-    wishes, root = read_directives((), head.robots, AGENT), tree.root
+    # Of the whole document, as the crawl reads them: for the parser an image ends the head, and what follows is body.
+    head, root = Head(), tree.root
+    for node in tree.css("meta"):
+        head.read(node)
+    wishes = read_directives((), head.robots, AGENT)
     if wishes.noarchive:
         problems = (*problems, ParseProblem.NOARCHIVE)
     declared = (root.attributes.get("lang") or root.attributes.get("xml:lang")) if root is not None else None
-    canonical, base = _address(first, "link[rel~=canonical i]"), _address(first, "base[href]")
+    canonical, base = _address(root, "link[rel~=canonical i]"), _address(root, "base[href]")
     words = telling_words(source.content)
     data = LinkedData()
     if "ld+json" in words:
@@ -184,7 +176,7 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentRead
     about = about_page(head, data, *([read_microdata(tree)] if "itemprop" in words else []))
     template = how.get("template")
     told, problems = _by_template(tree, template, problems)
-    title = told.get("title") or _title(first) or _title(root)
+    title = told.get("title") or _title(tree.head) or _title(root)
     # Last: it removes what is hidden from the tree.
     content = read_whole(tree, words) if how.get("whole") else read_content(tree, words, template, data.body)
     about = about._replace(

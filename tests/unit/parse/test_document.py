@@ -398,3 +398,13 @@ def test_a_template_tells_what_the_content_is() -> None:
     missed = parse_document(html.encode(), kind="html", media_type=None, charset=None, template={"main": ".gone"})
     assert ParseProblem.TEMPLATE_MISSED in missed.problems
     assert "Buy" in missed.text
+
+
+@pytest.mark.parametrize("before", ["<img src=p.gif>", "<meta name=x content=y>" * 401])
+def test_head_elements_count_wherever_the_parser_puts_them(before: str) -> None:
+    page = _read(
+        f"<head><meta charset=utf-8>{before}<meta name=robots content=noindex><base href=/b/>"
+        "<link rel=canonical href=/c></head><body><p>x</body>"
+    )
+
+    assert (page.noindex, page.base, page.canonical) == (True, "/b/", "/c")
