@@ -27,6 +27,7 @@ FIELDS = {
     "changeId", "changeType", "summary", "highNoise", "diffAvailable", "sourceCode", "sourceName",
     "normalizedUrlGroup", "fromSnapshotId", "toSnapshotId", "fromCaptureTimestamp", "toCaptureTimestamp", "fromJobId",
     "toJobId", "addedSections", "removedSections", "changedSections", "addedLines", "removedLines", "changeRatio",
+    "title",
 }  # fmt: skip
 
 

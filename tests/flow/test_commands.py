@@ -152,7 +152,7 @@ def test_status_and_frontier_tell_how_it_stands(world: World, capsys: pytest.Cap
     assert (shown["execution"], shown["state"], shown["queue"]) == (1, "completed", 0)
     assert shown["pages"] == world.summary["pages"]
     assert figures["pending"] == figures["leased_domains"] == 0
-    assert figures["completed"] + figures["failed"] == len(world.crawler.outcomes())
+    assert figures["completed"] + figures["failed"] + figures["ruled_out"] == len(world.crawler.outcomes())
     assert json.loads(_said(world, capsys, "frontier", "list", "--json")) == {"urls": []}
     assert json.loads(_said(world, capsys, "frontier", "recover", "--json"))["recovered"] == 0
 

@@ -76,6 +76,7 @@ def _control(stage: Stage) -> dict[str, str]:
         webhook = client.get("/api/admin/webhooks").json()["items"][0]["id"]
     return {
         "overview": "/control",
+        "start": "/control/start",
         "control-sources": "/control/sources",
         "control-source-new": "/control/sources/new?url=https://ex.example/docs/",
         "control-source": f"/control/sources/{job['source_id']}",

@@ -62,7 +62,7 @@ def test_why_an_address_was_not_crawled_is_told_with_the_line_that_decided(open_
     robots = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name="What robots.txt says"))
     expect(robots.get_by_text("forbidden", exact=True)).to_be_visible()
     expect(robots.get_by_text("3: Disallow: /staff/")).to_be_visible()
-    expect(page.get_by_text("blocked robots").first).to_be_visible()
+    expect(page.get_by_text("forbidden by robots.txt").first).to_be_visible()
     robots.get_by_role("link", name="The whole file").click()
     lit = page.get_by_role("list", name="robots.txt, line by line").locator("[aria-current=true]")
     expect(lit).to_have_text(re.compile(r"3\s*Disallow: /staff/"))

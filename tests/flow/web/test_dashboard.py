@@ -84,7 +84,7 @@ def test_a_host_that_was_given_up_says_why_and_what_to_do(open_window: OpenWindo
     row = page.get_by_role("table", name=re.compile("Hosts that are not requested")).get_by_role("row").nth(1)
     expect(row).to_contain_text("no such host (5 failures in a row)")
     expect(row).to_contain_text("Open https://down.example/ in a browser.")
-    row.get_by_role("link", name="Open down.example").click()
+    row.get_by_role("link", name="Open host down.example").click()
     expect(page).to_have_url(re.compile("/control/domains/down.example"))
 
 

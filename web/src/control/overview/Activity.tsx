@@ -117,7 +117,7 @@ function GivenUp({ data }: Shown) {
           { head: "Reason", cell: (host) => <span className="break-words">{host.reason}{host.failures > 0 && <span className="text-soft"> ({counted(host.failures, "failure")} in a row)</span>}</span> },
           { head: "Since", cell: (host) => <Moment at={host.since} relative /> },
           { head: "Next try", cell: (host) => <Moment at={host.nextTryAt} relative /> },
-          { head: "What to do", cell: (host) => <>{host.nextStep} <Link to="/control/domains/$domain" params={{ domain: host.domain }} aria-label={`Open ${host.domain}`} className="inline-block min-h-6">Open host</Link></> },
+          { head: "What to do", cell: (host) => <>{host.nextStep} <Link to="/control/domains/$domain" params={{ domain: host.domain }} aria-label={`Open host ${host.domain}`} className="inline-block min-h-6">Open host</Link></> },
         ]} />
     </Card>
   );
