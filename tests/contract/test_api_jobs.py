@@ -109,7 +109,7 @@ def test_a_running_job_keeps_its_state_and_its_run_when_it_is_given_a_new_plan(s
      ({"source_id": 1, "url": "https://ex.example/", "type": "leadership"}, "type"),
      ({"source_id": 1, "url": "https://ex.example/", "interval_minutes": 0}, "interval_minutes"),
      ({"source_id": 1, "url": "https://ex.example/", "interval_minutes": 10**9}, "interval_minutes"),
-     ({"source_id": 1, "url": "https://ex.example/", "interval_type": "weeks"}, "interval_type"),
+     ({"source_id": 1, "url": "https://ex.example/", "interval_type": "fortnights"}, "interval_type"),
      ({"source_id": 1, "url": "https://ex.example/", "schedule_enabled": True}, "interval_minutes"),
      ({"source_id": 1, "url": "https://ex.example/", "max_retries": -1}, "max_retries"),
      ({"source_id": 1, "url": "https://ex.example/", "retry_backoff_seconds": 9999}, "retry_backoff_seconds"),

@@ -56,7 +56,7 @@ OUTSIDE = (
     "holdfast start-worker", "holdfast start-scheduler", "holdfast index --follow", "holdfast feed discover",
     "holdfast tool run", "holdfast run-job", "holdfast probe-browser-fetch", "holdfast check-archive-tool",
     "holdfast run-db-job", "holdfast tool attach-zim", "holdfast edition decide", "holdfast serve", "holdfast mcp",
-    "holdfast webhook test", "holdfast user password", "holdfast live",
+    "holdfast webhook test", "holdfast user password", "holdfast live", "holdfast source survey",
 )  # fmt: skip
 """They ask the web or a person, start a container, need a file, or do not end: only their words are read."""
 _ADA = "user add ada --role operator"

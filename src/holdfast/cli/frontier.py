@@ -217,7 +217,6 @@ def requeue_pages(
 
     Each page joins the current run of its source, waits for the next run, or gets its own job.
     Example: holdfast frontier requeue example.org --until 2026-01-31 --apply
-    Example: holdfast frontier requeue --execution 3 --apply
     """
     if (domain is None) is (execution is None):
         raise typer.BadParameter("name a host or --execution, one of the two")
