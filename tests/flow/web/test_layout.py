@@ -26,6 +26,7 @@ new PerformanceObserver((list) => {
 _SHIFTS = """() => document.fonts.ready.then(() => new Promise((done) =>
   requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => done(window.shifts))))))"""
 _TOWN = "https://www.kelpsound.example"
+_REDIRECTS = {"/control/scheduler", "/control/sessions"}
 
 
 def _pages(stage: Stage) -> dict[str, str]:
@@ -51,6 +52,7 @@ def _pages(stage: Stage) -> dict[str, str]:
         "/sources": "/sources",
         "/sources/$code": "/sources/kelpsound",
         "/control": "/control",
+        "/control/start": "/control/start",
         "/control/sources": "/control/sources",
         "/control/sources/new": "/control/sources/new",
         "/control/sources/$id": f"/control/sources/{job['source_id']}",
@@ -67,12 +69,11 @@ def _pages(stage: Stage) -> dict[str, str]:
         "/control/storage": "/control/storage",
         "/control/takedowns": f"/control/takedowns?subject={quote(f'{_TOWN}/', safe='')}",
         "/control/reports": "/control/reports",
-        "/control/scheduler": "/control/scheduler",
+        "/control/schedules": "/control/schedules",
         "/control/editions": "/control/editions",
         "/control/editions/$id": f"/control/editions/{edition['editionId']}",
         "/control/users": "/control/users",
         "/control/users/$id": f"/control/users/{user}",
-        "/control/sessions": "/control/sessions",
         "/control/webhooks": "/control/webhooks",
         "/control/webhooks/$id": f"/control/webhooks/{hook}",
         "/control/health": "/control/health",
@@ -102,4 +103,4 @@ def test_every_route_is_measured(stage: Stage) -> None:
         for file in ("crawlRoutes.tsx", "careRoutes.tsx")
         for path in re.findall(r'path: "(/[^"]*)"', (folder / file).read_text("utf-8"))
     ]
-    assert {*public, *control} - _pages(stage).keys() == set()
+    assert {*public, *control} - _pages(stage).keys() == _REDIRECTS
