@@ -19,6 +19,7 @@ import { useDistribution, useNextRuns, usePreviewRebalance, useRebalance, useSch
 export function SchedulerPage() {
   const day = useDistribution();
   const metrics = useSchedulerMetrics();
+  const runs = useNextRuns();
   const preview = usePreviewRebalance();
   const apply = useRebalance();
   const [isAsking, setAsking] = useState(false);
@@ -31,6 +32,8 @@ export function SchedulerPage() {
       </PageHead>
       <Done deed={deed} onClose={() => setDeed(null)} />
       {day.error || metrics.error || preview.error ? <div className="mb-4"><Problem problem={day.error ?? metrics.error ?? preview.error} onAgain={() => { void day.refetch(); void metrics.refetch(); }} /></div> : null}
+      {/* All at once: figures, warnings and runs that come one by one push each other down. */}
+      {[day, metrics, runs].some(({ isPending }) => isPending) ? <p role="status" className="min-h-screen text-soft">Loading…</p> : <>
       {metrics.data?.warnings.map((warning) => <div key={warning} className="mb-4"><Notice tone="warn" title={warning} /></div>)}
       <dl className="mb-4 grid min-h-24 grid-cols-2 gap-3 sm:grid-cols-4">
         <Figure label="Score of the day" value={day.data ? day.data.distribution_score.toFixed(2) : "–"} note={day.data ? (day.data.rebalance_advised ? "a rebalance is advised" : "even enough") : undefined} />
@@ -43,6 +46,7 @@ export function SchedulerPage() {
         <Card title="The coming day" className="min-h-64 min-w-0">{day.data && <DayChart hours={dayHours(day.data.slot_distribution, plan?.moved ?? [], day.dataUpdatedAt)} hasPreview={Boolean(plan?.moved.length)} />}</Card>
         {plan && <RebalancePlan plan={plan} before={day.data?.distribution_score} onApply={() => setAsking(true)} onClose={() => preview.reset()} />}
       </div>
+      </>}
       {isAsking && plan && (
         <Confirm title={`Move ${counted(plan.moved.length, "job")}?`} action="Apply the rebalance" isDanger={false} onClose={() => setAsking(false)} onConfirm={async () => {
           const done = await apply.mutateAsync(undefined);
