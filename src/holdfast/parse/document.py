@@ -158,12 +158,17 @@ def parse_document(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocumen
         return ParsedDocument(problems=(ParseProblem.PARSE_FAILED,))
 
 
-def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentReading) -> ParsedDocument:
-    tree = tree_of(source.content)
-    # Of the whole document, as the crawl reads them: for the parser an image ends the head, and what follows is body.
-    head, root = Head(), tree.root
+def _read_head(tree: LexborHTMLParser) -> Head:
+    """Read the metas of the whole document, as the crawl does: for the parser an image ends the head."""
+    head = Head()
     for node in tree.css("meta"):
         head.read(node)
+    return head
+
+
+def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentReading) -> ParsedDocument:
+    tree = tree_of(source.content)
+    head, root = _read_head(tree), tree.root
     wishes = read_directives((), head.robots, AGENT)
     if wishes.noarchive:
         problems = (*problems, ParseProblem.NOARCHIVE)
