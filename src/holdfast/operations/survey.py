@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address, ip_network
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from holdfast.config import Settings
 from holdfast.crawl.contact import contact_of, remember_contact
@@ -60,9 +60,20 @@ _PASSWORD = re.compile(rb"<input[^>]{0,200}type\s*=\s*[\"']?password", re.IGNORE
 _FEW_LINKS: Final = 3
 
 
+_EXAMPLE: Final = {
+    "url": "https://example.org/news",
+    "found_in": "page",
+    "in_scope": True,
+    "allowed": True,
+    "reason": "on the host of the address",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SurveyedAddress:
     """An address that the first page or a sitemap names, and whether a crawl would request it."""
+
+    __pydantic_config__: ClassVar = {"json_schema_extra": {"examples": [_EXAMPLE]}}
 
     url: str
     found_in: str

@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 
 from holdfast.db.models import Source
 
-CODE_CHARS: Final = 40
 # Room for a number behind it.
 _STEM_CHARS: Final = 32
 # Letters that Unicode does not take apart into a plain one and a mark.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Select, exists, func, or_, select, update
 from sqlalchemy.orm import Session
@@ -14,8 +14,8 @@ from holdfast.clock import Clock
 from holdfast.db.engine import insert_into
 from holdfast.db.models import AddedUrl, Edition, Execution, Feed, Job, PageGroup, Snapshot, Source
 from holdfast.errors import Invalid, NotFound
-from holdfast.sources.codes import CODE_CHARS
 
+CODE_CHARS: Final = 40
 # Values of one IN: SQLite binds 999 at most in older versions.
 _AT_ONCE = 500
 _CODE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")

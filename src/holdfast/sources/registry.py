@@ -19,10 +19,10 @@ from holdfast.clock import Clock
 from holdfast.db.models import Source
 from holdfast.errors import Conflict, Invalid, UrlRefused
 from holdfast.sources import queries
-from holdfast.sources.codes import CODE_CHARS, free_code
+from holdfast.sources.codes import free_code
 from holdfast.sources.config import Fields, SourceConfig, SourceRefused, merge_fields, read_config
 from holdfast.sources.members_file import mark_changed
-from holdfast.sources.queries import find_source, source_to_edit
+from holdfast.sources.queries import CODE_CHARS, find_source, source_to_edit
 from holdfast.sources.schedule import ScheduleRefused, read_schedule
 from holdfast.urls import parse_seed
 from holdfast.withdrawals.hiding import tell_search

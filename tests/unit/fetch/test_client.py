@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import os
 import time
@@ -308,7 +309,9 @@ def test_descriptors_come_back() -> None:
 
     async def main() -> None:
         async with serving(answering(BYE)) as server:
-            assert await use(server.url()) == await use(server.url())
+            # What earlier tests left behind may be closed meanwhile.
+            gc.collect()
+            assert await use(server.url()) >= await use(server.url())
 
     run(main())
 

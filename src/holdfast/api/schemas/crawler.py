@@ -176,7 +176,7 @@ class RequeueReceipt(Answer):
 class RunRequeueForm(RequestForm):
     """What failed of a run, to queue again."""
 
-    apply: bool = Field(False, description="Queue them; without it, only count.")
+    apply: bool = Field(False, description="Queue them; without it, only count.", examples=[True])
     cursor: Annotated[str, StringConstraints(max_length=200)] | None = Field(
         None, description="`next` of the answer before."
     )

@@ -1,9 +1,7 @@
 import { useEffect } from "react";
-import { Link, useSearch } from "@tanstack/react-router";
+import { useSearch } from "@tanstack/react-router";
 import { Problem } from "@/app/Problem";
-import { buttonClass } from "@/design/Button";
 import { Figure } from "@/design/Card";
-import { Notice } from "@/design/Notice";
 import { bytes, count, counted, share } from "../charts/format";
 import { LiveSign } from "../live/LiveSign";
 import { readSpan } from "../charts/span";
@@ -41,12 +39,7 @@ export function OverviewPage() {
         <Figure label="Kept" value={data ? bytes(data.warcBytes) : "\u2007"} note="in WARC files" />
         <Figure label="Workers" value={data ? count(data.workers) : "\u2007"} note={data ? `${counted(data.domainsLeased, "host")} asked, ${count(data.domainsWaiting)} waiting` : "\u2007"} />
       </dl>
-      <Runs runs={runs} isLoading={jobs.isPending} />
-      {jobs.data?.total === 0 && (
-        <Notice title="Nothing is being crawled." actions={<><Link to="/control/start" className={buttonClass("main")}>{data?.pages === 0 ? "Add your first website" : "Add a website"}</Link><Link to="/control/jobs" className={buttonClass()}>Jobs</Link></>}>
-          {data?.pages === 0 ? "Runs, their pace and what needs you appear here once the first website is crawled." : "A job runs when its time comes. To crawl something now, open a job and run it, or add a website."}
-        </Notice>
-      )}
+      <Runs runs={runs} isLoading={jobs.isPending} isEmptyArchive={data?.pages === 0} />
       <Charts hours={hours} />
       <Activity hours={hours} />
       <div className="grid gap-5 xl:grid-cols-2"><Workers /><WaitingHosts runs={runs} /></div>

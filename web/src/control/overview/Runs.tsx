@@ -1,4 +1,5 @@
 import { Link } from "@tanstack/react-router";
+import { buttonClass } from "@/design/Button";
 import { Card, Placeholder } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { Tag } from "@/design/Tag";
@@ -9,12 +10,11 @@ import { useNow } from "../live/useNow";
 import type { Host, Running } from "./useOverview";
 import { whyItWaits } from "./waiting";
 
-/** The runs under way, and what their frontiers hold, by state. */
-export function Runs({ runs, isLoading }: { runs: Running[]; isLoading: boolean }) {
-  if (!isLoading && runs.length === 0) return null;
+/** The runs under way, and what their frontiers hold, by state; while there are none, what to do. */
+export function Runs({ runs, isLoading, isEmptyArchive }: { runs: Running[]; isLoading: boolean; isEmptyArchive: boolean }) {
   return (
-    <Card title="Under way" className="min-h-32">
-      <DataTable caption="Runs under way, with their frontiers by state" rows={runs} keyOf={(run) => run.id} empty={<Placeholder lines={1} />} columns={[
+    <Card title="Under way" className="min-h-72 sm:min-h-40">
+      <DataTable caption="Runs under way, with their frontiers by state" rows={runs} keyOf={(run) => run.id} empty={isLoading ? <Placeholder lines={1} /> : <NoRuns isEmptyArchive={isEmptyArchive} />} columns={[
         { head: "Run", cell: (run) => <><Link to="/control/executions/$id" params={{ id: String(run.id) }} className="inline-block min-h-6">{run.source} <span className="tabular-nums">#{run.id}</span></Link>{isPaused(run.job.latest_execution) && <span className="ml-2"><Tag tone="warn">paused</Tag></span>}</> },
         { head: "Queued", isNumber: true, cell: (run) => amount(run.stats?.pending) },
         { head: "Asked now", isNumber: true, cell: (run) => amount(run.stats?.inProgress) },
@@ -25,6 +25,16 @@ export function Runs({ runs, isLoading }: { runs: Running[]; isLoading: boolean 
         { head: <span className="sr-only">Pause or resume</span>, cell: (run) => <PauseButton job={run.job} /> },
       ]} />
     </Card>
+  );
+}
+
+function NoRuns({ isEmptyArchive }: { isEmptyArchive: boolean }) {
+  return (
+    <>
+      <p className="font-semibold">Nothing is being crawled.</p>
+      <p className="mt-1 text-soft">{isEmptyArchive ? "Runs, their pace and what needs you appear here once the first website is crawled." : "A job runs when its time comes. To crawl something now, open a job and run it, or add a website."}</p>
+      <p className="mt-3 flex flex-wrap gap-2"><Link to="/control/start" className={buttonClass("main")}>{isEmptyArchive ? "Add your first website" : "Add a website"}</Link><Link to="/control/jobs" className={buttonClass()}>Jobs</Link></p>
+    </>
   );
 }
 
