@@ -32,8 +32,8 @@ from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.raw import Transaction
 from holdfast.db.schema import make_fresh
+from holdfast.search.analysis import languages_of
 from holdfast.search.asked import AskedWords
-from holdfast.search.matching import languages_of
 from holdfast.search.outbox import drain, rebuild
 from holdfast.search.ranking import FITTED
 from holdfast.search.readers import ReaderCache
@@ -179,7 +179,7 @@ def _timed(search: SearchService, requests: Sequence[SearchRequest]) -> Times:
 def _common_words(home: Path, documents: int) -> list[str]:
     """Return words that are found, with all their forms, in 5 to 25% of all documents."""
     view = ReaderCache(home, SystemClock()).view()
-    reader, languages = view.reader, languages_of(view.columns)
+    reader, languages = view.reader, languages_of(view.columns.languages)
     assert reader is not None
     frequent = sorted(
         word for word, count in reader.vocabulary("", limit=1_000_000) if len(word) >= 3 and count > 0.01 * documents

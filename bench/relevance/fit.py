@@ -16,8 +16,8 @@ from bench.relevance.manuals import Manual
 from bench.relevance.questions import KINDS, Question
 from holdfast.clock import SystemClock
 from holdfast.search import ranking
+from holdfast.search.analysis import languages_of
 from holdfast.search.asked import TextWeights, asked_words
-from holdfast.search.matching import languages_of
 from holdfast.search.query import plain
 from holdfast.search.ranking import FITTED
 from holdfast.search.readers import ReaderCache, View
@@ -50,7 +50,7 @@ def _features(manual: Manual, view: View, question: Question) -> Features:
     columns, reader = view.columns, view.reader
     assert reader is not None
     whole: dict[str, Scores] = {}
-    asked, languages = asked_words(plain(question.query), question.query), languages_of(columns)
+    asked, languages = asked_words(plain(question.query), question.query), languages_of(columns.languages)
     for name in _NO_WEIGHTS:
         # Only this clause weighs anything, so that the score is the clause's own.
         alone = TextWeights(**{**_NO_WEIGHTS, name: 1.0})

@@ -88,6 +88,11 @@ def language_field(language: str | None) -> str:
     return primary if primary in STEMMERS else UNSTEMMED
 
 
+def languages_of(tags: Iterable[str]) -> list[str]:
+    """Return the languages that documents with these tags are kept in, in a fixed order."""
+    return sorted(set(map(language_field, tags)))
+
+
 @lru_cache(maxsize=20_000)
 def stem(word: str, language: str) -> str | None:
     """Return what the index keeps of one word in a language; None if nothing."""

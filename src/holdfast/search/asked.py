@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from holdfast.parse.text import fold, is_unspaced, words_of
 from holdfast.search.analysis import compound, compounds_in, exact_words, query_pairs, stem, stems
-from holdfast.search.query import Words, quoted_in
+from holdfast.search.query import Node, Words, quoted_in
 
 # Of one query, each costs a handful of clauses.
 _MAX_COMPOUNDS: Final = 4
@@ -47,6 +47,8 @@ class AskedWords:
     """All that was typed, folded, in order, short words and stop words, too: as a heading or a sentence has it."""
 
     has_quotes: bool = False
+    tree: Node | None = None
+    """Says what must be met in their place; the words only rank then."""
 
     @property
     def terms(self) -> tuple[str, ...]:

@@ -47,12 +47,13 @@ from holdfast.search.asked import (
     Kind,
     TextWeights,
     address_clauses,
+    asked_words,
     document_clauses,
     kept_stems,
 )
 from holdfast.search.linked_folder import LinkedFolder
 from holdfast.search.named_words import author_terms, is_letter, spellings, terms_of
-from holdfast.search.query import Field
+from holdfast.search.query import And, Field, Node, Not, Or, Term, plain
 
 Ids = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
@@ -253,14 +254,13 @@ class IndexReader:
         return int(self._searcher.num_docs)
 
     def words(self, asked: AskedWords, languages: Sequence[str], weights: TextWeights, *, limit: int) -> MatchedKeys:
-        """Return documents in which every word and every phrase occurs, scored."""
-        bodies = {one: must for one in languages if (must := self._musts(asked, one)) is not None}
-        if not bodies:
+        """Return documents in which every word and every phrase occurs, scored; where there is a tree, it selects."""
+        matched = _joined(asked.tree or asked, _texts, languages)
+        if matched is None:
             return NONE_MATCHED
-        matched = _boosted(_any(map(_all, bodies.values())), weights.body)
-        clauses = (clause for one in bodies for clause in document_clauses(asked, one))
-        query = tantivy.Query.boolean_query([(tantivy.Occur.Must, matched), *self._weighted(clauses, weights)])
-        return self._ask(query, limit)
+        clauses = (clause for one in languages for clause in document_clauses(asked, one))
+        must = (tantivy.Occur.Must, _boosted(matched, weights.body))
+        return self._ask(tantivy.Query.boolean_query([must, *self._weighted(clauses, weights)]), limit)
 
     def accented(self, asked: AskedWords, *, limit: int) -> MatchedKeys:
         """Return documents that have every word that was typed with accents, with these accents."""
@@ -284,22 +284,12 @@ class IndexReader:
         self, asked: AskedWords, languages: Sequence[str], weights: TextWeights, *, limit: int
     ) -> MatchedKeys:
         """Return addresses that the words name: all in the texts of links to one, or all in its path."""
-        clauses = [clause for one in languages for clause in address_clauses(asked, one)]
-        wanted = _any(_query(one, self._rarity) for one in dict.fromkeys(clauses) if one.kind is Kind.ALL)
+        wanted = _joined(asked.tree or asked, _names, languages)
         if wanted is None:
             return NONE_MATCHED
-        musts = [wanted, *(_term("exact_anchors", word) for word in asked.required)]
-        named = [*((tantivy.Occur.Must, _constant(one, 0.0)) for one in musts), *self._weighted(clauses, weights)]
-        return self._ask(tantivy.Query.boolean_query(named), limit)
-
-    def _musts(self, asked: AskedWords, language: str) -> list[Any] | None:
-        kept = kept_stems(asked.words, language)
-        runs = [run for phrase in asked.phrases if (run := kept_stems(query_pairs(phrase), language)) is not None]
-        if kept is None or len(runs) < len(asked.phrases) or not (kept or runs):
-            return None
-        must = [_word(language, term) for term in dict.fromkeys(kept)]
-        must += [_term("exact", word) for word in asked.required]
-        return must + [_in_text(language, partial(_run, terms=run)) for run in runs]
+        clauses = (clause for one in languages for clause in address_clauses(asked, one))
+        must = (tantivy.Occur.Must, _constant(wanted, 0.0))
+        return self._ask(tantivy.Query.boolean_query([must, *self._weighted(clauses, weights)]), limit)
 
     def _rarity(self, field: str, term: str) -> float:
         """Return how telling a term is wherever it occurs, as BM25 counts it."""
@@ -352,19 +342,16 @@ class IndexReader:
         """
         return self._ask(_constant(_all([_side_by_side(words), *(_term("exact", word) for word in accented)])), limit)
 
-    def with_text(self, text: str, *, limit: int, among: Ids | None = None) -> MatchedKeys:
-        """Return documents with these words side by side in their text, only those of `among` if that is given.
+    def with_text(
+        self, text: str, field: Field, languages: Sequence[str], *, limit: int, among: Ids | None = None
+    ) -> MatchedKeys:
+        """Return what a plain query finds, unscored: documents, or addresses by their names; only of `among` if given.
 
-        Where the text ends in `*`, longer words count, too; unspaced letters are found inside longer runs anyway.
+        Where the text ends in `*`, longer words count, too.
         """
-        words = words_of(text)
-        if not words:
-            return NONE_MATCHED
-        if not text.endswith("*") or is_unspaced(words[-1]):
-            query = _side_by_side(words)
-        else:
-            query = _prefix("words", words[0]) if len(words) == 1 else _prefix("whole", text[:-1])
-        if among is not None:
+        term = Term(text.removesuffix("*"), is_prefix=text.endswith("*"))
+        query = _joined(term, _names if field is Field.NAMES else _texts, languages)
+        if query is not None and among is not None:
             query = _all([query, tantivy.Query.term_set_query(_SCHEMA, "key", among.tolist())])
         return self._ask(_constant(query), limit)
 
@@ -477,6 +464,56 @@ def _prefix(field: str, text: str) -> Any:
 def _word(language: str, term: str) -> Any:
     """Return a query for one word of a text; a single unspaced letter is what words of any language start with."""
     return _constant(_prefix("words", term)) if is_letter(term) else _in_text(language, partial(_term, text=term))
+
+
+def _texts(asked: AskedWords, languages: Sequence[str]) -> Any:
+    """Return a query for documents of these languages that have all words and phrases; None if none can."""
+    return _any([_all(musts) for one in languages if (musts := _musts(asked, one))])
+
+
+def _musts(asked: AskedWords, language: str) -> list[Any]:
+    kept = kept_stems(asked.words, language)
+    runs = [run for phrase in asked.phrases if (run := kept_stems(query_pairs(phrase), language)) is not None]
+    if kept is None or len(runs) < len(asked.phrases) or not (kept or runs):
+        return []
+    must = [_word(language, term) for term in dict.fromkeys(kept)]
+    must += [_term("exact", word) for word in asked.required]
+    return must + [_in_text(language, partial(_run, terms=run)) for run in runs]
+
+
+def _names(asked: AskedWords, languages: Sequence[str]) -> Any:
+    """Return a query for addresses that all words name; None if none can be."""
+    clauses = (one for language in languages for one in address_clauses(asked, language) if one.kind is Kind.ALL)
+    named = _any(_all([_term(one.field, term) for term in one.terms]) for one in dict.fromkeys(clauses))
+    return named and _all([named, *(_term("exact_anchors", word) for word in asked.required)])
+
+
+def _joined(
+    node: Node | AskedWords, meeting: Callable[[AskedWords, Sequence[str]], Any], languages: Sequence[str]
+) -> Any:
+    """Return a tree of words as one query; None if nothing can answer it."""
+    match node:
+        case AskedWords():
+            return meeting(node, languages)
+        # Unspaced letters are found inside longer runs anyway.
+        case Term(text, is_prefix=True) if not is_unspaced(text[-1]):
+            parts = words_of(text)
+            known = _prefix("words", parts[0]) if len(parts) == 1 else _prefix("whole", text)
+            return _constant(known) if parts and meeting is _texts else None
+        case Term(text):
+            return meeting(asked_words(plain(text), text), languages)
+        case Or(parts):
+            return _any(query for part in parts if (query := _joined(part, meeting, languages)) is not None)
+        case Not():
+            return _joined(And((node,)), meeting, languages)
+        case And(parts):
+            wanted = [_joined(part, meeting, languages) for part in parts if not isinstance(part, Not)]
+            gone = [_joined(part.part, meeting, languages) for part in parts if isinstance(part, Not)]
+            if None in wanted:
+                return None
+            clauses = [(tantivy.Occur.Must, one) for one in wanted or [_constant(tantivy.Query.all_query(), 0.0)]]
+            clauses += [(tantivy.Occur.MustNot, one) for one in gone if one is not None]
+            return tantivy.Query.boolean_query(clauses)
 
 
 def _side_by_side(words: Sequence[str]) -> Any:

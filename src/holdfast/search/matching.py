@@ -23,13 +23,27 @@ from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
 from holdfast.parse.text import fold, is_unspaced, letters_of
-from holdfast.search.analysis import language_field
+from holdfast.search.analysis import languages_of
 from holdfast.search.asked import AskedWords, asked_words
 from holdfast.search.columns import Columns, Floats
 from holdfast.search.counting import PUBLIC
 from holdfast.search.engine import NONE_MATCHED, IndexReader, MatchedKeys
 from holdfast.search.places import Incidence, Numbering, Rows
-from holdfast.search.query import NO_WORDS, And, Intent, Node, ParsedQuery, Term, Words, wanted_terms
+from holdfast.search.query import (
+    NO_WORDS,
+    And,
+    Field,
+    Intent,
+    Node,
+    Or,
+    ParsedQuery,
+    Term,
+    Words,
+    needs_words,
+    plain,
+    terms_in,
+    wanted_text,
+)
 from holdfast.search.ranking import FITTED
 from holdfast.search.readers import View
 from holdfast.search.substrings import Budget, Substrings
@@ -231,7 +245,7 @@ def find(view: View, question: ParsedQuery, reach: SearchReach) -> Match:
             return _plain_rows(rows, MatchMode.URL)
     if question.intent is Intent.BOOLEAN and question.tree is not None:
         with reach.budget.turn():
-            return _boolean(view.reader, columns, question.tree, MatchMode.BOOLEAN, reach)
+            return _boolean(view.reader, columns, question.tree, reach)
     return _plain(view.reader, columns, question, reach)
 
 
@@ -263,7 +277,7 @@ def _guessed(reader: IndexReader, columns: Columns, question: ParsedQuery, words
     asked = asked_words(words, question.text)
     if all(map(is_known, words.words)) and (match := _some_words(reader, columns, asked, reach)) is not None:
         return match
-    parts = _boolean(reader, columns, _substrings_of(question), MatchMode.FALLBACK, reach)
+    parts = _substrings(reader, columns, question, reach)
     if len(parts.rows) or not words.words:
         return parts
     # The words of operators hold as they are: pages with others would be left out again.
@@ -287,18 +301,13 @@ def _some_words(reader: IndexReader, columns: Columns, asked: AskedWords, reach:
     if len(terms) < 2 or asked.has_quotes:
         return None
     reach.budget.check()
-    read = partial(reader.some_words, asked, languages_of(columns), FITTED)
+    read = partial(reader.some_words, asked, languages_of(columns.languages), FITTED)
     found = best_documents(read, columns, reach, min(reach.scan, _SOME_DOCUMENTS))
     match = _documents(columns, found, asked, reach)
     if match is None:
         return None
     pairs = tuple(tuple(letters_of(term)) for term in terms if is_unspaced(term))
     return replace(match, mode=MatchMode.SOME_WORDS, shown=Words(words=asked.words, phrases=pairs))
-
-
-def languages_of(columns: Columns) -> list[str]:
-    """Return the languages that documents are kept in, in a fixed order."""
-    return sorted({language_field(tag) for tag in columns.languages})
 
 
 def _is_shown(reader: IndexReader, columns: Columns, word: str, reach: SearchReach) -> bool:
@@ -317,23 +326,37 @@ def _as_meant(question: ParsedQuery, swaps: dict[str, str]) -> str | None:
     return None if read == typed else read
 
 
-def _substrings_of(question: ParsedQuery) -> Node:
-    terms = [Term(word) for word in question.words.words]
-    terms += [Term(" ".join(phrase)) for phrase in question.words.phrases]
-    if not terms:
-        return Term(fold(question.text))
-    return terms[0] if len(terms) == 1 else And(tuple(terms))
-
-
-def _boolean(reader: IndexReader, columns: Columns, tree: Node, mode: MatchMode, reach: SearchReach) -> Match:
-    substrings = Substrings(reader, columns, reach.budget)
-    rows, whole = substrings.matching(tree)
+def _substrings(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: SearchReach) -> Match:
+    """Return rows with every word as a substring of title, snippet or address, those with it in the title first."""
+    texts = [*question.words.words, *(" ".join(phrase) for phrase in question.words.phrases)] or [fold(question.text)]
+    substrings, fields = Substrings(reader, columns, reach.budget), (Field.TITLE, Field.SNIPPET, Field.URL)
+    rows, whole = substrings.matching(And(tuple(Or(tuple(Term(text, one) for one in fields)) for text in texts)))
     rows = rows[reach.shows(rows)]
-    score = substrings.score(tree, rows)
-    best = float(score.max()) if len(score) else 0.0
-    terms = tuple(dict.fromkeys(term.text for term in wanted_terms(tree)))
-    text = score / np.float32(best) if best else score
-    return _plain_rows(rows, mode, text=text, substrings=terms, complete=whole)
+    titled = np.mean([substrings.judged(text, Field.TITLE, rows)[0] for text in texts], axis=0, dtype=np.float32)
+    return _plain_rows(rows, MatchMode.FALLBACK, text=titled, substrings=tuple(texts), complete=whole)
+
+
+def _boolean(reader: IndexReader, columns: Columns, tree: Node, reach: SearchReach) -> Match:
+    """Return the rows that a tree asks for, ranked by the words in it that are wanted."""
+    text, wanted, substrings = wanted_text(tree), terms_in(tree), Substrings(reader, columns, reach.budget)
+    parts = (term.text for term in wanted if term.is_prefix or term.field is not Field.TEXT)
+    is_worded = needs_words(tree)
+    ranked = tree if is_worded else Or(tuple(term for term in wanted if term.field is Field.TEXT))
+    match = _worded(reader, columns, replace(asked_words(plain(text), text), tree=ranked), reach)
+    match = _plain_rows(np.empty(0, np.int32), MatchMode.BOOLEAN) if match is None else match
+    worth = np.zeros(len(columns), np.float32)
+    worth[match.rows] = match.text
+    rows, whole = substrings.left(tree, match.rows) if is_worded else substrings.matching(tree)
+    rows = rows[reach.shows(rows)]
+    return replace(
+        match,
+        rows=rows,
+        text=worth[rows],
+        mode=MatchMode.BOOLEAN,
+        substrings=tuple(dict.fromkeys(parts)),
+        complete=whole and (match.complete or not is_worded),
+        goes_on=match.goes_on and is_worded,
+    )
 
 
 def _worded(reader: IndexReader, columns: Columns, asked: AskedWords, reach: SearchReach) -> Match | None:
@@ -342,7 +365,7 @@ def _worded(reader: IndexReader, columns: Columns, asked: AskedWords, reach: Sea
     None if there are none that may be seen.
     """
     reach.budget.check()
-    languages = languages_of(columns)
+    languages = languages_of(columns.languages)
     found = best_documents(partial(reader.words, asked, languages, FITTED), columns, reach, reach.scan)
     read = partial(reader.addresses, asked, languages, FITTED)
     named = _best_shown(read, (columns.addresses, columns.of_address), reach, reach.named)

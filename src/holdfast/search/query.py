@@ -1,9 +1,9 @@
 """The query language: what a person typed becomes an intent and a tree. It never raises; a syntax error is plain text.
 
 Operators (`site:` and the others of `operators`) are taken out first: they say which captures count, and leave the
-rest as it is. Intents of the rest, tried in this order: an address is looked up; boolean and field syntax is
-evaluated over substrings of title, snippet and URL and words of the text; the rest is words that must all stand
-somewhere in the text.
+rest as it is. Intents of the rest, tried in this order: an address is looked up; Boolean syntax joins words, which
+mean what they mean without it, and substrings of one field (`title:`, `snippet:`, `url:`); the rest is words that must
+all stand somewhere in the text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeGuard
 
 from holdfast.errors import UrlRefused
 from holdfast.parse.text import fold, is_unspaced, letters_of, tidy, words_of
@@ -36,22 +36,23 @@ class Intent(StrEnum):
 
 
 class Field(StrEnum):
-    """Where a term is looked for; `any` is all of the others."""
+    """Where a term is looked for: words in the text and in the names of a page, substrings in the other fields."""
 
-    ANY = "any"
     TITLE = "title"
     SNIPPET = "snippet"
     URL = "url"
     TEXT = "text"
-    """All that a page shows: whole words there, substrings in the others."""
+    """All that a page shows."""
+    NAMES = "names"
+    """The texts of links to a page, and its path. Part of what `text` finds, as in a plain query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A text, folded, and the field that holds it."""
+    """A plain query as it was typed; in another field than `text` a folded substring."""
 
     text: str
-    field: Field = Field.ANY
+    field: Field = Field.TEXT
     is_prefix: bool = False
     """Whether longer words count, too: `vacc*`."""
 
@@ -188,7 +189,7 @@ def _understood(clean: str) -> ParsedQuery:
         return ParsedQuery(text=clean, intent=Intent.URL, groups=group_hashes(address), words=words, certain=named)
     is_boolean = _OTHER_SYNTAX.search(clean) or (_JOINT.search(clean) and not clean.isupper())
     if is_boolean and (tree := _tree(clean)) is not None:
-        return ParsedQuery(text=clean, intent=Intent.BOOLEAN, tree=tree, words=words)
+        return ParsedQuery(text=clean, intent=Intent.BOOLEAN, tree=tree, words=plain(wanted_text(tree)))
     return ParsedQuery(text=clean, intent=Intent.PLAIN, words=words)
 
 
@@ -330,7 +331,7 @@ class _Parser:
                 if ends:
                     break
             parts.append(self._not())
-        return parts[0] if len(parts) == 1 else And(tuple(parts))
+        return _together(parts)
 
     def _not(self) -> Node:
         negations = 0
@@ -347,7 +348,7 @@ class _Parser:
                 raise _SyntaxError
             return node
         token = self._next()
-        field = Field.ANY
+        field = Field.TEXT
         if token is not None and token.kind == "field":
             field = Field(token.text.lower())
             self._at += 1
@@ -361,7 +362,21 @@ class _Parser:
         folded = folded.rstrip("*") if is_prefix else folded
         if not folded or self._terms > MAX_TERMS:
             raise _SyntaxError
-        return Term(folded, field, is_prefix)
+        if is_prefix or field is not Field.TEXT:
+            return Term(folded, field, is_prefix)
+        return Term(f'"{token.text.replace(chr(34), " ")}"' if token.kind == "quoted" else token.text)
+
+
+def _together(parts: list[Node]) -> Node:
+    """Return what must hold altogether; the words among it are one plain query."""
+    words = [part.text for part in parts if _is_plain(part)]
+    if len(words) > 1:
+        parts = [Term(" ".join(words)), *(part for part in parts if not _is_plain(part))]
+    return parts[0] if len(parts) == 1 else And(tuple(parts))
+
+
+def _is_plain(node: Node) -> TypeGuard[Term]:
+    return isinstance(node, Term) and node.field is Field.TEXT and not node.is_prefix
 
 
 def _tree(text: str) -> Node | None:
@@ -374,12 +389,32 @@ def _tree(text: str) -> Node | None:
         return None
 
 
-def wanted_terms(node: Node) -> list[Term]:
-    """Return the terms of a tree that are asked for, not excluded: they give the score."""
+def wanted_text(tree: Node) -> str:
+    """Return the words of a tree that are not excluded, as they were typed: they rank, as in a plain query."""
+    return " ".join(term.text for term in terms_in(tree) if _is_plain(term))
+
+
+def terms_in(node: Node, *, excluded: bool = False) -> list[Term]:
+    """Return the terms of a tree, without those that it excludes unless they are wanted, too."""
     match node:
         case Term():
             return [node]
-        case Not():
-            return []
+        case Not(part):
+            return terms_in(part, excluded=True) if excluded else []
         case And(parts) | Or(parts):
-            return [term for part in parts for term in wanted_terms(part)]
+            return [term for part in parts for term in terms_in(part, excluded=excluded)]
+
+
+def needs_words(tree: Node) -> bool:
+    """Return whether every page that answers a tree has some of its words; False if it has other terms, too."""
+    return _is_worded(tree) and all(term.field is Field.TEXT for term in terms_in(tree, excluded=True))
+
+
+def _is_worded(node: Node) -> bool:
+    match node:
+        case And(parts):
+            return any(map(_is_worded, parts))
+        case Or(parts):
+            return all(map(_is_worded, parts))
+        case _:
+            return isinstance(node, Term)

@@ -1,6 +1,6 @@
-"""Boolean queries: sets of rows with a substring in title, snippet or URL, or words in the text, joined by the tree.
+"""Boolean queries with fields: sets of rows with a substring of title, snippet or URL, or with words, joined.
 
-Trigrams give candidates, the strings themselves decide; of the text the index decides. A set may be kept as its
+Trigrams give candidates, the strings themselves decide; of words the index decides. A set may be kept as its
 complement, so `NOT x` costs what `x` costs and the whole archive is counted out only if the query says nothing else. A
 term that is almost everywhere is read in part: its set is then not exact, nothing wrong is in it, and what it is joined
 with is checked row by row instead.
@@ -20,10 +20,11 @@ import numpy.typing as npt
 
 from holdfast.clock import Clock
 from holdfast.errors import Unavailable
-from holdfast.search.columns import Columns, Floats
+from holdfast.search.analysis import languages_of
+from holdfast.search.columns import Columns
 from holdfast.search.engine import IndexReader
 from holdfast.search.places import Numbering, Rows
-from holdfast.search.query import And, Field, Node, Not, Or, Term, wanted_terms
+from holdfast.search.query import And, Field, Node, Not, Or, Term, terms_in
 
 CANDIDATES: Final = 200_000
 """Documents and addresses that the substrings of one search may read altogether: about 150 ms of them."""
@@ -98,7 +99,7 @@ def looked_at(count: int, budget: Budget, *, newest_first: bool) -> slice:
 # Documents or addresses that are read for one term and field.
 _EACH: Final = 50_000
 _GRAM: Final = 3
-_WEIGHTS: Final = {Field.TITLE: 3.0, Field.URL: 2.0, Field.SNIPPET: 1.0, Field.TEXT: 0.5}
+_OF_ADDRESSES: Final = (Field.URL, Field.NAMES)
 
 Keep = npt.NDArray[np.bool_]
 
@@ -163,6 +164,7 @@ class Substrings:
 
     def __init__(self, reader: IndexReader, columns: Columns, budget: Budget, *, each: int = _EACH) -> None:
         self._reader, self._columns, self._budget, self._each = reader, columns, budget, each
+        self._languages = languages_of(columns.languages)
         self._places: dict[tuple[str, Field], tuple[Rows, bool]] = {}
         # Which texts of a field were looked at for a term, in order, and which of them hold it: as large as the looks
         # that a search has; a mark for each text and term would grow with the archive.
@@ -179,32 +181,32 @@ class Substrings:
         limit = self._budget.grant(self._each)
         if not limit:
             return np.empty(0, np.int32), False
-        if field is Field.TEXT:
-            candidates = self._reader.with_text(text, limit=limit)
+        if is_worded := field in (Field.TEXT, Field.NAMES):
+            candidates = self._reader.with_text(text, field, self._languages, limit=limit)
         else:
             candidates = self._reader.substring(text, field, limit=limit)
         self._budget.spend(len(candidates.keys))
         found = self._numbering(field).known(candidates.keys)
         # Trigrams allow more than is there (`abcd` where `abc` and `bcd` stand apart), but for a term of one trigram.
-        if field is not Field.TEXT and len(text) > _GRAM:
+        if not is_worded and len(text) > _GRAM:
             found = self._holding(text, field, found)
         return found, candidates.count <= len(candidates.keys)
 
     def _holding(self, text: str, field: Field, places: Rows) -> Rows:
         """Return those of these documents (addresses, for a URL) that have the text in one field, each looked at."""
-        if field is not Field.TEXT:
+        if field not in (Field.TEXT, Field.NAMES):
             return self._columns.strings(field).holding(places, text.encode())
-        documents = self._columns.documents
-        found = self._reader.with_text(text, limit=len(places), among=documents.keys(places))
-        return documents.known(found.keys)
+        numbers = self._numbering(field)
+        found = self._reader.with_text(text, field, self._languages, limit=len(places), among=numbers.keys(places))
+        return numbers.known(found.keys)
 
     def _numbering(self, field: Field) -> Numbering:
-        return self._columns.addresses if field is Field.URL else self._columns.documents
+        return self._columns.addresses if field in _OF_ADDRESSES else self._columns.documents
 
     def rows(self, term: Term) -> RowSet:
         """Return the rows of a term."""
         columns, found = self._columns, [(field, *self.places(text, field)) for text, field in _asked(term)]
-        owners = [columns.of_address if field is Field.URL else columns.of_document for field, _, _ in found]
+        owners = [columns.of_address if field in _OF_ADDRESSES else columns.of_document for field, _, _ in found]
         rows = [owner.rows(places)[0] for owner, (_, places, _) in zip(owners, found, strict=True)]
         return RowSet(_joined(rows, len(columns)), exact=all(whole for _, _, whole in found))
 
@@ -279,7 +281,7 @@ class Substrings:
 
     def _affordable(self, node: Node, rows: Rows) -> Rows:
         """Return the newest of these rows, as many as there are looks left for: the rest stays out of the answer."""
-        asked = {one for term in _terms(node) for one in _asked(term)}
+        asked = {one for term in terms_in(node, excluded=True) for one in _asked(term)}
         needed = sum(len(self._unseen(text, field, self._owners(field, rows))) for text, field in asked)
         left = max(0, self._budget.checks_left)
         return rows if needed <= left else rows[len(rows) - len(rows) * left // needed :]
@@ -320,7 +322,7 @@ class Substrings:
 
     def _owners(self, field: Field, rows: Rows) -> Rows:
         """Return the documents (addresses, for a URL) of rows; a row without one has a number behind the last."""
-        return (self._columns.url if field is Field.URL else self._columns.doc)[rows]
+        return (self._columns.url if field in _OF_ADDRESSES else self._columns.doc)[rows]
 
     def _unseen(self, text: str, field: Field, owners: Rows) -> Rows:
         """Return which of these texts were not looked at for a term, each once."""
@@ -343,18 +345,13 @@ class Substrings:
         found = self.evaluate(node)
         return self._listed(found), found.exact
 
-    def score(self, node: Node, rows: Rows) -> Floats:
-        """Return 3 for each wanted term in the title, 2 in the URL, 1 in the snippet, 0.5 in the text, added up."""
-        columns = self._columns
-        total = np.zeros(len(rows), np.float32)
-        for term in wanted_terms(node):
-            for text, field in _asked(term):
-                owner = columns.url if field is Field.URL else columns.doc
-                # One more than there are: rows without a document point behind the last.
-                hit = np.zeros(self._numbering(field).none + 1, np.float32)
-                hit[self.places(text, field)[0]] = _WEIGHTS[field]
-                total += hit[owner[rows]]
-        return total
+    def left(self, tree: Node, rows: Rows) -> tuple[Rows, bool]:
+        """Return those of these rows that have nothing of what a tree excludes, and whether these are all."""
+        parts = tree.parts if isinstance(tree, And) else ()
+        terms = [part.part for part in parts if isinstance(part, Not) and isinstance(part.part, Term)]
+        judged = [self.judged(*one, rows) for term in terms for one in _asked(term)]
+        keep = reduce(np.logical_and, [fails for _, fails in judged], np.ones(len(rows), np.bool_))
+        return rows[keep], all(bool(np.all(holds | fails)) for holds, fails in judged)
 
 
 _NOT_LOOKED_AT: Final[tuple[Rows, Keep]] = np.empty(0, np.int32), np.empty(0, np.bool_)
@@ -367,16 +364,6 @@ def _places_in(ordered: Rows, wanted: Rows) -> npt.NDArray[np.intp]:
 
 def _asked(term: Term) -> list[tuple[str, Field]]:
     """Return what a term asks of each of its fields; a substring needs no mark that more may follow."""
-    fields = list(_WEIGHTS) if term.field is Field.ANY else [term.field]
-    return [(f"{term.text}*" if term.is_prefix and one is Field.TEXT else term.text, one) for one in fields]
-
-
-def _terms(node: Node) -> list[Term]:
-    """Return every term of a tree, excluded ones too."""
-    match node:
-        case Term():
-            return [node]
-        case Not(part):
-            return _terms(part)
-        case And(parts) | Or(parts):
-            return [term for part in parts for term in _terms(part)]
+    if term.field is not Field.TEXT:
+        return [(term.text, term.field)]
+    return [(f"{term.text}*", Field.TEXT)] if term.is_prefix else [(term.text, Field.TEXT), (term.text, Field.NAMES)]

@@ -169,7 +169,7 @@ def test_a_text_is_looked_at_once_for_a_term_however_often_it_is_asked_for(bed: 
     assert 600_000 - budget.checks_left <= 2 * 4 * 40
 
 
-@pytest.mark.parametrize("q", ["url:example", "text:text", "text:tex*"])
+@pytest.mark.parametrize("q", ["url:example", "title:page", "url:zzz OR text:tex*"])
 def test_a_search_that_reads_in_part_says_so(bed: Bed, q: str) -> None:
     bed.fill(pages([f"text {n}" for n in range(40)]))
     search = SearchService(bed.database, bed.home, bed.clock)

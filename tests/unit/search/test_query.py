@@ -57,8 +57,9 @@ def test_a_query_has_the_intent_that_its_spelling_says(text: str, intent: Intent
 @pytest.mark.parametrize(
     ("text", "tree"),
     [
-        ("a OR b AND c", Or((Term("a"), And((Term("b"), Term("c")))))),
-        ("a OR b c", Or((Term("a"), And((Term("b"), Term("c")))))),
+        ("a OR b AND c", Or((Term("a"), Term("b c")))),
+        ('a OR "b d" (c)', Or((Term("a"), Term('"b d" c')))),
+        ("a -b c", And((Term("a c"), Not(Term("b"))))),
         ("(a OR b) AND c", And((Or((Term("a"), Term("b"))), Term("c")))),
         ("NOT a AND b", And((Not(Term("a")), Term("b")))),
         ("a -b", And((Term("a"), Not(Term("b"))))),
