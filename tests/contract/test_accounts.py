@@ -561,7 +561,7 @@ def test_signing_in_leads_to_a_page_of_ours(site: Site, target: str) -> None:
 
     answer = site.client.post("/signin", data=form, headers={"origin": APP})
 
-    assert (answer.status_code, answer.headers["location"]) == (303, "/account")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
 
 
 def test_names_and_agents_with_markup_are_shown_as_text(site: Site) -> None:

@@ -423,6 +423,8 @@ def test_the_permalink_of_a_members_capture_leads_members_to_it_and_holds(world:
     assert CLUB.word in world.followed(view["permalink"], Role.MEMBER).text
     assert world.followed(view["permalink"], Role.ANONYMOUS).status_code == 404
     assert CLUB.word in world.ask(view["frameUrl"], Role.ANONYMOUS).text, "what is shown now has a capability"
+    assert view["frameSeconds"] == 3600
+    assert world.ask(f"/api/snapshots/{world.ids[OPEN.code][0]}/view", Role.MEMBER).json()["frameSeconds"] is None
 
 
 def test_results_that_are_taken_away_name_where_a_member_can_look(world: World) -> None:

@@ -21,7 +21,7 @@ from holdfast.sources import registry
 from holdfast.sources.adhoc_queries import ensure_source
 from holdfast.sources.config import SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
-from holdfast.sources.queries import SourceNotFound, find_source, named_source, sources
+from holdfast.sources.queries import SourceNotFound, find_source, named_source, site_code, sources
 from holdfast.sources.registry import SourceInUse, SourceTaken
 from tests.clock import FakeClock
 
@@ -174,6 +174,39 @@ def test_sources_that_a_crawl_or_an_import_of_files_made_do_not_spoil_an_export(
         again = registry.import_specs(session, clock, registry.read_specs(read_text(text, form)))
 
     assert again == registry.ImportedSources(created=(), updated=(), unchanged=("ad-hoc-example",))
+
+
+@pytest.mark.parametrize("written", ["adhoc", "form"])
+def test_long_host_gets_the_same_code_however_it_is_added(database: Database, clock: FakeClock, written: str) -> None:
+    front_page = "https://www.museum-of-modern-art.example.org/"
+    url = str(database.engine.url.render_as_string(hide_password=False))
+    with database.read() as session:
+        surveyed = site_code(session, front_page)
+    if written == "adhoc":
+        with closing(connect(url)) as raw_db, raw_db.write() as tx:
+            made = ensure_source(tx, host="www.museum-of-modern-art.example.org", base_url=front_page, now=0).code
+    else:
+        with database.write() as session:
+            content = registry.with_code(session, {"config": {"seeds": [front_page]}})
+            made = registry.create(session, clock, registry.read_spec(content)).code
+
+    assert surveyed == made == "museum-of-modern-art-example-org"
+    with database.read() as session:
+        assert site_code(session, front_page) == made
+        assert site_code(session, front_page.replace("https", "http")) == f"{made}-2"
+
+
+def test_adhoc_crawl_joins_the_source_of_its_front_page(database: Database, clock: FakeClock) -> None:
+    with database.write() as session:
+        registry.create(session, clock, spec("town", base_url="https://ex.example/"))
+    url = str(database.engine.url.render_as_string(hide_password=False))
+    with closing(connect(url)) as raw_db, raw_db.write() as tx:
+        codes = [
+            ensure_source(tx, host="ex.example", base_url=page, now=0).code
+            for page in ("https://ex.example/", "http://ex.example/", "https://ex.example/")
+        ]
+
+    assert codes == ["town", "ex-example", "town"]
 
 
 def test_a_name_that_no_file_could_bring_back_is_refused_in_an_edit_too(database: Database, clock: FakeClock) -> None:

@@ -19,7 +19,7 @@ from holdfast.db.engine import Database
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import HoldfastError, Invalid
 from holdfast.jobs.imports import FolderFacts, adopt_folder
-from holdfast.sources.adhoc_queries import is_code_of
+from holdfast.sources.codes import is_code_of
 from holdfast.sources.queries import is_code
 from holdfast.urls import parse_seed
 from holdfast.warc import queries as files

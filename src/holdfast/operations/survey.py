@@ -35,7 +35,6 @@ from holdfast.jobs.administration.source_preview import rule_sentence
 from holdfast.jobs.specs import CrawlDefaults, crawl_plan
 from holdfast.operations.live_pages import TURNS, LiveBusy, LiveFailed
 from holdfast.parse import ParseProblem, looks_pathological, parse_page, parse_sitemap, scan_links
-from holdfast.sources.adhoc_queries import code_for
 from holdfast.sources.config import read_config
 from holdfast.types import FetchFailed, FetchProblem, ParsedPage, RobotsAnswer, RobotsState, UrlKind
 from holdfast.urls import Base, ResolvedLink, Scope, Url, parse, parse_seed, registrable, resolve
@@ -154,15 +153,15 @@ class SiteSurvey:
     warnings: tuple[str, ...]
 
 
-Taken = Callable[[str], str | None]
-"""Tells the front page of the source that has a code; None if no source has it."""
+CodeOf = Callable[[str], str]
+"""Returns the code of the source of a front page; a free one if the site has none (`sources.queries.site_code`)."""
 
 
 def survey_site(
     settings: Settings,
     address: str,
     *,
-    taken: Taken,
+    code_of: CodeOf,
     contact: str | None = None,
     config: Mapping[str, Any] | None = None,
 ) -> SiteSurvey:
@@ -184,12 +183,12 @@ def survey_site(
     if not TURNS.acquire(blocking=False):
         raise LiveBusy
     try:
-        return asyncio.run(_survey(settings, plan, url, taken, may_be_http="://" not in address))
+        return asyncio.run(_survey(settings, plan, url, code_of, may_be_http="://" not in address))
     finally:
         TURNS.release()
 
 
-async def _survey(settings: Settings, plan: CrawlPlan, url: Url, taken: Taken, *, may_be_http: bool) -> SiteSurvey:
+async def _survey(settings: Settings, plan: CrawlPlan, url: Url, code_of: CodeOf, *, may_be_http: bool) -> SiteSurvey:
     async with open_polite_client(
         settings,
         agent=plan.agent(),
@@ -213,7 +212,7 @@ async def _survey(settings: Settings, plan: CrawlPlan, url: Url, taken: Taken, *
             if walk.state is None:
                 raise LiveFailed(f"{url.origin} did not answer within {LIMIT_S:g} s; try again later") from None
             walk.warnings.append(f"The survey ended after {LIMIT_S:g} s; the crawl will find more.")
-        return walk.survey(url, taken)
+        return walk.survey(url, code_of)
 
 
 @dataclass(slots=True)
@@ -412,7 +411,7 @@ class _Walk:
         children = (self._seen_from(answer.url, child) for child in found.children[: MAX_SITEMAPS + 1])
         return [child for child in children if child is not None]
 
-    def survey(self, typed: Url, taken: Taken) -> SiteSurvey:
+    def survey(self, typed: Url, code_of: CodeOf) -> SiteSurvey:
         """Return the record of what was read."""
         assert self.state is not None
         if registrable(typed.host) != registrable(self.url.host):
@@ -433,7 +432,7 @@ class _Walk:
             content_type=None if head is None else head.media_type,
             title=title,
             name=_printable(title or "")[:_NAME_CHARS].strip() or self.url.host,
-            code=code_for(self.url.host, f"{self.url.origin}/", taken),
+            code=code_of(f"{self.url.origin}/"),
             contact=self._plan.contact,
             robots=self._robots(judged, forbidden),
             sitemaps=tuple(self._sitemaps),

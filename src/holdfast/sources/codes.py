@@ -1,18 +1,16 @@
-"""The code of a source whose author gave none: made from its name, or from the host of its first seed."""
+"""The code of a source whose author gave none: made from its name, or from the host of its first address."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable
+from itertools import count
 from typing import Final
 from urllib.parse import urlsplit
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
-
-from holdfast.db.models import Source
-
-# Room for a number behind it.
-_STEM_CHARS: Final = 32
+CODE_CHARS: Final = 40
+# Leaves room for a number.
+_STEM_CHARS: Final = CODE_CHARS - 8
 # Letters that Unicode does not take apart into a plain one and a mark.
 _PLAIN: Final = str.maketrans(
     dict(zip("ßæœøłđðþıħ", ("ss", "ae", "oe", "o", "l", "d", "d", "th", "i", "h"), strict=True))
@@ -55,13 +53,19 @@ def code_from(text: str) -> str:
     return code
 
 
-def free_code(session: Session, *, name: str | None, seed: str | None) -> str:
-    """Return a code that no source has: from the name, else from the host of a seed; a taken one gets a number."""
-    host = urlsplit(seed if "//" in seed else f"//{seed}").hostname if seed else None
-    stem = code_from(name or "") or code_from((host or "").removeprefix("www.")) or "source"
-    taken = set(session.scalars(select(Source.code).where(Source.code.startswith(stem, autoescape=True))))
-    number, code = 1, stem
-    while code in taken:
-        number += 1
-        code = f"{stem}-{number}"
-    return code
+def free_code(is_taken: Callable[[str], bool], *, name: str | None, seed: str | None) -> str:
+    """Return a code that is not taken: from the name, else from the host of a seed; a taken one gets a number."""
+    stem = code_from(name or "") or _host_code(seed or "") or "source"
+    codes = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
+    return next(code for code in codes if not is_taken(code))
+
+
+def is_code_of(code: str, host: str) -> bool:
+    """Return whether `free_code` may have made this code from a host."""
+    stem, _, number = code.rpartition("-")
+    return _host_code(host) in (code, stem if number.isdecimal() else code)
+
+
+def _host_code(seed: str) -> str:
+    host = urlsplit(seed if "//" in seed else f"//{seed}").hostname or ""
+    return code_from(host.removeprefix("www."))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import Select, exists, func, or_, select, update
 from sqlalchemy.orm import Session
@@ -14,17 +14,17 @@ from holdfast.clock import Clock
 from holdfast.db.engine import insert_into
 from holdfast.db.models import AddedUrl, Edition, Execution, Feed, Job, PageGroup, Snapshot, Source
 from holdfast.errors import Invalid, NotFound
+from holdfast.sources.codes import CODE_CHARS, free_code
 
-CODE_CHARS: Final = 40
 # Values of one IN: SQLite binds 999 at most in older versions.
 _AT_ONCE = 500
-_CODE = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+_CODE = re.compile(rf"[a-z0-9](?:[a-z0-9-]{{0,{CODE_CHARS - 2}}}[a-z0-9])?")
 
 
 def no_source(code: str) -> str:
     """Return the sentence for a code that no source has."""
     # Cut and quoted: what a person typed or a client sent may be long, and may hold control characters.
-    return f"there is no source {code[:40]!r}"
+    return f"there is no source {code[:CODE_CHARS]!r}"
 
 
 class SourceNotFound(NotFound):
@@ -41,10 +41,20 @@ def source_by_code(session: Session, code: str) -> Source | None:
     return session.scalars(select(Source).where(Source.code == code)).one_or_none()
 
 
-def front_page_of(session: Session, code: str) -> str | None:
-    """Return the front page of the source with this code: empty if the source has none, None if there is no source."""
-    found = source_by_code(session, code)
-    return None if found is None else found.base_url or ""
+def source_of_site(session: Session, front_page: str) -> Source | None:
+    """Return the oldest source of this front page."""
+    return session.scalars(select(Source).where(Source.base_url == front_page).order_by(Source.id).limit(1)).first()
+
+
+def new_code(session: Session, *, name: str | None, seed: str | None) -> str:
+    """Return a code that no source has, from the name, else from the host of a seed."""
+    return free_code(lambda code: source_by_code(session, code) is not None, name=name, seed=seed)
+
+
+def site_code(session: Session, front_page: str) -> str:
+    """Return the code of the source that crawls of this front page belong to; a free one if the site has none."""
+    known = source_of_site(session, front_page)
+    return new_code(session, name=None, seed=front_page) if known is None else known.code
 
 
 def find_source(session: Session, code: str) -> Source:

@@ -19,10 +19,10 @@ from holdfast.clock import Clock
 from holdfast.db.models import Source
 from holdfast.errors import Conflict, Invalid, UrlRefused
 from holdfast.sources import queries
-from holdfast.sources.codes import free_code
+from holdfast.sources.codes import CODE_CHARS
 from holdfast.sources.config import Fields, SourceConfig, SourceRefused, merge_fields, read_config
 from holdfast.sources.members_file import mark_changed
-from holdfast.sources.queries import CODE_CHARS, find_source, source_to_edit
+from holdfast.sources.queries import find_source, source_to_edit
 from holdfast.sources.schedule import ScheduleRefused, read_schedule
 from holdfast.urls import parse_seed
 from holdfast.withdrawals.hiding import tell_search
@@ -189,7 +189,7 @@ def with_code(session: Session, content: Mapping[str, Any]) -> dict[str, Any]:
     seeds = config.get("seeds") if isinstance(config, Mapping) else None
     first = seeds[0] if isinstance(seeds, list | tuple) and seeds else content.get("base_url")
     name = content.get("name")
-    made = free_code(
+    made = queries.new_code(
         session, name=name if isinstance(name, str) else None, seed=first if isinstance(first, str) else None
     )
     return {**content, "code": made}

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 import httpx
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
+from sqlalchemy import update
 
 from holdfast import config
 from holdfast.api.session_cookie import cookie_name
@@ -27,6 +28,7 @@ from holdfast.auth.users import ROLES, add_user, find_user
 from holdfast.clock import SystemClock
 from holdfast.config import AuthSettings
 from holdfast.db.engine import Database
+from holdfast.db.models import Source
 from tests import forked, needs, patience
 from tests.archive import Shot, build_archive, on_another_day
 from tests.flow.crawler import Crawler
@@ -77,6 +79,20 @@ class Stage:
     def _database(self) -> Iterator[tuple[Database, SystemClock]]:
         with closing(Database(f"sqlite:///{self.home / 'holdfast.db'}")) as database:
             yield database, SystemClock()
+
+    @contextmanager
+    def for_members(self, code: str) -> Iterator[None]:
+        """Show a source to members only, for a while."""
+
+        def show_to(visibility: str) -> None:
+            with self._database() as (database, _), database.write() as session:
+                session.execute(update(Source).where(Source.code == code).values(visibility=visibility))
+
+        show_to("members")
+        try:
+            yield
+        finally:
+            show_to("public")
 
     def end_session(self, secret: str) -> None:
         """End a session, as it ends by itself after a day."""

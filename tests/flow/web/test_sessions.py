@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from holdfast.auth.roles import Role
-from tests.flow.web.stage import PASSWORD, OpenWindow, Stage
+from tests.flow.web.stage import HOSTILE_URL, PASSWORD, OpenWindow, Stage
 
 pytestmark = pytest.mark.slow
 
@@ -75,8 +76,35 @@ def test_what_is_public_is_still_there_when_a_session_ends(open_window: OpenWind
     page.get_by_role("link", name="Changes", exact=True).click()
 
     expect(page.get_by_role("heading", level=1, name="Changes")).to_be_visible()
-    expect(page.get_by_role("link", name="Sign in")).to_be_visible()
+    expect(page.get_by_role("navigation").get_by_role("link", name="Sign in")).to_be_visible()
     expect(page.get_by_role("alert")).to_have_count(0)
+
+
+@pytest.mark.parametrize(("role", "place"), [(Role.OPERATOR, "/control"), (Role.MEMBER, "/")])
+def test_sign_in_without_next_lands_where_the_role_can_act(open_window: OpenWindow, role: Role, place: str) -> None:
+    window = open_window()
+    window.page.goto(f"{window.stage.url}/signin")
+
+    _sign_in(window.page, role)
+
+    window.page.wait_for_url(f"{window.stage.url}{place}")
+
+
+def test_members_page_says_that_the_session_ended_and_leads_back(open_window: OpenWindow, stage: Stage) -> None:
+    with stage.for_members("hostile"):
+        window = open_window(role=Role.MEMBER)
+        page = window.visit(f"/view/2?url={quote(HOSTILE_URL, safe='')}")
+        expect(page.locator("iframe")).to_be_visible()
+        stage.end_session(window.secret)
+
+        page.get_by_role("tab", name="Text").or_(page.get_by_role("link", name="Text")).click()
+        expect(page.get_by_text("Your session has ended.")).to_be_visible()
+        page.get_by_role("status").get_by_role("link", name="Sign in").click()
+        _sign_in(page, Role.MEMBER)
+
+        page.wait_for_url(re.compile(r"/view/\d+\?.*mode=text"))
+        expect(page.get_by_text("An otter said")).to_be_visible()
+        expect(page.get_by_text("Your session has ended.")).to_have_count(0)
 
 
 def test_who_signs_out_is_nobody_any_more(open_window: OpenWindow) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.sources.codes import code_from
+from holdfast.sources.codes import code_from, free_code, is_code_of
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,15 @@ from holdfast.sources.codes import code_from
 )
 def test_code_is_readable_and_ends_with_a_whole_word(name: str, code: str) -> None:
     assert code_from(name) == code
+
+
+@pytest.mark.parametrize("host", ["www.museum-of-modern-art.example.org", "127.0.0.1", "a.b", "xn--bcher-kva.example"])
+def test_code_of_a_host_is_recognised_with_and_without_number(host: str) -> None:
+    taken: set[str] = set()
+    for _ in range(3):
+        code = free_code(taken.__contains__, name=None, seed=host)
+        assert is_code_of(code, host)
+        assert not is_code_of(f"{code}-x", host)
+        taken.add(code)
+
+    assert len(taken) == 3

@@ -15,6 +15,7 @@ from holdfast.errors import AddressForbidden, UrlRefused
 from holdfast.operations import survey as flow
 from holdfast.operations.live_pages import LiveFailed
 from holdfast.operations.survey import SiteSurvey, survey_site
+from holdfast.sources.codes import free_code
 from holdfast.types import RobotsAnswer
 from tests.site import Exchange, Site
 from tests.unit.fetch.nameserver import nameserver
@@ -35,7 +36,11 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def surveyed(settings: Settings, address: str, **how: object) -> SiteSurvey:
-    return survey_site(settings, address, taken=lambda _code: None, **how)  # type: ignore[arg-type]
+    return survey_site(settings, address, code_of=_code_of, **how)  # type: ignore[arg-type]
+
+
+def _code_of(front_page: str) -> str:
+    return free_code(lambda _code: False, name=None, seed=front_page)
 
 
 def front(*links: str, head: str = "<title>Town of Kelpsound</title>") -> str:

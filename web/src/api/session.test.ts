@@ -26,7 +26,7 @@ test("the session is asked for once, and anew when that is wanted", async () => 
 
 test("a session that has ended is nobody's, not an error", async () => {
   answers.push({ status: 401, told: {} }, { status: 200, told: { ...SIGNED_IN, authenticated: false, user: null, csrfToken: null } });
-  expect((await readSession()).authenticated).toBe(false);
+  expect(await readSession()).toMatchObject({ authenticated: false, hasEnded: true });
 });
 
 test("what could not be asked is asked again", async () => {

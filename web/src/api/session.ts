@@ -1,18 +1,28 @@
 import { fetchPatiently } from "./connection";
 import type { components } from "./schema";
 
-export type Session = components["schemas"]["SessionState"];
+export interface Session extends SessionState {
+  /** Whether somebody was signed in here and is no longer. */
+  hasEnded: boolean;
+}
+type SessionState = components["schemas"]["SessionState"];
 export type Permission = Session["permissions"][number];
 
 let known: Promise<Session> | null = null;
+let wasSignedIn = false;
 const endings = new Set<() => void>();
 
 async function ask(): Promise<Session> {
   // A session that has ended is refused once; with that answer the browser forgets it, and the next one tells who is left.
   for (let times = 0; times < 2; times += 1) {
     const answer = await fetchPatiently("/api/session", { credentials: "same-origin", cache: "no-store" });
-    if (answer.ok) return (await answer.json()) as Session;
+    if (answer.ok) {
+      const session = (await answer.json()) as SessionState;
+      wasSignedIn ||= session.authenticated;
+      return { ...session, hasEnded: wasSignedIn && !session.authenticated };
+    }
     if (answer.status !== 401) break;
+    wasSignedIn = true;
   }
   throw new Error("the server does not say who is signed in");
 }

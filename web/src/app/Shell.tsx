@@ -2,6 +2,7 @@ import { Link, Outlet, useLocation, useMatches, useRouterState } from "@tanstack
 import { Menu } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { signInPath } from "@/api/session";
+import { buttonClass } from "@/design/Button";
 import { useWords } from "@/language/LanguageContext";
 import { LANGUAGES, type Language } from "@/language/words";
 import { ConnectionBar } from "./ConnectionBar";
@@ -43,6 +44,7 @@ export function Shell() {
         </div>
       </header>
       <ConnectionBar />
+      <SessionBar />
       {/* As high as the window: the footer is below it, and what loads moves nothing that is seen. */}
       <main ref={main} id="content" tabIndex={-1} className={`outline-none ${isWide ? "flex w-full grow min-h-0 flex-col" : `mx-auto min-h-dvh w-full ${width} grow px-4 py-6 sm:py-8`}`}><Outlet /></main>
       {!isWide && <Footer width={width} />}
@@ -78,6 +80,23 @@ function Reader({ onLeave }: { onLeave: () => void }) {
       {session?.way === "session" && <SignOut className={`${PLACE} text-left`} />}
       {/* On the server's own machine nobody need sign in, and who has an account still can. */}
       {session && session.way !== "session" && <a href={signInPath(pathname, searchStr)} className={PLACE}>{t("app.signIn")}</a>}
+    </div>
+  );
+}
+
+/** Says on every page that the session has ended, and leads back to the page after signing in. */
+function SessionBar() {
+  const { t } = useWords();
+  const hasEnded = useSession().data?.hasEnded ?? false;
+  const { pathname, searchStr } = useLocation();
+  return (
+    <div role="status" className={hasEnded ? "flex flex-wrap items-center gap-x-4 gap-y-1 border-b border-warn bg-warn-wash px-4 py-1.5 text-ink" : "sr-only"}>
+      {hasEnded && (
+        <>
+          <p className="min-w-0 grow basis-60"><strong>{t("session.ended")}</strong> {t("session.endedHow")}</p>
+          <a href={signInPath(pathname, searchStr)} className={buttonClass()}>{t("app.signIn")}</a>
+        </>
+      )}
     </div>
   );
 }

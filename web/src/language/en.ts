@@ -28,6 +28,8 @@ export const en = {
   "problem.network": "The server did not answer. Check the connection, then try again.",
   "problem.page": "Reload the page. If the problem persists, contact the administrator.",
   "problem.pageTitle": "This page could not be shown",
+  "session.ended": "Your session has ended.",
+  "session.endedHow": "Sign in to see what is for members only. You come back to this page.",
   "connection.away": "The server does not answer.",
   "connection.failed": "Some data on this page could not be refreshed.",
   "connection.since": "Data as of {time}.",

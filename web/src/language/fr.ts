@@ -28,6 +28,8 @@ export const fr: Record<Word, string> = {
   "problem.network": "Le serveur n’a pas répondu. Vérifiez la connexion, puis réessayez.",
   "problem.page": "Rechargez la page. Si le problème persiste, contactez l’administrateur.",
   "problem.pageTitle": "Cette page n’a pas pu être affichée",
+  "session.ended": "Votre session a pris fin.",
+  "session.endedHow": "Connectez-vous pour revoir ce qui est réservé aux membres. Vous reviendrez à cette page.",
   "connection.away": "Le serveur ne répond pas.",
   "connection.failed": "Une partie des données de cette page n’a pas pu être actualisée.",
   "connection.since": "Données de {time}.",

@@ -16,9 +16,17 @@ export function useResolved(url: string | undefined, timestamp: string | undefin
   return useQuery({ queryKey: ["resolve", url, timestamp], enabled: url !== undefined, placeholderData: keepPreviousData, queryFn: ({ signal }) => askResolved(url ?? "", timestamp, signal) });
 }
 
-/** GET /api/snapshots/{id}/view */
+/** GET /api/snapshots/{id}/view. The frame of a members' capture has an address that ends: until then it stays, and before that it is asked for again. */
 export function useView(id: number | null | undefined) {
-  return useQuery({ queryKey: ["view", id], enabled: typeof id === "number", placeholderData: keepPreviousData, queryFn: ({ signal }) => body<CaptureView>(api.GET("/api/snapshots/{id}/view", { signal, params: { path: { id: id ?? 0 } } })) });
+  const lasts = (view: CaptureView | undefined) => (view?.frameSeconds ? view.frameSeconds * 900 : null);
+  return useQuery<CaptureView>({
+    queryKey: ["view", id],
+    enabled: typeof id === "number",
+    placeholderData: keepPreviousData,
+    staleTime: ({ state }) => lasts(state.data) ?? 30_000,
+    refetchInterval: ({ state }) => lasts(state.data) ?? false,
+    queryFn: ({ signal }) => body<CaptureView>(api.GET("/api/snapshots/{id}/view", { signal, params: { path: { id: id ?? 0 } } })),
+  });
 }
 
 /** GET /api/snapshots/{id}/parts */

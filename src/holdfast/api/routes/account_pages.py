@@ -136,17 +136,25 @@ Next = Annotated[str, Query(alias="next", max_length=2048)]
 
 
 def safe_next(path: str) -> str:
-    """Return where to go after signing in: a path of this host, whatever was asked for."""
+    """Return where to go after signing in: a path of this host, empty if none was asked for."""
     # `//host` and `/\\host` are other hosts to a browser, and it drops tabs and line breaks before it looks.
     is_plain = path.startswith("/") and path.isprintable() and not path.startswith(("//", "/\\"))
-    return path if is_plain and not urlsplit(path).netloc else "/account"
+    return path if is_plain and not urlsplit(path).netloc else ""
+
+
+def _landing(request: Request, following: str, principal: Principal) -> str:
+    """Return where a person arrives: where they wanted to go, else where they can do something."""
+    has_control_room = request.app.state.has_pages and principal.may(Permission.WATCH)
+    return following or ("/control" if has_control_room else "/")
 
 
 @router.get("/signin")
-async def sign_in_page(archive: ArchiveDep, principal: PrincipalDep, following: Next = "/account") -> Response:
+async def sign_in_page(
+    request: Request, archive: ArchiveDep, principal: PrincipalDep, following: Next = ""
+) -> Response:
     """Show the form to sign in with; who is signed in goes on."""
     if principal.way is SignInWay.SESSION:
-        return RedirectResponse(safe_next(following), 303, _HEADERS)
+        return RedirectResponse(_landing(request, safe_next(following), principal), 303, _HEADERS)
     return _page("Sign in", _sign_in_form(archive, safe_next(following)))
 
 
@@ -202,7 +210,7 @@ def _sentence(text: str) -> str:
 
 
 def _signed_in(request: Request, archive: Archive, session: BegunSession, following: str) -> Response:
-    answer = RedirectResponse(following, 303, _HEADERS)
+    answer = RedirectResponse(_landing(request, following, session.principal), 303, _HEADERS)
     for cookie in SessionCookie(archive.settings).begun(request.scope, session):
         answer.headers.append("Set-Cookie", cookie)
     return answer
@@ -210,7 +218,7 @@ def _signed_in(request: Request, archive: Archive, session: BegunSession, follow
 
 @router.get("/signin/oidc")
 async def begin_at_provider(
-    request: Request, archive: ArchiveDep, accounts: AccountsDep, following: Next = "/account"
+    request: Request, archive: ArchiveDep, accounts: AccountsDep, following: Next = ""
 ) -> Response:
     """Send a browser to the identity provider."""
     if accounts.provider is None:
@@ -232,7 +240,7 @@ async def finish_at_provider(request: Request, archive: ArchiveDep, accounts: Ac
     """Take a browser back from the identity provider, and begin its session."""
     if accounts.provider is None:
         raise NotFound("no identity provider is set; sign in at /signin")
-    cookies, following = SessionCookie(archive.settings), "/account"
+    cookies, following = SessionCookie(archive.settings), ""
     try:
         flow = SignInFlow.opened(cookies.read_flow(request.scope))
         following = safe_next(flow.following)
@@ -244,7 +252,7 @@ async def finish_at_provider(request: Request, archive: ArchiveDep, accounts: Ac
     else:
         # A page and not a redirect: this request comes from another site, and with SameSite=Strict a browser would
         # leave the new cookie out of what it follows from here.
-        target = escape(following)
+        target = escape(_landing(request, following, begun.principal))
         answer = _page(
             "Signed in",
             f'<h1>Signed in</h1><p><a href="{target}">Go on</a></p>',
@@ -325,7 +333,7 @@ async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDe
         password = fields.get("new", "")[:1024]
         return accounts.sign_in.with_link(
             secret, name=name, password=password, browser=browser
-        ), "/control/start" if is_first else "/"
+        ), "/control/start" if is_first else ""
 
     def owner() -> User | None:
         with archive.database.read() as session:

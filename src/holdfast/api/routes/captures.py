@@ -174,6 +174,7 @@ def capture_view(request: Request, archive: ArchiveDep, session: SessionDep, id:
         warc_length=found.warc_length,
         change=around.change,
         frame_url=shown.memento(digits, Modifier.MAIN, found.url),
+        frame_seconds=archive.settings.replay.members_s if shown.root else None,
         permalink=public.memento(digits, "", found.url),
         raw_url=shown.memento(digits, Modifier.RAW, found.url),
         renderer_url=_renderer_url(archive, shown, found),

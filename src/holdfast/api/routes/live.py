@@ -36,7 +36,7 @@ from holdfast.operations.live_pages import (
     fetch_live,
 )
 from holdfast.operations.survey import SiteSurvey, survey_site
-from holdfast.sources.queries import front_page_of
+from holdfast.sources.queries import site_code
 from holdfast.wiring.archive import Archive
 
 _Found = TypeVar("_Found")
@@ -145,11 +145,11 @@ async def survey_source(archive: ArchiveDep, response: Response, form: SurveyFor
     sitemaps and 100,000 addresses at most, and 4 surveys run at once.
     """
 
-    def taken(code: str) -> str | None:
+    def code_of(front_page: str) -> str:
         with archive.database.read() as session:
-            return front_page_of(session, code)
+            return site_code(session, front_page)
 
     response.headers.update(_HEADERS)
     return await _apart(
-        lambda: survey_site(archive.settings, form.url, taken=taken, contact=form.contact, config=form.config)
+        lambda: survey_site(archive.settings, form.url, code_of=code_of, contact=form.contact, config=form.config)
     )

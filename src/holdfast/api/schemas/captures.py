@@ -96,6 +96,10 @@ class CaptureView(Answer):
         description="Where it is shown without a bar, for a frame; of a members' source, for a while.",
         examples=["http://replay.localhost:8060/web/20260901120000mp_/https://example.org/"],
     )
+    frame_seconds: float | None = Field(
+        description="For how long `frameUrl` of a members' capture can be used; null if it does not end.",
+        examples=[None],
+    )
     permalink: str = Field(
         description="Its address for citations.",
         examples=["http://replay.localhost:8060/web/20260901120000/https://example.org/"],

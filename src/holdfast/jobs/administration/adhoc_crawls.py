@@ -15,8 +15,7 @@ from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.executions import ADHOC
 from holdfast.jobs.specs import JobRefused, JobSpec
 from holdfast.sources import registry
-from holdfast.sources.adhoc_queries import code_for
-from holdfast.sources.queries import find_source, front_page_of, source_by_code
+from holdfast.sources.queries import find_source, new_code, source_of_site
 from holdfast.urls import parse_seed
 
 
@@ -61,9 +60,9 @@ def _source(session: Session, clock: Clock, wish: CrawlWish) -> tuple[Source, bo
         return find_source(session, wish.source), False
     first = parse_seed(wish.urls[0])
     base = f"{first.origin}/"
-    code = code_for(first.host, base, lambda code: front_page_of(session, code))
-    known = source_by_code(session, code)
+    known = source_of_site(session, base)
     if known is not None:
         return known, False
+    code = new_code(session, name=None, seed=base)
     content = {"code": code, "name": wish.name or first.host, "base_url": base, "config": {"seeds": [first.fetch]}}
     return registry.create(session, clock, registry.read_spec(content)), True

@@ -29,9 +29,8 @@ from holdfast.jobs.administration.frontier_queries import RunningCrawl, has_job,
 from holdfast.jobs.specs import CrawlDefaults, JobSpec, crawl_plan
 from holdfast.jobs.views.frontier_queries import AttemptOfSource, UrlStatus, attempt_by_id
 from holdfast.sources import registry
-from holdfast.sources.codes import free_code
 from holdfast.sources.config import read_config
-from holdfast.sources.queries import find_source, sources
+from holdfast.sources.queries import find_source, new_code, sources
 from holdfast.types import FoundUrl, Outcome, UrlKind
 from holdfast.urls import DEFAULT, Normalisation, Scope, ScopeVerdict, Url, parse, parse_seed, priority, registrable
 
@@ -346,7 +345,7 @@ class AddingUrls:
         """Make a source for a host that none reaches, and a job that crawls these addresses once."""
         addresses = [url.fetch for url in urls]
         with self._write() as session:
-            code = free_code(session, name=None, seed=host)
+            code = new_code(session, name=None, seed=host)
             content = {"code": code, "name": host, "base_url": f"{urls[0].origin}/", "config": {"seeds": addresses}}
             source = registry.create(session, self._clock, registry.read_spec(content))
             job_id = self._job(session, source.id, addresses, wish)
