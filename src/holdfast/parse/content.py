@@ -38,12 +38,25 @@ _ID_WORDS = ("sidebar", "breadcrumb", "comment", "disqus", "navbar")
 _MAX_BOXES = 50
 _MAX_CHOSEN, _MAX_REMOVED = 50, 500
 _MAIN = "main,[role=main]"
-# What no browser shows unless a style says otherwise; the last of several styles counts.
-_HIDDEN = "[hidden],[popover],dialog:not([open]),input[type=hidden i],annotation,metadata"
-_STYLED = "[style*=display i],[style*=visibility i]"
+# What no browser shows unless a style says otherwise, by the word in the markup that makes a search for it worthwhile.
+_HIDDEN: Final = {
+    "hidden": "[hidden]",
+    "popover": "[popover]",
+    "dialog": "dialog:not([open])",
+    "annotation": "annotation",
+    "metadata": "metadata",
+    "style": "[style*=display i],[style*=visibility i]",
+}
+# The last of several styles counts.
 _STYLE: Final = re.compile(r"(?:^|;)\s*(display|visibility)\s*:\s*(\w+)")
 _STYLE_CHARS = 2_000
-_SPOKEN = "[alt],[title],[placeholder],input[value],optgroup[label],option[label]"
+_SPOKEN: Final = {
+    "alt=": "[alt]",
+    "title=": "[title]",
+    "placeholder=": "[placeholder]",
+    "value=": "input[value]",
+    "label=": "optgroup[label],option[label]",
+}
 _MAX_SPOKEN, _SPOKEN_CHARS = 2_000, 500
 _CONTENT_TAGS = ("h1", "h2", "h3", "h4", "h5", "h6", "p", "article", "a", "span", "code")
 _OWN_CONTENT = "main,article,h1,pre,dt"
@@ -53,8 +66,9 @@ _TAG: Final = re.compile(r"<[^<>]{0,500}+>")
 _FRAME = ("html", "body", "main")
 _NAMED: Final = r"(?:class|id)\s*=\s*[\"']?[^\"'<>]*"
 _TELLING: Final = {
-    "hidden": r"[\s\"'/=](?:hidden|popover)[\s\"'/=>]|<(?:dialog|annotation|metadata)|"
-    r"(?:display|visibility)\s*:\s*[nhc]",
+    **{word: rf"[\s\"'/=]{word}[\s\"'/=>]" for word in ("hidden", "popover")},
+    **{word: f"<{word}" for word in ("dialog", "annotation", "metadata")},
+    "style": r"(?:display|visibility)\s*:\s*[nhc]",
     "role": r"\srole\s*=",
     "main": r"<main[\s>]",
     "article": r"<article[\s>]",
@@ -62,7 +76,7 @@ _TELLING: Final = {
     "itemprop": r"\sitemprop\s*=",
     "time": r"<time[\s>]",
     "form": r"<form[\s>]",
-    "attributes": r"\s(?:alt|title|placeholder|value|label)\s*=\s*[\"']?[^\"'\s>]",
+    **{name: rf"\s{name[:-1]}\s*=\s*[\"']?[^\"'\s>]" for name in _SPOKEN},
     **{word: _NAMED + word for word in (*_NOISE_WORDS, *_BOX_WORDS)},
 }
 
@@ -108,8 +122,8 @@ def read_content(
     body = tree.body
     if body is None:
         return Content()
-    _remove_hidden(tree, words)
-    rest = _Rest(_spoken(body) if "attributes" in words else [])
+    _remove_hidden(body, words)
+    rest = _Rest(_spoken(body, words))
     if template is not None and (chosen := _by_template(tree, template, rest)):
         content = walk(*chosen)
         rest.add(body, stops=chosen)
@@ -158,16 +172,23 @@ class _Rest(ContentWalk):
         return content
 
 
-def _spoken(body: LexborNode) -> list[str]:
+def _spoken(body: LexborNode, words: frozenset[str]) -> list[str]:
     """Return the texts of attributes that a browser shows, or that stand for a picture."""
     found: dict[str | None, None] = {}
-    for node in body.css(_SPOKEN)[:_MAX_SPOKEN]:
+    for node in _select(body, _SPOKEN, words)[:_MAX_SPOKEN]:
         attributes = node.attributes
+        kind = (attributes.get("type") or "").lower() if node.tag == "input" else ""
         # The value of other inputs is what a reader would type over.
-        is_button = node.tag == "input" and (attributes.get("type") or "").lower() in ("submit", "button", "reset")
+        is_button = kind in ("submit", "button", "reset")
         for name in ("value", "title") if is_button else ("alt", "title", "placeholder", "label"):
-            found[attributes.get(name)] = None
+            found[None if kind == "hidden" else attributes.get(name)] = None
     return [clean_line(text, _SPOKEN_CHARS) for text in found if text]
+
+
+def _select(root: LexborNode, selectors: dict[str, str], words: frozenset[str]) -> list[LexborNode]:
+    """Return, in the order of the page, what those of the selectors find whose word stands in the markup."""
+    asked = ",".join([selector for word, selector in selectors.items() if word in words])
+    return root.css(asked) if asked else []
 
 
 def _by_template(tree: LexborHTMLParser, template: SiteTemplate, rest: _Rest) -> list[LexborNode]:
@@ -182,19 +203,23 @@ def _by_template(tree: LexborHTMLParser, template: SiteTemplate, rest: _Rest) ->
     return chosen if any(node.text().strip() for node in chosen) else []
 
 
-def _remove_hidden(tree: LexborHTMLParser, words: frozenset[str]) -> None:
+def _remove_hidden(root: LexborNode, words: frozenset[str]) -> None:
     # From the last to the first: an inner node goes before the one that holds it.
-    for node in reversed(tree.css(f"{_HIDDEN},{_STYLED}")) if "hidden" in words else ():
+    for node in reversed(_select(root, _HIDDEN, words)):
         if node.tag not in _FRAME and _is_hidden(node):
             node.decompose()
 
 
 def _is_hidden(node: LexborNode) -> bool:
-    styles = dict(_STYLE.findall((node.attributes.get("style") or "")[:_STYLE_CHARS].lower()))
+    attributes, tag = node.attributes, node.tag
+    styles = dict(_STYLE.findall((attributes.get("style") or "")[:_STYLE_CHARS].lower()))
     if styles.get("visibility") in ("hidden", "collapse"):
         return True
-    display = styles.get("display")
-    return display == "none" or (display is None and node.css_matches(_HIDDEN))
+    if display := styles.get("display"):
+        return bool(display == "none")
+    if tag == "dialog":
+        return "open" not in attributes
+    return not attributes.keys().isdisjoint(("hidden", "popover")) or tag in ("annotation", "metadata")
 
 
 def _remove_around(tree: LexborHTMLParser, words: frozenset[str], rest: _Rest) -> None:
@@ -203,8 +228,7 @@ def _remove_around(tree: LexborHTMLParser, words: frozenset[str], rest: _Rest) -
         rest.take_out([node for node in tree.css(_AROUND) if node.tag not in _FRAME])
     if asked := [word for word in _NOISE_WORDS if word in words]:
         found = tree.css(_named(asked))[:_MAX_BOXES]
-        held = _holders(tree.css(_OWN_CONTENT)) if found else set()
-        rest.take_out([node for node in found if _is_box(node, held) and len(node.text()) <= _NOISE_CHARS])
+        rest.take_out([node for node in _boxes(found, set()) if len(node.text()) <= _NOISE_CHARS])
 
 
 def _remove_boxes(root: LexborNode, words: frozenset[str], rest: _Rest) -> None:
@@ -216,49 +240,42 @@ def _remove_boxes(root: LexborNode, words: frozenset[str], rest: _Rest) -> None:
             continue
         # By class, and by few ids: manuals give their sections ids with the words of their headings.
         by_id = f",[id^={word} i]" if word in _ID_WORDS else ""
-        found = root.css(f"[class*={word} i]{by_id}")[:_MAX_BOXES]
-        if found and not total:
+        boxes = _boxes(root.css(f"[class*={word} i]{by_id}")[:_MAX_BOXES], held)
+        if boxes and not total:
             total = left = len(root.text())
-            held = _holders(root.css(_OWN_CONTENT))
-        boxes = _outermost([node for node in found if _is_box(node, held)])
         size = sum(len(node.text()) for node in boxes)
         if boxes and left - size >= total * _LEAST_LEFT:
             left -= size
             rest.take_out(boxes)
 
 
-def _holders(nodes: list[LexborNode]) -> set[int]:
-    """Return the ids of some nodes and of all that hold them."""
-    found: set[int] = set()
-    for node in nodes:
-        above: LexborNode | None = node
-        while above is not None and above.mem_id not in found:
-            found.add(above.mem_id)
-            above = above.parent
-    return found
+def _boxes(nodes: list[LexborNode], held: set[int]) -> list[LexborNode]:
+    """Return those of some nodes, in the order of the page, that may be beside the content and are in no other of them.
 
-
-def _outermost(nodes: list[LexborNode]) -> list[LexborNode]:
-    """Return those of some nodes, in the order of the page, that stand in no other of them."""
+    They hold no content of its own name. `held` gathers the ids of nodes that do: none is searched twice.
+    """
     kept: list[LexborNode] = []
     inside = beside = 0
     for node in nodes:
+        if node.mem_id in held or node.tag in _FRAME or node.tag in _CONTENT_TAGS:
+            continue
         parent = above = node.parent
         while above is not None and above.mem_id not in (inside, beside):
             above = above.parent
-        if above is None or above.mem_id == beside:
+        if above is not None and above.mem_id == inside:
+            continue
+        content = node.css_first(_OWN_CONTENT)
+        if content is None:
             kept.append(node)
             inside, beside = node.mem_id, parent.mem_id if parent is not None else 0
+        while content is not None and content.mem_id not in held:
+            held.add(content.mem_id)
+            content = content.parent
     return kept
 
 
 def _named(words: list[str]) -> str:
     return ",".join(f"[id*={word} i],[class*={word} i]" for word in words)
-
-
-def _is_box(node: LexborNode, held: set[int]) -> bool:
-    """Whether a node may be something beside the content: it holds no content of its own name."""
-    return node.mem_id not in held and node.tag not in _FRAME and node.tag not in _CONTENT_TAGS
 
 
 def _by_elements(tree: LexborHTMLParser, body: LexborNode, words: frozenset[str], rest: _Rest) -> Content:
@@ -347,8 +364,11 @@ def _menu_blocks(blocks: list[str], title: str | None) -> int:
 
 def read_whole(tree: LexborHTMLParser, words: frozenset[str]) -> Content:
     """Return all that a page shows, what is around its content, too."""
-    _remove_hidden(tree, words)
-    return Content() if tree.body is None else walk(tree.body, roles=SHOWN)
+    body = tree.body
+    if body is None:
+        return Content()
+    _remove_hidden(body, words)
+    return walk(body, roles=SHOWN)
 
 
 def line_at(tree: LexborHTMLParser, selector: str, limit: int) -> str:

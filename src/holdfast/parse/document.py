@@ -16,7 +16,7 @@ from typing import Any, NotRequired, TypedDict, Unpack
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast import log
-from holdfast.parse.addresses import SPACE, address
+from holdfast.parse.addresses import address
 from holdfast.parse.charset import BodyForm, DecodedText, ParseProblem, decode, media_type_of, sniff
 from holdfast.parse.content import SiteTemplate, line_at, read_content, read_whole, telling_words
 from holdfast.parse.html import read_directives
@@ -159,9 +159,9 @@ def parse_document(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocumen
 
 
 def _read_head(tree: LexborHTMLParser) -> Head:
-    """Read the metas of the whole document, as the crawl does: for the parser an image ends the head."""
+    """Read what the whole document says as a head does, as the crawl does: for the parser an image ends the head."""
     head = Head()
-    for node in tree.css("meta"):
+    for node in tree.css("meta,base[href],link[rel~=canonical i]"):
         head.read(node)
     return head
 
@@ -173,7 +173,6 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentRead
     if wishes.noarchive:
         problems = (*problems, ParseProblem.NOARCHIVE)
     declared = (root.attributes.get("lang") or root.attributes.get("xml:lang")) if root is not None else None
-    canonical, base = _address(root, "link[rel~=canonical i]"), _address(root, "base[href]")
     words = telling_words(source.content)
     data = LinkedData()
     if "ld+json" in words:
@@ -209,8 +208,8 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentRead
         or _line(next(iter(content.headings), None), _TITLE_CHARS),
         description=_line(head.description or head.details.get("og:description"), _DESCRIPTION_CHARS),
         language=canonical_tag(declared) or canonical_tag(head.language),
-        canonical=canonical,
-        base=base,
+        canonical=head.canonical,
+        base=head.base,
         text=content.text,
         rest=content.rest,
         headings=tuple(content.headings),
@@ -281,12 +280,6 @@ def _title(within: LexborNode | None) -> str | None:
         ):
             return line
     return None
-
-
-def _address(within: LexborNode | None, selector: str) -> str | None:
-    node = within.css_first(selector) if within is not None else None
-    href = node.attributes.get("href") if node is not None else None
-    return (href or "").strip(SPACE)[:8192] or None
 
 
 def _line(text: str | None, chars: int) -> str | None:

@@ -16,10 +16,11 @@ from typing import Any, Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from holdfast.parse.addresses import SPACE
 from holdfast.parse.page import AGENT
 from holdfast.parse.text import clean_line
 
-_DETAIL_CHARS = 500
+_ADDRESS_CHARS, _DETAIL_CHARS = 8192, 500
 _MAX_DETAILS = 24
 _KEPT_METAS = ("og:", "article:", "dcterms.", "dc.")
 AUTHOR_CHARS = 200
@@ -95,11 +96,14 @@ def _iso(text: str) -> datetime | None:
 
 
 class Head:
-    """What the metas of a page say."""
+    """What the head of a page says."""
 
-    __slots__ = ("description", "details", "language", "named", "robots")
+    __slots__ = ("base", "canonical", "description", "details", "language", "named", "robots")
 
     def __init__(self) -> None:
+        self.base: str | None = None
+        self.canonical: str | None = None
+        """Addresses as written: the first of each that says one."""
         self.description: str | None = None
         self.language: str | None = None
         self.robots: list[str] = []
@@ -108,8 +112,15 @@ class Head:
         """By name, those that tell author, dates and keywords."""
 
     def read(self, node: LexborNode) -> None:
-        """Take one meta element."""
+        """Take one element: a meta, a base, or the link to the canonical address."""
         attributes = node.attributes
+        if node.tag != "meta":
+            href = (attributes.get("href") or "").strip(SPACE)[:_ADDRESS_CHARS] or None
+            if node.tag == "base":
+                self.base = self.base or href
+            else:
+                self.canonical = self.canonical or href
+            return
         content = attributes.get("content")
         if not content:
             return

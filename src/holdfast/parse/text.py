@@ -210,7 +210,7 @@ def count_words(text: str) -> int:
         return 0
     # Blocks are parted by one line break and words by one blank: nothing has to be split.
     words = text.count(" ") + text.count("\n") + 1
-    if text.isascii() or not is_unspaced(text):
+    if text.isascii() or not is_unspaced(beyond_ascii(text.encode(*LENIENT))):
         return words
     return words + sum(len(run) - 1 for run in _UNSPACED_RUN.findall(text))
 

@@ -290,9 +290,8 @@ class ContentWalk:
         """
         if not _says(words):
             words = self._alt
-        if len(words) <= _HARDLY_CHARS or _NUMBER.fullmatch(words):
-            return attributes.get("title") or attributes.get("aria-label") or words
-        return words
+        named = attributes.get("title") or attributes.get("aria-label")
+        return named if named and (len(words) <= _HARDLY_CHARS or _NUMBER.fullmatch(words)) else words
 
     def _note_heading(self, role: int, start: int, node: LexborNode) -> None:
         """Note the text from a part on; of a heading that holds half the page, as nested ones do, only its start."""
