@@ -166,6 +166,7 @@ class _Rest(ContentWalk):
         for line in lines.keys() & {"", *content.text.split("\n")}:
             del lines[line]
         content.rest = "\n".join(lines)
+        content.is_cut |= self.content.is_cut
         known = set(content.headings)
         content.headings += [heading for heading in self.content.headings if heading not in known]
         del content.headings[MAX_HEADINGS:]

@@ -151,7 +151,10 @@ def parse_document(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocumen
         decoded = decode(body, how["charset"])
         problems += decoded.problems
         content = decoded.content
-        text = clean_text(content if isinstance(content, str) else content.decode("utf-8", "replace"))
+        whole = content if isinstance(content, str) else content.decode("utf-8", "replace")
+        if len(whole) > MAX_TEXT_CHARS:
+            problems.append(ParseProblem.BODY_CUT)
+        text = clean_text(whole)
         return ParsedDocument(text=text, word_count=count_words(text), problems=tuple(problems))
     except Exception as error:  # the one place where a parser's own failure ends
         _log.warning("parse.failed", action="parse_document", url=how.get("url"), error=type(error).__name__)
@@ -183,6 +186,8 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentRead
     title = told.get("title") or _title(tree.head) or _title(root)
     # Last: it removes what is hidden from the tree.
     content = read_whole(tree, words) if how.get("whole") else read_content(tree, words, template, data.body)
+    if content.is_cut and ParseProblem.BODY_CUT not in problems:
+        problems = (*problems, ParseProblem.BODY_CUT)
     about = about._replace(
         author=told.get("author") or about.author,
         published=read_moment(told.get("published")) or about.published or _shown_moment(tree, words),

@@ -124,6 +124,8 @@ class Content:
     """Visible elements below its roots that are no part of it."""
     rest: str = ""
     """What the page shows outside this content: navigation, boxes, headers, footers, and texts of attributes."""
+    is_cut: bool = False
+    """Whether a text was longer than MAX_TEXT_CHARS."""
 
 
 class ContentWalk:
@@ -155,7 +157,9 @@ class ContentWalk:
     @property
     def text(self) -> str:
         """What was read, with marks around blocks."""
-        return "".join(self._parts)[:MAX_TEXT_CHARS]
+        whole = "".join(self._parts)
+        self.content.is_cut |= len(whole) > MAX_TEXT_CHARS
+        return whole[:MAX_TEXT_CHARS]
 
     def _below(self, root: LexborNode, *, marks: bool) -> None:
         # By hand: the library's own traversal cannot step over a subtree. Each statement is paid some thousand times.

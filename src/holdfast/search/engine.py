@@ -60,8 +60,6 @@ Scores = npt.NDArray[np.float32]
 
 # Ends every text of trigrams, so that its last letters start a trigram too: a term of two letters is then a prefix.
 _EDGE: Final = "\x01\x01"
-MAX_TEXT_CHARS: Final = 2_000_000
-"""Of one document; what is beyond is not indexed."""
 # Of a text with accents, whose words are kept unfolded, too.
 _UNFOLDED_CHARS: Final = 4_000
 # Of headings and terms, and of link texts.
@@ -154,7 +152,7 @@ class Writer:
         document.add_integer("key", entry.key)
         language = language_field(entry.language)
         title = prepared(entry.title)
-        text, rest = entry.text[:MAX_TEXT_CHARS], entry.rest[:MAX_TEXT_CHARS]
+        text, rest = entry.text, entry.rest
         compounds, rest_compounds = compounds_in(text), compounds_in(rest)
         # The title belongs to the body: words of one query may stand in either. So do the parts of compounds.
         body = f"{title}\n{prepared(text)}\n{spelled_out(compounds)}"

@@ -23,7 +23,7 @@ from holdfast.search.analysis import UNSTEMMED, language_field, stem
 from holdfast.search.passages import FOLDED, PART, STEM, TYPED, Found, SearchedText, Weights, chosen, snippet_bounds
 from holdfast.search.query import Words
 
-# Characters of a text that are looked through.
+# Characters of a text that are searched at once.
 _SEARCHED: Final = 1_000_000
 # Hits of one word that are kept, and places that are looked at for them: a text of one syllable has 30,000 of these.
 _MOST_HITS: Final = 100
@@ -184,6 +184,13 @@ class Finder:
         """Return where hits start and end, in order; none overlaps another."""
         return _joined(text, self._found(text[:_SEARCHED]))
 
+    def _first_found(self, text: str) -> list[Found]:
+        """Return the hits of the first stretch of a text that has any. Stretches overlap: no word is cut in two."""
+        for start in range(0, len(text), _SEARCHED - _NEAR):
+            if found := self._found(text[start : start + _SEARCHED]):
+                return [(low + start, high + start, words, level) for low, high, words, level in found]
+        return []
+
     def _found(self, text: str) -> list[Found]:
         text, folded, origins = _folded(text)
         found: list[Found] = []
@@ -310,7 +317,7 @@ class Finder:
 
         `headings` are those of the page, one a line: neither they nor the title are shown where there is more to show.
         """
-        found = self._found(text[:_SEARCHED])
+        found = self._first_found(text)
         if not found:
             return []
         places = _joined(text, found)

@@ -168,6 +168,21 @@ class DocumentRow(NamedTuple):
     packed: bytes | None
 
 
+def portions(session: Session, ids: Sequence[int], *, most_bytes: int) -> list[list[int]]:
+    """Return those of these documents that are there, by id, in portions whose packed texts have at most so many bytes;
+    a longer text is a portion of its own."""
+    size = func.coalesce(func.length(DocumentText.text), 0)
+    sized = select(Document.id, size).outerjoin(DocumentText, DocumentText.document_id == Document.id)
+    found, total = list[list[int]](), 0
+    for document_id, length in session.execute(sized.where(Document.id.in_(ids)).order_by(Document.id)):
+        total += length
+        if not found or total > most_bytes:
+            found.append([])
+            total = length
+        found[-1].append(document_id)
+    return found
+
+
 def documents_with_text(session: Session, ids: Sequence[int]) -> list[DocumentRow]:
     """Return these documents, those that are there, in order of id."""
     statement = (

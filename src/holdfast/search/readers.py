@@ -104,12 +104,13 @@ def _open_view(folder: Path, before: View | None) -> View:
     known = same.segments if same is not None else {}
     # Segments never change: those of the view before are mapped already.
     segments = {name: known.get(name) or disk.load(folder, name) for name in manifest.segments}
-    grown = None if same is None else _grown(same, manifest, list(segments.values()))
-    columns = build([_EMPTY, *segments.values()], read_signals(folder, manifest)) if grown is None else grown
-    reach("search.opening", "columns")
+    # Before columns are built, which takes seconds: a broken index must not cost them at every request.
     entries = disk.entries_of(folder)
     if entries is None:
         raise IndexBroken(f"the search index in {folder} is not whole; run: holdfast search-index rebuild")
+    grown = None if same is None else _grown(same, manifest, list(segments.values()))
+    columns = build([_EMPTY, *segments.values()], read_signals(folder, manifest)) if grown is None else grown
+    reach("search.opening", "columns")
     reader = same.reader.reopened() if same is not None and same.reader is not None else IndexReader(entries)
     return View(
         folder=folder,

@@ -32,6 +32,8 @@ from holdfast.search.segments import Segment, SegmentManifest
 from holdfast.urls import DEFAULT, hash64
 
 _DOCUMENTS_AT_ONCE: Final = 500
+# Of packed texts that are in memory at once; a page of random letters packs to 3 MB.
+_PACKED_BYTES: Final = 16 << 20
 _MAX_TITLE_CHARS: Final = 2_000
 _MAX_SNIPPET_CHARS: Final = 1_000
 _MAX_AUTHOR_CHARS: Final = 200
@@ -122,11 +124,14 @@ class SearchWriter:
         self._begin()
         for chunk in _chunks(sorted(set(ids)), _DOCUMENTS_AT_ONCE):
             self.check()
+            known = self._known(chunk, disk.Keys.documents)
             with self._database.read() as session:
-                found = queries.documents_with_text(session, chunk)
-            known = self._known([row.id for row in found], disk.Keys.documents)
-            for row in found:
-                self._document(row, is_known=row.id in known or row.id in self._new_documents)
+                portions = queries.portions(session, chunk, most_bytes=_PACKED_BYTES)
+            for portion in portions:
+                with self._database.read() as session:
+                    found = queries.documents_with_text(session, portion)
+                for row in found:
+                    self._document(row, is_known=row.id in known or row.id in self._new_documents)
 
     def _begin(self) -> None:
         # Before the first entry is added: a writer that dies later leaves it behind.

@@ -16,7 +16,7 @@ from holdfast.parse.child import ParseChild
 from holdfast.parse.content import SiteTemplate
 from holdfast.parse.document import DocumentKind, ParsedDocument, parse_document
 from holdfast.parse.page import looks_pathological
-from holdfast.parse.text import tree_of
+from holdfast.parse.text import MAX_TEXT_CHARS, tree_of
 from holdfast.parse.walking import walk
 from tests import patience
 from tests.archive import pdf
@@ -408,3 +408,14 @@ def test_head_elements_count_wherever_the_parser_puts_them(before: str) -> None:
     )
 
     assert (page.noindex, page.base, page.canonical) == (True, "/b/", "/c")
+
+
+@pytest.mark.parametrize("kind", [DocumentKind.HTML, DocumentKind.TEXT])
+def test_text_beyond_the_limit_is_noted_as_cut(kind: DocumentKind) -> None:
+    words = b"tide " * (MAX_TEXT_CHARS // 5)
+
+    def problems(body: bytes) -> tuple[str, ...]:
+        return parse_document(body, kind=kind, media_type=None, charset="utf-8").problems
+
+    assert ParseProblem.BODY_CUT not in problems(words[:-5])
+    assert ParseProblem.BODY_CUT in problems(words + b"zymurgy")

@@ -339,3 +339,11 @@ def test_a_withdrawal_opens_no_index(bed: Bed) -> None:
     assert bed.drain() == 1
 
     assert (IndexDirectory(bed.home).current() / "manifest.json").read_text() == before
+
+
+def test_documents_are_read_by_the_bytes_of_their_texts(bed: Bed) -> None:
+    bed.fill(pages(["parrot one", "parrot two", "parrot three"]))
+    with bed.database.read() as session:
+        assert queries.portions(session, [1, 2, 3, 99], most_bytes=1) == [[1], [2], [3]]
+        assert queries.portions(session, [1, 2, 3, 99], most_bytes=1_000_000) == [[1, 2, 3]]
+        assert queries.portions(session, [99], most_bytes=1) == []

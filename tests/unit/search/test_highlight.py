@@ -139,3 +139,11 @@ def test_pieces_join_to_a_text_of_letters_that_fold_to_none_or_several(text: str
 
     assert "".join(piece.text for piece in finder.pieces(text)) == text
     assert all(piece.text for piece in finder.pieces(text))
+
+
+def test_passage_shows_a_word_behind_a_million_characters() -> None:
+    text = "Tide tables of the coast.\n" * 60_000 + "The clinic opens at noon."
+
+    [passage] = Finder(_FLU, (), "en").passages(text)
+
+    assert Piece("clinic", True) in passage

@@ -159,3 +159,10 @@ def test_word_with_a_joiner_is_found(bed: Bed, query: str) -> None:
     bed.fill(pages(["این کتاب\u200cها را می\u200cخواهم क्\u200dषमता"]))
 
     assert bed.ask(query).total == 1
+
+
+def test_last_word_of_a_very_long_page_is_found(bed: Bed) -> None:
+    bed.fill([Capture(url="https://a.test/", title="Long", text="tide\n" * 420_000 + "zymurgy", rest="x\n" * 9)])
+
+    [hit] = bed.ask("zymurgy").hits
+    assert "zymurgy" in "".join(piece.text for piece in hit.passages[0])
