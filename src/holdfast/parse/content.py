@@ -18,7 +18,7 @@ import re2
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.parse.text import BLOCK_MARK, clean_line, clean_text, tidied
-from holdfast.parse.walking import AROUND, LINK_MARK, MAX_HEADINGS, SHOWN, Content, ContentWalk, walk
+from holdfast.parse.walking import AROUND, FORM_CONTENT, LINK_MARK, MAX_HEADINGS, SHOWN, Content, ContentWalk, walk
 
 # What a `main` or an `article` must hold to be taken for the content.
 _ROOT_CHARS = 100
@@ -205,22 +205,41 @@ def _by_template(tree: LexborHTMLParser, template: SiteTemplate, rest: _Rest) ->
 
 
 def _remove_hidden(root: LexborNode, words: frozenset[str]) -> None:
+    visible: set[int] = set()
+    held: set[int] = set()
     # From the last to the first: an inner node goes before the one that holds it.
     for node in reversed(_select(root, _HIDDEN, words)):
-        if node.tag not in _FRAME and _is_hidden(node):
+        if node.tag in _FRAME:
+            continue
+        attributes = node.attributes
+        styles = dict(_STYLE.findall((attributes.get("style") or "")[:_STYLE_CHARS].lower()))
+        visibility = styles.get("visibility")
+        if not _is_drawn(node.tag or "", attributes, styles.get("display")):
             node.decompose()
+        elif visibility == "visible":
+            visible.add(node.mem_id)
+            _note_holders(node, held)
+        elif visibility in ("hidden", "collapse"):
+            _remove_but(node, visible, held)
 
 
-def _is_hidden(node: LexborNode) -> bool:
-    attributes, tag = node.attributes, node.tag
-    styles = dict(_STYLE.findall((attributes.get("style") or "")[:_STYLE_CHARS].lower()))
-    if styles.get("visibility") in ("hidden", "collapse"):
-        return True
-    if display := styles.get("display"):
-        return bool(display == "none")
+def _is_drawn(tag: str, attributes: dict[str, str | None], display: str | None) -> bool:
+    if display is not None:
+        return display != "none"
     if tag == "dialog":
-        return "open" not in attributes
-    return not attributes.keys().isdisjoint(("hidden", "popover")) or tag in ("annotation", "metadata")
+        return "open" in attributes
+    return attributes.keys().isdisjoint(("hidden", "popover")) and tag not in ("annotation", "metadata")
+
+
+def _remove_but(root: LexborNode, visible: set[int], held: set[int]) -> None:
+    """Remove a node, or where it holds visible ones (`held` has what holds them) everything else in it."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if node.mem_id not in held:
+            node.decompose()
+        elif node.mem_id not in visible:
+            waiting += node.iter(include_text=True)
 
 
 def _remove_around(tree: LexborHTMLParser, words: frozenset[str], rest: _Rest) -> None:
@@ -269,14 +288,29 @@ def _boxes(nodes: list[LexborNode], held: set[int]) -> list[LexborNode]:
         if content is None:
             kept.append(node)
             inside, beside = node.mem_id, parent.mem_id if parent is not None else 0
-        while content is not None and content.mem_id not in held:
-            held.add(content.mem_id)
-            content = content.parent
+        else:
+            _note_holders(content, held)
     return kept
+
+
+def _note_holders(node: LexborNode | None, held: set[int]) -> None:
+    """Add the ids of a node and of all that hold it."""
+    while node is not None and node.mem_id not in held:
+        held.add(node.mem_id)
+        node = node.parent
 
 
 def _named(words: list[str]) -> str:
     return ",".join(f"[id*={word} i],[class*={word} i]" for word in words)
+
+
+def _content_of(root: LexborNode, *, marks: bool = False) -> Content:
+    """Return the content below a node; of what holds a form with more text than that (ASP.NET), with its forms."""
+    content = walk(root, marks=marks)
+    size = len(content.text)
+    forms = [node for node in content.left_out if node.tag == "form" and len(node.text()) > size]
+    # Not by the text that the library gives: options and scripts are part of it.
+    return walk(root, roles=FORM_CONTENT, marks=marks) if any(len(walk(one).text) > size for one in forms) else content
 
 
 def _by_elements(tree: LexborHTMLParser, body: LexborNode, words: frozenset[str], rest: _Rest) -> Content:
@@ -289,12 +323,12 @@ def _by_elements(tree: LexborHTMLParser, body: LexborNode, words: frozenset[str]
         if first is None or (sign != "main" and len(tree.css(selector)) > 1):
             continue
         _remove_boxes(first, words, rest)
-        content = walk(first)
+        content = _content_of(first)
         if len(content.text) >= (_BODY_CHARS if sign == "itemprop" else _ROOT_CHARS):
             rest.add(body, stops=[first])
             return content
     _remove_boxes(body, words, rest)
-    content = walk(body, marks=True)
+    content = _content_of(body, marks=True)
     content.text, menus = _without_menus(content.text, content.title)
     if len(content.text) < _MIN_CHARS:
         everything = walk(body, roles=SHOWN)

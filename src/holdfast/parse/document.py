@@ -45,7 +45,7 @@ from holdfast.parse.text import (
 from holdfast.parse.walking import Anchor
 from holdfast.values import dataclass
 
-DOCUMENT_VERSION = 5
+DOCUMENT_VERSION = 6
 """Raised with any change that gives a body another text or other metadata: what was read before may be read again."""
 
 _TITLE_CHARS, _DESCRIPTION_CHARS = 500, 1000

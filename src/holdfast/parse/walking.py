@@ -57,8 +57,9 @@ _NOTED = _HEADING | _ANCHOR | _TERM | _LEADING
 _CLOSES = _NOTED | _BLOCK | _APART | _GAP
 
 
-# Readers see formulas, the words of drawings and the options of lists, which are no sentences of a page's content.
-_UNSHOWN_IDS = UNSHOWN_IDS - numbers_of("svg math select")
+# Readers see formulas, the words of drawings, the options of lists, and what stands in for objects that cannot be
+# loaded; none of these is a sentence of a page's content.
+_UNSHOWN_IDS = UNSHOWN_IDS - numbers_of("svg math select object")
 
 
 def _table(left_out: frozenset[int]) -> dict[int, int]:
@@ -74,7 +75,7 @@ def _table(left_out: frozenset[int]) -> dict[int, int]:
         (numbers_of("td th li p"), _OPENS),
         (numbers_of("code tt b strong var dfn kbd samp"), _LEADING),
         (numbers_of("img"), _IMAGE),
-        (numbers_of("img input select svg math iframe object canvas audio video"), _GAP),
+        (numbers_of("img input select svg math mi mn mo ms mtext iframe object canvas audio video"), _GAP),
         (left_out, _SKIPPED),
         (left_out - _UNSHOWN_IDS, _VISIBLE),
     )
@@ -93,6 +94,8 @@ CONTENT: Final = _table(UNSHOWN_OR_AROUND_IDS | numbers_of("form button rt"))
 
 Readings (`rt`) are left out too: they stand between the letters of one word.
 """
+FORM_CONTENT: Final = _table(UNSHOWN_OR_AROUND_IDS | numbers_of("button rt"))
+"""The elements of a page's content where a form holds it."""
 SHOWN: Final = _table(_UNSHOWN_IDS)
 """All that a page shows."""
 AROUND: Final = {

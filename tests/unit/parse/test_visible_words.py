@@ -28,6 +28,10 @@ _HIDDEN = (
     '<p style="display :none">zz</p>',
     '<p style="color:red; display:  none">zz</p>',
     '<p style="visibility:hidden">zz</p>',
+    '<div style="visibility:hidden">zz<div>zz<p style="visibility:visible">a</p>zz</div></div>',
+    '<div style="visibility:hidden"><p style="visibility:visible">a<i style="visibility:hidden">zz</i></p></div>',
+    '<div style="display:none"><p style="visibility:visible">zz</p></div>',
+    '<div hidden><p style="visibility:visible;display:block">zz</p></div>',
     "<dialog>zz</dialog>",
     "<input type=HIDDEN title=zz>",
     "<ruby>a<rp>zz</rp></ruby>",
@@ -60,6 +64,10 @@ def test_hidden_text_is_not_read(markup: str, template: Any) -> None:
         "<p hidden style='display:block'>zz</p>",
         "<p style='backface-visibility:hidden'>zz</p>",
         "<p class=hidden>zz</p>",
+        "<div style='visibility:hidden'>a<div>b<p style='visibility:visible'>zz</p>c</div></div>",
+        "<div style='visibility:hidden'><div style='visibility:hidden'><p style='visibility:visible'>zz</div></div>",
+        "<object>zz</object>",
+        "<object data=/film.swf><p>zz</p></object>",
         "<aside><nav><footer>zz</footer></nav></aside>",
     ],
 )
@@ -89,6 +97,9 @@ def test_what_a_template_removes_is_in_the_rest(main: str) -> None:
         "<label>aa</label><input><label>bb</label>",
         "<p>aa<select><option>x</select>bb</p>",
         "<p>aa<math><mi>x</mi></math>bb</p>",
+        "<p><math><mi>aa</mi><mi>bb</mi></math></p>",
+        "<p><math><mfrac><mi>aa</mi><mi>bb</mi></mfrac></math></p>",
+        "<p>aa<object>x</object>bb</p>",
         "<p>aa<a href=#x>¶</a>bb</p>",
         "aa<aside>x</aside>bb",
     ],
@@ -130,3 +141,23 @@ def test_xhtml_page_with_a_closed_script_has_its_text() -> None:
     assert (page.title, page.hrefs) == ("T", (("/n", "n"),))
     assert "zz" in page.text
     assert "zz" not in _words(_read(markup)), "in HTML the script goes on"
+
+
+_NOTICES = "Notices of the house stand below every page. " * 6
+
+
+@pytest.mark.parametrize("frame", ["{}", "<main>{}</main>"])
+def test_form_around_a_page_is_its_content(frame: str) -> None:
+    page = _read(frame.format(f"<form id=aspnetForm><nav>menu</nav><p>{PROSE * 6}</p></form><div>{_NOTICES}</div>"))
+
+    assert "Enough words" in page.text
+    assert "menu" not in page.text
+    assert "menu" in page.rest
+
+
+def test_form_with_less_prose_than_its_page_is_in_the_rest() -> None:
+    options = "".join(f"<option>Country {number}" for number in range(300))
+    page = _read(f"<p>{PROSE}{_NOTICES}</p><form><label>Leave your name</label><select>{options}</select></form>")
+
+    assert "Leave your name" not in page.text
+    assert "Leave your name" in page.rest
