@@ -19,7 +19,6 @@ from holdfast.clock import to_micros
 from holdfast.errors import UrlRefused
 from holdfast.parse.document import DocumentKind, kind_of
 from holdfast.parse.html import read_directives
-from holdfast.parse.page import AGENT
 from holdfast.parse.walking import Anchor
 from holdfast.types import CUT_RECORD
 from holdfast.urls import Base, hash64, normalised_or_plain, page_key, url_key
@@ -317,7 +316,7 @@ def _take_head(capture: IndexedCapture, http: HttpHead) -> None:
     capture.media_type = _clean(http.media_type, _TYPE_CHARS)
     capture.charset, capture.language = http.charset, (http.get("content-language") or "").partition(",")[0].strip()
     robots = http.get_all("x-robots-tag")
-    capture.noindex = bool(robots) and read_directives(robots, (), AGENT).noindex
+    capture.noindex = bool(robots) and read_directives(robots, ()).noindex
     location = http.get("location") if 300 <= http.status < 400 else None
     if location:
         capture.redirect_to = _target(capture.url, location)

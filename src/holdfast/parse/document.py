@@ -32,7 +32,7 @@ from holdfast.parse.metadata import (
     read_microdata,
     read_moment,
 )
-from holdfast.parse.page import AGENT, MAX_PARSED_BYTES, decode_html
+from holdfast.parse.page import MAX_PARSED_BYTES, decode_html
 from holdfast.parse.text import (
     BLOCK_MARK,
     MAX_TEXT_CHARS,
@@ -172,7 +172,7 @@ def _read_head(tree: LexborHTMLParser) -> Head:
 def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentReading) -> ParsedDocument:
     tree = tree_of(source.content)
     head, root = _read_head(tree), tree.root
-    wishes = read_directives((), head.robots, AGENT)
+    wishes = read_directives((), head.robots)
     if wishes.noarchive:
         problems = (*problems, ParseProblem.NOARCHIVE)
     declared = (root.attributes.get("lang") or root.attributes.get("xml:lang")) if root is not None else None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -31,14 +31,17 @@ class Directives(NamedTuple):
     noarchive: bool = False
 
 
-def read_directives(headers: Iterable[str], metas: Iterable[str], agent: str) -> Directives:
-    """Return what all `X-Robots-Tag` values and all robots metas together ask of the crawler with this token.
+AGENT: Final = "holdfast"
+"""Our robots token: every User-Agent that we send has it, whatever a source adds."""
+ROBOTS_METAS: Final = frozenset({"robots", AGENT})
+"""The names of metas that are addressed to all crawlers or to us."""
 
-    The metas are those that were addressed to all crawlers or to us.
-    """
+
+def read_directives(headers: Iterable[str], metas: Iterable[str]) -> Directives:
+    """Return what all `X-Robots-Tag` values and all ROBOTS_METAS together ask of us: for the crawl and the index."""
     words: set[str] = set()
     for value in headers:
-        words.update(_addressed(value[:_MAX_CHARS], agent.lower()))
+        words.update(_addressed(value[:_MAX_CHARS]))
     for value in metas:
         words.update(word.strip() for word in value[:_MAX_CHARS].lower().replace(";", ",").split(","))
     # `none` stands for noindex and nofollow together.
@@ -50,7 +53,7 @@ def read_directives(headers: Iterable[str], metas: Iterable[str], agent: str) ->
     )
 
 
-def _addressed(value: str, agent: str) -> Iterable[str]:
+def _addressed(value: str) -> Iterable[str]:
     """Yield the words of one header value that are for us: a crawler's name and a colon address what follows them."""
     ours = True
     for part in value.lower().split(","):
@@ -58,7 +61,7 @@ def _addressed(value: str, agent: str) -> Iterable[str]:
         word = part.strip()
         # `googlebot: noindex, nofollow`: both words are for that crawler, up to the next name.
         if colon and name.strip() not in _VALUED:
-            ours = name.strip() in (agent, "*")
+            ours = name.strip() in (AGENT, "*")
             word = rest.strip()
         if ours:
             yield word
@@ -67,7 +70,6 @@ def _addressed(value: str, agent: str) -> Iterable[str]:
 _TITLE_CHARS, _DESCRIPTION_CHARS = 500, 1000
 _LANGUAGE_SAMPLE_CHARS = 1000
 _MAX_STYLE_CHARS = 1024 * 1024
-_MAX_ROBOTS_METAS = 50
 
 _REMEMBERED_CHARS = 512
 # The pages of a site share most of their links, which are a fifth of what a link costs here. Long ones are not kept: a
@@ -79,7 +81,6 @@ class _Harvest:
     """What the walk has gathered so far."""
 
     __slots__ = (
-        "agent",
         "base",
         "canonical",
         "description",
@@ -94,8 +95,7 @@ class _Harvest:
         "title",
     )
 
-    def __init__(self, agent: str) -> None:
-        self.agent = agent
+    def __init__(self) -> None:
         self.links = NamedUrls()
         self.resources = NamedUrls()
         self.robots: list[str] = []
@@ -143,16 +143,16 @@ _Reader = Callable[[_Harvest, LexborNode], None]
 
 
 def parse_html(
-    source: DecodedText, *, agent: str, x_robots: Sequence[str] = (), want_text: bool = False, notes: Sequence[str] = ()
+    source: DecodedText, *, x_robots: Sequence[str] = (), want_text: bool = False, notes: Sequence[str] = ()
 ) -> ParsedPage:
     """Return what a page says; `notes` are those that were made before, and stand first in its problems.
 
     Raises what selectolax raises (out of memory): `parse_page` is the border.
     """
     tree = tree_of(source.content)
-    page = _Harvest(agent.lower())
+    page = _Harvest()
     _walk(tree, page)
-    wishes = read_directives(x_robots, page.robots, agent)
+    wishes = read_directives(x_robots, page.robots)
     language = canonical_tag(page.language) or canonical_tag(page.sent_language)
     # Before `read_content`, which removes what is hidden from the tree.
     sample = None if language else text_sample(tree, _LANGUAGE_SAMPLE_CHARS)
@@ -292,9 +292,8 @@ def _read_meta(page: _Harvest, node: LexborNode) -> None:
     name = (attributes.get("name") or attributes.get("property") or attributes.get("http-equiv") or "").strip().lower()
     if name == "description":
         page.description = page.description or content
-    elif name in {"robots", page.agent}:
-        if len(page.robots) < _MAX_ROBOTS_METAS:
-            page.robots.append(content)
+    elif name in ROBOTS_METAS:
+        page.robots.append(content)
     elif name == "og:description":
         page.og_description = page.og_description or content
     elif name == "og:title":

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.parse.addresses import SPACE
-from holdfast.parse.page import AGENT
+from holdfast.parse.html import ROBOTS_METAS
 from holdfast.parse.text import clean_line
 
 _ADDRESS_CHARS, _DETAIL_CHARS = 8192, 500
@@ -128,7 +128,7 @@ class Head:
         name = name.lower()
         if name == "description":
             self.description = self.description or content
-        elif name in ("robots", AGENT):
+        elif name in ROBOTS_METAS:
             self.robots.append(content)
         elif name in ("content-language", "language", "dcterms.language"):
             self.language = self.language or content

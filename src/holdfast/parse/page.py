@@ -37,8 +37,6 @@ def scan_links(body: bytes) -> tuple[Link, ...]:
     return tuple(map(Link._make, found.items()))
 
 
-AGENT = "holdfast"
-
 # The fetcher keeps up to 100 MB; a tree takes ten times its text, and no page for people is longer than this.
 MAX_PARSED_BYTES = 10 * 1024 * 1024
 
@@ -59,8 +57,6 @@ class ReadingOptions(TypedDict):
     x_robots: NotRequired[Sequence[str]]
     """The values of all X-Robots-Tag headers."""
     want_text: NotRequired[bool]
-    agent: NotRequired[str]
-    """Our robots token: `holdfast`, unless the source has another."""
 
 
 def parse_page(body: bytes, **how: Unpack[ReadingOptions]) -> ParsedPage:
@@ -94,7 +90,7 @@ def _read(body: bytes, how: ReadingOptions) -> ParsedPage:
         return _read_html(body, how, problems)
     if form is BodyForm.OTHER and mismatch:
         problems.append(ParseProblem.TYPE_MISMATCH)
-    wishes = read_directives(how.get("x_robots", ()), (), how.get("agent", AGENT))
+    wishes = read_directives(how.get("x_robots", ()), ())
     if wishes.noarchive:
         problems.append(ParseProblem.NOARCHIVE)
     page = _read_other(form, body, how)
@@ -112,7 +108,6 @@ def decode_html(body: bytes, media_type: str | None, charset: str | None) -> Dec
 def _read_html(body: bytes, how: ReadingOptions, notes: Sequence[str]) -> ParsedPage:
     return parse_html(
         decode_html(body, how["media_type"], how["charset"]),
-        agent=how.get("agent", AGENT),
         x_robots=how.get("x_robots", ()),
         want_text=how.get("want_text", False),
         notes=notes,

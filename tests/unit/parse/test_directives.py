@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.parse.document import DocumentKind, parse_document
 from holdfast.parse.html import Directives, read_directives
+from holdfast.parse.page import parse_page
 
 
 @pytest.mark.parametrize(
@@ -39,7 +41,7 @@ from holdfast.parse.html import Directives, read_directives
 def test_the_most_restrictive_header_for_us_wins(headers: list[str], asked: str) -> None:
     expected = Directives(nofollow="f" in asked, noindex="i" in asked, noarchive="a" in asked)
 
-    assert read_directives(headers, [], "Holdfast") == expected
+    assert read_directives(headers, []) == expected
 
 
 @pytest.mark.parametrize(
@@ -56,8 +58,28 @@ def test_the_most_restrictive_header_for_us_wins(headers: list[str], asked: str)
 def test_metas_add_up(metas: list[str], asked: str) -> None:
     expected = Directives(nofollow="f" in asked, noindex="i" in asked, noarchive="a" in asked)
 
-    assert read_directives([], metas, "holdfast") == expected
+    assert read_directives([], metas) == expected
 
 
 def test_headers_and_metas_add_up() -> None:
-    assert read_directives(["noindex"], ["nofollow"], "holdfast") == Directives(nofollow=True, noindex=True)
+    assert read_directives(["noindex"], ["nofollow"]) == Directives(nofollow=True, noindex=True)
+
+
+@pytest.mark.parametrize(
+    ("head", "noindex"),
+    [
+        ("<meta name=robots content=noindex>", True),
+        ("<meta property=HoldFast content=none>", True),
+        ("<meta name=otherbot content=noindex>", False),
+        ("<img src=pixel.gif><meta name=robots content=noindex>", True),
+        ("<meta name=robots content=all>" * 60 + "<meta name=robots content=noindex>", True),
+        ("<meta name=robots content=>", False),
+    ],
+)
+def test_crawl_and_index_read_the_same_noindex(head: str, noindex: bool) -> None:
+    body = f"<head>{head}</head><p>words".encode()
+
+    crawled = parse_page(body, url="https://a.test/", media_type="text/html", charset=None)
+    indexed = parse_document(body, kind=DocumentKind.HTML, media_type="text/html", charset=None)
+
+    assert (crawled.noindex, indexed.noindex) == (noindex, noindex)

@@ -81,15 +81,6 @@ def test_a_very_long_page_is_cut_and_noted() -> None:
     assert page.problems == (ParseProblem.BODY_CUT,)
 
 
-@pytest.mark.parametrize("agent", ["holdfast", "otherbot"])
-def test_the_token_decides_which_meta_is_ours(agent: str) -> None:
-    page = parse_page(
-        b"<meta name=otherbot content=nofollow>", url="u", media_type="text/html", charset=None, agent=agent
-    )
-
-    assert page.nofollow is (agent == "otherbot")
-
-
 def test_nul_never_leaves() -> None:
     page = _parse(b"<title>a\0b</title><p>c\0d<svg>\0</svg><a href='/e\0f'>g\0</a>", charset="utf-8")
 
