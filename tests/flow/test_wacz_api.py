@@ -25,9 +25,10 @@ from holdfast.db.models import Snapshot, WarcFile, Withdrawal
 from holdfast.exports.package_cache import PackageCache
 from holdfast.urls import page_key
 from holdfast.wiring.archive import Archive
-from tests import patience
+from tests import needs, patience
 from tests.archive import BEGIN, Shot, build_archive, ensure_execution
 from tests.client import Client, asking
+from tests.flow.crawler import Crawler
 from tests.flow.wacz_stage import VALIDATE, needs_peers, shots
 
 WACZ = "/api/executions/2/wacz"
@@ -347,6 +348,21 @@ def test_wacz_validate_passes(whole: bytes, tmp_path: Path) -> None:
     path.write_bytes(whole)
 
     assert _validated(path)
+
+
+@pytest.mark.samples("archives")
+def test_package_of_a_truncated_file_is_valid(tmp_path: Path) -> None:
+    needs_peers()
+    (original,) = (needs.SAMPLES["archives"] / "ukwa").glob("BL-20140325122341434*.warc.gz")
+    cut, package = tmp_path / "cut.warc.gz", tmp_path / "cut.wacz"
+    cut.write_bytes(original.read_bytes()[:200_000])
+    crawler = Crawler(tmp_path / "home")
+    crawler.run("import", str(cut), "--source", "foreign")
+    crawler.run("export", "wacz", "1", "-o", str(package))
+
+    assert _validated(package)
+    with opened(package.read_bytes()) as made:
+        gzip.decompress(made.read(made.namelist()[0]))
 
 
 def test_wacz_validate_can_fail(whole: bytes, tmp_path: Path) -> None:

@@ -28,10 +28,10 @@ from holdfast.db.models import Snapshot
 from holdfast.editions.edition_view import view_edition
 from holdfast.errors import Conflict, UrlRefused
 from holdfast.exports import queries
-from holdfast.exports.queries import ExportedExecution, ExportedFile, ExportedPage
+from holdfast.exports.queries import BrokenEnd, ExportedExecution, ExportedFile, ExportedPage
 from holdfast.exports.redaction import blanked, find_gaps
 from holdfast.exports.zipping import FileRange, MemberChanged, Segment, ZipMember, read_segments
-from holdfast.index.queries import CdxRow, cdx_rows, cdx_rows_of
+from holdfast.index.queries import CdxRow, cdx_rows
 from holdfast.jobs.store import execution_name
 from holdfast.sorting import sorted_lines
 from holdfast.urls import parse_seed
@@ -51,9 +51,9 @@ _FEW = 1000
 
 
 def write_pages(
-    database: Database, executions: Iterable[ExportedExecution], folder: Path, veiled: Container[int] = ()
+    database: Database, executions: Iterable[ExportedExecution], folder: Path, left_out: Container[int] = ()
 ) -> tuple[dict[str, str], list[str]]:
-    """Write the page lists below `folder/pages`, less the captures that are veiled; return the main page's fields, and
+    """Write the page lists below `folder/pages`, less the captures that are left out; return the main page's fields, and
     the names of the lists."""
     every = list(executions)
     seeds = {page for execution in every for page in _seed_hashes(execution)}
@@ -64,7 +64,7 @@ def write_pages(
     with (below / PAGES).open("wb") as first, (below / EXTRA).open("wb") as extra:
         first.write(_header("pages", "Pages"))
         extra.write(_header("extra-pages", "More pages"))
-        for row in _pages(database, [execution.id for execution in every], veiled):
+        for row in _pages(database, [execution.id for execution in every], left_out):
             is_first = row.url_hash in seeds if seeds else count < _FEW
             (first if is_first else extra).write(_line(row))
             if main is None or (is_first and not first_count):
@@ -91,12 +91,12 @@ def _seed_hashes(execution: ExportedExecution) -> set[int]:
     return hashes
 
 
-def _pages(database: Database, executions: Iterable[int], veiled: Container[int]) -> Iterator[ExportedPage]:
+def _pages(database: Database, executions: Iterable[int], left_out: Container[int]) -> Iterator[ExportedPage]:
     """Yield each page once: the first capture of it, by execution and id."""
     seen: set[int] = set()
     for execution_id in executions:
         for row in _captured(database, execution_id):
-            if row.url_hash not in seen and row.id not in veiled:
+            if row.url_hash not in seen and row.id not in left_out:
                 seen.add(row.url_hash)
                 yield row
 
@@ -258,7 +258,7 @@ class Records:
 
     def _originals(self, ids: Iterable[int]) -> dict[int, CdxRow]:
         with self._database.read() as session:
-            rows = cdx_rows_of(session, ids)
+            rows = queries.whole_rows_of(session, ids)
             unknown = {row.warc_file_id for row in rows.values()} - self._names.keys() - self._paths.keys()
             paths = queries.file_paths(session, sorted(unknown))
         for file_id in unknown:
@@ -280,7 +280,7 @@ class Records:
 
 WACZ_VERSION = "1.1.1"
 # Raised with any change that gives the same rows other bytes.
-LAYOUT_VERSION = 4
+LAYOUT_VERSION = 5
 _AT_ONCE = 500
 _ODD_IN_NAME = re.compile(r"[^A-Za-z0-9._=@-]+")
 
@@ -408,15 +408,17 @@ def build(
     """
     with database.read() as session:
         veiled = veiled_revisits(session, Snapshot.execution_id.in_([one.id for one in contents.executions]))
-    archive = _archive_members(database, home, contents, veiled.values(), on_step)
+        broken = queries.broken_ends(session, [file.id for file in contents.files])
+    left_out = veiled.keys() | {end.capture_id for end in broken.values() if end.capture_id is not None}
+    archive = _archive_members(database, home, contents, veiled.values(), broken, on_step)
     last = FileStep(len(contents.files), len(contents.files), contents.name)
     names = {file.id: found.member.name.rpartition("/")[2] for file, found in zip(contents.files, archive, strict=True)}
     records = Records(database, home, names)
     on_step(last._replace(phase="indexing"))
-    _write_index(database, contents, folder, records, veiled)
+    _write_index(database, contents, folder, records, left_out)
     on_step(last._replace(phase="listing pages"))
     extra = [Resource(f"archive/{name}", segments) for name, segments in records.borrowed()]
-    main, pages = write_pages(database, contents.executions, folder, veiled)
+    main, pages = write_pages(database, contents.executions, folder, left_out)
     resources = [
         *archive,
         *extra,
@@ -434,7 +436,12 @@ def build(
 
 
 def _archive_members(
-    database: Database, home: Path, contents: Contents, veiled: Iterable[HiddenRecord], on_step: OnStep
+    database: Database,
+    home: Path,
+    contents: Contents,
+    veiled: Iterable[HiddenRecord],
+    broken: Mapping[int, BrokenEnd],
+    on_step: OnStep,
 ) -> list[Resource]:
     def withdrawn(keys: set[str]) -> set[str]:
         with database.read() as session:
@@ -461,19 +468,21 @@ def _archive_members(
         # in a crawl that never captured it.
         is_concerned = bool(hidden) or (is_any if contents.noted is None else file.id in named)
         gaps = find_gaps(path, hidden, withdrawn) if is_concerned else []
-        if gaps:
-            found.append(Resource(name, blanked(path, file.size, gaps, file.sealed_at)))
+        end = broken[file.id].offset if file.id in broken else file.size
+        if gaps or end < file.size:
+            gaps = [gap for gap in gaps if gap.offset < end]
+            found.append(Resource(name, blanked(path, end, gaps, file.sealed_at)))
         else:
             found.append(Resource(name, [FileRange(path, 0, file.size)], crc32=file.crc32, digest=file.sha256))
     return found
 
 
 def _write_index(
-    database: Database, contents: Contents, folder: Path, records: Records, veiled: Container[int]
+    database: Database, contents: Contents, folder: Path, records: Records, left_out: Container[int]
 ) -> None:
     def lines() -> Iterator[bytes]:
         rows = chain.from_iterable(captures(database, execution_id=one.id) for one in contents.executions)
-        shown = (row for row in rows if row.id not in veiled)
+        shown = (row for row in rows if row.id not in left_out)
         while batch := list(islice(shown, _AT_ONCE)):
             yield from records.lines(batch)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from holdfast.db.models import (
     WarcFile,
 )
 from holdfast.errors import NotFound
-from holdfast.index.queries import is_ok
+from holdfast.index.queries import CdxRow, cdx_rows_of, is_ok
 from holdfast.warc.record import ORDINALS
 from holdfast.withdrawals.visibility import visible, visible_source
 
@@ -162,6 +163,47 @@ def file_paths(session: Session, ids: list[int]) -> dict[int, str]:
         select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(ids), WarcFile.state != "discarded")
     )
     return {row[0]: row[1] for row in rows}
+
+
+class BrokenEnd(NamedTuple):
+    """Where a file breaks off inside a compressed record."""
+
+    offset: int
+    capture_id: int | None
+    """The capture that begins there, if the index could read one."""
+
+
+def broken_ends(session: Session, ids: Iterable[int]) -> dict[int, BrokenEnd]:
+    """Return, of these files, those that break off inside a compressed record: other readers fail on its bytes.
+
+    A plain file is not among them, for readers take what is left of its last record.
+    """
+    rows = session.execute(
+        select(WarcFile.id, IndexRun.warnings)
+        .join(IndexRun, IndexRun.warc_file_id == WarcFile.id)
+        .where(WarcFile.id.in_(sorted(set(ids))), not_(WarcFile.path.endswith(".warc")))
+    )
+    found: dict[int, BrokenEnd] = {}
+    for file_id, warnings in rows:
+        offset = warnings.get("truncated", {}).get("offset")
+        if offset is None:
+            continue
+        ids_of_file = Snapshot.id.between(file_id * ORDINALS, (file_id + 1) * ORDINALS - 1)
+        last = session.execute(
+            select(Snapshot.warc_offset, Snapshot.id).where(ids_of_file).order_by(Snapshot.id.desc()).limit(1)
+        ).one_or_none()
+        # Damage in the middle can look like an end; captures behind it are read by their offsets, and stay.
+        if last is None or last[0] <= offset:
+            found[file_id] = BrokenEnd(offset, last[1] if last is not None and last[0] == offset else None)
+    return found
+
+
+def whole_rows_of(session: Session, ids: Iterable[int]) -> dict[int, CdxRow]:
+    """Return these captures by id, less what was withdrawn, and less those that their file breaks off in."""
+    rows = cdx_rows_of(session, ids)
+    for end in broken_ends(session, [row.warc_file_id for row in rows.values()]).values():
+        rows.pop(end.capture_id or 0, None)
+    return rows
 
 
 class ExportedPage(NamedTuple):

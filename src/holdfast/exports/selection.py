@@ -22,7 +22,7 @@ from holdfast.errors import Invalid, NotFound
 from holdfast.exports import queries
 from holdfast.exports.package import WACZ_VERSION, Resource, cdxj_line, page_list, write_zipnum
 from holdfast.exports.zipping import FileRange, VirtualZip
-from holdfast.index.queries import CdxRow, cdx_rows_of
+from holdfast.index.queries import CdxRow
 from holdfast.warc.roots import placed
 from holdfast.withdrawals.hidden_captures import veiled_revisits
 
@@ -91,8 +91,8 @@ def pack_selection(database: Database, home: Path, chosen: SelectedCaptures, *, 
 
 def rows_with_originals(session: Session, ids: Iterable[int]) -> dict[int, CdxRow]:
     """Return the visible ones of these captures, and the originals of revisits among them."""
-    rows = cdx_rows_of(session, ids)
-    return rows | cdx_rows_of(session, (row.original_id for row in rows.values() if row.original_id is not None))
+    rows = queries.whole_rows_of(session, ids)
+    return rows | queries.whole_rows_of(session, (row.original_id for row in rows.values() if row.original_id is not None))
 
 
 def _laid_out(rows: Iterable[CdxRow], paths: dict[int, Path | None]) -> tuple[list[bytes], dict[str, list[FileRange]]]:
