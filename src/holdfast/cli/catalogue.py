@@ -48,6 +48,31 @@ APART = {
 FOR_STRANGERS = {"api", "mcp"}
 """Modules of commands that answer others: they read what is public until a request shows who asks."""
 
+STARTS_ARCHIVE = {
+    "crawl",
+    "import",
+    "demo",
+    "serve",
+    "api",
+    "index",
+    "live fetch",
+    "source seed",
+    "source create",
+    "source import",
+    "scheduler sync",
+    "worker start",
+    "worker schedule",
+    "domain set",
+    "frontier add",
+    "webhook add",
+    "user add",
+    "tool run",
+    "tool register",
+    "tool canary",
+    "database migrate",
+}
+"""Commands that may be an archive's first, by their nouns; the others refuse a directory that holds no archive."""
+
 COMMANDS = {
     "crawl": Command("crawl", "Crawl a website into sealed WARC files, politely; again resumes.", HelpGroup.CRAWL),
     "status": Command("status", "Show running and recent executions.", HelpGroup.CRAWL),

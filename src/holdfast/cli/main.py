@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from typing import Any, NoReturn
 
 from holdfast import __version__
-from holdfast.cli.catalogue import APART, COMMANDS, FOR_STRANGERS, usage
+from holdfast.cli.catalogue import APART, COMMANDS, FOR_STRANGERS, STARTS_ARCHIVE, noun_of, usage
 
 _HELP = ("-h", "--help", "help")
 
@@ -57,6 +57,8 @@ def _run(arguments: list[str]) -> None:
     runner = importlib.import_module("holdfast.cli.runner")
     if command.module not in FOR_STRANGERS:
         importlib.import_module("holdfast.withdrawals.viewers").see_everything()
+    if STARTS_ARCHIVE.isdisjoint((name, f"{noun_of(command)} {below}")):
+        importlib.import_module("holdfast.db.schema").open_only_existing()
     gc.freeze()
     gc.enable()
     try:

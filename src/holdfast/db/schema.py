@@ -12,7 +12,7 @@ from pathlib import Path
 from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.raw import Transaction, is_read_only, note_below, sqlite_path, switch_to_wal
-from holdfast.errors import Invalid, Unavailable
+from holdfast.errors import Invalid, NotFound, Unavailable
 
 SCHEMA = "0034"
 """The migration that this code is written for; a test compares it with the newest one."""
@@ -106,8 +106,26 @@ def open_to_others(settings: Settings) -> str | None:
     return f"every user of this machine may read it; close it with: chmod -R o-rwx {settings.home}"
 
 
+_only_existing = False
+
+
+def open_only_existing() -> None:
+    """Let `prepare` refuse, in this whole process, a data directory that holds no archive."""
+    global _only_existing
+    _only_existing = True
+
+
 def prepare(settings: Settings) -> None:
-    """Make the data directory and bring the schema up to date; Unavailable says what to do if that is not possible."""
+    """Make the data directory and bring the schema up to date; Unavailable says what to do if that is not possible.
+
+    NotFound if there is no archive, and this process does not start one.
+    """
+    database = sqlite_path(settings.database)
+    if _only_existing and not (settings.home.is_dir() and (database is None or database.exists())):
+        raise NotFound(
+            f"there is no archive in {settings.home}; choose another directory with --home or HOLDFAST_HOME, or start "
+            f"an archive with: holdfast crawl URL --home {settings.home}"
+        )
     try:
         make_home(settings.home)
     except OSError as exc:

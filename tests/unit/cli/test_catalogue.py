@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 import holdfast
 from holdfast.cli import runner
-from holdfast.cli.catalogue import COMMANDS, Command, HelpGroup, noun_of, usage
+from holdfast.cli.catalogue import COMMANDS, STARTS_ARCHIVE, Command, HelpGroup, noun_of, usage
 from holdfast.cli.main import load, words
 from holdfast.index.indexer import Interrupted
 
@@ -117,6 +117,10 @@ def test_help_loads_nothing_heavy() -> None:
     assert {name for name in loaded if name.startswith("holdfast.")} == {
         "holdfast.cli", "holdfast.cli.catalogue", "holdfast.cli.main",
     }  # fmt: skip
+
+
+def test_commands_that_start_an_archive_exist() -> None:
+    assert sorted(STARTS_ARCHIVE - words().keys()) == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
