@@ -307,6 +307,26 @@ def test_the_index_is_looked_after_from_the_command_line(archive: Archive, capsy
     assert "1 to 1 of 1 snapshots" in told
 
 
+def test_status_of_an_index_of_another_version_tells_what_comes_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    built = build_archive(tmp_path / "home", [Shot(url="https://example.org/", body="<title>Heron</title>heron")])
+    built.database.close()
+    terminal = Terminal(built.home, capsys)
+    terminal.type("search-index", "drain")
+    assert terminal.type("search-index", "status", "--json").object["state"] == "ready"
+    manifest = IndexDirectory(built.home).current() / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "version": 1}))
+
+    told, found = terminal.type("search-index", "status"), terminal.type("search-index", "status", "--json")
+
+    assert (told.code, found.code, found.object["state"], found.object["waiting"]) == (0, 0, "unusable", 0)
+    assert "of another version" in found.object["detail"]
+    assert "the next index run, worker or search command makes it anew" in told.out
+    terminal.type("search", "heron")
+    assert terminal.type("search-index", "status", "--json").object["state"] == "ready"
+
+
 def test_a_search_without_an_index_says_that_it_is_made_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,6 +22,7 @@ from holdfast.search import queries
 from holdfast.search.answers import answer_object
 from holdfast.search.confined import BadOperator
 from holdfast.search.directory import IndexBusy
+from holdfast.search.engine import IndexBroken
 from holdfast.search.highlight import Piece
 from holdfast.search.linked_hosts import MAX_LISTED, linked_hosts_object, refresh_linked_hosts
 from holdfast.search.linked_queries import linked_hosts
@@ -355,25 +356,32 @@ def rebuild(json: AsJson = False, home: Home = None) -> None:
 
 @search_index.command()
 def status(json: AsJson = False, home: Home = None) -> None:
-    """Show how many pages, documents and addresses it holds, and how many changes wait.
+    """Show how many pages, documents and addresses it holds, and how many changes wait; or why it cannot be used.
 
     Example: holdfast search-index status
     """
     with open_archive(config.load(home=home)) as archive:
-        view = ReaderCache(archive.home, archive.clock).view()
+        facts = _index_facts(archive)
         with archive.database.read() as session:
-            waiting = queries.waiting_count(session)
-    facts = {
+            facts["waiting"] = queries.waiting_count(session)
+    if json:
+        print(jsonlib.dumps(facts))
+        return
+    for name, value in facts.items():
+        typer.echo(f"{name:<11} {value:,}" if isinstance(value, int) else f"{name:<11} {value}")
+
+
+def _index_facts(archive: Archive) -> dict[str, str | int]:
+    try:
+        view = ReaderCache(archive.home, archive.clock).view()
+    except IndexBroken as exc:
+        return {"state": "unusable", "detail": str(exc)}
+    return {
+        "state": "ready",
         "generation": view.folder.name,
         "sequence": view.manifest.sequence,
         "segments": len(view.manifest.segments),
         "pages": len(view.columns),
         "documents": len(view.columns.documents),
         "addresses": len(view.columns.addresses),
-        "waiting": waiting,
     }
-    if json:
-        print(jsonlib.dumps(facts))
-        return
-    for name, value in facts.items():
-        typer.echo(f"{name:<11} {value:,}" if isinstance(value, int) else f"{name:<11} {value}")
