@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from sqlalchemy import text
 
+from holdfast.clock import to_micros
+from holdfast.db import connect
 from holdfast.types import Outcome, UrlKind
 from tests.api_bed import Server
 from tests.contract.crawl_bed import crawl
@@ -56,12 +59,15 @@ def test_requeue_counts_first_and_queues_pages_of_a_span(server: Server) -> None
     span = {"since": str(first + timedelta(days=1)), "until": str(first + timedelta(days=2))}
 
     dry = _requeue(server, **span)
-    assert dry == {"matched": 2, "added": 0, "skipped": 0, "next": None}
+    assert dry == {"matched": 2, "added": 0, "skipped": 0, "places": [], "next": None}
     assert _waiting(server) == []
     done = _requeue(server, **span, apply=True)
     failed = _requeue(server, since=str(first), status="failed")
 
+    [place] = done.pop("places")
     assert done == {"matched": 2, "added": 2, "skipped": 0, "next": None}
+    assert (place["status"], place["urls"]) == ("job_made", 2)
+    assert place["when"] == f"Job {place['jobId']} crawls them once, as soon as a worker is free."
     assert _waiting(server) == [("https://ex.example/2", 2), ("https://ex.example/4", 2)]
     assert failed["matched"] == 1
 
@@ -74,7 +80,7 @@ def test_requeue_continues_where_it_stopped(server: Server) -> None:
 
     rest = _requeue(server, since=str(first), after=hashes[-1])
 
-    assert rest == {"matched": 0, "added": 0, "skipped": 0, "next": None}
+    assert rest == {"matched": 0, "added": 0, "skipped": 0, "places": [], "next": None}
 
 
 def test_requeue_skips_pages_out_of_scope(server: Server) -> None:
@@ -87,6 +93,39 @@ def test_requeue_skips_pages_out_of_scope(server: Server) -> None:
     done = _requeue(server, since=str(first), apply=True)
 
     assert (done["matched"], done["added"], done["skipped"]) == (3, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("state", "moment"),
+    [
+        ("pending", "at 2031-05-06 07:08 UTC"),
+        ("scheduled", "as soon as a worker is free"),
+        ("running", "after its current run"),
+        ("paused", "which is paused: resume it"),
+    ],
+)
+def test_requeue_says_when_the_next_run_comes(server: Server, state: str, moment: str) -> None:
+    first = server.clock.now().date()
+    _crawl_three_days(server)
+    at = to_micros(datetime(2031, 5, 6, 7, 8, tzinfo=UTC)) if state == "pending" else None
+    with closing(connect(server.bed.url)) as raw_db, raw_db.write() as tx:
+        tx.execute("UPDATE jobs SET state = ?, next_run_at = ? WHERE kind = 'day1'", (state, at))
+        [(job_id,)] = tx.execute("SELECT id FROM jobs WHERE kind = 'day1'")
+
+    [place] = _requeue(server, since=str(first), apply=True)["places"]
+
+    assert (place["status"], place["urls"]) == ("waits", 3)
+    assert place["when"] == f"They wait for the next run of ex: job {job_id}, {moment}."
+
+
+def test_requeue_says_which_run_takes_the_pages(server: Server) -> None:
+    first = server.clock.now().date()
+    _crawl_three_days(server)
+    with crawl(server, code="ex", kind="again") as run:
+        [place] = _requeue(server, since=str(first), apply=True)["places"]
+
+        assert (place["status"], place["executionId"]) == ("joined", run.id)
+        assert place["when"] == f"Run {run.id} of ex crawls them; it is under way."
 
 
 @pytest.mark.parametrize("allowed", [False, True])
@@ -133,5 +172,10 @@ def test_requeue_command_is_a_dry_run_unless_applied(
     code, done, _ = typist("frontier", "requeue", "ex.example", "--since", str(first), "--apply", "--json")
 
     assert counted == "3 pages found; queue them with --apply\n"
-    assert (code, json.loads(done)) == (0, {"matched": 3, "added": 3, "skipped": 0, "next": None, "applied": True})
+    _, again, _ = typist("frontier", "requeue", "ex.example", "--since", str(first), "--apply")
+
+    found = json.loads(done)
+    [place] = found.pop("places")
+    assert (code, found) == (0, {"matched": 3, "added": 3, "skipped": 0, "next": None, "applied": True})
+    assert again.splitlines()[1].startswith(f"3 pages of ex: They wait for the next run of ex: job {place['job_id']}, ")
     assert len(_waiting(server)) == 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json as jsonlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import datetime
@@ -22,7 +22,7 @@ from holdfast.fetch.guard import AddressGuard
 from holdfast.frontier import OpenAttempt
 from holdfast.jobs.administration.frontier_actions import (
     Added,
-    AddedAs,
+    AddedPlace,
     AddingUrls,
     AddWish,
     clear,
@@ -183,18 +183,28 @@ def _adding(settings: Settings) -> Iterator[AddingUrls]:
 
 def _tell(done: Added, *, as_json: bool) -> None:
     if as_json:
-        places = [{**asdict(place), "as_what": place.as_what.value} for place in done.places]
-        print(jsonlib.dumps({"added": done.added, "total": done.total, "places": places}))
+        print(jsonlib.dumps({"added": done.added, "total": done.total, "places": _objects(done.places)}))
         return
     for place in done.places:
-        what = {
-            AddedAs.JOINED: f"joined execution {place.execution_id}; watch it with: holdfast status",
-            AddedAs.WAITS: "left to its next run; let it run now with: holdfast job run-now",
-            AddedAs.JOB_MADE: f"left to job {place.job_id}, which the next free worker runs (holdfast start-worker)",
-        }[place.as_what]
         first = f", {place.raised} of them put forward" if place.raised else ""
         known = "" if place.added == place.urls else f" ({place.urls - place.added} known there already{first})"
-        print(f"{place.source}: {counted(place.urls, 'address')}{known} {what}")
+        print(f"{place.source}: {counted(place.urls, 'address')}{known}. {place.when}")
+
+
+def _objects(places: Sequence[AddedPlace]) -> list[dict[str, Any]]:
+    return [
+        {
+            "source": place.source,
+            "as_what": place.as_what.value,
+            "urls": place.urls,
+            "added": place.added,
+            "raised": place.raised,
+            "execution_id": place.execution_id,
+            "job_id": place.job_id,
+            "when": place.when,
+        }
+        for place in places
+    ]
 
 
 @frontier.command(name="requeue")
@@ -232,11 +242,13 @@ def requeue_pages(
             done = requeue(adding, wanted, apply=apply, after=None, goes_on=lambda: True)
     if json:
         counts = {"matched": done.matched, "added": done.added, "skipped": done.skipped, "next": done.next}
-        print(jsonlib.dumps({**counts, "applied": apply}))
+        print(jsonlib.dumps({**counts, "applied": apply, "places": _objects(done.places)}))
         return
     what = f"{done.added:,} queued" if apply else "queue them with --apply"
     left_out = f"; {done.skipped:,} are not in scope any more" if done.skipped else ""
     print(f"{counted(done.matched, 'page')} found{left_out}; {what}")
+    for place in done.places:
+        print(f"{counted(place.urls, 'page')} of {place.source}: {place.when}")
 
 
 @frontier.command(name="clear")

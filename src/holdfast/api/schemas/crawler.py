@@ -159,29 +159,6 @@ class RequeueForm(RequestForm):
     after: int | None = Field(None, description="`next` of the answer before.", ge=-(2**63), lt=2**63)
 
 
-class RequeueReceipt(Answer):
-    """What was found, and queued."""
-
-    matched: int = Field(examples=[12])
-    added: int = Field(description="Those that were not queued already; 0 without `apply`.")
-    skipped: int = Field(description="Out of scope now, or of a source that takes no addresses.")
-    next: int | None = Field(description="Ask again with `after` set to this; null at the end.")
-
-    @classmethod
-    def of(cls, done: Requeued[int]) -> RequeueReceipt:
-        """Return it as it is answered."""
-        return cls(matched=done.matched, added=done.added, skipped=done.skipped, next=done.next)
-
-
-class RunRequeueForm(RequestForm):
-    """What failed of a run, to queue again."""
-
-    apply: bool = Field(False, description="Queue them; without it, only count.", examples=[True])
-    cursor: Annotated[str, StringConstraints(max_length=200)] | None = Field(
-        None, description="`next` of the answer before."
-    )
-
-
 class AddedTo(Answer):
     """Where some of the addresses went."""
 
@@ -195,6 +172,10 @@ class AddedTo(Answer):
     raised: int = Field(description="Those that were queued there already, and now have the higher priority.")
     execution_id: int | None
     job_id: int | None
+    when: str = Field(
+        description="When they are crawled, in a sentence for people.",
+        examples=["They wait for the next run of example-org: job 4, at 2026-01-31 03:00 UTC."],
+    )
 
     @classmethod
     def of(cls, place: AddedPlace) -> Self:
@@ -207,7 +188,33 @@ class AddedTo(Answer):
             raised=place.raised,
             execution_id=place.execution_id,
             job_id=place.job_id,
+            when=place.when,
         )
+
+
+class RequeueReceipt(Answer):
+    """What was found, and queued."""
+
+    matched: int = Field(examples=[12])
+    added: int = Field(description="Those that were not queued already; 0 without `apply`.")
+    skipped: int = Field(description="Out of scope now, or of a source that takes no addresses.")
+    places: list[AddedTo] = Field(description="What takes them.")
+    next: int | None = Field(description="Ask again with `after` set to this; null at the end.")
+
+    @classmethod
+    def of(cls, done: Requeued[int]) -> RequeueReceipt:
+        """Return it as it is answered."""
+        places = [AddedTo.of(place) for place in done.places]
+        return cls(matched=done.matched, added=done.added, skipped=done.skipped, places=places, next=done.next)
+
+
+class RunRequeueForm(RequestForm):
+    """What failed of a run, to queue again."""
+
+    apply: bool = Field(False, description="Queue them; without it, only count.", examples=[True])
+    cursor: Annotated[str, StringConstraints(max_length=200)] | None = Field(
+        None, description="`next` of the answer before."
+    )
 
 
 class RunRequeueReceipt(Answer):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +25,7 @@ from holdfast.frontier import Frontier
 from holdfast.frontier.control import CLEARED, PORTION, PURGED, DomainSettings, DomainWish
 from holdfast.frontier.sql import FrontierTransaction
 from holdfast.jobs.administration.actions import JobActions
-from holdfast.jobs.administration.frontier_queries import RunningCrawl, has_job, running_crawls, will_run
+from holdfast.jobs.administration.frontier_queries import NextRun, RunningCrawl, has_job, next_run, running_crawls
 from holdfast.jobs.specs import CrawlDefaults, JobSpec, crawl_plan
 from holdfast.jobs.views.frontier_queries import AttemptOfSource, UrlStatus, attempt_by_id
 from holdfast.sources import registry
@@ -80,6 +80,14 @@ class AddWish:
     """By which they are read: the ports that their source allows."""
 
 
+_WAITS_FOR = {
+    "scheduled": "as soon as a worker is free",
+    "running": "after its current run",
+    "pending": "as soon as somebody runs it",
+    "paused": "which is paused: resume it",
+}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddedPlace:
     """Where some of the addresses went."""
@@ -93,6 +101,25 @@ class AddedPlace:
     """Those that were queued there already, and now have the higher priority that was asked for."""
     execution_id: int | None = None
     job_id: int | None = None
+    next_run: NextRun | None = None
+    """The job that takes what waits."""
+
+    @property
+    def when(self) -> str:
+        """When they are crawled, in a sentence for people."""
+        if self.as_what is AddedAs.JOINED:
+            return f"Run {self.execution_id} of {self.source} crawls them; it is under way."
+        if self.next_run is None:
+            return f"Job {self.job_id} crawls them once, as soon as a worker is free."
+        job_id, state, at = self.next_run
+        moment = _WAITS_FOR[state] if at is None else f"at {at:%Y-%m-%d %H:%M} UTC"
+        return f"They wait for the next run of {self.source}: job {job_id}, {moment}."
+
+    def joined_with(self, other: AddedPlace) -> AddedPlace:
+        """Return both as one, for two additions to the same place."""
+        return replace(
+            self, urls=self.urls + other.urls, added=self.added + other.added, raised=self.raised + other.raised
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,12 +322,13 @@ class AddingUrls:
                 self._ask_first(found)
             return place
         with self.read() as session:
-            waits = will_run(session, group.source_id)
+            coming = next_run(session, group.source_id)
         detail = {"urls": [one.url for one in found[:_SHOWN]], "count": len(found)}
         audit = _audit(self._clock, "frontier.added", f"source {group.source}", **detail)
         self._frontier.control.wait(found, source_id=group.source_id, by=acting_user(), also=audit)
-        if waits:
-            return AddedPlace(source=group.source, as_what=AddedAs.WAITS, urls=len(found), added=len(found))
+        if coming is not None:
+            waits = AddedAs.WAITS
+            return AddedPlace(source=group.source, as_what=waits, urls=len(found), added=len(found), next_run=coming)
         # No run would ever take them.
         with self._write() as session:
             job_id = self._job(session, group.source_id, [one.url for one in found], wish)

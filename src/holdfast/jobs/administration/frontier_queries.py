@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import exists, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from holdfast.clock import to_micros
 from holdfast.db.models import Execution, Job, Source
 
 # Kinds of jobs whose runs take no single addresses: a poll follows no link, an import asks no server.
 _OTHERS = ("feed", "import")
 _MOST = 200
-_AT_WORK = ("pending", "scheduled", "running", "paused")
+# States of jobs of which a run is to come, by whose run comes first.
+_BY_TURN = {"scheduled": 0, "running": 1, "pending": 2, "paused": 3}
 
 
 class RunningCrawl(NamedTuple):
@@ -44,20 +47,27 @@ def running_crawls(session: Session, *, source_id: int | None = None) -> list[Ru
     ]
 
 
-def will_run(session: Session, source_id: int) -> bool:
-    """Return whether a job of a source waits or runs that takes addresses."""
-    return bool(
-        session.scalar(
-            select(
-                exists().where(
-                    Job.source_id == source_id,
-                    Job.kind.not_in(_OTHERS),
-                    Job.state.in_(_AT_WORK),
-                    Job.deleted_at.is_(None),
-                )
-            )
+class NextRun(NamedTuple):
+    """The job of a source that takes addresses next."""
+
+    job_id: int
+    state: str
+    at: datetime | None
+    """Set only while it waits to be queued."""
+
+
+def next_run(session: Session, source_id: int) -> NextRun | None:
+    """Return the job of a source that takes addresses next: one at work first, a paused one last; None if none will."""
+    rows = session.execute(
+        select(Job.id, Job.state, Job.next_run_at).where(
+            Job.source_id == source_id,
+            Job.kind.not_in(_OTHERS),
+            Job.state.in_(_BY_TURN),
+            Job.deleted_at.is_(None),
         )
     )
+    found = [NextRun._make(row) for row in rows]
+    return min(found, key=lambda one: (_BY_TURN[one.state], one.at and to_micros(one.at) or 0, one.job_id), default=None)
 
 
 def has_job(session: Session, source_id: int, kind: str) -> int | None:

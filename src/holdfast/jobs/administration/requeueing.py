@@ -59,7 +59,7 @@ class Requeued(NamedTuple, Generic[Place]):
     next: Place | None
     """Where to continue; None at the end."""
     places: tuple[AddedPlace, ...] = ()
-    """What takes them."""
+    """What takes them, each once."""
 
 
 def requeue(
@@ -103,7 +103,7 @@ def _walk(
 ) -> Requeued[Place]:
     """Queue pages by source, portion after portion; or only count them."""
     matched = added = skipped = 0
-    places: list[AddedPlace] = []
+    places: dict[tuple[str, int | None, int | None], AddedPlace] = {}
     place = after
     while True:
         with adding.read() as session:
@@ -119,9 +119,11 @@ def _walk(
                 skipped += len(wish.urls)
             else:
                 added += done.added
-                places += done.places
+                for one in done.places:
+                    key = one.source, one.execution_id, one.job_id
+                    places[key] = places[key].joined_with(one) if key in places else one
         if place is None or not goes_on():
-            return Requeued(matched, added, skipped, place, tuple(places))
+            return Requeued(matched, added, skipped, place, tuple(places.values()))
 
 
 def _portion(session: Session, wanted: RequeueRequest, after: int) -> tuple[dict[str, list[str]], int | None]:

@@ -92,8 +92,6 @@ async function perform({ deed, job }: Wish): Promise<string> {
   }
 }
 
-const TAKEN: Record<string, string> = { joined: "They joined the run that is under way.", waits: "The next run of their source takes them.", job_made: "A job of their own crawls them as soon as a worker is free." };
-
 /** POST /api/v1/executions/{id}/requeue until it has looked at the whole run */
 async function requeued(id: number): Promise<string> {
   let cursor: string | null = null;
@@ -102,11 +100,11 @@ async function requeued(id: number): Promise<string> {
   do {
     const done: Schemas["RunRequeueReceipt"] = await body(api.POST("/api/v1/executions/{id}/requeue", { params: { path: { id } }, body: { apply: true, cursor } }));
     added += done.added;
-    for (const place of done.places) taken.add(place.status);
+    for (const place of done.places) taken.add(place.when);
     cursor = done.next;
   } while (cursor !== null);
   if (added === 0) return "No page was queued: only files that pages embed failed, or the pages are queued already or out of scope now.";
-  return `${added === 1 ? "1 page is" : `${added.toLocaleString("en")} pages are`} queued again. ${[...taken].map((one) => TAKEN[one] ?? "").join(" ")}`;
+  return `${added === 1 ? "1 page is" : `${added.toLocaleString("en")} pages are`} queued again. ${[...taken].join(" ")}`;
 }
 
 function said(done: Schemas["CrawlStopped"], sentence: string): string {
