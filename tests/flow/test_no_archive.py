@@ -10,7 +10,8 @@ from tests.flow.crawler import Crawler
 
 
 @pytest.mark.parametrize(
-    "line", ["status", "search flu", "list-jobs", "job show 1", "snapshot show 1", "export wacz 1", "search-index status"]
+    "line",
+    ["status", "search flu", "list-jobs", "job show 1", "snapshot show 1", "export wacz 1", "search-index status"],
 )
 def test_reading_command_refuses_a_directory_without_an_archive(tmp_path: Path, line: str) -> None:
     home = tmp_path / "mistyped"

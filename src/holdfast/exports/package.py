@@ -53,8 +53,10 @@ _FEW = 1000
 def write_pages(
     database: Database, executions: Iterable[ExportedExecution], folder: Path, left_out: Container[int] = ()
 ) -> tuple[dict[str, str], list[str]]:
-    """Write the page lists below `folder/pages`, less the captures that are left out; return the main page's fields, and
-    the names of the lists."""
+    """Write the page lists below `folder/pages`, less captures that are left out.
+
+    Return the main page's fields, and the names of the lists.
+    """
     every = list(executions)
     seeds = {page for execution in every for page in _seed_hashes(execution)}
     below = folder / "pages"

@@ -92,7 +92,8 @@ def pack_selection(database: Database, home: Path, chosen: SelectedCaptures, *, 
 def rows_with_originals(session: Session, ids: Iterable[int]) -> dict[int, CdxRow]:
     """Return the visible ones of these captures, and the originals of revisits among them."""
     rows = queries.whole_rows_of(session, ids)
-    return rows | queries.whole_rows_of(session, (row.original_id for row in rows.values() if row.original_id is not None))
+    originals = [row.original_id for row in rows.values() if row.original_id is not None]
+    return rows | queries.whole_rows_of(session, originals)
 
 
 def _laid_out(rows: Iterable[CdxRow], paths: dict[int, Path | None]) -> tuple[list[bytes], dict[str, list[FileRange]]]:

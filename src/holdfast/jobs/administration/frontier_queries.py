@@ -66,8 +66,8 @@ def next_run(session: Session, source_id: int) -> NextRun | None:
             Job.deleted_at.is_(None),
         )
     )
-    found = [NextRun._make(row) for row in rows]
-    return min(found, key=lambda one: (_BY_TURN[one.state], one.at and to_micros(one.at) or 0, one.job_id), default=None)
+    found = [(_BY_TURN[state], to_micros(at) if at else 0, NextRun(number, state, at)) for number, state, at in rows]
+    return min(found)[2] if found else None
 
 
 def has_job(session: Session, source_id: int, kind: str) -> int | None:
