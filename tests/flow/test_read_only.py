@@ -113,7 +113,7 @@ def test_what_would_write_names_the_place_and_the_next_step_in_one_line(home: Pa
 
 def test_an_empty_folder_that_cannot_be_written_is_told_as_that(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir(mode=0o555)
-    ended = _type(tmp_path / "home", "status")
+    ended = _type(tmp_path / "home", "source", "seed")
 
     assert ended.returncode == 1
     assert ended.stderr.startswith(f"holdfast: there is no database in {tmp_path}/home, and none can be made")

@@ -430,7 +430,8 @@ class CrawlEngine:
     def _add_again(self, reread: PageToReread, found: Sequence[FoundUrl] | None) -> None:
         if found is None:
             _log.warning("crawl.reread_fetches", url=reread.attempt.url, message="its record cannot be read here")
-            self.session.frontier.fetch_again(self.session.execution_id, reread)
+            if self.session.frontier.fetch_again(self.session.execution_id, reread):
+                self.progress.fetched_again()
             return
         self.session.frontier.read_again(self.session.execution_id, reread, found)
 

@@ -100,6 +100,11 @@ class CrawlProgress:
         tally = self._with(visits, refused)
         self.pages, self.retries, self.refused, self.outcomes = tally
 
+    def fetched_again(self) -> None:
+        """Take back a captured page that is fetched once more: it counts when that is settled."""
+        self.pages -= 1
+        self.outcomes[Outcome.SUCCESS.value] -= 1
+
     def _with(self, visits: Iterable[Visit], refused: int) -> tuple[int, int, int, Counter[str]]:
         """Return pages, retries, refused results and outcomes as they are once these are settled."""
         pages, retries, outcomes = self.pages, self.retries, Counter(self.outcomes)

@@ -166,13 +166,16 @@ class Frontier:
 
         return self.add(execution_id, found, via=attempt.page_id, also=done)
 
-    def fetch_again(self, execution_id: int, reread: PageToReread) -> None:
-        """Fetch a page anew whose stored answer cannot be read here: what it leads to is found by that."""
+    def fetch_again(self, execution_id: int, reread: PageToReread) -> bool:
+        """Fetch a page anew whose stored answer cannot be read here: what it leads to is found by that.
+
+        False if it was tried again since.
+        """
 
         def done(tx: FrontierTransaction) -> None:
             tx.execute(sql.DROP_REREAD, (execution_id, reread.attempt.page_id, reread.depth))
 
-        self._closing.reopen_one(reread.attempt.id, was_fetched=True, also=done)
+        return self._closing.reopen_one(reread.attempt.id, was_fetched=True, also=done)
 
     def lease(self, execution_id: int, owner_id: int, *, domains: int, pages: int) -> list[DomainLease]:
         """Take up to `domains` domains that are due, longest waiting first, each with up to `pages` attempts.

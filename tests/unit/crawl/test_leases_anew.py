@@ -190,8 +190,8 @@ def test_run_at_its_page_limit_with_rereads_left_ends_as_max_pages(pages: int, o
     inside(work)
 
 
-@pytest.mark.parametrize("fails", [False, True])
-def test_page_whose_record_cannot_be_read_is_fetched_again(fails: bool) -> None:
+@pytest.mark.parametrize(("fails", "reopened"), [(False, True), (True, True), (False, False)])
+def test_page_whose_record_cannot_be_read_is_fetched_again(fails: bool, reopened: bool) -> None:
     page, fetched = PageToReread(attempt=attempt("http://a.test/"), base="http://a.test/"), list[PageToReread]()
 
     class Rereading:
@@ -200,8 +200,9 @@ def test_page_whose_record_cannot_be_read_is_fetched_again(fails: bool) -> None:
         def rereads(self, _execution_id: int, *, limit: int) -> list[PageToReread]:
             return [] if fetched else [page][:limit]
 
-        def fetch_again(self, _execution_id: int, reread: PageToReread) -> None:
+        def fetch_again(self, _execution_id: int, reread: PageToReread) -> bool:
             fetched.append(reread)
+            return reopened
 
     def read(_reread: PageToReread) -> list[FoundUrl] | None:
         if fails:
@@ -213,14 +214,16 @@ def test_page_whose_record_cannot_be_read_is_fetched_again(fails: bool) -> None:
         engine.session.originals = cast(Any, _NoHistory())
         engine._factories = engine._factories._replace(read_again=read)
         engine.capture_writer = cast(CaptureWriter, _AtOnce())
+        bed.progress.pages = 3
         task = asyncio.create_task(engine._reread())
         async with asyncio.timeout(patience.deadline(10)):
-            while not fetched:  # noqa: ASYNC110 - on the database's thread
-                await asyncio.sleep(0.01)
+            await engine.leased_domains.look_again.wait()
         task.cancel()
         with suppress(asyncio.CancelledError):
             await task
         assert fetched == [page]
+        # It counts towards max_pages when it is captured again, and not twice.
+        assert bed.progress.pages == 3 - reopened
 
     inside(work)
 
