@@ -107,9 +107,8 @@ def asking(
         client.close()
         app.state.totals.close()
         app.state.work.close()
-        for name in ("frontier_counts", "frontier"):
-            if app.state.is_made(name):
-                getattr(app.state, name).close()
+        app.state.frontier_counts.close()
+        app.state.frontier.close()
         app.state.quick.close()
         app.state.search_threads.close()
         app.state.connections.close()

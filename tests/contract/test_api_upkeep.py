@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from errno import ENOSPC
 from pathlib import Path
-from threading import Event, Semaphore
+from threading import Event
 from threading import enumerate as enumerate_threads
 
 import pytest
@@ -14,7 +14,6 @@ from sqlalchemy import select
 from holdfast.api import lifespan
 from holdfast.api.app import create_inner_app
 from holdfast.api.lifespan import BesideRequests
-from holdfast.api.loading import load
 from holdfast.api.upkeep import Upkeep
 from holdfast.auth.identities import Identities
 from holdfast.coordination.runfile import RunFile
@@ -84,31 +83,25 @@ def test_upkeep_ends_when_it_is_told_to(tmp_path: Path) -> None:
     archive.database.close()
 
 
-def test_the_index_is_opened_and_upkeep_begun_once_the_first_requests_had_their_turn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_start_waits_for_the_index_and_begins_upkeep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = build_archive(tmp_path / "home", _SHOTS)
     state = create_inner_app(archive).state
-    waiting = BesideRequests(archive, state, settle_s=3600)
-    waiting.start()
-    waiting.close()
-    before = state.is_made("search")
+    asked, begun = list[SearchRequest](), Event()
 
-    def breaks(_search: SearchService, _request: SearchRequest) -> None:
-        broken.set()
+    def breaks(_search: SearchService, request: SearchRequest) -> None:
+        asked.append(request)
         raise ValueError("a fault of ours")
 
-    broken, begun = Event(), Event()
     monkeypatch.setattr(SearchService, "ask", breaks)
     monkeypatch.setattr(Upkeep, "step", lambda _upkeep: begun.set())
-    beside = BesideRequests(archive, state, settle_s=0)
+    beside = BesideRequests(archive, state)
     beside.start()
-    is_begun = begun.wait(patience.deadline(20)) and broken.wait(patience.deadline(20))
+    opened = [*asked]
+    is_begun = begun.wait(patience.deadline(20))
     beside.close()
     archive.database.close()
 
-    assert (before, state.is_made("search")) == (False, True)
-    assert (broken.is_set(), is_begun) == (True, True)
+    assert (opened, is_begun) == ([SearchRequest()], True)
     assert not {"upkeep", "operations", "beside requests"} & {thread.name for thread in enumerate_threads()}
 
 
@@ -129,7 +122,7 @@ def test_what_cannot_begin_is_named_and_tried_again_and_keeps_nothing_else_from_
     monkeypatch.setattr(Upkeep, "step", lambda _upkeep: begun.set())
     monkeypatch.setattr(SearchService, "ask", lambda _search, _request: opened.set())
     monkeypatch.setattr(OperationLauncher, "_look", lambda _launcher: looked.set())
-    app.state.beside = beside = BesideRequests(archive, app.state, settle_s=0, again_s=0.01)
+    app.state.beside = beside = BesideRequests(archive, app.state, again_s=0.01)
 
     def names() -> set[str]:
         return {thread.name for thread in enumerate_threads()}
@@ -154,13 +147,10 @@ def test_what_cannot_begin_is_named_and_tried_again_and_keeps_nothing_else_from_
     assert not {"upkeep", "operations", "beside requests"} & names()
 
 
-def test_readiness_tells_a_search_that_is_being_opened_from_one_that_cannot_be_loaded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_index_is_opened_beside_requests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = build_archive(tmp_path / "home", _SHOTS)
     app = create_inner_app(archive)
     client, opens, opened = Client(app), Event(), Event()
-    tried = Semaphore(0)
 
     def ready() -> tuple[int, object, object]:
         # Not what is kept of a look for a second.
@@ -168,25 +158,15 @@ def test_readiness_tells_a_search_that_is_being_opened_from_one_that_cannot_be_l
         answer = client.get("/health/ready")
         return answer.status_code, answer.json()["parts"]["search"], answer.json().get("beside")
 
-    def torn(module: str) -> object:
-        if module != "holdfast.search.search":
-            return load(module)
-        tried.release()
-        raise ImportError(f"{module} is torn")
-
     def open_slowly(_search: SearchService, _request: SearchRequest) -> None:
         opens.set()
         assert opened.wait(patience.deadline(20))
 
     monkeypatch.setattr(SearchService, "ask", open_slowly)
     monkeypatch.setattr(Upkeep, "step", lambda _upkeep: False)
-    app.state.beside = beside = BesideRequests(archive, app.state, settle_s=0, again_s=0.01)
-    with monkeypatch.context() as patched:
-        patched.setattr("holdfast.api.app.load", torn)
-        beside.start()
-        # The second time, what came of the first stands.
-        assert all(tried.acquire(timeout=patience.deadline(20)) for _ in range(2))
-        lost = ready()
+    monkeypatch.setattr(lifespan, "_OPEN_S", 0.01)
+    app.state.beside = beside = BesideRequests(archive, app.state)
+    beside.start()
     assert opens.wait(patience.deadline(20))
     opening = ready()
     opened.set()
@@ -197,11 +177,6 @@ def test_readiness_tells_a_search_that_is_being_opened_from_one_that_cannot_be_l
     app.state.readiness.close()
     archive.database.close()
 
-    assert lost == (
-        503,
-        "a module of the search cannot be loaded; the log says why",
-        {"search": "not_loaded"},
-    )
     assert (opening, whole) == ((200, "ok", {"search": "opening"}), (200, "ok", None))
 
 

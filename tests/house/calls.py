@@ -8,13 +8,8 @@ from collections.abc import Iterable, Iterator
 
 from tests.house.source import Module, docstrings, dotted
 
-_BY_NAME = "only tables of commands and routes load modules by a name that is not written there"
-_LOADERS = (
-    "src/holdfast/cli/main.py",
-    # One loads what it is told, the others tell it; `floors.imported` reads the names that are written.
-    "src/holdfast/api/loading.py",
-    "src/holdfast/api/listed_routes.py",
-)
+_BY_NAME = "only the table of commands loads modules by a name that is not written there"
+_LOADERS = ("src/holdfast/cli/main.py",)
 _CALLS = {
     "eval": "data never becomes code",
     "exec": "data never becomes code",
@@ -90,7 +85,6 @@ def forbidden_calls(modules: Iterable[Module]) -> list[str]:
 
 def _used(module: Module) -> Iterator[tuple[int, str, str]]:
     """Yield (line, name, reason) of everything on the lists above."""
-    loaders = {"importlib.import_module", *(["load"] if _has_load(module) else [])}
     for node in module.nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             names = [alias.name for alias in node.names]
@@ -102,7 +96,7 @@ def _used(module: Module) -> Iterator[tuple[int, str, str]]:
                         yield node.lineno, banned, why
         elif isinstance(node, ast.Call):
             called = dotted(node.func)
-            if called in loaders and not isinstance(node.args[0], ast.Constant):
+            if called == "importlib.import_module" and not isinstance(node.args[0], ast.Constant):
                 yield node.lineno, called, _BY_NAME
             if called in _CALLS:
                 yield node.lineno, called, _CALLS[called]
@@ -111,14 +105,6 @@ def _used(module: Module) -> Iterator[tuple[int, str, str]]:
             for keyword in node.keywords:
                 if keyword.arg == "shell" and not (isinstance(keyword.value, ast.Constant) and not keyword.value.value):
                     yield node.lineno, "shell=True", "pass a list of arguments"
-
-
-def _has_load(module: Module) -> bool:
-    """Return whether `load` is that of `api.loading` in a module."""
-    return any(
-        isinstance(node, ast.ImportFrom) and node.module == "holdfast.api.loading" and node.level == 0
-        for node in module.nodes
-    )
 
 
 def clock_readers(modules: Iterable[Module]) -> list[str]:

@@ -48,7 +48,7 @@ def imported(module: Module) -> Iterator[tuple[int, str]]:
             for alias in node.names:
                 if alias.name.startswith(f"{PACKAGE}."):
                     yield node.lineno, alias.name.removeprefix(f"{PACKAGE}.")
-        elif isinstance(node, ast.Call) and dotted(node.func) in ("importlib.import_module", "load"):
+        elif isinstance(node, ast.Call) and dotted(node.func) == "importlib.import_module":
             name = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else ""
             if str(name).startswith(f"{PACKAGE}."):
                 yield node.lineno, str(name).removeprefix(f"{PACKAGE}.")

@@ -10,20 +10,20 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
+from starlette.datastructures import State
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__, config
 from holdfast.api import errors
 from holdfast.api.costly_answers import CostlyAnswers
+from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.dependencies import SESSIONS
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.heavy import HeavyWork, ReplayTurns
 from holdfast.api.kept_answers import KeptAnswers
 from holdfast.api.late_routes import RouteTable
-from holdfast.api.lifespan import lifespan_of
-from holdfast.api.listed_routes import ListedRouter
+from holdfast.api.lifespan import BesideRequests, lifespan_of
 from holdfast.api.live.hub import Hub
-from holdfast.api.loading import LateState, load
 from holdfast.api.middleware.bodies import Bodies
 from holdfast.api.middleware.capabilities import Capabilities
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
@@ -35,19 +35,27 @@ from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
 from holdfast.api.middleware.visibility import Viewers
 from holdfast.api.middleware.web_files import WebPages
 from holdfast.api.permissions import PathPermissions, check_permission, demand_permissions, permission_of
-from holdfast.api.quick import SEARCH_THREADS, QuickHandler, QuickRoutes, QuickThreads, QuickWay, made_late
+from holdfast.api.plain_searches import plain_searches
+from holdfast.api.quick import SEARCH_THREADS, QuickRoutes, QuickThreads, QuickWay
 from holdfast.api.readiness import ArchiveChecks, BesideState, ReadinessProbe
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from holdfast.api.run_reports import RunReports
+from holdfast.api.single_rows import quick_cdx, quick_snapshot
 from holdfast.api.web_files import WebFiles
 from holdfast.auth.roles import Permission
 from holdfast.db.prepared import RawConnections
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
+from holdfast.operations.launching import OperationLauncher
+from holdfast.replay.body import RewrittenPages
 from holdfast.replay.capabilities import ReplayKeys
+from holdfast.search.search import SearchService
 from holdfast.supervision.state import served_parts
 from holdfast.wiring.accounts import open_accounts
 from holdfast.wiring.archive import Archive, open_archive
+from holdfast.wiring.frontier import ServedFrontier
+from holdfast.wiring.jobs import JobService
 from holdfast.wiring.processes import this_process
 
 _SCHEMES = {
@@ -80,8 +88,6 @@ _LICENCE = {"name": "Apache-2.0", "identifier": "Apache-2.0"}
 class DescribedApp(FastAPI):
     """An application whose OpenAPI document also says how to show the admin token."""
 
-    state: LateState
-
     def openapi(self) -> dict[str, Any]:
         """Return the document; made once, from all routes."""
         if not self.openapi_schema:
@@ -91,7 +97,7 @@ class DescribedApp(FastAPI):
         return document
 
 
-def assemble(title: str, routers: Iterable[APIRouter | ListedRouter], archive: Archive, **options: Any) -> DescribedApp:
+def assemble(title: str, routers: Iterable[APIRouter], archive: Archive, **options: Any) -> DescribedApp:
     """Return an application with these routes for an open archive; RuntimeError if a route has no permission."""
     table = RouteTable((route for router in routers for route in router.routes), guard=check_permission)
     demand_permissions(table.routes)
@@ -107,7 +113,6 @@ def assemble(title: str, routers: Iterable[APIRouter | ListedRouter], archive: A
         license_info=_LICENCE,
         **options,
     )
-    app.state = LateState()
     app.state.archive = archive
     app.state.routes = table.routes
     app.state.route_table = table
@@ -133,7 +138,7 @@ def create_replay_app(archive: Archive, *, inner: DescribedApp) -> DescribedApp:
     # Those of the other host: the limits are of the process and its pool of connections.
     app.state.sessions, app.state.heavy = inner.state.sessions, inner.state.heavy
     app.state.replay_keys, app.state.replay_turns = inner.state.replay_keys, inner.state.replay_turns
-    app.state.promise("rewritten", lambda: inner.state.rewritten)
+    app.state.rewritten = inner.state.rewritten
     return app
 
 
@@ -155,18 +160,12 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
     kept = KeptAnswers(archive.clock, inner.state.metrics)
     quick, connections = inner.state.quick, inner.state.connections
 
-    def single_row(name: str) -> QuickWay:
-        return QuickWay(made_late(lambda: getattr(load("holdfast.api.single_rows"), name)(archive.settings)), quick)
-
-    def searches() -> QuickHandler:
-        plain = load("holdfast.api.plain_searches")
-        search, metrics = inner.state.search, inner.state.metrics
-        return kept.searches(plain.plain_searches(search, metrics, archive.settings), search.generation)
-
-    cdx = single_row("quick_cdx")
+    search = inner.state.search
+    searches = kept.searches(plain_searches(search, inner.state.metrics, archive.settings), search.generation)
+    cdx = QuickWay(quick_cdx(archive.settings), quick)
     ways = {
-        "/api/snapshot": single_row("quick_snapshot"),
-        "/api/search": QuickWay(made_late(searches), inner.state.search_threads),
+        "/api/snapshot": QuickWay(quick_snapshot(archive.settings), quick),
+        "/api/search": QuickWay(searches, inner.state.search_threads),
         "/cdx": cdx,
     }
     app: ASGIApp = QuickRoutes(inner, ways, connections, kept.keeping)
@@ -222,26 +221,27 @@ def create_inner_app(archive: Archive) -> DescribedApp:
     app.state.metrics = metrics
 
     def beside() -> Mapping[str, BesideState]:
-        found: Mapping[str, BesideState] = app.state.beside.states() if app.state.is_made("beside") else {}
-        return found
+        running: BesideRequests | None = app.state.beside
+        return running.states() if running is not None else {}
 
-    checks = ArchiveChecks(archive.settings, beside=beside).as_mapping()
+    checks = ArchiveChecks(archive.settings).as_mapping()
     served = partial(served_parts, archive.home)
     app.state.readiness = ReadinessProbe(checks, archive.clock, served=served, beside=beside)
-    _promise_services(app.state, archive)
+    _add_services(app.state, archive)
     return app
 
 
-def _promise_services(state: LateState, archive: Archive) -> None:
-    """Let what few requests need be made, and loaded, by the first that does."""
+def _add_services(state: State, archive: Archive) -> None:
+    """Make what routes ask for; none of it opens a file or a connection before it is used."""
     settings, database, clock = archive.settings, archive.database, archive.clock
-    state.promise("search", lambda: load("holdfast.search.search").SearchService(database, archive.home, clock))
-    state.promise("rewritten", lambda: load("holdfast.replay.body").RewrittenPages(clock))
-    state.promise("job_service", lambda: load("holdfast.wiring.jobs").JobService(database, clock, settings))
-    state.promise("frontier", lambda: load("holdfast.wiring.frontier").ServedFrontier(settings, clock))
-    state.promise("frontier_counts", lambda: load("holdfast.api.crawler_figures").FrontierCounts(database, clock))
-    state.promise("run_reports", lambda: load("holdfast.api.run_reports").RunReports(database, clock))
-    state.promise("operations", lambda: load("holdfast.operations.launching").OperationLauncher(settings, clock))
+    state.search = SearchService(database, archive.home, clock)
+    state.rewritten = RewrittenPages(clock)
+    state.job_service = JobService(database, clock, settings)
+    state.frontier = ServedFrontier(settings, clock)
+    state.frontier_counts = FrontierCounts(database, clock)
+    state.run_reports = RunReports(database, clock)
+    state.operations = OperationLauncher(settings, clock)
+    state.beside = None
 
 
 def application(*, tools_only: bool = False) -> ASGIApp:

@@ -1,5 +1,5 @@
-"""What many routes ask for: a session, the archive, its totals. What few need stands in files that only they load:
-`search_dependencies` and `job_dependencies`.
+"""What many routes ask for: a session, the archive, its totals. What few need stands in `search_dependencies` and
+`job_dependencies`.
 
 A session lives until its function returns, never while a response is streamed.
 """
@@ -19,7 +19,6 @@ from sqlalchemy.orm import Session
 from starlette.types import Scope
 
 from holdfast.api.figures import CountedTotals, CountedWork
-from holdfast.api.loading import LateState
 from holdfast.api.middleware.rate_counts import CountedElsewhere, Rates
 from holdfast.api.permissions import principal_of
 from holdfast.config import Settings
@@ -43,10 +42,9 @@ connection from going on."""
 def held(name: str) -> Callable[[Request], Awaitable[Any]]:
     """Return what gives a route something that the application holds for as long as it runs."""
 
-    # `async`, although it mostly waits for nothing: a plain dependency is run on a thread.
+    # `async`, although it waits for nothing: a plain dependency is run on a thread.
     async def found(request: Request) -> Any:
-        state: LateState = request.app.state
-        return await state.look_up(name)
+        return getattr(request.app.state, name)
 
     return found
 

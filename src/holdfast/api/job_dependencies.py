@@ -22,7 +22,6 @@ from holdfast.wiring.jobs import JobService
 
 # How long a change waits for its turn. It waits on the event loop, where that costs no thread: readers go on.
 _WAIT_S = 10.0
-_job_service, _frontier = held("job_service"), held("frontier")
 
 
 class AdminWrite(NamedTuple):
@@ -56,7 +55,7 @@ class WriteTurns(NamedTuple):
 
 async def open_write(request: Request) -> AsyncIterator[AdminWrite]:
     """Wait for the turn to write, and hold it while the route runs; Unavailable if that takes too long."""
-    job_service: JobService = await _job_service(request)
+    job_service: JobService = request.app.state.job_service
     turn: asyncio.Semaphore = request.app.state.turn
     await _wait_for(turn)
     try:
@@ -67,7 +66,7 @@ async def open_write(request: Request) -> AsyncIterator[AdminWrite]:
 
 async def open_turns(request: Request) -> WriteTurns:
     """Give the job service for as many turns as are needed."""
-    return WriteTurns(await _job_service(request), actor_of(request), request.app.state.turn)
+    return WriteTurns(request.app.state.job_service, actor_of(request), request.app.state.turn)
 
 
 class ServedFrontierTurn(NamedTuple):
@@ -83,7 +82,7 @@ class ServedFrontierTurn(NamedTuple):
 
 async def open_frontier(request: Request) -> ServedFrontierTurn:
     """Give the frontier to a route."""
-    return ServedFrontierTurn(await _frontier(request), actor_of(request))
+    return ServedFrontierTurn(request.app.state.frontier, actor_of(request))
 
 
 async def _wait_for(turn: asyncio.Semaphore) -> None:

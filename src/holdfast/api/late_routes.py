@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from inspect import get_annotations, iscoroutinefunction
+from threading import Lock
 from typing import Any, Final, Protocol
 
 from fastapi import APIRouter
@@ -20,9 +21,10 @@ from starlette.routing import BaseRoute, Match, compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.api.errors import answers
-from holdfast.api.loading import LOADING
 from holdfast.api.query_names import check_query, known_parameters
 
+_BUILDING: Final = Lock()
+_OF_PATH: Final = ("path_regex", "path_format", "param_convertors")
 # What any route may answer, beside what it says itself.
 _ANYWHERE = (400, 401, 403, 414, 422, 429, 500, 503)
 
@@ -39,7 +41,6 @@ class LateRoute(APIRoute):
         self._declared = declared
         self.name = declared.get("name") or endpoint.__name__
         self.methods = {method.upper() for method in declared.get("methods") or ("GET",)}
-        self.path_regex, self.path_format, self.param_convertors = compile_path(path)
         self.include_in_schema = declared.get("include_in_schema", True)
         self.dependencies = list(declared.get("dependencies") or ())
         self.tags = list(declared.get("tags") or ())
@@ -56,7 +57,11 @@ class LateRoute(APIRoute):
         # Called only for what is not there yet: the first look at a parameter, a model or the handler builds them.
         if name.startswith("__") or name == "_declared":
             raise AttributeError(name)
-        self.build()
+        if name in _OF_PATH:
+            # Compiled when a path is held against it: to compile all of them is a twentieth of a start.
+            vars(self).update(zip(_OF_PATH, compile_path(self.path), strict=True))
+        else:
+            self.build()
         try:
             return vars(self)[name]
         except KeyError:
@@ -67,7 +72,7 @@ class LateRoute(APIRoute):
         if self.is_built:
             return
         # One at a time: two requests that build the same models at once would make each of them twice.
-        with LOADING:
+        with _BUILDING:
             if not self.is_built:
                 self._build()
 

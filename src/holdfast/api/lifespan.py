@@ -10,23 +10,26 @@ from typing import Any, Protocol
 
 from anyio.to_thread import current_default_thread_limiter, run_sync
 from fastapi import FastAPI
+from starlette.datastructures import State
 
 from holdfast import log
 from holdfast.api.dependencies import THREADS
 from holdfast.api.figures import CountedTotals, CountedWork
-from holdfast.api.listed_routes import ListedRoute
 from holdfast.api.live.hub import Hub
-from holdfast.api.loading import LateState, load
 from holdfast.api.readiness import BesideState
+from holdfast.api.upkeep import Upkeep
 from holdfast.db.engine import limit_statements
 from holdfast.errors import HoldfastError
+from holdfast.replay.renderer import lacking_files
+from holdfast.search.search import SearchRequest
+from holdfast.sources.members_file import note_members
+from holdfast.webhooks.delivery import DeliveryThread
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.server import END_STREAMS
 
 _log = log.get()
-# From the start until what runs beside requests begins: all of it loads a lot, and the first requests share the
-# interpreter with it. Who searches before does not wait for it.
-_SETTLE_S = 0.5
+# A start waits so long for the search index: that of 20,000 captures opens in 0.2 s, and a large one beside requests.
+_OPEN_S = 1.0
 # What could not begin is tried again so soon at first, and then at longer and longer intervals.
 _AGAIN_S = 1.0
 _LONGEST_AGAIN_S = 60.0
@@ -43,26 +46,25 @@ class _Part(Protocol):
 
 
 class BesideRequests:
-    """A thread that begins what runs beside requests and opens the search index, once the first had their turn.
+    """Opens the search index and begins what runs beside requests.
 
-    What cannot begin is tried again until it can, and keeps nothing else from it.
+    A part that cannot begin is tried again until it can, and keeps no other part from beginning.
     """
 
-    def __init__(
-        self, archive: Archive, state: LateState, *, settle_s: float = _SETTLE_S, again_s: float = _AGAIN_S
-    ) -> None:
-        self._archive, self._state, self._settle_s, self._again_s = archive, state, settle_s, again_s
-        self._ending = Event()
+    def __init__(self, archive: Archive, state: State, *, again_s: float = _AGAIN_S) -> None:
+        self._archive, self._state, self._again_s = archive, state, again_s
+        self._ending, self._opened = Event(), Event()
         self._begun: list[_Part] = []
-        # The index last: it may take long to open, and none of the others needs it.
+        # The index last, for it may take long to open, and none of the others needs it.
         self._waiting = {**self._wanted(), "search": self._open_search}
         self._states: dict[str, BesideState] = {}
         self._told: dict[str, str] = {}
         self._thread = Thread(target=self._run, name="beside requests", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Begin; return once the search index is open, or cannot be opened, or takes longer than a second."""
         self._thread.start()
+        self._opened.wait(_OPEN_S)
 
     def states(self) -> dict[str, BesideState]:
         """Return what was tried and is not there yet, by part."""
@@ -86,7 +88,7 @@ class BesideRequests:
         return found
 
     def _run(self) -> None:
-        rest_s, again_s = self._settle_s, self._again_s
+        rest_s, again_s = 0.0, self._again_s
         while self._waiting and not self._ending.wait(rest_s):
             for name, begin in tuple(self._waiting.items()):
                 if self._tried(name, begin):
@@ -102,8 +104,7 @@ class BesideRequests:
             begin()
         except Exception as exc:
             # If the thread ended here, no request would notice that the rest was never begun.
-            is_lost = name == "search" and not self._state.is_made(name)
-            self._states[name] = BesideState.NOT_LOADED if is_lost else BesideState.NOT_BEGUN
+            self._states[name] = BesideState.NOT_BEGUN
             told, self._told[name] = self._told.get(name), repr(exc)
             if told != self._told[name] and isinstance(exc, HoldfastError):
                 _log.warning("api.cold", part=name, message=str(exc))
@@ -113,20 +114,21 @@ class BesideRequests:
         return True
 
     def _open_search(self) -> None:
-        search = self._state.search
         self._states["search"] = BesideState.OPENING
-        search.ask(load("holdfast.search.search").SearchRequest())
+        try:
+            self._state.search.ask(SearchRequest())
+        finally:
+            self._opened.set()
 
     def _begin_operations(self) -> None:
         self._begin(self._state.operations)
 
     def _begin_upkeep(self) -> None:
-        self._begin(load("holdfast.api.upkeep").Upkeep(self._archive))
+        self._begin(Upkeep(self._archive))
 
     def _begin_webhooks(self) -> None:
         archive = self._archive
-        delivery = load("holdfast.webhooks.delivery")
-        self._begin(delivery.DeliveryThread(archive.database, archive.clock, archive.settings.webhooks))
+        self._begin(DeliveryThread(archive.database, archive.clock, archive.settings.webhooks))
 
     def _begin(self, part: _Part) -> None:
         if not self._ending.is_set():
@@ -149,11 +151,9 @@ def lifespan_of(
         # One slow statement must not hold a connection, and with it a thread of the requests, until it ends.
         limit_statements(archive.database.engine, seconds=STATEMENT_S)
         state = app.state
-        assert isinstance(state, LateState)
-        await run_sync(_build_probes, state)
         await run_sync(_warm, archive, counts)
         state.beside = beside = BesideRequests(archive, state)
-        beside.start()
+        await run_sync(beside.start)
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(_write_counts(written), name="write counts")
             try:
@@ -167,9 +167,8 @@ def lifespan_of(
                 await run_sync(beside.close)
                 for count in counts:
                     await run_sync(count.close)
-                for name in ("frontier_counts", "frontier", "operations"):
-                    if state.is_made(name):
-                        await run_sync(getattr(state, name).close)
+                for service in (state.frontier_counts, state.frontier, state.operations):
+                    await run_sync(service.close)
                 await _write_all(written)
                 await app.state.rates.close()
                 await run_sync(app.state.quick.close)
@@ -179,13 +178,6 @@ def lifespan_of(
     return lifespan
 
 
-def _build_probes(state: LateState) -> None:
-    """Load what supervisors and balancers ask: it must not wait while the modules of other routes are loaded."""
-    for route in state.routes:
-        if isinstance(route, ListedRoute) and route.path.startswith("/health/"):
-            route.build()
-
-
 def _warm(archive: Archive, counts: tuple[CountedTotals, CountedWork]) -> None:
     """Count before the first request; what cannot be done now, the first request will."""
     try:
@@ -193,12 +185,12 @@ def _warm(archive: Archive, counts: tuple[CountedTotals, CountedWork]) -> None:
             for count in counts:
                 count.read(session)
         # A process that died between a change and its note left one that names too few or too many.
-        load("holdfast.sources.members_file").note_members(archive.database, archive.home)
+        note_members(archive.database, archive.home)
     except HoldfastError as exc:
         _log.warning("api.cold", message=str(exc))
     folder = archive.settings.replay.renderer_dir
     # Without a word an operator would look for a mode that is not offered.
-    if folder is not None and (lacking := load("holdfast.replay.renderer").lacking_files(folder)):
+    if folder is not None and (lacking := lacking_files(folder)):
         _log.warning("api.renderer_incomplete", folder=str(folder), lacking=lacking)
 
 

@@ -397,8 +397,7 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
 }
 """All routes with what each asks for, by where they are declared: a file of `api/routes`, and a router in it.
 
-A file is loaded by the first request to one of its routes, so this table says what there is until then; a test holds
-both against each other. Order matters only where two paths overlap: the narrower one first.
+A test holds the rows against the routes.
 """
 PERMISSIONS: Final = {
     row: asked for rows in ROUTES.values() for row, asked in rows.items() if not row.startswith("HEAD ")

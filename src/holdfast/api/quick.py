@@ -110,18 +110,6 @@ class QuickWay(NamedTuple):
     threads: QuickThreads
 
 
-def made_late(make: Callable[[], QuickHandler]) -> QuickHandler:
-    """Return a quick way that is made, and loads what it needs, by the first request for it, on its thread."""
-    made: list[QuickHandler] = []
-
-    def answer(scope: Scope, connections: RawConnections) -> QuickAnswer | None:
-        if not made:
-            made.append(make())
-        return made[0](scope, connections)
-
-    return answer
-
-
 class QuickRoutes:
     """Answers the paths that have a quick way, and hands everything else on."""
 

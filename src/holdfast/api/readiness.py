@@ -15,12 +15,12 @@ from threading import Lock, Thread
 from typing import Final
 
 from holdfast import log
-from holdfast.api.loading import load
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.db.schema import SCHEMA, schema_in
+from holdfast.search.directory import IndexDirectory
 from holdfast.values import dataclass
 
 DEADLINE_S: Final = 2.0
@@ -36,8 +36,6 @@ class BesideState(StrEnum):
 
     NOT_BEGUN = "not_begun"
     """It could not begin, and is tried again; the log says why."""
-    NOT_LOADED = "not_loaded"
-    """A module of the search cannot be loaded: this process is not ready, for no search would be answered."""
     OPENING = "opening"
     """The search index is being opened for the first time: who searches waits for it, all other requests do not."""
 
@@ -143,8 +141,8 @@ class ReadinessProbe:
 class ArchiveChecks:
     """What an archive needs to be served; its connection is used by the probe's thread alone."""
 
-    def __init__(self, settings: Settings, *, beside: Callable[[], Mapping[str, BesideState]] = dict) -> None:
-        self._settings, self._beside = settings, beside
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._raw_db: RawDatabase | None = None
 
     def as_mapping(self) -> dict[str, Check]:
@@ -168,10 +166,7 @@ class ArchiveChecks:
         return None if self._settings.home.is_dir() else "the data directory is not there; is its disk mounted?"
 
     def _search(self) -> str | None:
-        # A fault of this process or of what is installed here: another server may do better. One that opens its index
-        # is ready, because pages, lists and replay, most of what is asked for, do not wait for it.
-        if self._beside().get("search") is BesideState.NOT_LOADED:
-            return "a module of the search cannot be loaded; the log says why"
+        # One that opens its index is ready: pages, lists and replay, most of what is asked for, do not wait for it.
         # None is well: nothing was captured yet, or the index is kept elsewhere.
-        load("holdfast.search.directory").IndexDirectory(self._settings.home).mark()
+        IndexDirectory(self._settings.home).mark()
         return None

@@ -17,6 +17,7 @@ from typing import Annotated
 import typer
 import uvicorn
 from sqlalchemy.exc import SQLAlchemyError
+from uvicorn.importer import import_from_string
 
 from holdfast import config, log
 from holdfast.auth.users import SETUP_HOURS
@@ -37,8 +38,6 @@ _APPLICATION = "holdfast.api.app:application"
 # Request line and headers together.
 _HEAD_BYTES = 32 * 1024
 _DRAIN_S = 10
-# By then all is loaded that is loaded without being asked for (`api.lifespan`).
-_LOADED_S = 5.0
 # Open at once; more are turned away, so that idle ones cannot use up the process's files.
 _CONNECTIONS = 1000
 
@@ -108,6 +107,11 @@ def serve(
     os.environ["HOLDFAST_API_PORT"] = str(port)
     shown = f"http://[{name}]:{port}" if listener.family == socket.AF_INET6 else f"http://{name}:{port}"
     try:
+        # A tenth of loading is spent looking for garbage that modules do not make; each server turns it on when it
+        # answers. Loaded before there are several processes: they share the memory and the time that it takes.
+        gc.disable()
+        import_from_string(application)
+        gc.freeze()
         if processes == 1:
             code = _serve_here(settings, listener, application, lambda: ready(shown))
         else:
@@ -117,6 +121,7 @@ def serve(
             children = ServingProcesses(processes, serve_child, drain_s=_DRAIN_S + 5.0, clock=SystemClock())
             code = children.run(lambda: ready(shown))
     finally:
+        gc.enable()
         listener.close()
     if code:
         print("holdfast: the server did not start; its log says why", file=sys.stderr)
@@ -154,12 +159,9 @@ def _serve_here(settings: Settings, listener: socket.socket, application: str, r
     )
     # The server hands the signal on when it has drained; by then there is nothing left to end.
     previous = {number: signal.signal(number, _nothing) for number in (signal.SIGINT, signal.SIGTERM)}
-    # A tenth of loading is spent looking for garbage that modules do not make; the server turns it on when it answers.
-    gc.disable()
     try:
         server.run(sockets=[listener])
     finally:
-        gc.enable()
         for number, handler in previous.items():
             signal.signal(number, handler)
     return 0 if server.started else 1
@@ -192,8 +194,6 @@ class _Server(uvicorn.Server):
             # What is there by now stays: it need not be looked through again and again.
             gc.freeze()
             gc.enable()
-            # So does what is loaded beside the first requests.
-            asyncio.get_running_loop().call_later(_LOADED_S, gc.freeze)
             self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -6,15 +6,9 @@ import asyncio
 import threading
 from pathlib import Path
 
-import httpx
 import pytest
 
-from holdfast.api.app import create_inner_app
-from holdfast.api.listed_routes import ListedRoute
-from holdfast.api.loading import LOADING, load
 from holdfast.api.readiness import ReadinessProbe
-from tests import patience
-from tests.client import APP
 from tests.clock import FakeClock
 from tests.unit.api.conftest import MakeArchive, MakeClient
 
@@ -149,31 +143,3 @@ def test_a_supervisor_that_cannot_be_asked_keeps_no_server_from_being_ready(cloc
         probe.close()
 
     asyncio.run(ask())
-
-
-def test_both_answer_while_the_modules_of_another_route_are_loaded(make_archive: MakeArchive) -> None:
-    app = create_inner_app(make_archive(upkeep=False))
-    load("holdfast.search.directory")
-    for route in app.state.routes:
-        if isinstance(route, ListedRoute) and route.path.startswith("/health/"):
-            # As in a process that was never asked for it.
-            vars(route.declared).pop("dependant", None)
-            route._declared = None
-    loads, loaded = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        with LOADING:
-            loads.set()
-            assert loaded.wait(patience.deadline(20)), "no answer until the modules were there"
-
-    async def asked() -> list[int]:
-        transport = httpx.ASGITransport(app)
-        async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport, base_url=APP) as client:
-            holding = asyncio.create_task(asyncio.to_thread(hold))
-            await asyncio.to_thread(loads.wait)
-            answers = [await client.get(path) for path in ("/health/live", "/health/ready")]
-            loaded.set()
-            await holding
-        return [answer.status_code for answer in answers]
-
-    assert asyncio.run(asked()) == [200, 200]

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
 from fastapi import APIRouter
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
+from holdfast.api import routes
+from holdfast.api.dependencies import open_session
+from holdfast.api.job_dependencies import open_write
+from holdfast.api.late_routes import LateRouter
 from holdfast.api.permissions import PERMISSIONS, demand_permissions, permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.auth.roles import Permission
@@ -41,6 +48,28 @@ def test_every_route_has_a_row_and_every_row_a_route() -> None:
     for method, path in declared:
         permission_of(method, path)
     assert set(PERMISSIONS) <= rows
+
+
+def test_every_router_of_every_file_is_served() -> None:
+    found = [
+        value
+        for file in iter_modules(routes.__path__)
+        for value in vars(import_module(f"{routes.__name__}.{file.name}")).values()
+        if isinstance(value, LateRouter)
+    ]
+
+    assert {id(router) for router in found} == {id(router) for router in (*ROUTERS, *REPLAY_ROUTERS)}
+
+
+def test_no_route_holds_a_session_while_it_waits_for_its_turn_to_write() -> None:
+    def asked(dependant: Dependant) -> set[object]:
+        return {dependant.call}.union(*(asked(one) for one in dependant.dependencies))
+
+    found = [(route.path, asked(route.dependant)) for route in _ROUTES]
+
+    # There are five of them: as many changes that wait would keep every reader waiting, for ten seconds.
+    assert [path for path, calls in found if {open_session, open_write} <= calls] == []
+    assert sum(open_write in calls for _, calls in found) > 20
 
 
 def test_the_replay_host_has_public_routes_alone() -> None:

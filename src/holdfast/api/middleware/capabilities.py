@@ -11,8 +11,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.errors import failed_outside
-from holdfast.api.loading import load_beside
 from holdfast.api.middleware.request_ids import CAPABILITY
+from holdfast.api.routes.replay import refuse_expired
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.replay.capabilities import ReplayKeys, split_root
@@ -40,8 +40,7 @@ class Capabilities:
             await failed_outside(exc, scope)(scope, receive, send)
             return
         if found is None:
-            replay = await load_beside("holdfast.api.routes.replay")
-            await replay.refuse_expired(scope, self._settings, rest)(scope, receive, send)
+            await refuse_expired(scope, self._settings, rest)(scope, receive, send)
             return
         raw = scope.get("raw_path")
         inner = {**scope, "path": rest, CAPABILITY: f"/!{text}"}

@@ -12,7 +12,6 @@ from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.errors import answers
 from holdfast.api.job_dependencies import FrontierCountsDep, FrontierDep, JobServiceDep, ServedFrontierTurn
 from holdfast.api.late_routes import LateRouter
-from holdfast.api.loading import load
 from holdfast.api.schemas.base import RowId, Words
 from holdfast.api.schemas.crawler import (
     AddForm,
@@ -42,6 +41,7 @@ from holdfast.jobs.views.frontier_queries import (
 )
 from holdfast.jobs.views.host_queries import HostOrder, hosts_of_crawl, left_out_hosts
 from holdfast.jobs.views.run_captures import captures_of
+from holdfast.operations.frontier_recovery import recover_frontier as recover_expired
 from holdfast.types import Outcome, UrlKind
 from holdfast.urls import typed_host
 from holdfast.wiring.archive import Archive
@@ -186,8 +186,7 @@ def recover_frontier(
 ) -> RecoverReceipt:
     """Free what dead processes of this machine held, and leases that expired long ago anywhere."""
     with frontier.open() as runtime:
-        # Loaded by name: it brings the repair of WARC files, which no other route needs.
-        done = load("holdfast.operations.frontier_recovery").recover_frontier(runtime, minutes=minutes)
+        done = recover_expired(runtime, minutes=minutes)
     return RecoverReceipt(
         recovered=done.domains,
         processes=done.processes,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from asyncio import Semaphore
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import Request
 from starlette.responses import Response
@@ -15,7 +17,6 @@ from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.errors import OriginRefused, answers
 from holdfast.api.heavy import HeavyWork
 from holdfast.api.late_routes import LateRouter
-from holdfast.api.loading import load_beside
 from holdfast.api.origins import is_own_origin
 from holdfast.api.permissions import PrincipalDep
 from holdfast.api.search_dependencies import SearchDep
@@ -26,6 +27,15 @@ from holdfast.auth.roles import Role
 router = LateRouter(tags=["assistants"], include_in_schema=False)
 
 
+_ONE: Final = CapacityLimiter(1)
+"""Threads that load the tools: two that begin at once may see modules that are half done."""
+
+
+def _tool_server() -> Any:
+    """Return the module that serves tools. The first request loads it: the SDK takes as long as the whole server."""
+    return importlib.import_module("holdfast.assistants.server")
+
+
 class _Answered(Response):
     """Hands a request to the tool server, which writes the answer itself."""
 
@@ -34,11 +44,9 @@ class _Answered(Response):
         self._handed = handed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Loaded with the first request: the SDK takes longer to load than the whole server.
-        server = await load_beside("holdfast.assistants.server")
-        tools = await load_beside("holdfast.assistants.tools")
+        server = await run_sync(_tool_server, limiter=_ONE)
         handed = self._handed
-        asked = tools.ToolArchive(archive=handed["archive"], search=handed["search"])
+        asked = server.ToolArchive(archive=handed["archive"], search=handed["search"])
         await server.serve_request(asked, handed["principal"], scope, receive, send, handed["run"])
 
 

@@ -28,7 +28,7 @@ class Ready(Answer):
     """How the parts of `holdfast serve` do, where that runs; one that is `failing` does not make this not ready."""
     beside: dict[str, BesideState] | None = None
     """What runs beside requests (operations, upkeep, webhooks, search) and is not there: `not_begun` is tried again,
-    `opening` is the search index at its first opening; neither makes this not ready, `not_loaded` does."""
+    `opening` is the search index at its first opening. Neither makes this not ready."""
 
 
 class Checks(Answer):
