@@ -148,8 +148,8 @@ def bare(body: bytes, media_type: str) -> Iterator[Served]:
 
 SEARCH_IN_BARE = 27.0
 """What a search for the first time may cost in bare routes: 6.6 ms, as 150 a second on one core are, over 0.245 ms."""
-START_S = 2.6
-START_IN_BARE = 6.0
+START_S = 2.5
+START_IN_BARE = 5.5
 """What a start may cost, in seconds of CPU or in starts of the bare server: all modules are loaded (decision 0052)."""
 _WANTED = {"readiness": 0.6, "/api/snapshot/{id}": 0.35, "/cdx": 0.3, "id_ replay": 0.3}
 

@@ -35,7 +35,7 @@ def _routes(routers: tuple[LateRouter, ...]) -> list[LateRoute]:
     return [route for router in routers for route in router.routes if isinstance(route, LateRoute)]
 
 
-_READ = [route for route in _routes(ROUTERS) if "GET" in route.methods]
+_READ = [route for route in _routes(ROUTERS) if "GET" in (route.methods or ())]
 
 
 @pytest.mark.parametrize("route", _READ, ids=lambda route: route.path)
