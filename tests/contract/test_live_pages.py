@@ -18,6 +18,7 @@ from holdfast.changes.pairs import TextMode
 from holdfast.config import PolitenessSettings, Settings
 from holdfast.coordination.owners import VISITOR, OwnerProcess
 from holdfast.coordination.runfile import RunFile
+from holdfast.crawl.contact import remember_contact
 from holdfast.crawl_process.recovery import recover
 from holdfast.crawl_process.requests import DomainBusy, RobotsDenied
 from holdfast.db.models import AddedUrl, Document, Domain, Owner, Page, PageCrawl, Snapshot, WarcFile, Withdrawal
@@ -295,7 +296,7 @@ def test_fetch_without_contact_is_refused(open_archive: Opening, site: Site) -> 
 
         assert (answer.status_code, "HOLDFAST_CONTACT" in answer.json()["detail"]) == (400, True)
         assert site.log() == []
-        (archive.home / "contact").write_text("kept@example.org\n")
+        remember_contact(silent.settings, "kept@example.org")
         assert client.request("POST", "/api/v1/fetch", json={"url": site.url(0, "/")}).status_code == 200
     assert "kept@example.org" in (site.log()[-1].user_agent or "")
 

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from holdfast import config
+from holdfast.crawl.contact import remember_contact
 from holdfast.db.models import AuditEvent
 from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import open_archive
@@ -76,7 +77,7 @@ def test_a_source_that_cannot_be_crawled_does_not_stop_the_others(typed: Typist)
 
 @pytest.mark.parametrize("words", ["--kinds canary,crawl --kinds feed", "--kinds nope"])
 def test_a_worker_takes_kinds_that_there_are(typed: Typist, words: str) -> None:
-    (typed.home / "contact").write_text("keeper@example.org\n")
+    remember_contact(config.load(home=typed.home), "keeper@example.org")
     ended = typed(f"start-worker --once {words} --json")
 
     if "nope" in words:

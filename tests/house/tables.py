@@ -21,6 +21,7 @@ RAW_TABLES = frozenset(
             "owners",
             "warc_files",
             "index_runs",
+            "installation",
             "documents",
             "document_texts",
             "page_links",
@@ -36,13 +37,13 @@ SHARED_TABLES = frozenset(
     }
 )
 """Written by both, each for the reason that decision 0027 gives."""
-_FRONTIER = (RAW_TABLES | {"page_groups"}) - {"clock_anchors", "owners", "warc_files", "index_runs"}
+_FRONTIER = (RAW_TABLES | {"page_groups"}) - {"clock_anchors", "installation", "owners", "warc_files", "index_runs"}
 WRITTEN_IN: dict[str, frozenset[str]] = {
     # Leases and waits move with the clock of SQLite: `coordination/boot_clock.py`.
     "coordination": frozenset(
         {"clock_anchors", "domains", "operations", "owners", "page_crawls", "queues", "webhook_deliveries"}
     ),
-    "db": frozenset({"audit_events"}),
+    "db": frozenset({"audit_events", "installation"}),
     "feeds": frozenset({"feeds", "feed_items"}),
     "frontier": _FRONTIER - {"documents", "document_texts", "link_texts", "page_groups", "page_links"},
     "index": frozenset(

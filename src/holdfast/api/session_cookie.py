@@ -7,9 +7,6 @@ host name, so every name ends with an id of the archive: a sign-in to one archiv
 
 from __future__ import annotations
 
-from functools import lru_cache
-from hashlib import sha256
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -18,8 +15,8 @@ from starlette.types import Scope
 from holdfast.auth.known_browsers import LASTS
 from holdfast.auth.sessions import BegunSession
 from holdfast.config import Settings
-from holdfast.coordination.directory_id import directory_id
-from holdfast.db.raw import sqlite_path
+from holdfast.db.installation import archive_id
+from holdfast.db.raw import DatabaseReadOnly
 from holdfast.wiring.server import is_loopback
 
 SESSION, FLOW, MARK = "session", "signin", "known"
@@ -28,25 +25,17 @@ FLOW_S = 600
 """How long signing in at an identity provider may take."""
 
 
-@lru_cache(maxsize=64)
-def _archive_id(home: Path, database_url: str) -> str:
-    """Return eight digits that all servers of an archive agree on, and that differ from its neighbours' on a host."""
-    if sqlite_path(database_url) is None:
-        # Its servers may stand on several machines, each with its own data directory and its own path to the database.
-        identity = urlsplit(database_url).path
-    else:
-        try:
-            identity = directory_id(home)
-        except OSError:
-            # An archive on a read-only disk that was never served from a writable one: its path has to do.
-            identity = str(home.resolve())
-    return sha256(identity.encode()).hexdigest()[:8]
+def _archive_id(settings: Settings) -> str:
+    try:
+        return archive_id(settings.database)[:8]
+    except DatabaseReadOnly:
+        # A session is a row, so there are none here: any name will do.
+        return "read-only"
 
 
 def cookie_name(settings: Settings, purpose: str = SESSION, *, is_secure: bool = False) -> str:
     """Return the name of a cookie of this archive."""
-    archive_id = _archive_id(settings.home, settings.database)
-    return f"{'__Host-' if is_secure else ''}holdfast-{purpose}-{archive_id}"
+    return f"{'__Host-' if is_secure else ''}holdfast-{purpose}-{_archive_id(settings)}"
 
 
 def _is_local(settings: Settings) -> bool:
@@ -70,6 +59,8 @@ class SessionCookie:
         self._may_be_plain = not settings.api.strict and _is_local(settings)
         self._max_age_s = int(settings.auth.session_hours * 3600)
         self._settings = settings
+        # Servers are built before the first request: the event loop never waits for this.
+        _archive_id(settings)
 
     def is_secure(self, scope: Scope) -> bool:
         """Return whether the browser must keep the cookie to https."""

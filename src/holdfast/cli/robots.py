@@ -15,6 +15,7 @@ from holdfast import config
 from holdfast.cli.formatting import text
 from holdfast.cli.parameters import AsJson, Home, configure_log, read_network
 from holdfast.cli.seeds import check_seed
+from holdfast.crawl.contact import known_contact
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.requests import open_polite_client, rules_of
 from holdfast.errors import Invalid
@@ -50,7 +51,7 @@ def robots(
         for url in urls:
             # A private address is refused before it is dialled, as in a crawl.
             check_seed(url, guard)
-        who = contact or settings.known_contact
+        who = contact or known_contact(settings)
         states = asyncio.run(_ask(settings, targets, networks, who))
         answers = [_live(url, state, agent) for url, state in zip(targets, states, strict=True)]
     if json:

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import typer
 
 from holdfast.config import Settings
-from holdfast.crawl.contact import HELP, HELP_WITHOUT_OPTION, check_contact, remember_contact
+from holdfast.crawl.contact import HELP, HELP_WITHOUT_OPTION, check_contact, known_contact, remember_contact
 from holdfast.errors import Invalid, UrlRefused
 from holdfast.fetch.guard import AddressGuard, demand_public
 from holdfast.urls import DEFAULT, Normalisation, parse_seed
@@ -103,7 +103,7 @@ def find_contact(settings: Settings, given: str | None = None, *, has_option: bo
     `has_option` says whether the command takes `--contact`: what a refusal recommends must work.
     """
     help_text = HELP if has_option else HELP_WITHOUT_OPTION
-    if contact := given or settings.known_contact:
+    if contact := given or known_contact(settings):
         return check_contact(contact, help_text)
     # A timer or a pipe cannot answer: the question would hang for ever.
     if not sys.stdin.isatty() or not sys.stderr.isatty():

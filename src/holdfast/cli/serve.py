@@ -12,8 +12,8 @@ import typer
 
 from holdfast import config, log
 from holdfast.cli.parameters import Home
-from holdfast.cli.seeds import find_contact
 from holdfast.clock import SystemClock
+from holdfast.crawl.contact import HELP_WITHOUT_OPTION, check_contact
 from holdfast.db.schema import make_home
 from holdfast.supervision.part_process import ServicePart, own_command
 from holdfast.supervision.state import alone_at
@@ -48,8 +48,8 @@ def serve(
     settings = config.load(home=home)
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
     variables = {"HOLDFAST_HOME": str(settings.home.resolve())}
-    if settings.known_contact:
-        find_contact(settings, has_option=False)  # a wrong one is refused before anything starts
+    if settings.contact:
+        check_contact(settings.contact, HELP_WITHOUT_OPTION)  # a wrong one is refused before anything starts
     for name, value in (("HOLDFAST_API_HOST", host), ("HOLDFAST_API_PORT", port)):
         if value is not None:
             variables[name] = str(value)

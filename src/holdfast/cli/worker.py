@@ -72,7 +72,7 @@ def start(
     # JSON lines unless a person looks on: the log of a service is read by programs.
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
     # Without a contact a worker waits for one: an administrator enters it with the first website. A timer cannot wait.
-    if once or settings.known_contact:
+    if once or settings.contact:
         find_contact(settings, has_option=False)
     options = WorkerOptions(
         once=once,

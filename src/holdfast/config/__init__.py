@@ -568,12 +568,6 @@ class Settings(SettingGroup):
         return self.database_url or f"sqlite:///{(self.home / 'holdfast.db').resolve()}"
 
     @property
-    def known_contact(self) -> str | None:
-        """The contact that is set, else the one that a command asked for and kept in the data directory."""
-        kept = self.home / "contact"
-        return self.contact or (kept.read_text().strip() if kept.is_file() else None) or None
-
-    @property
     def replay_origin(self) -> str:
         """The origin that archived pages are shown at, without a slash at its end."""
         return self.replay.origin or f"http://{REPLAY_HOST}:{self.api.port}"

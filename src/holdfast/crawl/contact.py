@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 from holdfast.config import Settings
-from holdfast.db.schema import make_home
+from holdfast.db.installation import read_contact, write_contact
 from holdfast.errors import Invalid, UrlRefused
 from holdfast.urls import parse
 
@@ -37,9 +36,18 @@ class ContactRefused(Invalid):
         super().__init__(f"{contact[:80]!r} cannot be the contact: {reason}; {help_text}", field="contact")
 
 
+def known_contact(settings: Settings) -> str | None:
+    """Return HOLDFAST_CONTACT, else the contact that was entered in the browser or at a terminal."""
+    if contact := settings.contact or read_contact(settings.database):
+        return contact
+    # Programs before schema 0035 wrote it here; a contact in the database replaces it.
+    old = settings.home / "contact"
+    return (old.read_text().strip() or None) if old.is_file() else None
+
+
 def contact_of(settings: Settings) -> str:
     """Return the contact that goes into the User-Agent; ContactMissing without one."""
-    if (contact := settings.known_contact) is None:
+    if (contact := known_contact(settings)) is None:
         raise ContactMissing
     return contact
 
@@ -60,16 +68,12 @@ def check_contact(contact: str, help_text: str = HELP) -> str:
 
 
 def remember_contact(settings: Settings, contact: str) -> str:
-    """Keep a contact in the data directory for every later request, and return the one in force.
+    """Keep a contact in the database for every later request, and return the one in force.
 
-    HOLDFAST_CONTACT wins over what is kept. Workers read the file before each run, so none has to be restarted.
+    HOLDFAST_CONTACT wins over what is kept. Workers read it before each run, so none has to be restarted.
     """
     checked = check_contact(contact, HELP_WITHOUT_OPTION)
-    if not settings.contact:
-        make_home(settings.home)
-        path = settings.home / "contact"
-        # Renamed into place: another process reads either contact whole.
-        fresh = path.with_name(f"contact.{os.getpid()}")
-        fresh.write_text(checked + "\n")
-        fresh.replace(path)
-    return contact_of(settings)
+    if settings.contact:
+        return settings.contact
+    write_contact(settings, checked)
+    return checked

@@ -130,6 +130,11 @@ CREATE TABLE holds (
 	CONSTRAINT pk_holds PRIMARY KEY (id), 
 	CONSTRAINT uq_holds_job_id_epoch UNIQUE (job_id, epoch)
 );
+CREATE TABLE installation (
+	name VARCHAR(32) NOT NULL, 
+	value TEXT NOT NULL, 
+	CONSTRAINT pk_installation PRIMARY KEY (name)
+);
 CREATE TABLE issue_reports (
 	id INTEGER NOT NULL, 
 	category VARCHAR(32) NOT NULL, 
@@ -1097,4 +1102,4 @@ CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
 );
-INSERT INTO alembic_version(version_num) VALUES ('0034');
+INSERT INTO alembic_version(version_num) VALUES ('0035');

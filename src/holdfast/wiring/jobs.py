@@ -16,6 +16,7 @@ from holdfast.archive_tool.options import Backend
 from holdfast.archive_tool.zimit_flags import politeness_flags, scope_flags, with_robots, within_time
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
+from holdfast.crawl.contact import known_contact
 from holdfast.db import connect
 from holdfast.db.audit_events import acting
 from holdfast.db.engine import Database, SessionClock
@@ -85,7 +86,7 @@ def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
         # Before what the source says: its own `relax_perms` wins.
         options = with_robots(config, {"relax_perms": not settings.api.strict, **content["tool_options"]})
         flags = [
-            *scope_flags(config, settings.known_contact, host.extra_flags),
+            *scope_flags(config, known_contact(settings), host.extra_flags),
             *politeness_flags(config, host.extra_flags, delay_s=settings.politeness.delay_s),
             *within_time(content["zimit_passthrough_args"], most_s, host.extra_flags),
         ]

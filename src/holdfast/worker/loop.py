@@ -21,7 +21,7 @@ from holdfast.coordination.boot_clock import follow_wall
 from holdfast.coordination.disk import low_volume, shortage
 from holdfast.coordination.owners import WORKER_KINDS, OwnerProcess, is_gone, is_registered
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl.contact import ContactMissing
+from holdfast.crawl.contact import ContactMissing, known_contact
 from holdfast.crawl_process.recovery import recover
 from holdfast.crawl_process.stopping import Stops
 from holdfast.db.engine import Database, SessionClock, machine_clock
@@ -322,7 +322,9 @@ class Worker:
         self._hurried_at: float | None = None
         # Whether the last look found nothing that could be taken.
         self._is_empty = False
-        self._is_low = self._is_anonymous = False
+        self._is_low = False
+        self._is_anonymous: bool | None = None
+        """Whether no contact was known at the last look. A contact may change, but it never goes away."""
         self.report = WorkerReport()
 
     def run(self) -> WorkerReport:
@@ -411,12 +413,12 @@ class Worker:
     def _is_ready(self) -> bool:
         """Return whether something may be begun: a contact is known, and there is room for what is captured."""
         # A worker that stays waits for the contact that comes with the first website; a single pass runs what is due.
-        if not self._options.once and self._settings.known_contact is None:
-            if not self._is_anonymous:
-                _log.warning("worker.no_contact", action="take", message=str(ContactMissing()))
-            self._is_anonymous = True
-            return False
-        self._is_anonymous = False
+        if not self._options.once and self._is_anonymous is not False:
+            is_news, self._is_anonymous = self._is_anonymous is None, known_contact(self._settings) is None
+            if self._is_anonymous:
+                if is_news:
+                    _log.warning("worker.no_contact", action="take", message=str(ContactMissing()))
+                return False
         return self._has_space()
 
     def _has_space(self) -> bool:

@@ -35,6 +35,7 @@ from holdfast.archive_tool.outcome import (
 from holdfast.archive_tool.output_directory import STATE_NAME, OutputDirectory, holder_of, last_end, open_place
 from holdfast.archive_tool.warc_files import discover_warcs
 from holdfast.config import Settings
+from holdfast.crawl.contact import known_contact
 from holdfast.crawl_process.recovery import open_store, recover
 from holdfast.crawl_process.requests import DomainBusy, DomainForbidden, DomainLeases, hold_domains
 from holdfast.db.audit_events import append_event
@@ -450,7 +451,7 @@ class _Run:
 def environment_of(settings: Settings, outer: Mapping[str, str]) -> dict[str, str]:
     """Return what the tool sees. Who answers for a crawl of its fallback comes from our settings, wherever they are."""
     made = tool_environment(outer)
-    for name, value in (("CONTACT", settings.known_contact), ("USER_AGENT", settings.user_agent)):
+    for name, value in (("CONTACT", known_contact(settings)), ("USER_AGENT", settings.user_agent)):
         if value:
             # Settings may stand in a file that the tool does not read: its own crawl needs them from its environment.
             made[f"HOLDFAST_{name}"] = value

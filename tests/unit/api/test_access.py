@@ -62,6 +62,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
     api = ApiSettings(rate_limiting=False, admin_token=_ADMIN_TOKEN)
     settings = Settings(home=tmp_path_factory.mktemp("home"), api=api, auth=AuthSettings(jwt_secret=_JWT_SECRET))
     prepare(settings)
+    cookie_name(settings)  # writes the id of the archive, which no transaction may be open for
     opened = Archive(settings=settings, database=Database(settings.database), clock=FakeClock())
     yield opened
     opened.database.close()

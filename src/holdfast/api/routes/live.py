@@ -11,7 +11,7 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from holdfast.api import queries
-from holdfast.api.dependencies import ArchiveDep
+from holdfast.api.dependencies import ArchiveDep, actor_of
 from holdfast.api.errors import answers
 from holdfast.api.heavy import HeavyWork, heavily
 from holdfast.api.job_dependencies import FrontierDep, JobServiceDep
@@ -23,6 +23,7 @@ from holdfast.api.schemas.frontier_v1 import FetchedPage, FetchForm, Submitted
 from holdfast.api.schemas.sources import SurveyForm
 from holdfast.changes.pairs import TextMode
 from holdfast.crawl.contact import contact_of
+from holdfast.db.audit_events import acting
 from holdfast.db.models import Snapshot
 from holdfast.index.queries import document_of
 from holdfast.jobs.administration.frontier_actions import AddWish
@@ -77,8 +78,8 @@ async def compare_with_live(
 
 
 async def _fetched(archive: Archive, url: str) -> LivePage:
-    contact = contact_of(archive.settings)
-    return await _apart(lambda: fetch_live(archive.settings, url, contact=contact))
+    settings = archive.settings
+    return await _apart(lambda: fetch_live(settings, url, contact=contact_of(settings)))
 
 
 async def _apart(work: Callable[[], _Found]) -> _Found:
@@ -138,7 +139,7 @@ async def fetch_page(
 
 
 @router.post("/api/v1/sources/survey", responses=answers(400, 403, 413, 415, 422, 429, 502, 503), tags=["sources"])
-async def survey_source(archive: ArchiveDep, response: Response, form: SurveyForm) -> SiteSurvey:
+async def survey_source(request: Request, archive: ArchiveDep, response: Response, form: SurveyForm) -> SiteSurvey:
     """Look at a website before it is crawled: robots.txt, sitemaps, the first page, and which addresses would be taken.
 
     Nothing is stored but a contact that is given. The requests obey robots.txt and the pace of the domain; 25 s, 8
@@ -150,6 +151,7 @@ async def survey_source(archive: ArchiveDep, response: Response, form: SurveyFor
             return site_code(session, front_page)
 
     response.headers.update(_HEADERS)
-    return await _apart(
-        lambda: survey_site(archive.settings, form.url, code_of=code_of, contact=form.contact, config=form.config)
-    )
+    with acting(actor_of(request)):
+        return await _apart(
+            lambda: survey_site(archive.settings, form.url, code_of=code_of, contact=form.contact, config=form.config)
+        )

@@ -1,4 +1,4 @@
-"""What an operator has done over HTTP that takes long: operations, and files that arrive in pieces."""
+"""What an operator has done over HTTP that takes long: operations, and files that arrive in pieces; single values."""
 
 from datetime import datetime
 from typing import Any
@@ -105,3 +105,12 @@ class ClockAnchor(Model):
 
     boot_id: Mapped[str] = mapped_column(String(36), primary_key=True)
     micros: Mapped[int] = mapped_column(BigInteger)
+
+
+class InstallationValue(Model):
+    """One value of the whole installation (`db/installation.py`)."""
+
+    __tablename__ = "installation"
+
+    name: Mapped[str] = mapped_column(String(32), primary_key=True)
+    value: Mapped[str] = mapped_column(Text)
