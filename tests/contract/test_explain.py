@@ -391,3 +391,17 @@ def test_a_page_that_a_members_source_will_capture_is_not_called_everybodys(serv
     assert (found.seen_by, found.members_only) == ("members", ["ex"])
     assert found.sentence == "what ex captures of it is for members"
     assert nobodys.seen_by == "everybody"
+
+
+def test_explain_judges_sources_that_name_the_site_first(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    for code in ("aa", "bb", "ex"):
+        server.source(code)
+    monkeypatch.setattr("holdfast.explanation.scopes._SEEDS", 0)
+
+    found = _explain(server, "https://shop.ex.example/a")
+    assert [one.source for one in (*found.sources.in_scope, *found.sources.out_of_scope)] == ["ex"]
+    assert not found.sources.is_all
+    assert server.get("/api/v1/sources/names").json() == [
+        {"id": _id(server, code), "code": code, "name": code, "enabled": True, "is_yearly": False}
+        for code in ("aa", "bb", "ex")
+    ]

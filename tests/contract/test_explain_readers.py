@@ -13,8 +13,10 @@ from holdfast.auth.sessions import Browser, begin_session
 from holdfast.auth.users import add_user
 from holdfast.config import Settings
 from holdfast.db import connect
+from holdfast.db.models import Job
 from holdfast.explanation.explaining import ExplainWish, explain
 from holdfast.explanation.model import Explanation
+from holdfast.explanation.queries import jobs_of_sources
 from holdfast.types import Outcome, RecordRef
 from holdfast.warc import queries as files
 from holdfast.withdrawals.hiding import hide
@@ -94,3 +96,52 @@ def _explained(server: Server, viewer: Viewer, url: str) -> Explanation:
     with seen_by(viewer), archive.database.read() as session:
         wish = ExplainWish(url=url, is_reader=True)
         return explain(session, wish, settings, now=server.clock.now())
+
+
+def test_explain_hides_taken_down_pages_from_readers(server: Server) -> None:
+    archive, url = server.archive, _tried(server)
+    never = _explained(server, EVERYTHING, "https://ex.example/never-requested")
+    hide(archive.database, server.clock, url, reason="personal data", home=archive.home)
+    hidden = _explained(server, EVERYTHING, url)
+
+    assert (hidden.attempts.items, hidden.snapshots.count) == ([], 0)
+    assert hidden.visibility == never.visibility
+
+
+def test_explain_hides_taken_down_links_and_captures_from_readers(server: Server) -> None:
+    archive = server.archive
+    with crawl(server) as run:
+        first, second = many("ex.example", 2)
+        run.add(first)
+        run.settle(run.lease(), 0, redirected_to=second.url)
+    before = _explained(server, EVERYTHING, first.url)
+    hide(archive.database, server.clock, second.url, reason="personal data", home=archive.home)
+    after = _explained(server, EVERYTHING, first.url)
+
+    assert [one.redirected_to for one in before.attempts.items] == [second.url]
+    assert [one.redirected_to for one in after.attempts.items] == [None]
+
+
+def test_explain_reads_few_of_many_finished_jobs(server: Server) -> None:
+    source = server.source()
+    now = server.clock.now()
+    with server.archive.database.write() as session:
+        session.add_all(
+            Job(source_id=source, kind="adhoc", fingerprint=str(number), config={}, created_at=now, state="completed")
+            for number in range(50)
+        )
+        session.add(
+            Job(source_id=source, kind="crawl", fingerprint="weekly", config={}, created_at=now, state="failed")
+        )
+        session.add_all(
+            Job(source_id=source, kind="adhoc", fingerprint=f"late {number}", config={}, created_at=now, state=state)
+            for number, state in enumerate(("pending", "completed", "completed"))
+        )
+    with server.archive.database.read() as session:
+        [found] = jobs_of_sources(session, [source]).values()
+
+    assert [(one.job.kind, one.job.state) for one in found] == [
+        ("adhoc", "completed"),
+        ("adhoc", "pending"),
+        ("crawl", "failed"),
+    ]

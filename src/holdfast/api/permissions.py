@@ -137,6 +137,7 @@ ROUTES: Final[dict[str, dict[str, Permission]]] = {
     },
     "sources.admin_router": {
         "GET /api/v1/sources/exclude-presets": Permission.WATCH,
+        "GET /api/v1/sources/names": Permission.WATCH,
         "GET /api/v1/sources": Permission.WATCH,
         "POST /api/v1/sources": Permission.OPERATE,
         "GET /api/v1/sources/export": Permission.WATCH,

@@ -28,7 +28,7 @@ from holdfast.urls import MAX_URL_CHARS, Url, hash64, normalised_or_plain, page_
 from holdfast.urls.address import host_problem, without_userinfo
 from holdfast.urls.steps import Spelling, spell
 from holdfast.values import dataclass
-from holdfast.withdrawals.visibility import may_see, visible, visible_source
+from holdfast.withdrawals.visibility import may_see, visible, visible_source, withdrawn_among
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 200
@@ -62,7 +62,9 @@ def explain(session: Session, wish: ExplainWish, settings: Settings, *, now: dat
     state = wish.live_robots or (queries.robots_of(session, url.origin) if url is not None else None)
     robots = explain_robots(url, state, inside, now=now, live=wish.live_robots is not None)
     domain = explain_domain(session, url.domain, inside, robots, settings, now=now) if url is not None else None
-    pages = queries.page_ids(session, _identities(url, judged))
+    # To a reader a page that is taken down is one that was never requested.
+    is_hidden = wish.is_reader and bool(withdrawn_among(session, keys={page_key(normalised)}))
+    pages = [] if is_hidden else queries.page_ids(session, _identities(url, judged))
     number = hash64(normalised)
     snapshots = explain_snapshots(
         session,
@@ -95,7 +97,7 @@ def explain(session: Session, wish: ExplainWish, settings: Settings, *, now: dat
         outlook=explain_outlook(session, pages, judged, robots, domain, now=now),
         at=now,
     )
-    return for_readers(found) if wish.is_reader else found
+    return for_readers(session, found) if wish.is_reader else found
 
 
 def _spelled(text: str, given: str, judged: Judgements) -> tuple[Spelling | None, str | None]:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, String, and_, case, cast, func, or_, select, tuple_
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.db.models import (
@@ -23,10 +23,15 @@ from holdfast.db.models import (
     Source,
     WarcFile,
 )
+from holdfast.jobs.states import State
+from holdfast.jobs.views.listing import latest_executions
 from holdfast.types import RobotsAnswer, RobotsState
 
 # Larger numbers are told as "more than": to count millions of rows for one question would take seconds.
 COUNTED = 10_000
+_MAY_RUN = (State.PENDING, State.SCHEDULED, State.RUNNING, State.PAUSED)
+# Jobs that may run, of 200 sources: each has one or a few.
+_JOBS = 500
 
 
 class JobOfSource(NamedTuple):
@@ -186,26 +191,42 @@ def execution_at_work_on(session: Session, frontier_id: int) -> Execution | None
 
 
 def jobs_of_sources(session: Session, ids: Sequence[int]) -> dict[int, list[JobOfSource]]:
-    """Return the jobs of these sources that are not deleted, with their newest execution, newest job first."""
+    """Return the jobs of these sources that may run, and of each source its newest job and its newest crawl job.
+
+    Newest first, each with its newest execution. A source has a finished job for each crawl that was ever started.
+    """
+    newest = select(Job.id).where(Job.source_id == Source.id, Job.deleted_at.is_(None)).order_by(Job.id.desc()).limit(1)
+    one, crawl = (query.correlate(Source).scalar_subquery() for query in (newest, newest.where(Job.kind == "crawl")))
+    chosen = {number for row in session.execute(select(one, crawl).where(Source.id.in_(ids))) for number in row}
+    running = select(Execution.job_id).where(Execution.state.in_(("queued", "running")))
+    may_run = or_(Job.state.in_(_MAY_RUN), Job.id.in_(running))
+    chosen.update(
+        session.scalars(
+            select(Job.id)
+            .where(Job.source_id.in_(ids), Job.deleted_at.is_(None), may_run)
+            .order_by(Job.id.desc())
+            .limit(_JOBS)
+        )
+    )
+    numbers = [number for number in chosen if number is not None]
+    latest = latest_executions(session, numbers)
     found: dict[int, list[JobOfSource]] = {}
-    newest = (
-        select(Execution.id)
-        .where(Execution.job_id == Job.id)
-        .order_by(Execution.number.desc())
-        .limit(1)
-        .correlate(Job)
-        .scalar_subquery()
-    )
-    rows = session.execute(
-        select(Job, Source, Execution)
-        .join(Source, Source.id == Job.source_id)
-        .outerjoin(Execution, Execution.id == newest)
-        .where(Job.source_id.in_(ids), Job.deleted_at.is_(None))
-        .order_by(Job.id.desc())
-    )
-    for job, source, latest in rows:
-        found.setdefault(source.id, []).append(JobOfSource(job, source, latest))
+    rows = session.execute(select(Job, Source).join(Source).where(Job.id.in_(numbers)).order_by(Job.id.desc()))
+    for job, source in rows:
+        found.setdefault(source.id, []).append(JobOfSource(job, source, latest.get(job.id)))
     return found
+
+
+def sources_by_id(session: Session, ids: Sequence[int]) -> dict[int, Source]:
+    """Return those of these sources that there are, by number."""
+    return {row.id: row for row in session.scalars(select(Source).where(Source.id.in_(ids)))}
+
+
+def sources_to_judge(session: Session, name: str, *, limit: int) -> list[int]:
+    """Return sources by number: those whose configuration holds a name first, then the others by code."""
+    holds = (column.contains(name, autoescape=True) for column in (Source.base_url, cast(Source.config, String)))
+    named = case((or_(*holds), 0), else_=1)
+    return list(session.scalars(select(Source.id).order_by(named, Source.code).limit(limit)))
 
 
 class CaptureCount(NamedTuple):

@@ -6,7 +6,10 @@ already chosen by what the viewer may see.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
+
+from sqlalchemy.orm import Session
 
 from holdfast.explanation.model import (
     ExplainedAttempt,
@@ -20,6 +23,8 @@ from holdfast.explanation.model import (
     OutlookKind,
     Seen,
 )
+from holdfast.urls import page_key
+from holdfast.withdrawals.visibility import withdrawn_among
 
 _NEXT: Final = {
     OutlookKind.UNDER_WAY: "a run that is under way comes to it",
@@ -30,15 +35,20 @@ _NEXT: Final = {
 }
 
 
-def for_readers(found: Explanation) -> Explanation:
-    """Return what of an explanation is for readers; it was made from what the viewer may see."""
+def for_readers(session: Session, found: Explanation) -> Explanation:
+    """Return the part of an explanation that readers may see; it was made from sources that the viewer may see."""
+    attempts = found.attempts.items
+    named = {url: page_key(url) for one in attempts for url in (one.found_on, one.redirected_to) if url is not None}
+    captures = {one.record.snapshot for one in attempts if one.record is not None and one.record.snapshot is not None}
+    hidden = withdrawn_among(session, snapshots=captures, keys=set(named.values()))
+    shown: dict[str | None, str] = {url: url for url, key in named.items() if key not in hidden}
     return Explanation(
         address=found.address,
         sources=_sources(found.sources),
         robots=found.robots,
         domain=None,
         attempts=ExplainedAttempts(
-            items=[_attempt(one) for one in found.attempts.items],
+            items=[_attempt(one, shown) for one in attempts if one.record is None or one.record.snapshot not in hidden],
             next=found.attempts.next,
             limit=found.attempts.limit,
         ),
@@ -77,7 +87,7 @@ def _source(one: ExplainedSource) -> ExplainedSource:
     )
 
 
-def _attempt(one: ExplainedAttempt) -> ExplainedAttempt:
+def _attempt(one: ExplainedAttempt, shown: Mapping[str | None, str]) -> ExplainedAttempt:
     status = f", status {one.status}" if one.status is not None else ""
     when = f" on {one.completed_at:%Y-%m-%d %H:%M}" if one.completed_at else ""
     return ExplainedAttempt(
@@ -88,7 +98,7 @@ def _attempt(one: ExplainedAttempt) -> ExplainedAttempt:
         number=one.number,
         kind=one.kind,
         depth=one.depth,
-        found_on=one.found_on,
+        found_on=shown.get(one.found_on),
         outcome=one.outcome,
         word=one.word,
         reason=one.reason,
@@ -96,7 +106,7 @@ def _attempt(one: ExplainedAttempt) -> ExplainedAttempt:
         message=None,
         media_type=one.media_type,
         wire_bytes=one.wire_bytes,
-        redirected_to=one.redirected_to,
+        redirected_to=shown.get(one.redirected_to),
         scheduled_for=one.scheduled_for,
         started_at=one.started_at,
         completed_at=one.completed_at,

@@ -74,6 +74,8 @@ def schedule_of_job(job: Job) -> Schedule | None:
     return schedule_of(job.interval_minutes, job.interval_type, job.anchor, adapts=job.adaptive_scheduling)
 
 
+# Values of one IN: SQLite binds 999 at most in older versions.
+_AT_ONCE = 500
 CRAWL, FEED, IMPORT = "crawl", "feed", "import"
 UNCAPPED = ("annual", "shard")
 """Kinds that are bounded by their scope alone, never by a number of pages or a depth."""
@@ -133,11 +135,13 @@ def intervals_of_kind(session: Session, *, kind: str) -> dict[int, tuple[int | N
 
 def schedules_of_sources(session: Session, source_ids: Sequence[int]) -> dict[int, Schedule]:
     """Return the schedules of these sources' crawl jobs that recur."""
-    query = select(Job).where(
-        Job.source_id.in_(source_ids), Job.kind == CRAWL, Job.state != "cancelled", Job.deleted_at.is_(None)
-    )
-    found = ((job.source_id, schedule_of_job(job)) for job in session.scalars(query))
-    return {source_id: schedule for source_id, schedule in found if schedule is not None}
+    query = select(Job).where(Job.kind == CRAWL, Job.state != "cancelled", Job.deleted_at.is_(None))
+    found: dict[int, Schedule] = {}
+    for at in range(0, len(source_ids), _AT_ONCE):
+        for job in session.scalars(query.where(Job.source_id.in_(source_ids[at : at + _AT_ONCE]))):
+            if (schedule := schedule_of_job(job)) is not None:
+                found[job.source_id] = schedule
+    return found
 
 
 def insert_job(session: Session, made: Job) -> Job:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, exists, func, or_, select, update
+from sqlalchemy import Row, Select, exists, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
@@ -16,6 +16,7 @@ from holdfast.db.models import AddedUrl, Edition, Execution, Feed, Job, PageGrou
 from holdfast.errors import Invalid, NotFound
 from holdfast.sources.codes import CODE_CHARS, free_code
 
+_NAMES = 10_000
 # Values of one IN: SQLite binds 999 at most in older versions.
 _AT_ONCE = 500
 _CODE = re.compile(rf"[a-z0-9](?:[a-z0-9-]{{0,{CODE_CHARS - 2}}}[a-z0-9])?")
@@ -102,6 +103,13 @@ def sources(session: Session, *, enabled: bool | None = None, after: str = "", l
     """Return the sources by code, from the one after `after` on."""
     query = select(Source).where(Source.code > after).order_by(Source.code).limit(limit)
     return list(session.scalars(query if enabled is None else query.where(Source.enabled == enabled)))
+
+
+def names_of_sources(session: Session) -> list[Row[tuple[int, str, str, bool, str | None]]]:
+    """Return number, code, name, `enabled` and schedule hint of the sources, by code; at most 10,000."""
+    hint = Source.config["schedule_hint"].as_string().label("hint")
+    query = select(Source.id, Source.code, Source.name, Source.enabled, hint).order_by(Source.code).limit(_NAMES)
+    return list(session.execute(query))
 
 
 def listed_sources(

@@ -35,6 +35,7 @@ from holdfast.api.schemas.sources import (
     ManagedSourceList,
     SourceChanges,
     SourceForm,
+    SourceName,
     SourcePreviewForm,
     SourcePreviewShown,
     SwitchedSource,
@@ -60,7 +61,7 @@ from holdfast.replay.origins import browse_url
 from holdfast.sources import registry
 from holdfast.sources.config import SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
-from holdfast.sources.queries import SourceNotFound, listed_sources, source_by_id, started_among
+from holdfast.sources.queries import SourceNotFound, listed_sources, names_of_sources, source_by_id, started_among
 from holdfast.sources.schedule import schedule_of, words_of
 from holdfast.urls.scope import EXCLUDE_PRESETS
 from holdfast.wiring.archive import Archive
@@ -229,6 +230,23 @@ def exclude_presets() -> Annotated[dict[str, str], Field(examples=[{"shops": "/(
     return EXCLUDE_PRESETS
 
 
+@admin_router.get("/api/v1/sources/names", responses=_READ)
+def source_names(session: SessionDep) -> list[SourceName]:
+    """Return the names of all sources by code, at most 10,000: for lists to choose from."""
+    rows = names_of_sources(session)
+    schedules = schedules_of_sources(session, [row.id for row in rows])
+    return [
+        SourceName(
+            id=row.id,
+            code=row.code,
+            name=row.name,
+            enabled=row.enabled,
+            is_yearly=row.hint == "annual" or words_of(schedules.get(row.id)).startswith("yearly"),
+        )
+        for row in rows
+    ]
+
+
 @admin_router.get("/api/v1/sources", responses=_READ)
 def list_sources(
     session: SessionDep,
@@ -274,18 +292,23 @@ def create_source(admin: AdminWriteDep, form: SourceForm) -> ManagedSource:
 
 
 @admin_router.get("/api/v1/sources/export", response_class=Response, responses=_TEXT | _READ)
-def export_sources(
-    session: SessionDep,
+async def export_sources(
+    request: Request,
+    archive: ArchiveDep,
     format: Annotated[Literal["yaml", "toml", "json"], Query(description="Of the file.")] = "yaml",
     code: Annotated[
         list[Words] | None, Query(max_length=500, description="Of these only; repeatable.", examples=[["example"]])
     ] = None,
 ) -> Response:
     """Return sources as a file that the import takes: all of them, or those named."""
-    text = write_text(file_entries(session, code or ()), format)
-    return Response(
-        text, media_type=_TYPES[format], headers={"Content-Disposition": f'attachment; filename="sources.{format}"'}
-    )
+
+    def work() -> Response:
+        with archive.database.read() as session:
+            text = write_text(file_entries(session, code or ()), format)
+        headers = {"Content-Disposition": f'attachment; filename="sources.{format}"'}
+        return Response(text, media_type=_TYPES[format], headers=headers)
+
+    return await heavily(request, work)
 
 
 @admin_router.post(

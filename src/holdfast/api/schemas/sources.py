@@ -114,6 +114,16 @@ class ManagedSource(JobAnswer):
     updated_at: datetime
 
 
+class SourceName(JobAnswer):
+    """A source to choose from a list."""
+
+    id: int = Field(examples=[1])
+    code: str = Field(examples=["example"])
+    name: str
+    enabled: bool
+    is_yearly: bool = Field(description="Whether it is crawled once a year.")
+
+
 class SwitchedSource(ManagedSource):
     """A source that was enabled or disabled."""
 

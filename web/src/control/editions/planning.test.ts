@@ -2,10 +2,10 @@ import { expect, test } from "vitest";
 import { sourcesOfYear, toldOf, whyNot } from "./planning";
 import type { Plan } from "./useEditions";
 
-const source = (code: string, change: object = {}) => ({ code, enabled: true, schedule: "once", config: {}, ...change });
+const source = (code: string, change: object = {}) => ({ code, enabled: true, is_yearly: false, ...change });
 
 test("a year is planned for yearly sources, else for all that are enabled", () => {
-  const some = [source("a"), source("b", { config: { schedule_hint: "annual" } }), source("c", { schedule: "yearly on 1 January at 03:00 UTC" }), source("d", { enabled: false, config: { schedule_hint: "annual" } })];
+  const some = [source("a"), source("b", { is_yearly: true }), source("c", { is_yearly: true }), source("d", { enabled: false, is_yearly: true })];
   expect(sourcesOfYear(some)).toEqual(["b", "c"]);
   expect(sourcesOfYear([source("a"), source("d", { enabled: false })])).toEqual(["a"]);
   expect(sourcesOfYear([])).toEqual([]);

@@ -3,14 +3,13 @@ import type { Plan } from "./useEditions";
 interface Planned {
   code: string;
   enabled: boolean;
-  schedule: string;
-  config: { schedule_hint?: string | null | undefined };
+  is_yearly: boolean;
 }
 
 /** The sources that a year is planned for unless somebody chooses others: those that are crawled yearly, else all that are enabled. */
 export function sourcesOfYear(sources: readonly Planned[]): string[] {
   const enabled = sources.filter((one) => one.enabled);
-  const yearly = enabled.filter((one) => one.config.schedule_hint === "annual" || one.schedule.startsWith("yearly"));
+  const yearly = enabled.filter((one) => one.is_yearly);
   return (yearly.length > 0 ? yearly : enabled).map((one) => one.code);
 }
 

@@ -4,14 +4,11 @@ import type { components } from "@/api/schema";
 import { useDeed } from "@/api/useDeed";
 import { counted } from "../charts/format";
 import type { AskedSources } from "./asked";
-import { allSources } from "./allSources";
 
 type Schemas = components["schemas"];
 export type Source = Schemas["ManagedSource"];
 export type Preview = Schemas["SourcePreviewShown"];
 export const PAGE_SIZE = 25;
-// As many as one answer lists.
-const CHOICES = 250;
 
 /** GET /api/v1/sources */
 export function useManagedSources(asked: AskedSources, limit = PAGE_SIZE) {
@@ -22,12 +19,9 @@ export function useManagedSources(asked: AskedSources, limit = PAGE_SIZE) {
   });
 }
 
-/** GET /api/v1/sources, page after page: those that a form of the control room offers, also sources of which nothing is kept yet */
+/** GET /api/v1/sources/names: those that a form of the control room offers, also sources without captures */
 export function useSourceChoices() {
-  return useQuery({
-    queryKey: ["managed", "choices"],
-    queryFn: ({ signal }) => allSources((offset) => body<Schemas["ManagedSourceList"]>(api.GET("/api/v1/sources", { signal, params: { query: { limit: CHOICES, offset } } }))),
-  }).data;
+  return useQuery({ queryKey: ["managed", "names"], queryFn: ({ signal }) => body<Schemas["SourceName"][]>(api.GET("/api/v1/sources/names", { signal })) }).data;
 }
 
 /** GET /api/v1/sources/exclude-presets */
