@@ -94,6 +94,7 @@ def test_what_a_run_closed_without_a_request_is_no_activity(server: Server) -> N
     with crawl(server) as running:
         running.add(*many("ex.example", 5))
         running.frontier.close_rest(running.id, outcome=Outcome.EXCLUDED, reason="max_pages", limit=5)
+        _visit(running, "forbidding.example", {"outcome": Outcome.BLOCKED_ROBOTS, "reason": "robots", "status": None})
         told = _activity(server)
 
     assert (told["attempts"], told["pages"]) == (0, [])

@@ -13,7 +13,7 @@ export function DataTable<Row>({ caption, columns, rows, keyOf, empty }: { capti
   return (
     <table className="block w-full border-collapse md:table">
       <caption className="sr-only">{caption}</caption>
-      <thead className="hidden md:table-header-group">
+      <thead className="sr-only md:not-sr-only md:table-header-group">
         <tr>
           {columns.map((column, at) => (
             <th key={at} scope="col" className={`border-b border-edge px-2 py-2 text-sm font-semibold text-soft ${column.isNumber ? "text-right" : "text-left"}`}>{column.head}</th>

@@ -22,6 +22,7 @@ export function PagePage() {
   const asked = readAskedPage({ ...pageRoute.useSearch() });
   const { data, error, refetch, isFetching } = useHistory(asked.url, asked.year);
   useEffect(() => { document.title = `${asked.url ? `${asked.url} · ` : ""}${t("page.title")} · Holdfast`; }, [asked.url, t]);
+  const mayExplain = useMay("explain");
   const isUnknown = error instanceof ApiProblem && error.status === 404;
   return (
     <>
@@ -30,7 +31,7 @@ export function PagePage() {
       <AddressForm asked={asked} />
       <div className="mt-6 min-h-96" aria-busy={isFetching}>
         {asked.url === undefined && <Notice title={t("page.which")}>{t("page.whichHow")}</Notice>}
-        {isUnknown && <Notice title={t("page.unknown")} actions={<Link to="/search" search={asked.url ? { q: asked.url } : {}} className={buttonClass("main")}>{t("page.searchIt")}</Link>}>{t("page.unknownHow")}</Notice>}
+        {isUnknown && <Notice title={t("page.unknown")} actions={<><Link to="/search" search={asked.url ? { q: asked.url } : {}} className={buttonClass("main")}>{t("page.searchIt")}</Link>{mayExplain && asked.url !== undefined && <Link to="/control/explain" search={{ url: asked.url }} className={buttonClass()}>{t("page.explain")}</Link>}</>}>{t("page.unknownHow")}</Notice>}
         {error && !isUnknown ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
         {asked.url !== undefined && !data && !error && <p role="status" className="text-soft">{t("app.loading")}…</p>}
         {data && !error && <Through found={data} asked={{ ...asked, year: data.year }} />}

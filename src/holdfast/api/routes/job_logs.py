@@ -23,6 +23,7 @@ from holdfast.errors import NotFound
 from holdfast.gzip_streams import gzipped
 from holdfast.jobs.journal import REPLAYED, all_lines, entry, last_lines, read_lines
 from holdfast.jobs.specs import JobRefused
+from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views import listing
 from holdfast.jobs.views.job_view import log_key
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
@@ -73,7 +74,8 @@ def _available(run: Execution) -> LogOfExecution:
 
 def _run(session: Session, job_id: int, which: str) -> Execution:
     """Return the run that is asked for; JobRefused if that is no number, NotFound if there is none."""
-    shown(session, job_id)
+    if listing.shown_job(session, job_id, scheduled=False) is None:
+        raise JobNotFound
     # A number that no column holds would be an error of the database, not of the request.
     if which != "latest" and not (which.isascii() and which.isdigit() and len(which) < 10):
         raise JobRefused("execution", "write `latest` or the number of an execution")

@@ -21,7 +21,7 @@ from holdfast.db.models import Execution, Job, Page, PageCrawl, Robots, Snapshot
 from holdfast.jobs.views.host_queries import DomainRow, DomainState, domains_by_id, listed_domains
 from holdfast.jobs.views.timeseries import SeriesQuestion, read_series
 from holdfast.series.counting import STATUSES
-from holdfast.types import FAILURES, RobotsAnswer, UrlKind
+from holdfast.types import FAILURES, Outcome, RobotsAnswer, UrlKind
 from holdfast.urls import page_key
 from holdfast.values import dataclass
 from holdfast.warc.record import snapshot_id
@@ -157,7 +157,12 @@ def read_activity(
 def _newest_attempts(session: Session, since: datetime) -> list[_Attempt]:
     rows = session.execute(
         select(*_ATTEMPT)
-        .where(PageCrawl.started_at.is_not(None), PageCrawl.completed_at >= to_micros(since))
+        .where(
+            PageCrawl.started_at.is_not(None),
+            PageCrawl.completed_at >= to_micros(since),
+            # Nothing was requested for these.
+            PageCrawl.outcome.not_in((Outcome.BLOCKED_ROBOTS, Outcome.EXCLUDED)),
+        )
         .order_by(PageCrawl.completed_at.desc(), PageCrawl.id.desc())
         .limit(MOST_ATTEMPTS + 1)
     )

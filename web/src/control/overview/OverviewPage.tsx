@@ -19,14 +19,13 @@ export function OverviewPage() {
   const news = useCrawlNews();
   const jobs = useRunningJobs(news);
   const runs = useFrontiers((jobs.data?.jobs ?? []).flatMap((job) => (job.latest_execution ? [{ id: job.latest_execution.id, source: job.source_name, job }] : [])));
-  const { data, error, refetch, liveness } = useFigures();
+  const { data, error, refetch } = useFigures();
   useEffect(() => { document.title = "Overview · Holdfast"; }, []);
-  const live = liveness === "live" && news === "live" ? "live" : "polling";
   return (
     <div className="space-y-5">
       <header className="flex flex-wrap items-center justify-between gap-3">
         <h1 className="text-2xl">Overview</h1>
-        <LiveSign liveness={live} />
+        <LiveSign liveness={news} />
       </header>
       {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       <Health />

@@ -14,20 +14,15 @@ export type Host = Schemas["CrawledHost"];
 const STILL = { placeholderData: keepPreviousData, staleTime: 0 } as const;
 const HOSTS = 100;
 
-/** GET /api/crawler/figures, then told by /api/metrics/events; GET /api/health/events says how the machine does. */
+// Polled: a stream for each would take all connections that a browser opens to one server, with two windows.
+/** GET /api/crawler/figures */
 export function useFigures() {
-  const queries = useQueryClient();
-  const liveness = useLive("/api/metrics/events", { "metrics:update": (data) => { if (data) queries.setQueryData(["crawler", "figures"], data); } });
-  const asked = useQuery({ queryKey: ["crawler", "figures"], ...STILL, refetchInterval: pollEvery(liveness), queryFn: ({ signal }) => body<Figures>(api.GET("/api/crawler/figures", { signal })) });
-  return { ...asked, liveness };
+  return useQuery({ queryKey: ["crawler", "figures"], ...STILL, refetchInterval: POLL_MS, queryFn: ({ signal }) => body<Figures>(api.GET("/api/crawler/figures", { signal })) });
 }
 
-/** /api/health/events: what is not well, as it becomes so. */
+/** GET /api/health?details=true */
 export function useHealth() {
-  const queries = useQueryClient();
-  const liveness = useLive("/api/health/events", { "health:status": (data) => { if (data) queries.setQueryData(["health", "now"], data); } });
-  const asked = useQuery({ queryKey: ["health", "now"], ...STILL, refetchInterval: pollEvery(liveness), queryFn: ({ signal }) => body<Schemas["Health"]>(api.GET("/api/health", { signal, params: { query: { details: true } } })) });
-  return { ...asked, liveness };
+  return useQuery({ queryKey: ["health", "now"], ...STILL, refetchInterval: POLL_MS, queryFn: ({ signal }) => body<Schemas["Health"]>(api.GET("/api/health", { signal, params: { query: { details: true } } })) });
 }
 
 /** News of many runs come at once; so often is asked what they mean for the page. */
