@@ -9,11 +9,12 @@ from typing import Any, NamedTuple
 import pytest
 from sqlalchemy import inspect
 
-from holdfast.db.models import Execution
+from holdfast.db.models import Execution, Job
 from holdfast.jobs.endings import RunEnding, RunResult
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import JobAction, State
 from tests.api_bed import CONFIG_FAULT, Server
+from tests.contract.crawl_bed import crawl
 from tests.jobs_bed import DONE
 from tests.typed import Typist
 
@@ -216,6 +217,14 @@ def test_a_job_that_no_scheduler_runs_is_not_changed_or_deleted_over_http(server
 
     assert [answer.status_code for answer in answers] == [404, 404, 404]
     assert server.row(job_id)["name"] is None
+
+
+def test_log_of_a_job_that_no_scheduler_runs_is_shown(server: Server) -> None:
+    with crawl(server) as run, server.archive.database.write() as session:
+        job = session.get_one(Job, session.get_one(Execution, run.id).job_id)
+        job.state, job_id = None, job.id
+
+    assert server.get(f"/api/v1/jobs/{job_id}/logs/tail").status_code == 200
 
 
 @pytest.mark.parametrize("path", ["", "/stats", "/executions", "/logs", "/logs/view", "/logs/tail", "/logs/download"])
