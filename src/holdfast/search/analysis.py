@@ -1,6 +1,7 @@
 """What the index keeps of words: languages and their stems, exact forms, compound words, pairs of unspaced letters.
 
-Documents and queries pass the same functions here, so that they meet. Case and accents go before the stemmer: with
+Documents and queries pass the same functions here, so that they meet. `prepared` folds all letters, and the analysers
+part and stem what is left of them. Case and accents go before the stemmer: with
 `securite` and `sécurité` the same stem is found whichever was typed; which of the two it was, the exact form tells.
 """
 
@@ -16,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import tantivy
 
-from holdfast.parse.text import UNSPACED, fold, is_unspaced, nfc
+from holdfast.parse.text import UNSPACED, WORD_MARKS, fold, is_unspaced, nfc
 
 STEMMERS: Final = {
     "ar": "arabic",
@@ -60,21 +61,19 @@ def _analyser(tokeniser: Any, *filters: Any) -> Any:
 
 
 def _stemming(language: str) -> Any:
-    fold_accents = tantivy.Filter.ascii_fold()
     if language == UNSTEMMED:
-        return _analyser(tantivy.Tokenizer.regex(_ANY_SCRIPT), fold_accents)
+        return _analyser(tantivy.Tokenizer.regex(_ANY_SCRIPT))
     # Twice half as many words of a family meet again: without accents one pass leaves `vaccinees` at `vaccine`. English
     # has none to lose.
     stemmer = tantivy.Filter.stemmer(STEMMERS[language])
     passes = [stemmer] if language == "en" else [stemmer, tantivy.Filter.stemmer(STEMMERS[language])]
     tokeniser = tantivy.Tokenizer.regex(_ANY_SCRIPT) if language == "ta" else tantivy.Tokenizer.simple()
-    return _analyser(tokeniser, fold_accents, *passes)
+    return _analyser(tokeniser, *passes)
 
 
 ANALYSERS: Final = {
     **{language: _stemming(language) for language in LANGUAGES},
     "exact": _analyser(tantivy.Tokenizer.simple()),
-    "folded": _analyser(tantivy.Tokenizer.simple(), tantivy.Filter.ascii_fold()),
     "listed": _analyser(tantivy.Tokenizer.whitespace()),
     "grams": tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.ngram(3, 3)).build(),
 }
@@ -96,7 +95,7 @@ def languages_of(tags: Iterable[str]) -> list[str]:
 @lru_cache(maxsize=20_000)
 def stem(word: str, language: str) -> str | None:
     """Return what the index keeps of one word in a language; None if nothing."""
-    found: list[str] = ANALYSERS[language].analyze(word)
+    found: list[str] = ANALYSERS[language].analyze(word if word.isascii() else fold_letters(word))
     return found[0] if found else None
 
 
@@ -108,29 +107,33 @@ def stems(text: str, language: str) -> list[str]:
 
 _SEEN_MARKS: Final = re.compile("[\u0e47-\u0e4e\u0ec8-\u0ece]")
 _RUN: Final = re.compile(f"[{UNSPACED}]+")
-# All but Latin and the signs between U+2000 and U+2BFF. A search costs a twentieth of max(), which makes a string of
-# every letter.
-_OTHER_SCRIPT: Final = re.compile("[\u0370-\u1dff\u1f00-\u1fff\u2c00-\U0010ffff]")
+_WORD_LETTER: Final = re.compile(rf"[\w{WORD_MARKS}]")
+# Up to as many a pass for each is faster than a look at every letter.
+_FEW_LETTERS: Final = 24
+_FIRST_OTHER_SCRIPT: Final = "\u0370"
 
 
 def prepared(text: str) -> str:
-    """Return a text as the analysers want it: composed, other scripts folded, unspaced letters as pairs."""
-    if text.isascii():
-        return text
-    # In small letters it is two characters, the second of which no analyser folds away.
-    whole = nfc(text).replace("\u0130", "I")
-    if _OTHER_SCRIPT.search(whole) is None:  # the analysers fold Latin letters
-        return whole
-    whole = fold_other_scripts(whole)
-    return _RUN.sub(_as_pairs, whole)
+    """Return a text as the analysers want it: letters folded, those of unspaced scripts as pairs."""
+    return text if text.isascii() else _RUN.sub(_as_pairs, nfc(fold_letters(nfc(text))))
 
 
-def fold_other_scripts(text: str) -> str:
-    """Return the text with all that is not Latin folded."""
-    for char in set(text):
-        if char >= "\u0370" and (bare := fold(char)) != char.lower():
-            text = text.replace(char, bare)
+def fold_letters(text: str, first: str = "\x80") -> str:
+    """Return the text with all letters folded, or those from `first` on: Latin ones keep their accents then."""
+    changes = {char: bare for char in set(text) if char >= first and (bare := _folded(char)) != char}
+    if len(changes) > _FEW_LETTERS:
+        return text.translate({ord(char): bare for char, bare in changes.items()})
+    for char, bare in changes.items():
+        text = text.replace(char, bare)
     return text
+
+
+@lru_cache(maxsize=20_000)
+def _folded(char: str) -> str:
+    if char.isspace() or (is_unspaced(char) and not _WORD_LETTER.match(char)):
+        return " "
+    # A capital sigma does not tell whether it ends its word.
+    return fold(char).replace("\u03c2", "\u03c3")
 
 
 def _as_pairs(run: re.Match[str]) -> str:
@@ -138,32 +141,27 @@ def _as_pairs(run: re.Match[str]) -> str:
 
 
 def pairs_of(run: str) -> list[str]:
-    """Return a run of unspaced letters as the index keeps it: every two neighbours, and the last letter alone.
-
-    A run of a query is the phrase of its pairs; a single letter is what pairs start with.
-    """
+    """Return the terms of a run of unspaced letters, in documents and queries: every two neighbours, or one letter."""
     letters = _SEEN_MARKS.sub("", run)
-    return [*(letters[at : at + 2] for at in range(len(letters) - 1)), letters[-1:]]
+    return [letters[at : at + 2] for at in range(len(letters) - 1)] or ([letters] if letters else [])
 
 
 def query_pairs(letters: Iterable[str]) -> list[str]:
-    """Return the terms of a phrase in which unspaced letters stand one by one."""
+    """Return the terms of a phrase in which unspaced letters stand one by one; a blank parts two runs of them."""
     found: list[str] = []
     run = ""
-    for letter in letters:
+    for letter in (*letters, " "):
         if is_unspaced(letter):
             run += letter
             continue
-        # A run ends here in the document, too, with its last letter alone: `平成30年度`.
-        found += pairs_of(run) if run else ()
+        found += [*pairs_of(run), letter] if letter != " " else pairs_of(run)
         run = ""
-        found.append(letter)
-    return [*found, *_terms_of_run(run)]
+    return found
 
 
-def _terms_of_run(run: str) -> list[str]:
-    kept = _SEEN_MARKS.sub("", run)
-    return [kept[at : at + 2] for at in range(len(kept) - 1)] or ([kept] if kept else [])
+def single_letters(text: str) -> str:
+    """Return the unspaced letters of a text, each once: as terms they are found alone."""
+    return "" if text.isascii() else " ".join(filter(is_unspaced, set(text)))
 
 
 _CAMEL: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -255,13 +253,17 @@ def _pieces_with_seams(text: str) -> list[str]:
     return [text[start:end] for start, end in zip(starts.tolist(), ends[place].tolist(), strict=True)]
 
 
-# Names whose signs are what tells them apart: C++, C#, F#.
+# Names whose signs are what tells them apart: C++, C#, F#; `__init__`, `_private`.
 _SIGNED: Final = re.compile(r"(?<![\w+#])[A-Za-z]{1,3}(?:\+\+|#)(?![\w+#])")
+_UNDERSCORED: Final = re.compile(r"\b_+[^\W_]\w*|\b[^\W_]\w*_\b")
 
 
 def compounds_in(text: str) -> list[str]:
     """Return the compound words of a text as they are written, each once, in order."""
     found = dict.fromkeys(_SIGNED.findall(text) if "++" in text or "#" in text else ())
+    if "_" in text:
+        names = dict.fromkeys(_UNDERSCORED.findall(text))
+        found |= dict.fromkeys([name for name in names if len(name) <= MAX_WORD_BYTES][:_MAX_COMPOUNDS])
     if len(text) > _SHORT:
         others = _pieces_with_seams(text)
     else:
@@ -287,14 +289,16 @@ def whole_forms(words: Iterable[str]) -> str:
     return " ".join(word.lower() for word in words)
 
 
-def spelled_out(words: Iterable[str]) -> str:
+def spelled_out(words: Iterable[str]) -> list[str]:
     """Return the parts of words that only their capitals tell apart: the analysers part all others themselves."""
-    return "\n".join(" ".join(compound(word)) for word in words if word.isalnum())
+    return [" ".join(compound(word)) for word in words if word.isalnum()]
 
 
 def exact_words(text: str) -> list[str]:
     """Return the words of a text in their exact form: small letters, the accents of Latin letters kept."""
-    found: list[str] = ANALYSERS["exact"].analyze(text if text.isascii() else fold_other_scripts(nfc(text)))
+    found: list[str] = ANALYSERS["exact"].analyze(
+        text if text.isascii() else fold_letters(nfc(text), _FIRST_OTHER_SCRIPT)
+    )
     return found
 
 
@@ -324,4 +328,4 @@ def words_of_path(url: str) -> str:
     path = path[:_MAX_PATH_CHARS]
     stump, dot, ending = path.rpartition(".")
     named = stump if dot and len(ending) <= 5 and ending.isalnum() else path
-    return f"{named} {spelled_out(compounds_in(named))}"
+    return " ".join([named, *spelled_out(compounds_in(named))])

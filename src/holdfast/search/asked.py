@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from holdfast.parse.text import fold, is_unspaced, words_of
-from holdfast.search.analysis import compound, compounds_in, exact_words, query_pairs, stem, stems
+from holdfast.search.analysis import compound, compounds_in, exact_words, query_pairs, stem
 from holdfast.search.query import Node, Words, quoted_in
 
 # Of one query, each costs a handful of clauses.
@@ -49,6 +49,16 @@ class AskedWords:
     has_quotes: bool = False
     tree: Node | None = None
     """Says what must be met in their place; the words only rank then."""
+
+    @property
+    def evidence(self) -> float:
+        """How much the text says beside what is known of a page: 1 for two words or fewer, 4 for five or more.
+
+        Two words may mean many pages, and the one with most links is likely meant; a whole sentence means its page.
+        """
+        # Unspaced words have two or three letters.
+        count = len(self.words) + sum(len(phrase) / 3 if is_unspaced(phrase[0]) else 1 for phrase in self.phrases)
+        return min(4.0, max(1.0, count - 1))
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -167,9 +177,7 @@ def _phrase_clauses(phrase: Sequence[str], language: str) -> Iterator[Clause]:
         return
     for field in ("title", "heads"):
         yield Clause(f"{field}_run", Kind.PHRASE, field, run)
-    # As a heading keeps it: the last letter of an unspaced run stands alone, too.
-    whole = stems("".join(phrase) if all(map(is_unspaced, phrase)) else " ".join(phrase), language)
-    yield Clause("heads_equal", Kind.PHRASE, "heads", (BORDER, *whole, BORDER))
+    yield Clause("heads_equal", Kind.PHRASE, "heads", (BORDER, *run, BORDER))
 
 
 def address_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:

@@ -33,6 +33,7 @@ from holdfast.search.analysis import (
     language_field,
     prepared,
     query_pairs,
+    single_letters,
     spelled_out,
     stem,
     stems,
@@ -91,7 +92,7 @@ def _schema() -> Any:
         builder.add_text_field(name, tokenizer_name="listed")
     for name in ("exact", "exact_heads", "exact_anchors", "whole"):
         builder.add_text_field(name, tokenizer_name="listed", index_option="basic")
-    builder.add_text_field("words", tokenizer_name="folded", index_option="basic")
+    builder.add_text_field("words", tokenizer_name="exact", index_option="basic")
     for field in (Field.TITLE, Field.SNIPPET, Field.URL):
         builder.add_text_field(f"{field}_grams", tokenizer_name="grams", index_option="basic")
     # Told apart before they come here: the analysers would part the words of some scripts elsewhere than a query does.
@@ -103,7 +104,7 @@ def _schema() -> Any:
 
 
 _SCHEMA: Final = _schema()
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,23 +152,23 @@ class Writer:
         document = tantivy.Document()
         document.add_integer("key", entry.key)
         language = language_field(entry.language)
-        title = prepared(entry.title)
         text, rest = entry.text, entry.rest
         compounds, rest_compounds = compounds_in(text), compounds_in(rest)
-        # The title belongs to the body: words of one query may stand in either. So do the parts of compounds.
-        body = f"{title}\n{prepared(text)}\n{spelled_out(compounds)}"
-        if rest:
-            rest = f"{prepared(rest)}\n{spelled_out(rest_compounds)}"
-            document.add_text(f"rest_{language}", rest)
+        # The title belongs to the body: words of one query may stand in either. So do the parts of compounds. No phrase
+        # reaches from one value of a field into the next.
+        body = [prepared(entry.title), prepared(text), *spelled_out(compounds)]
+        others = [prepared(rest), *spelled_out(rest_compounds)] if rest else []
+        for name, values in (("body", body), ("rest", others)):
+            for value in values:
+                document.add_text(f"{name}_{language}", value)
         heads = _within(entry.heads, _MAX_HEADS_CHARS)
         document.add_text("language", language)
         document.add_text("title", _bordered([entry.title], language))
         document.add_text("heads", _bordered(heads, language))
         document.add_text("exact_heads", _exact([entry.title, *heads]))
-        document.add_text(f"body_{language}", body)
-        document.add_text("exact", unfolded_words(f"{body}\n{rest}", _UNFOLDED_CHARS) or BORDER)
+        document.add_text("exact", unfolded_words(f"{entry.title}\n{text}\n{rest}", _UNFOLDED_CHARS) or BORDER)
         document.add_text("whole", whole_forms({**dict.fromkeys(compounds), **dict.fromkeys(rest_compounds)}))
-        document.add_text("words", f"{body}\n{rest}")
+        document.add_text("words", "\n".join([*body, *others, single_letters(f"{entry.title}{text}{rest}")]))
         document.add_text("title_grams", fold(entry.title) + _EDGE)
         document.add_text("snippet_grams", fold(entry.snippet) + _EDGE)
         if entry.author:
@@ -443,13 +444,15 @@ def _phrase(field: str, terms: Sequence[str], slop: int = 0) -> Any:
 
 
 def _run(field: str, terms: Sequence[str]) -> Any:
-    """Return a query for terms side by side; a single unspaced letter at their end is what a pair starts with."""
-    if not is_letter(terms[-1]):
+    """Return a query for terms side by side; a single unspaced letter at either end may be a part of a pair."""
+    if not (is_letter(terms[0]) or is_letter(terms[-1])):
         return _phrase(field, terms)
-    if len(terms) == 1:
-        return _prefix(field, terms[0])
     # Terms are letters, digits and marks: nothing of them has a meaning in a pattern.
-    return tantivy.Query.regex_phrase_query(_SCHEMA, field, [*terms[:-1], f"{terms[-1]}.?"])
+    first, last = (".?" if is_letter(end) else "" for end in (terms[0], terms[-1]))
+    if len(terms) == 1:
+        return tantivy.Query.regex_query(_SCHEMA, field, f"{first}{terms[0]}{last}")
+    patterns = [f"{first}{terms[0]}", *terms[1:-1], f"{terms[-1]}{last}"]
+    return tantivy.Query.regex_phrase_query(_SCHEMA, field, [*patterns])
 
 
 @lru_cache(maxsize=64)
@@ -460,8 +463,8 @@ def _prefix(field: str, text: str) -> Any:
 
 
 def _word(language: str, term: str) -> Any:
-    """Return a query for one word of a text; a single unspaced letter is what words of any language start with."""
-    return _constant(_prefix("words", term)) if is_letter(term) else _in_text(language, partial(_term, text=term))
+    """Return a query for one word of a text; a single unspaced letter stands among the words of any language."""
+    return _constant(_term("words", term)) if is_letter(term) else _in_text(language, partial(_term, text=term))
 
 
 def _texts(asked: AskedWords, languages: Sequence[str]) -> Any:

@@ -176,7 +176,7 @@ class MatchMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """Rows in no particular order. `text` is 0..1, aligned with the rows."""
+    """Rows in no particular order. `text` is aligned with the rows, from 0 to what `AskedWords.evidence` says."""
 
     rows: Rows
     text: Floats
@@ -205,8 +205,6 @@ def _plain_rows(rows: Rows, mode: MatchMode, **more: object) -> Match:
 _WITNESSES: Final = 1_000
 NAMED_ADDRESSES: Final = 2_000
 """Addresses that the words name, the best of them."""
-# What words typed with accents add to the text's share where they stand so.
-_AS_TYPED: Final = 1.0
 # Documents with some of the words, the best of them.
 _SOME_DOCUMENTS: Final = 1_000
 
@@ -328,7 +326,7 @@ def _as_meant(question: ParsedQuery, swaps: dict[str, str]) -> str | None:
 
 def _substrings(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: SearchReach) -> Match:
     """Return rows with every word as a substring of title, snippet or address, those with it in the title first."""
-    texts = [*question.words.words, *(" ".join(phrase) for phrase in question.words.phrases)] or [fold(question.text)]
+    texts = question.words.texts or [fold(question.text)]
     substrings, fields = Substrings(reader, columns, reach.budget), (Field.TITLE, Field.SNIPPET, Field.URL)
     rows, whole = substrings.matching(And(tuple(Or(tuple(Term(text, one) for one in fields)) for text in texts)))
     rows = rows[reach.shows(rows)]
@@ -375,7 +373,7 @@ def _worded(reader: IndexReader, columns: Columns, asked: AskedWords, reach: Sea
     if asked.accented:
         # As much as the best text: without its accents a word may be another one.
         as_typed = np.zeros(columns.documents.none + 1, np.float32)
-        as_typed[columns.documents.known(reader.accented(asked, limit=reach.scan).keys)] = _AS_TYPED
+        as_typed[columns.documents.known(reader.accented(asked, limit=reach.scan).keys)] = asked.evidence
         match = replace(match, text=match.text + as_typed[columns.doc[match.rows]])
     return match
 
@@ -434,7 +432,7 @@ def _documents(
         is_named[named_rows] = True
         keep &= ~is_named[rows]
     rows = rows[keep]
-    text = np.concatenate((worth[columns.doc[rows]], named_text)) / np.float32(best)
+    text = np.concatenate((worth[columns.doc[rows]], named_text)) * np.float32(asked.evidence / best)
     match = _plain_rows(np.concatenate((rows, named_rows)), MatchMode.FTS)
     return replace(
         match,

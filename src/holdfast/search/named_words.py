@@ -6,11 +6,10 @@ each other stay two: `水道 学校` is not `道学`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Sequence
 
 from holdfast.parse.text import is_unspaced, letters_of, words_of
-from holdfast.search.analysis import pairs_of, query_pairs
+from holdfast.search.analysis import query_pairs
 
 
 def terms_of(word: str) -> list[str]:
@@ -29,20 +28,9 @@ def spellings(words: Sequence[str]) -> list[tuple[str, ...]]:
     Korean parts words of an unspaced script by blanks, Japanese does not.
     """
     joined = tuple(query_pairs(letter for word in words for letter in letters_of(word)))
-    *before, last = words
-    parted = (*(term for word in before for term in _kept(word)), *terms_of(last))
-    return list(dict.fromkeys([joined, parted]))
+    return list(dict.fromkeys([joined, tuple(term for word in words for term in terms_of(word))]))
 
 
 def author_terms(name: str) -> list[str]:
     """Return what the index keeps of the names of authors."""
-    return [term for word in words_of(name) for term in _kept(word)]
-
-
-def _kept(word: str) -> Iterator[str]:
-    """Yield the terms that a document has for a word: the last letter of an unspaced run stands alone, too."""
-    for unspaced, letters in groupby(letters_of(word), is_unspaced):
-        if unspaced:
-            yield from pairs_of("".join(letters))
-        else:
-            yield from letters
+    return [term for word in words_of(name) for term in terms_of(word)]

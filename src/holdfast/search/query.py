@@ -106,7 +106,13 @@ class Words:
     @property
     def all_words(self) -> tuple[str, ...]:
         """Words and the words of phrases, each once, in order."""
-        return tuple(dict.fromkeys([*self.words, *(word for phrase in self.phrases for word in phrase)]))
+        return tuple(dict.fromkeys([*self.words, *(word for phrase in self.phrases for word in phrase if word != " ")]))
+
+    @property
+    def texts(self) -> list[str]:
+        """Words and phrases as they are written, folded."""
+        joints = ("" if any(map(is_unspaced, phrase)) else " " for phrase in self.phrases)
+        return [*self.words, *(joint.join(phrase) for joint, phrase in zip(joints, self.phrases, strict=True))]
 
 
 NO_WORDS: Final = Words(words=())
@@ -231,22 +237,27 @@ def plain(text: str) -> Words:
     if quoted := quoted_in(text):
         pieces = text.split('"')
         loose = " ".join(pieces[0::2] if len(pieces) % 2 else [*pieces[0:-1:2], pieces[-1]])
-        spelled = [[part for word in words_of(piece) for part in letters_of(word)] for piece in quoted]
-        phrases = [tuple(parts[: 4 * MAX_WORDS]) for parts in spelled]
+        phrases = [tuple(_letters(words_of(piece))[: 4 * MAX_WORDS]) for piece in quoted]
     spaced = list(dict.fromkeys(word for word in words_of(loose) if not is_unspaced(word)))
     words = [word for word in spaced if len(word) >= MIN_WORD_CHARS]
     if len(words) > MAX_WORDS:
         words = [word for word in words if word not in _STOP_WORDS] or words
     phrases += [tuple(letters_of(word)) for word in words_of(loose) if is_unspaced(word)]
     long_phrases = [phrase for phrase in phrases if len(phrase) > 1]
-    words += [
-        phrase[0]
-        for phrase in phrases
-        if len(phrase) == 1 and (len(phrase[0]) >= MIN_WORD_CHARS or is_unspaced(phrase[0]))
-    ]
+    alone = [phrase[0] for phrase in phrases if len(phrase) == 1]
+    words += [word for word in alone if len(word) >= MIN_WORD_CHARS or is_unspaced(word)]
     if not words and not long_phrases:
-        words = spaced
+        words = [*spaced, *alone]
     return Words(words=tuple(dict.fromkeys(words))[:MAX_WORDS], phrases=tuple(dict.fromkeys(long_phrases))[:MAX_WORDS])
+
+
+def _letters(words: list[str]) -> list[str]:
+    """Return the words of a phrase, unspaced ones letter by letter; a blank parts two that are not written as one."""
+    found: list[str] = []
+    for word in words:
+        letters = letters_of(word)
+        found += [" ", *letters] if found and is_unspaced(found[-1]) and is_unspaced(letters[0]) else letters
+    return found
 
 
 _TOKEN = re.compile(

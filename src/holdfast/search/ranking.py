@@ -1,8 +1,8 @@
 """Scores: how well a capture answers, from its text and from what is known of its page. Pure arithmetic on columns.
 
-The text's share is its BM25 score over the best one found, so it lies between 0 and 1 and the other parts are hints of
-known size beside it. The authority of a page is brought to 0..1 (a hundred in-links are 1), so its coefficient is the
-most it can do.
+The text's share is its BM25 score over the best one found, times one to four: the more words a query has, the less the
+other parts count, which are hints of known size beside it. The authority of a page is brought to 0..1 (a hundred
+in-links are 1), so its coefficient is the most it can do.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def breadth_of(question: ParsedQuery) -> str:
 
 
 # Between two statuses; no score is as large. Small enough that a 32-bit number still tells scores apart.
-_STATUS_STEP: Final = 8.0
+_STATUS_STEP: Final = 16.0
 # By class of status: 2xx before 3xx, then unknown, then errors.
 _QUALITY: Final = np.array([0, -1, 2, 1, -1, -1], np.float32)
 

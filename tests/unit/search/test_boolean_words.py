@@ -7,7 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from holdfast.db.schema import make_fresh
+from holdfast.search.asked import asked_words
 from holdfast.search.matching import MatchMode
+from holdfast.search.query import plain
 from tests.search_bed import Bed, Capture, open_bed
 
 _SITE = [
@@ -78,3 +80,12 @@ def test_boolean_words_are_highlighted_in_all_their_forms(site: Bed) -> None:
     [hit] = site.ask("cat harbour -zebra").hits
 
     assert [piece.text for piece in hit.passages[0] if piece.hit] == ["Cats", "harbour"]
+
+
+@pytest.mark.parametrize(
+    ("query", "evidence"),
+    [("cat", 1), ("cat food", 1), ("cat food bowl", 2), ("one two three four five six seven", 4), ('"cat food"', 1),
+     ("\u732b", 1), ("\u732b\u306e\u98df\u3079\u7269", 1), ("\u732b" * 30, 4)],
+)  # fmt: skip
+def test_text_counts_more_the_more_words_a_query_has(query: str, evidence: float) -> None:
+    assert asked_words(plain(query), query).evidence == evidence
