@@ -37,6 +37,8 @@ _RANKED_GENERATIONS = 5
 _UNMET = 1 << 62
 # The depth of an address that a limit left out; a later document that links to it may still add it.
 _OVER_LIMIT = 1 << 61
+# The depth of an address that lies too deep; a shorter way may still lead there.
+_TOO_DEEP = 1 << 60
 # Each host is a row in the database, and a hostile page may name a thousand that there are not.
 MAX_EXCLUDED_HOSTS = 10_000
 """Hosts of links left out that are counted by name in one process."""
@@ -203,14 +205,15 @@ class LinkSieve:
             salt = 0 if kind is UrlKind.PAGE else 1
             met_at = 0 if salt else depth
             over = "over_limit:requisites" if salt else "over_limit:links"
+            counted = {_OVER_LIMIT: over, _TOO_DEEP: "max_depth"}
             depth_of = self._seen.recent.get
             for link in resolved:
                 # Most links of a page were met before: for them this look is all.
                 if depth_of(link.hash64 ^ salt, _UNMET) <= met_at:
                     continue
                 known = self._seen.add(link.hash64 ^ salt, met_at)
-                if known == _OVER_LIMIT:
-                    sieved.excluded[over, self._counted_as(link.host)] -= 1
+                if known in counted:  # it is judged anew, and counts by what comes of that
+                    sieved.excluded[counted[known], self._counted_as(link.host)] -= 1
                 elif known is not None:
                     if met_at < known and rules.decide(link, depth, kind).allowed:
                         rank = _rank(link, kind, depth)
@@ -225,7 +228,7 @@ class LinkSieve:
                 if not verdict.allowed or trap is not None:
                     sieved.excluded[trap or verdict.rule, self._counted_as(link.host)] += 1
                     if verdict.rule == "max_depth":
-                        self._seen.forget(link.hash64 ^ salt)  # a shorter way may lead there
+                        self._seen.recent[link.hash64 ^ salt] = _TOO_DEEP
                     continue
                 if verdict.rule == SEED_RULE or (kind is UrlKind.REQUISITE and rules.is_seed(link.hash64)):
                     # It may be met before it is added as a seed: whichever comes first, it is one.

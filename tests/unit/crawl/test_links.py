@@ -67,6 +67,15 @@ def test_a_page_that_was_too_deep_is_added_when_a_shorter_way_leads_there() -> N
     assert [one.depth for one in _sift(sieve, ["/far"], depth=1).found] == [2]
 
 
+def test_page_that_is_too_deep_counts_once_however_often_it_is_linked() -> None:
+    _, sieve = _bed(max_depth=3)
+    key = "max_depth", "a.test"
+
+    counts = [_sift(sieve, ["/far"], depth=depth).excluded[key] for depth in (3, 3, 4, 1, 3)]
+
+    assert counts == [1, 0, 0, -1, 0], "the shorter way takes it back"
+
+
 def test_what_was_left_out_is_judged_anew_when_a_seed_lands() -> None:
     bed, sieve = _bed()
 
