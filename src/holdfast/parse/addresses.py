@@ -12,7 +12,8 @@ from holdfast.types import Link
 
 SPACE = " \t\n\r\f"
 _MAX_CHARS = 8192
-_MAX_SRCSET_CHARS = 64 * 1024
+MAX_SRCSET_CHARS = 64 * 1024
+"""Of one srcset that are read."""
 _NOT_FETCHED = frozenset(
     {
         "about",
@@ -67,7 +68,7 @@ def srcset(value: str) -> list[str]:
     """Return the addresses in a srcset, as the HTML standard splits them: commas may stand inside an address."""
     found: list[str] = []
     at = 0
-    value = value[:_MAX_SRCSET_CHARS]
+    value = value[:MAX_SRCSET_CHARS]
     while candidate := _CANDIDATE.match(value, at):
         url, at = candidate[1], candidate.end()
         if url.endswith(","):
@@ -124,7 +125,10 @@ class NamedUrls(dict[str, str]):
         super().__init__()
         self._known_over: set[int] = set()
         self.over = 0
-        """How many different addresses there was no room for; beyond a hundred thousand, each mention counts."""
+        """How many different addresses there was no room for; beyond a hundred thousand, each mention counts.
+
+        A text that is not read to its end counts as one.
+        """
 
     def take(self, url: str, rel: str) -> None:
         """Add an address unless it is there already."""
@@ -163,6 +167,7 @@ def css_links(sheet: bytes | str, charset: str | None = None) -> NamedUrls:
     text = sheet if isinstance(sheet, str) else decode_text(sheet[:_MAX_CSS_BYTES], charset)[0]
     found = NamedUrls()
     gather_css(text[:_MAX_CSS_BYTES], found)
+    found.over += len(sheet) > _MAX_CSS_BYTES
     return found
 
 
@@ -198,6 +203,7 @@ def gather_css(text: str, found: NamedUrls) -> None:
             if rel:
                 _add(found, value, rel)
                 rel = ""
+    found.over += _NEXT.search(text, at) is not None
 
 
 def _add(found: NamedUrls, value: str, rel: str) -> None:

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from holdfast.parse.addresses import SPACE, NamedUrls, address, gather_css, refresh, srcset
+from holdfast.parse.addresses import MAX_SRCSET_CHARS, SPACE, NamedUrls, address, gather_css, refresh, srcset
 from holdfast.parse.charset import DecodedText, ParseProblem
 from holdfast.parse.content import read_content, telling_words
 from holdfast.parse.scripts import import_map_links, script_links
@@ -132,11 +132,15 @@ class _Harvest:
         if value:
             for url in srcset(value):
                 self.resources.take(url, "img")
+            if len(value) > MAX_SRCSET_CHARS:
+                # Behind the candidate that the limit cuts through, which is often a large data: address.
+                self.resources.over += len(srcset(value[MAX_SRCSET_CHARS:].partition(",")[2]))
 
     def need_style(self, text: str | None) -> None:
         """Add what a style sheet or attribute refers to."""
         if text and ("(" in text or "@" in text):
             gather_css(text[:_MAX_STYLE_CHARS], self.resources)
+            self.resources.over += len(text) > _MAX_STYLE_CHARS
 
 
 _Reader = Callable[[_Harvest, LexborNode], None]

@@ -51,8 +51,11 @@ def script_links(text: str, found: NamedUrls, *, is_inline: bool) -> None:
 
 def import_map_links(text: str, found: NamedUrls) -> None:
     """Add the modules that an import map names; a prefix, which ends with a slash, is none."""
+    if len(text) > _MAX_MAP_CHARS:
+        found.over += 1
+        return
     try:
-        read = json.loads(text[:_MAX_MAP_CHARS])
+        read = json.loads(text)
     except (ValueError, RecursionError):
         return
     parts = read if isinstance(read, dict) else {}

@@ -87,6 +87,15 @@ def test_a_flood_is_read_in_linear_time(unit: str) -> None:
     assert time.process_time() - started < patience.allowed(2.0)
 
 
+@pytest.mark.parametrize(
+    ("sheet", "over"),
+    [("a{}" * 10, 0), ("a{}" * 3_000_000, 1), ("/**/" * 200_000, 0), ("/**/" * 200_001, 1)],
+    ids=["short", "long", "few tokens", "many tokens"],
+)
+def test_style_sheet_that_is_not_read_to_its_end_is_counted(sheet: str, over: int) -> None:
+    assert css_links(sheet).over == over
+
+
 def test_style_sheet_urls_beyond_the_limit_are_counted() -> None:
     found = css_links("".join(f"a{{b:url({i}.png)}}" for i in range(100_300)) + "a{b:url(100299.png)}")
 

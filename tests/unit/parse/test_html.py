@@ -177,6 +177,21 @@ def test_links_beyond_the_limit_are_counted_once_each() -> None:
     assert page.problems == (ParseProblem.LINKS_CUT, ParseProblem.RESOURCES_CUT)
 
 
+@pytest.mark.parametrize(
+    ("markup", "over"),
+    [
+        (f'<img src=/a.png srcset="{", ".join(f"/{number:06}.png 1x" for number in range(5000))}">', 903),
+        (f'<img src=/a.png srcset="data:image/png;base64,{"A" * 70_000} 1x, /b.png 2x">', 1),
+        (f'<img src=/a.png srcset="data:image/png;base64,{"A" * 70_000} 1x">', 0),
+        (f"<style>{'a{}' * 400_000}@import 'x.css'</style>", 1),
+        (f'<script type=importmap>{{"imports": {{"a": "/a{"a" * 262_144}.mjs"}}}}</script>', 1),
+    ],
+    ids=["srcset", "data and address", "data", "style", "import map"],
+)
+def test_requisites_behind_the_limit_of_their_text_are_counted(markup: str, over: int) -> None:
+    assert _parse(markup).resources_over == over
+
+
 def test_an_unclosed_script_of_five_megabytes_hides_the_rest() -> None:
     page = _parse("<a href=/before></a><script>" + "x</scrip" * 600_000 + "<a href=/after>")
 
