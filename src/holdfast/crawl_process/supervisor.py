@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
@@ -32,7 +32,7 @@ from holdfast.errors import Conflict, NoSpace, Unavailable, UrlRefused
 from holdfast.frontier import Frontier
 from holdfast.frontier.control_queries import WaitingUrl
 from holdfast.jobs import executions
-from holdfast.jobs.endings import LIMITS, RunReading, Shortfall
+from holdfast.jobs.endings import LIMITS, RunReading, Shortfall, failed
 from holdfast.jobs.executions import Begun, WorkTime, read_ending
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.types import FoundUrl, Outcome
@@ -557,8 +557,7 @@ class Supervisor:
             discard(self._runtime, self._begun.execution_id)
             return self._concluded(RunReading("cancelled", "discarded", {}))
         if self._failure is not None:
-            reading = RunReading("failed", Shortfall.CRASHED.value, {Shortfall.CRASHED.value: self._deaths})
-            return self._concluded(reading, error=self._failure)
+            return self._concluded(failed(Shortfall.CRASHED, self._deaths, self._read()), error=self._failure)
         if Shortfall.STORAGE in self._endings and not self._stops.count:
             return self._without_room()
         frontier, is_over = self._runtime.frontier, limit is not None and not self._stops.count
@@ -567,14 +566,17 @@ class Supervisor:
             self._close_rest(f"over_limit:{limit}")
         left = frontier.open_count(number) + (rereads + self._seeds_left if self._stops.count else 0)
         unread = {str(limit): rereads} if is_over else {}
-        home, run = self._runtime.settings.home, self._begun.execution_id
-        reading = read_ending(self._runtime.raw_db, home, execution_id=run, stopped=left or None, unread=unread)
+        reading = self._read(stopped=left or None, unread=unread)
         return self._concluded(reading._replace(state="stopped") if left else reading, error=self._why(reading))
+
+    def _read(self, *, stopped: int | None = None, unread: Mapping[str, int] | None = None) -> RunReading:
+        home, run = self._runtime.settings.home, self._begun.execution_id
+        return read_ending(self._runtime.raw_db, home, execution_id=run, stopped=stopped, unread=unread)
 
     def _without_room(self) -> Conclusion:
         """Return the end of a crawl whose time ran out while it waited for room; what is left stays open."""
         left = self._runtime.frontier.open_count(self._begun.frontier_id)
-        reading = RunReading("failed", Shortfall.STORAGE.value, {Shortfall.STORAGE.value: left})
+        reading = failed(Shortfall.STORAGE, left, self._read())
         settings = self._runtime.settings
         refusal = last_refusal(settings.home)
         error = refusal.sentence() if refusal else shortage(self._begun.output_dir, settings.disk)

@@ -215,8 +215,18 @@ def read(facts: Facts) -> RunReading:
     shortfalls = {word.value: fell[word] for word in worst} | dict(facts.left_out)
     if not worst:
         return RunReading("completed", DONE, {})
-    failed = worst[0] in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED)
-    return RunReading("failed" if failed else "completed", worst[0].value, shortfalls)
+    state = "failed" if worst[0] in _OF_THE_WHOLE else "completed"
+    return RunReading(state, worst[0].value, shortfalls)
+
+
+_OF_THE_WHOLE: Final = (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED)
+
+
+def failed(word: Shortfall, count: int, so_far: RunReading) -> RunReading:
+    """Return what a run is that could not come to its end; what it fell short of before is named, too."""
+    # Not whether a page was captured: it was not over.
+    before = {name: known for name, known in so_far.shortfalls.items() if name not in _OF_THE_WHOLE}
+    return RunReading("failed", word.value, {word.value: count} | before)
 
 
 class EndedAs(NamedTuple):

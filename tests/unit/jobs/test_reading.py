@@ -13,6 +13,7 @@ from holdfast.jobs.endings import (
     Retry,
     Shortfall,
     facts_of,
+    failed,
     read,
     rule_of,
     sentence_of,
@@ -69,6 +70,16 @@ def test_the_reason_is_the_worst_and_all_shortfalls_are_named(
     assert (found.state, found.reason, found.shortfalls) == (state, reason, shortfalls)
     assert list(found.shortfalls) == list(shortfalls)
     assert found.rule in RULES
+
+
+def test_failed_run_names_what_it_fell_short_of_before() -> None:
+    so_far = read(Facts(failed=3, hosts_given_up=2, left_out={"over_limit:links": 4}))
+
+    found = failed(Shortfall.CRASHED, 8, so_far)
+
+    assert (so_far.reason, found.state, found.reason) == ("no_server", "failed", "crashed")
+    assert found.shortfalls == {"crashed": 8, "hosts_given_up": 2, "limits": 4, "over_limit:links": 4}
+    assert "2 hosts given up" in found.sentence()
 
 
 def test_facts_are_counted_by_the_words_of_the_frontier() -> None:

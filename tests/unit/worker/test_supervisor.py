@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from holdfast.crawl_process.recovery import discard
 from holdfast.crawl_process.stopping import Stops
 from holdfast.crawl_process.supervisor import Supervisor
@@ -51,6 +53,24 @@ def test_pages_that_were_to_be_read_again_are_left_over_by_a_limit(tmp_path: Pat
         reading = read_ending(made.runtime.raw_db, tmp_path, execution_id=1, unread={"max_time": 1})
 
         assert (reading.reason, reading.shortfalls) == ("max_time", {"max_time": 1})
+
+
+@pytest.mark.parametrize("word", ["crashed", "storage"])
+def test_run_that_crashed_or_had_no_room_names_earlier_shortfalls(tmp_path: Path, word: str) -> None:
+    with begun_execution(tmp_path) as made:
+        runtime, number = made.runtime, made.begun.execution_id
+        _stopped(made)  # adds the seeds
+        runtime.frontier.close_rest(number, outcome=Outcome.FAILED, reason="domain_unreachable")
+        supervisor = Supervisor(runtime, made.begun, made.plan, workers=1, show=lambda status: None)
+        if word == "crashed":
+            supervisor._failure = "8 processes died in a row"
+        else:
+            supervisor._endings.append(word)
+
+        reading = supervisor._conclude().reading
+
+        assert (reading.state, reading.reason) == ("failed", word)
+        assert reading.shortfalls == {word: 0, "hosts_given_up": 1}
 
 
 def test_a_crawl_that_was_discarded_does_not_say_that_its_captures_are_kept(tmp_path: Path) -> None:
