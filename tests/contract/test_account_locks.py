@@ -69,3 +69,29 @@ def _waits(database: Database) -> bool:
     with database.read() as session:
         waits = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND state = 'active'")
         return bool(session.scalar(waits))
+
+
+def test_last_use_of_sessions_is_noted_beside_a_password_change(database: Database, clock: FakeClock) -> None:
+    sign_in = SignIn(database, clock, AuthSettings())
+    first, second = (sign_in.with_identity(_ADA, _BROWSER) for _ in range(2))
+    user_id = first.principal.user_id
+    assert user_id is not None
+    with database.read() as session:
+        ids = sorted(one.id for one in queries.sessions_of(session, user_id, now=clock.now(), after=0, limit=9))
+    assert len(ids) == 2
+    clock.advance(60)
+    seen = dict.fromkeys(ids, clock.now())
+
+    def note() -> None:
+        with database.write() as session:
+            queries.note_seen(session, sessions=seen, tokens={})
+
+    with ThreadPoolExecutor(1) as threads:
+        with database.write() as session:
+            # A password change ends sessions in the order in which PostgreSQL finds them: here, the later one first.
+            session.execute(text("SET LOCAL lock_timeout = '5s'"))
+            queries.delete_sessions_by_id(session, ids[1:])
+            noting = threads.submit(note)
+            until(lambda: noting.done() or _waits(database), within_s=20, what="it is noted, or waits for the row")
+            queries.delete_sessions(session, user_id)
+        noting.result(patience.deadline(20))

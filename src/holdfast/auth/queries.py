@@ -144,13 +144,17 @@ def delete_sessions_by_id(session: Session, ids: Sequence[int]) -> None:
 
 
 def note_seen(session: Session, *, sessions: Mapping[int, datetime], tokens: Mapping[int, datetime]) -> None:
-    """Write when sessions and tokens were last used; what is gone meanwhile stays gone."""
-    for session_id, at in sorted(sessions.items()):
+    """Write when sessions and tokens were last used; what is gone or being changed meanwhile is left alone."""
+    # They belong to many users: waiting for one of them, while holding others, could be a deadlock.
+    free = select(UserSession.id).where(UserSession.id.in_(sessions)).with_for_update(skip_locked=True)
+    for session_id in session.scalars(free).all():
+        at = sessions[session_id]
         session.execute(
             update(UserSession).where(UserSession.id == session_id, UserSession.seen_at < at).values(seen_at=at)
         )
-    for token_id, at in sorted(tokens.items()):
-        session.execute(update(ApiToken).where(ApiToken.id == token_id).values(used_at=at))
+    unused = select(ApiToken.id).where(ApiToken.id.in_(tokens)).with_for_update(skip_locked=True)
+    for token_id in session.scalars(unused).all():
+        session.execute(update(ApiToken).where(ApiToken.id == token_id).values(used_at=tokens[token_id]))
 
 
 def take_link(session: Session, link_id: int) -> bool:
