@@ -73,7 +73,7 @@ def _waits(database: Database) -> bool:
 
 def test_last_use_of_sessions_is_noted_beside_a_password_change(database: Database, clock: FakeClock) -> None:
     sign_in = SignIn(database, clock, AuthSettings())
-    first, second = (sign_in.with_identity(_ADA, _BROWSER) for _ in range(2))
+    first, _ = (sign_in.with_identity(_ADA, _BROWSER) for _ in range(2))
     user_id = first.principal.user_id
     assert user_id is not None
     with database.read() as session:
