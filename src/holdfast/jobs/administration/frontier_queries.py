@@ -59,15 +59,17 @@ class NextRun(NamedTuple):
 def next_run(session: Session, source_id: int) -> NextRun | None:
     """Return the job of a source that takes addresses next: one at work first, a paused one last; None if none will."""
     rows = session.execute(
-        select(Job.id, Job.state, Job.next_run_at).where(
+        select(Job.id, Job.state, Job.next_run_at)
+        .where(
             Job.source_id == source_id,
             Job.kind.not_in(_OTHERS),
             Job.state.in_(_BY_TURN),
             Job.deleted_at.is_(None),
         )
+        .order_by(Job.id)
     )
-    found = [(_BY_TURN[state], to_micros(at) if at else 0, NextRun(number, state, at)) for number, state, at in rows]
-    return min(found)[2] if found else None
+    found = [NextRun(number, state, at) for number, state, at in rows if state is not None]
+    return min(found, key=lambda one: (_BY_TURN[one.state], to_micros(one.at) if one.at else 0), default=None)
 
 
 def has_job(session: Session, source_id: int, kind: str) -> int | None:
