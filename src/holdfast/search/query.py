@@ -15,6 +15,7 @@ from typing import Final, TypeGuard
 
 from holdfast.errors import UrlRefused
 from holdfast.parse.text import fold, is_unspaced, letters_of, tidy, words_of
+from holdfast.search.addresses import unescaped
 from holdfast.search.clauses import Parted, part
 from holdfast.search.operators import Condition
 from holdfast.urls import Url, hash64, parse_seed
@@ -368,7 +369,7 @@ class _Parser:
             raise _SyntaxError
         self._at += 1
         self._terms += 1
-        folded = fold(token.text)
+        folded = fold(unescaped(token.text) if field is Field.URL else token.text)
         is_prefix = token.kind == "word" and len(folded) > 2 and folded.endswith("*")
         folded = folded.rstrip("*") if is_prefix else folded
         if not folded or self._terms > MAX_TERMS:

@@ -66,6 +66,7 @@ def test_a_query_has_the_intent_that_its_spelling_says(text: str, intent: Intent
         ("NOT NOT (a)", Term("a")),
         ("title:Été", Term("ete", Field.TITLE)),
         ('URL:"a b"', Term("a b", Field.URL)),
+        ("url:caf%C3%A9%2Fa", Term("cafe%2fa", Field.URL)),
         (r'title:"say \"yes\" \\ no"', Term(r'say "yes" \ no', Field.TITLE)),
         ("NOT (a-b) c", And((Not(Term("a-b")), Term("c")))),
         ("snippet:not x", And((Term("not", Field.SNIPPET), Term("x")))),
