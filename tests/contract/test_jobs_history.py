@@ -252,6 +252,17 @@ def test_a_word_that_was_said_to_a_run_reaches_its_next_holder(bed: Bed, clock: 
     assert [(run.state, run.stop_requested) for run in bed.executions(job_id)] == [("cancelled", None)]
 
 
+def test_discarded_run_leaves_the_schedule_of_its_job(bed: Bed) -> None:
+    jobs = [bed.recurring("monthly", minutes=60), bed.once("single")]
+    bed.party.scheduler.tick()
+    for _ in jobs:
+        bed.party.leases.settle(bed.party.taken(), RunEnding(result=RunResult.CANCELLED, reason="discarded"))
+
+    recurring, single = map(bed.job, jobs)
+    assert (recurring.state, recurring.next_run_at is not None) == ("scheduled", True)
+    assert (single.state, single.next_run_at) == ("cancelled", None)
+
+
 def test_what_a_run_cost_adds_up_over_its_holders(bed: Bed, clock: FakeClock) -> None:
     job_id = bed.once(max_retries=0)
     bed.party.scheduler.tick()

@@ -77,9 +77,12 @@ class RunSettler:
         elif ending.result is RunResult.FAILED:
             job.failed_runs += 1
             events += self._failed(session, job, execution, ending, now)
-        # A job that a person cancelled while it ran is cancelled already.
+        # A job that a person cancelled while it ran is cancelled already. A discarded run leaves the schedule as it is.
         elif state_of(job) is State.RUNNING:
-            events.append(move(job, State.CANCELLED, now=now, execution_id=execution.id))
+            if schedule_of_job(job) is None:
+                events.append(move(job, State.CANCELLED, now=now, execution_id=execution.id))
+            else:
+                events += self._completed(session, job, execution, ending, now)
         # Before the commit: the next job that is placed in this process counts this one.
         self._placement.note(job.id, job.next_run_at, interval_of(job.interval_minutes, job.interval_type))
         session.flush()
@@ -149,11 +152,14 @@ class RunSettler:
                 return [self._again(job, execution, again, ending, now)]
         job.current_retry_count = job.infra_retry_count = 0
         job.error_message = None
-        if state_of(job) is not State.RUNNING:
-            return []
+        return self._completed(session, job, execution, ending, now) if state_of(job) is State.RUNNING else []
+
+    def _completed(
+        self, session: Session, job: Job, execution: Execution, ending: RunEnding, now: datetime
+    ) -> list[NewJobEvent]:
+        """Let a job wait for its next turn; one that runs once stays completed."""
         events = [move(job, State.COMPLETED, now=now, execution_id=execution.id)]
         schedule = schedule_of_job(job)
-        # A job that runs once is over for good: it stays completed.
         if schedule is None:
             return events
         interval = _adapted(job, schedule.interval, ending, now)

@@ -11,7 +11,7 @@ import { useSettled } from "../live/useSettled";
 import { useWrongField } from "../page/useWrongField";
 import { Check } from "../page/Check";
 import { linesOf } from "./fields";
-import { contentOf, labelOf, problemAt, SCOPES, type Draft } from "./form";
+import { changesOf, contentOf, draftOf, labelOf, problemAt, SCOPES, type Draft } from "./form";
 import { ScheduleFields } from "./ScheduleFields";
 import { NextRuns, SourcePreview } from "./SourcePreview";
 import { useExcludePresets, usePreview, useSaveSource, type Source } from "./useSources";
@@ -43,7 +43,7 @@ export function SourceForm({ draft, onChange, before, onSaved }: Shown) {
   const isFixed = before?.has_run ?? false;
   function send(event: FormEvent) {
     event.preventDefault();
-    save.mutate(content, { onSuccess: (saved) => onSaved?.(saved.source) });
+    save.mutate(before ? changesOf(content, contentOf(draftOf(before), before)) : content, { onSuccess: (saved) => onSaved?.(saved.source) });
   }
   return (
     <div className="grid items-start gap-5 xl:grid-cols-[minmax(0,1fr)_24rem]">

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ApiProblem } from "@/api/problem";
-import { contentOf, draftOf, EMPTY, labelOf, mergedDraft, problemAt, readDraft, readEdit } from "./form";
+import { changesOf, contentOf, draftOf, EMPTY, labelOf, mergedDraft, problemAt, readDraft, readEdit } from "./form";
 import type { Source } from "./useSources";
 
 const source = (config: object): Source => ({ id: 3, code: "ex", name: "Example <b>", base_url: "https://ex.example/", description: null, enabled: true, visibility: "members", schedule: "weekly on Friday at 03:00 UTC", has_run: true, config, warnings: [], created_at: "", updated_at: "" }) as Source;
@@ -13,6 +13,13 @@ test("a form that nobody changed says what the source said, and keeps what it ha
   expect(content).toMatchObject({ code: "ex", name: "Example <b>", visibility: "members", schedule: "weekly on Friday at 03:00 UTC", base_url: "https://ex.example/" });
   expect(content.config).toMatchObject({ seeds: ["https://ex.example/"], max_depth: 9, storage: "signals", extract: { main: "main" } });
   expect(content.config).not.toHaveProperty("delay_s");
+});
+
+test("only fields that changed are sent, and null for one that is empty now", () => {
+  const before = source({ seeds: ["https://ex.example/"], max_depth: 9 });
+  const draft = { ...draftOf(before), maxDepth: "", maxPages: "78" };
+
+  expect(changesOf(contentOf(draft, before), contentOf(draftOf(before), before))).toEqual({ config: { max_depth: null, max_pages: 78 } });
 });
 
 test("what somebody is writing stays when the server has something new", () => {

@@ -134,6 +134,13 @@ export function contentOf(draft: Draft, before?: Source): Record<string, unknown
   };
 }
 
+/** Return the fields that differ, below `config` too; null for one that has its default again. Nobody else's change of another field is undone. */
+export function changesOf(now: Record<string, unknown>, before: Record<string, unknown>): Record<string, unknown> {
+  const names = [...new Set([...Object.keys(before), ...Object.keys(now)])].filter((name) => JSON.stringify(now[name]) !== JSON.stringify(before[name]));
+  const changed = (name: string) => (name === "config" ? changesOf(now[name] as Record<string, unknown>, before[name] as Record<string, unknown>) : (now[name] ?? null));
+  return Object.fromEntries(names.map((name) => [name, changed(name)]));
+}
+
 function numbered(name: string, text: string): Record<string, number> {
   return text.trim() === "" ? {} : { [name]: Number(text) };
 }

@@ -70,15 +70,14 @@ export interface Saved {
   said: string;
 }
 
-/** POST /api/v1/sources, or PUT /api/v1/sources/{id}: the source with its schedule */
+/** POST /api/v1/sources with a new source, or PATCH /api/v1/sources/{id} with the fields that changed */
 export function useSaveSource(id: number | null) {
   const queries = useQueryClient();
   return useDeed({
     mutationFn: async (source: Record<string, unknown>): Promise<Saved> => {
-      const form = source as Schemas["SourceForm"];
       const saved = id === null
-        ? await body<Source>(api.POST("/api/v1/sources", { body: form }))
-        : await body<Source>(api.PUT("/api/v1/sources/{id}", { params: { path: { id } }, body: form }));
+        ? await body<Source>(api.POST("/api/v1/sources", { body: source as Schemas["SourceForm"] }))
+        : await body<Source>(api.PATCH("/api/v1/sources/{id}", { params: { path: { id } }, body: source as Schemas["SourceChanges"] }));
       return { source: saved, said: id === null ? "The source is created." : "The source is saved. A run under way goes on as it began." };
     },
     onSettled: () => Promise.all([["managed"], ["crawl"], ["scheduler"], ["sources"]].map((queryKey) => queries.invalidateQueries({ queryKey }))),
