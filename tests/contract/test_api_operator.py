@@ -16,6 +16,7 @@ from holdfast import config
 from holdfast.clock import SystemClock
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
+from holdfast.crawl.contact import remember_contact
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Feed, WarcFile
@@ -31,6 +32,7 @@ from holdfast.operations.long_running import (
 )
 from holdfast.operations.running import OperationContext, run_operation
 from holdfast.operations.works import WORKS
+from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import Archive
 from tests.api_bed import Server
 from tests.client import asking
@@ -143,6 +145,7 @@ def test_every_feed_of_every_health_can_be_shown(server: Server) -> None:
 
 
 def test_an_ad_hoc_crawl_makes_a_source_for_its_host_and_waits_for_a_worker(server: Server) -> None:
+    remember_contact(server.archive.settings, "us@example.org")
     made = server.ask("POST", f"{ADMIN}/crawls", urls=["https://www.new-site.example/a"], config={"max_pages": 5})
     again = server.ask("POST", f"{ADMIN}/crawls", urls=["https://www.new-site.example/b"])
     named = server.ask("POST", f"{ADMIN}/crawls", urls=["https://elsewhere.example/"], source=made.json()["source"])
@@ -160,6 +163,20 @@ def test_an_ad_hoc_crawl_makes_a_source_for_its_host_and_waits_for_a_worker(serv
     assert (worse.status_code, worse.json()["field"]) == (422, "config.max_pagse")
     assert (job["type"], job["config"]["max_pages"]) == ("adhoc", 5)
     assert ("admin@127.0.0.1", "job.created", f"job {made.json()['jobId']}") in server.deeds()
+
+
+def test_crawl_that_could_never_start_is_refused(server: Server) -> None:
+    anonymous = server.ask("POST", f"{ADMIN}/crawls", urls=["https://new-site.example/"])
+    remember_contact(server.archive.settings, "us@example.org")
+    made = server.ask("POST", f"{ADMIN}/crawls", urls=["https://new-site.example/"])
+    with server.archive.database.write() as session:
+        find_source(session, made.json()["source"]).enabled = False
+    disabled = server.ask("POST", f"{ADMIN}/crawls", urls=["https://new-site.example/"])
+
+    assert (anonymous.status_code, anonymous.json()["code"]) == (422, "contact_missing")
+    assert made.status_code == 202
+    assert (disabled.status_code, disabled.json()["code"]) == (409, "source_disabled")
+    assert "enable it first" in disabled.text
 
 
 @pytest.mark.parametrize("path", [f"{ADMIN}/crawls", "/api/frontier/add", "/api/frontier/seed"])

@@ -21,7 +21,7 @@ from holdfast.sources import registry
 from holdfast.sources.adhoc_queries import ensure_source
 from holdfast.sources.config import SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
-from holdfast.sources.queries import SourceNotFound, find_source, named_source, site_code, sources
+from holdfast.sources.queries import SourceNotFound, find_source, named_source, site_of, sources
 from holdfast.sources.registry import SourceInUse, SourceTaken
 from tests.clock import FakeClock
 
@@ -181,7 +181,7 @@ def test_long_host_gets_the_same_code_however_it_is_added(database: Database, cl
     front_page = "https://www.museum-of-modern-art.example.org/"
     url = str(database.engine.url.render_as_string(hide_password=False))
     with database.read() as session:
-        surveyed = site_code(session, front_page)
+        surveyed = site_of(session, front_page).code
     if written == "adhoc":
         with closing(connect(url)) as raw_db, raw_db.write() as tx:
             made = ensure_source(tx, host="www.museum-of-modern-art.example.org", base_url=front_page, now=0).code
@@ -192,8 +192,8 @@ def test_long_host_gets_the_same_code_however_it_is_added(database: Database, cl
 
     assert surveyed == made == "museum-of-modern-art-example-org"
     with database.read() as session:
-        assert site_code(session, front_page) == made
-        assert site_code(session, front_page.replace("https", "http")) == f"{made}-2"
+        assert site_of(session, front_page).code == made
+        assert site_of(session, front_page.replace("https", "http")).code == f"{made}-2"
 
 
 def test_adhoc_crawl_joins_the_source_of_its_front_page(database: Database, clock: FakeClock) -> None:

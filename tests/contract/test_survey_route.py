@@ -100,3 +100,4 @@ def test_survey_names_code_of_the_source_that_is_there(opened: Opening, site: Si
 
     assert proposed("http://other.example/") == "127-0-0-2-2"
     assert proposed(site.url(0, "/")) == "127-0-0-2"
+    assert proposed(site.url(0, "/news")) == "127-0-0-2", "a source of the form starts at any page of its site"

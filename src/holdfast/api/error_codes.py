@@ -141,6 +141,7 @@ ERROR_CODES: Final = (
     "sign_in_failed",
     "sign_in_throttled",
     "snapshot_not_found",
+    "source_disabled",
     "source_in_use",
     "source_not_found",
     "source_refused",

@@ -33,7 +33,7 @@ from holdfast.sources import registry
 from holdfast.sources.config import SourceConfig, SourceRefused
 from holdfast.sources.files import FORMS, MAX_BYTES, read_text, write_text
 from holdfast.sources.members_file import write_noting
-from holdfast.sources.queries import find_source, site_code, source_to_edit, sources
+from holdfast.sources.queries import SiteSource, find_source, site_of, source_to_edit, sources
 from holdfast.sources.registry import PRESETS
 from holdfast.sources.schedule import words_of
 from holdfast.wiring.jobs import check_backend, open_jobs
@@ -193,11 +193,11 @@ def survey(
         find_contact(settings)
     with open_jobs(settings) as jobs:
 
-        def code_of(front_page: str) -> str:
+        def found_site(front_page: str) -> SiteSource:
             with jobs.database.read() as session:
-                return site_code(session, front_page)
+                return site_of(session, front_page)
 
-        found = survey_site(settings, url, code_of=code_of, contact=contact, config=read_assignments(sets or ()))
+        found = survey_site(settings, url, site_of=found_site, contact=contact, config=read_assignments(sets or ()))
     if json:
         print(dumps(asdict(found)))
     else:

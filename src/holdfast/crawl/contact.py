@@ -21,8 +21,8 @@ class ContactMissing(Invalid):
 
     def __init__(self) -> None:
         super().__init__(
-            "no contact is set, so no site is requested; enter an e-mail or web address that site owners can use, "
-            "or set HOLDFAST_CONTACT",
+            "no contact is set, so no site is requested; enter an e-mail or web address that site owners can use on "
+            "the page Add a website, or set HOLDFAST_CONTACT",
             field="contact",
         )
 
@@ -72,7 +72,7 @@ def remember_contact(settings: Settings, contact: str) -> str:
 
     HOLDFAST_CONTACT wins over what is kept. Workers read it before each run, so none has to be restarted.
     """
-    checked = check_contact(contact, HELP_WITHOUT_OPTION)
+    checked = check_contact(contact, f"enter one like name@example.org: {_WHY}")
     if settings.contact:
         return settings.contact
     write_contact(settings, checked)

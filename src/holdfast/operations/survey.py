@@ -36,6 +36,7 @@ from holdfast.jobs.specs import CrawlDefaults, crawl_plan
 from holdfast.operations.live_pages import TURNS, LiveBusy, LiveFailed
 from holdfast.parse import ParseProblem, looks_pathological, parse_page, parse_sitemap, scan_links
 from holdfast.sources.config import read_config
+from holdfast.sources.queries import SiteSource
 from holdfast.types import FetchFailed, FetchProblem, ParsedPage, RobotsAnswer, RobotsState, UrlKind
 from holdfast.urls import Base, ResolvedLink, Scope, Url, parse, parse_seed, registrable, resolve
 from holdfast.warc.payload import parse_head
@@ -134,16 +135,21 @@ class SiteSurvey:
     name: str
     """A name for the source."""
     code: str
-    """An id for the source: unused, or that of the source with this front page."""
+    """An id for the source: unused, or that of the source of this site."""
+    source_id: int | None
+    """The source that the site has already, whose configuration decides what is crawled; null if it has none."""
     contact: str
     """The contact that the User-Agent names."""
     robots: SurveyedRobots
     sitemaps: tuple[SurveyedSitemap, ...]
     addresses: tuple[SurveyedAddress, ...]
     page_count: int | None
-    """Pages in scope that sitemaps list; null without a sitemap."""
+    """Pages that sitemaps and the first page name, in scope and not forbidden by robots.txt; null without a sitemap.
+
+    Of more than 300 pages, robots.txt is applied to a random sample and the share is multiplied out.
+    """
     page_count_is_exact: bool
-    """False if there are more than were counted."""
+    """False if there are more than were counted, or if the number comes from a sample."""
     linked_pages: int
     """Pages in scope that the first page links to."""
     delay_s: float
@@ -153,15 +159,15 @@ class SiteSurvey:
     warnings: tuple[str, ...]
 
 
-CodeOf = Callable[[str], str]
-"""Returns the code of the source of a front page; a free one if the site has none (`sources.queries.site_code`)."""
+SiteOf = Callable[[str], SiteSource]
+"""Finds the source of a front page (`sources.queries.site_of`)."""
 
 
 def survey_site(
     settings: Settings,
     address: str,
     *,
-    code_of: CodeOf,
+    site_of: SiteOf,
     contact: str | None = None,
     config: Mapping[str, Any] | None = None,
 ) -> SiteSurvey:
@@ -179,16 +185,18 @@ def survey_site(
         raise AddressForbidden(str(exc)) from exc
     networks = tuple(map(str, settings.allow_networks))
     house = CrawlDefaults(who, settings.user_agent, networks, None, settings.politeness.delay_s)
-    plan = crawl_plan(read_config({**(config or {}), "seeds": [url.fetch]}), house, number=1)
+    # As the start does: a site that has a source is crawled by its configuration.
+    stored = site_of(f"{url.origin}/").config or {}
+    plan = crawl_plan(read_config({**stored, **(config or {}), "seeds": [url.fetch]}), house, number=1)
     if not TURNS.acquire(blocking=False):
         raise LiveBusy
     try:
-        return asyncio.run(_survey(settings, plan, url, code_of, may_be_http="://" not in address))
+        return asyncio.run(_survey(settings, plan, url, site_of, may_be_http="://" not in address))
     finally:
         TURNS.release()
 
 
-async def _survey(settings: Settings, plan: CrawlPlan, url: Url, code_of: CodeOf, *, may_be_http: bool) -> SiteSurvey:
+async def _survey(settings: Settings, plan: CrawlPlan, url: Url, site_of: SiteOf, *, may_be_http: bool) -> SiteSurvey:
     async with open_polite_client(
         settings,
         agent=plan.agent(),
@@ -212,7 +220,7 @@ async def _survey(settings: Settings, plan: CrawlPlan, url: Url, code_of: CodeOf
             if walk.state is None:
                 raise LiveFailed(f"{url.origin} did not answer within {LIMIT_S:g} s; try again later") from None
             walk.warnings.append(f"The survey ended after {LIMIT_S:g} s; the crawl will find more.")
-        return walk.survey(url, code_of)
+        return walk.survey(url, site_of)
 
 
 @dataclass(slots=True)
@@ -260,17 +268,20 @@ class _Walk:
         except AddressForbidden as exc:
             raise _private(str(exc)) from exc
         except DomainBusy:
-            # Raises again unless robots.txt was read and asks for a delay longer than a survey waits.
+            wait_s = self._client.delay_of(self.url.domain)
+            # Another process crawls the domain: a second wait, for robots.txt, would end in the same way.
+            if wait_s <= _PAGE.patience_s:
+                raise
             await self._know_robots()
             self.is_cut = True
-            wait_s = self._client.delay_of(self.url.domain)
             self.warnings.append(
                 f"robots.txt asks for {wait_s:g} s between two requests, so the first page was not read."
             )
             return None
         if answer is None:
             raise LiveFailed(
-                f"{url.fetch} redirects more than {_PAGE.redirects} times; enter the address where it ends"
+                f"{url.fetch} redirects more than {_PAGE.redirects} times, perhaps in a circle; open it in a browser, "
+                "then enter the address where it ends"
             )
         if isinstance(answer, FetchFailed):
             raise self._failed(answer)
@@ -304,7 +315,7 @@ class _Walk:
         host = parse(failure.url, self._policy).host
         if failure.problem in (FetchProblem.ADDRESS_FORBIDDEN, FetchProblem.URL_REFUSED):
             return _private(f"{host} may not be requested: {failure.message}")
-        self.has_no_https = failure.problem in (FetchProblem.CONNECT, FetchProblem.TLS)
+        self.has_no_https = failure.problem not in (FetchProblem.NO_SUCH_NAME, FetchProblem.DNS)
         return LiveFailed(_SENTENCES.get(failure.problem, _NO_ANSWER).format(host=host, why=failure.message))
 
     def _read_page(self, answer: FetchedDocument) -> None:
@@ -411,19 +422,20 @@ class _Walk:
         children = (self._seen_from(answer.url, child) for child in found.children[: MAX_SITEMAPS + 1])
         return [child for child in children if child is not None]
 
-    def survey(self, typed: Url, code_of: CodeOf) -> SiteSurvey:
+    def survey(self, typed: Url, site_of: SiteOf) -> SiteSurvey:
         """Return the record of what was read."""
         assert self.state is not None
         if registrable(typed.host) != registrable(self.url.host):
             self.warnings.append(f"{typed.host} leads to another site, {self.url.host}; that one would be crawled.")
-        addresses, judged, forbidden = self._sample()
+        addresses, known, judged, forbidden = self._sample()
         if judged and judged == forbidden:
             self.warnings.append("robots.txt forbids every address that was found; a crawl would fetch nothing.")
-        count = len(self._listed.urls) or None
+        count = round(known * (1 - forbidden / max(1, judged))) if self._listed.urls else None
         delay_s = self._delay_s()
         pages = count if count is None or not self._plan.max_pages else min(count, self._plan.max_pages)
         document = self._document
         head = None if document is None else parse_head(document.fetched.response_head)
+        site = site_of(f"{self.url.origin}/")
         title = " ".join((self._page.title or "").split())[:200] or None
         return SiteSurvey(
             requested_url=typed.fetch,
@@ -432,13 +444,14 @@ class _Walk:
             content_type=None if head is None else head.media_type,
             title=title,
             name=_printable(title or "")[:_NAME_CHARS].strip() or self.url.host,
-            code=code_of(f"{self.url.origin}/"),
+            code=site.code,
+            source_id=site.id,
             contact=self._plan.contact,
             robots=self._robots(judged, forbidden),
             sitemaps=tuple(self._sitemaps),
             addresses=addresses,
             page_count=count,
-            page_count_is_exact=count is not None and not self.is_cut,
+            page_count_is_exact=count is not None and not self.is_cut and (known <= _JUDGED or not forbidden),
             linked_pages=len(self._linked.urls),
             delay_s=delay_s,
             estimated_s=None if pages is None else pages * delay_s,
@@ -467,22 +480,27 @@ class _Walk:
             forbidden=forbidden,
         )
 
-    def _sample(self) -> tuple[tuple[SurveyedAddress, ...], int, int]:
-        """Return addresses to show, how many robots.txt was applied to, and how many of these it forbids."""
+    def _sample(self) -> tuple[tuple[SurveyedAddress, ...], int, int, int]:
+        """Return addresses to show, how many are known and in scope, how many of these robots.txt was applied to, and
+        how many of those it forbids.
+        """
         found = {self.url.hash64: (self.url.fetch, "address")}
         for link in self._linked.urls.values():
             found.setdefault(link.hash64, (link.fetch, "page"))
-        listed = list(self._listed.urls.values())
-        # Spread over the list: its beginning is often one section.
-        for link in listed[:: max(1, len(listed) // _JUDGED)]:
+        for link in self._listed.urls.values():
             found.setdefault(link.hash64, (link.fetch, "sitemap"))
+        # By hash: the order of a sitemap often has a pattern. The first ones are shown besides, and not counted.
+        sample = set(sorted(found)[:_JUDGED])
+        first = list(found)[:SHOWN]
         shown: dict[bool, list[SurveyedAddress]] = {True: [], False: []}
         judged = forbidden = 0
         room = {"address": 1, "page": SHOWN // 2, "sitemap": SHOWN}
-        for fetch, where in list(found.values())[:_JUDGED]:
+        for key in dict.fromkeys((*first, *sorted(sample))):
+            fetch, where = found[key]
             said = self._said(parse(fetch, self._policy))
             is_forbidden = said is not None and not said.allowed
-            judged, forbidden = judged + (said is not None), forbidden + is_forbidden
+            if key in sample:
+                judged, forbidden = judged + (said is not None), forbidden + is_forbidden
             one = SurveyedAddress(
                 url=fetch,
                 found_in=where,
@@ -500,7 +518,8 @@ class _Walk:
             for where, one in (("page", self._linked), ("sitemap", self._listed))
             for link, sentence in one.left_out.values()
         ]
-        return (*shown[True], *shown[False][:_SHOWN_LEFT_OUT], *left_out[:_SHOWN_LEFT_OUT]), judged, forbidden
+        addresses = (*shown[True], *shown[False][:_SHOWN_LEFT_OUT], *left_out[:_SHOWN_LEFT_OUT])
+        return addresses, len(found), judged, forbidden
 
     def _said(self, url: Url) -> RobotsAnswered | None:
         """Return what robots.txt says of an address; None for an origin whose file was not read."""

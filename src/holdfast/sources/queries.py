@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row, Select, exists, func, or_, select, update
 from sqlalchemy.orm import Session
@@ -43,8 +43,9 @@ def source_by_code(session: Session, code: str) -> Source | None:
 
 
 def source_of_site(session: Session, front_page: str) -> Source | None:
-    """Return the oldest source of this front page."""
-    return session.scalars(select(Source).where(Source.base_url == front_page).order_by(Source.id).limit(1)).first()
+    """Return the oldest source of a site: the one with this front page, else one that starts at another page of it."""
+    of_site = select(Source).where(Source.base_url.startswith(front_page, autoescape=True))
+    return session.scalars(of_site.order_by(Source.base_url != front_page, Source.id).limit(1)).first()
 
 
 def new_code(session: Session, *, name: str | None, seed: str | None) -> str:
@@ -52,10 +53,22 @@ def new_code(session: Session, *, name: str | None, seed: str | None) -> str:
     return free_code(lambda code: source_by_code(session, code) is not None, name=name, seed=seed)
 
 
-def site_code(session: Session, front_page: str) -> str:
-    """Return the code of the source that crawls of this front page belong to; a free one if the site has none."""
+class SiteSource(NamedTuple):
+    """The source that crawls of a site belong to."""
+
+    code: str
+    """Of the source; a free one if the site has none."""
+    config: Mapping[str, Any] | None
+    """None if the site has no source."""
+    id: int | None = None
+
+
+def site_of(session: Session, front_page: str) -> SiteSource:
+    """Return the source that crawls of this front page belong to."""
     known = source_of_site(session, front_page)
-    return new_code(session, name=None, seed=front_page) if known is None else known.code
+    if known is None:
+        return SiteSource(new_code(session, name=None, seed=front_page), None)
+    return SiteSource(known.code, known.config, known.id)
 
 
 def find_source(session: Session, code: str) -> Source:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
 
 from holdfast.config import FetchSettings, PolitenessSettings, Settings
+from holdfast.coordination.owners import VISITOR, OwnerProcess
+from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.contact import ContactMissing, ContactRefused
 from holdfast.crawl_process.requests import DomainBusy
 from holdfast.errors import AddressForbidden, UrlRefused
@@ -16,7 +19,10 @@ from holdfast.operations import survey as flow
 from holdfast.operations.live_pages import LiveFailed
 from holdfast.operations.survey import SiteSurvey, survey_site
 from holdfast.sources.codes import free_code
+from holdfast.sources.queries import SiteSource
 from holdfast.types import RobotsAnswer
+from holdfast.urls import parse
+from holdfast.wiring import open_runtime
 from tests.site import Exchange, Site
 from tests.unit.fetch.nameserver import nameserver
 from tests.unit.fetch.servers import run
@@ -36,11 +42,11 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def surveyed(settings: Settings, address: str, **how: object) -> SiteSurvey:
-    return survey_site(settings, address, code_of=_code_of, **how)  # type: ignore[arg-type]
+    return survey_site(settings, address, site_of=_site_of, **how)  # type: ignore[arg-type]
 
 
-def _code_of(front_page: str) -> str:
-    return free_code(lambda _code: False, name=None, seed=front_page)
+def _site_of(front_page: str) -> SiteSource:
+    return SiteSource(free_code(lambda _code: False, name=None, seed=front_page), None)
 
 
 def front(*links: str, head: str = "<title>Town of Kelpsound</title>") -> str:
@@ -60,8 +66,8 @@ def test_survey_reads_robots_sitemap_and_first_page(settings: Settings, site: Si
     found = surveyed(settings, site.url(0, "/"))
 
     assert (found.status, found.title, found.name) == (200, "Town of Kelpsound", "Town of Kelpsound")
-    assert (found.page_count, found.page_count_is_exact, found.linked_pages) == (2, True, 2)
-    assert (found.delay_s, found.estimated_s) == (0.5, 1.0)
+    assert (found.page_count, found.page_count_is_exact, found.linked_pages) == (3, True, 2)
+    assert (found.delay_s, found.estimated_s) == (0.5, 1.5)
     assert [(one.entries, one.in_scope, one.problem) for one in found.sitemaps] == [(3, 2, None)]
     assert [(one.line, one.rule) for one in found.robots.lines] == [(2, "Disallow: /private")]
     assert (found.robots.judged, found.robots.forbidden, found.warnings) == (5, 2, ())
@@ -89,7 +95,7 @@ def test_survey_follows_sitemap_index(settings: Settings, site: Site) -> None:
 
     found = surveyed(settings, site.url(0, "/"))
 
-    assert (found.page_count, found.page_count_is_exact) == (3, True)
+    assert (found.page_count, found.page_count_is_exact) == (4, True)
     assert [one.in_scope for one in found.sitemaps] == [0, 2, 1]
 
 
@@ -101,7 +107,7 @@ def test_survey_of_huge_sitemaps_is_bounded(settings: Settings, site: Site) -> N
 
     found = surveyed(settings, site.url(0, "/"))
 
-    assert (found.page_count, found.page_count_is_exact) == (50_000, False)
+    assert (found.page_count, found.page_count_is_exact) == (50_001, False)
     assert len([one for one in site.log() if "map" in one.path]) == flow.MAX_SITEMAPS
     assert len(found.addresses) <= flow.SHOWN + 10
 
@@ -144,13 +150,14 @@ def test_survey_with_redirect_to_www(settings: Settings, site: Site) -> None:
     assert (found.code, found.linked_pages, found.warnings) == ("kelp-example", 2, ())
 
 
-def test_survey_tries_http_if_https_fails_and_no_scheme_typed(settings: Settings) -> None:
+@pytest.mark.parametrize(("said", "told"), [(b"this is no TLS", "enter an http:// address"), (b"", "usable answer")])
+def test_survey_tries_http_if_https_fails_and_no_scheme_typed(settings: Settings, said: bytes, told: str) -> None:
     body = front("/news").encode()
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = await reader.read(4096)
         if not asked.startswith(b"GET"):
-            writer.write(b"this is no TLS")
+            writer.write(said)
         elif asked.startswith(b"GET / "):
             head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n"
             writer.write(head.encode() + b"Connection: close\r\n\r\n" + body)
@@ -162,7 +169,7 @@ def test_survey_tries_http_if_https_fails_and_no_scheme_typed(settings: Settings
         async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
             host = "{}:{}".format(*server.sockets[0].getsockname())
 
-            with pytest.raises(LiveFailed, match="enter an http:// address"):
+            with pytest.raises(LiveFailed, match=told):
                 await asyncio.to_thread(surveyed, settings, f"https://{host}/")
             found = await asyncio.to_thread(surveyed, settings, host)
 
@@ -268,3 +275,45 @@ def test_survey_judges_by_the_given_configuration(settings: Settings, site: Site
 
     assert found.linked_pages == 1
     assert "the rule exclude /calendar/ matches" in {one.reason for one in found.addresses}
+
+
+def test_survey_estimates_forbidden_pages_from_a_random_sample(settings: Settings, site: Site) -> None:
+    site.serve("/robots.txt", "User-agent: *\nDisallow: /private\n", media="text/plain")
+    # A fixed step through this list would meet one section only.
+    pages = [site.url(0, f"/{'private' if number % 2 else 'open'}/{number}") for number in range(20_000)]
+    site.serve("/sitemap.xml", urlset(*pages), media="text/xml")
+    site.serve("/", front())
+
+    found = surveyed(settings, site.url(0, "/"))
+
+    assert found.robots.judged == 300
+    assert found.page_count is not None
+    assert 8_000 < found.page_count < 12_000
+    assert not found.page_count_is_exact
+
+
+def test_survey_plans_with_the_configuration_of_the_source(settings: Settings, site: Site) -> None:
+    site.serve("/", front("/a", "/b"))
+
+    found = survey_site(
+        settings,
+        site.url(0, "/"),
+        site_of=lambda _front_page: SiteSource("town", {"exclude": ["/a$"], "max_pages": 7}, 3),
+    )
+
+    assert (found.code, found.source_id) == ("town", 3)
+    assert {one.url: one.in_scope for one in found.addresses}[site.url(0, "/a")] is False
+
+
+def test_survey_of_a_domain_that_is_crawled_now_says_so(
+    settings: Settings, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow, "_PAGE", replace(flow._PAGE, patience_s=0.1))
+    with open_runtime(settings) as runtime:
+        holder = OwnerProcess(
+            runtime.raw_db, runtime.clock, run=RunFile(runtime.run_folder), kind=VISITOR, execution_id=None
+        )
+        assert runtime.frontier.lease_named(holder.id, parse(site.url(0, "/")).domain) is not None
+        with pytest.raises(DomainBusy, match="is being crawled"):
+            surveyed(settings, site.url(0, "/"))
+    assert site.log() == []

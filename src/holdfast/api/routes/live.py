@@ -37,7 +37,7 @@ from holdfast.operations.live_pages import (
     fetch_live,
 )
 from holdfast.operations.survey import SiteSurvey, survey_site
-from holdfast.sources.queries import site_code
+from holdfast.sources.queries import SiteSource, site_of
 from holdfast.wiring.archive import Archive
 
 _Found = TypeVar("_Found")
@@ -146,12 +146,14 @@ async def survey_source(request: Request, archive: ArchiveDep, response: Respons
     sitemaps and 100,000 addresses at most, and 4 surveys run at once.
     """
 
-    def code_of(front_page: str) -> str:
+    def found_site(front_page: str) -> SiteSource:
         with archive.database.read() as session:
-            return site_code(session, front_page)
+            return site_of(session, front_page)
 
     response.headers.update(_HEADERS)
     with acting(actor_of(request)):
         return await _apart(
-            lambda: survey_site(archive.settings, form.url, code_of=code_of, contact=form.contact, config=form.config)
+            lambda: survey_site(
+                archive.settings, form.url, site_of=found_site, contact=form.contact, config=form.config
+            )
         )

@@ -49,7 +49,6 @@ from holdfast.coordination.runfile import parsed_attempts
 from holdfast.db.audit_events import acting
 from holdfast.db.models import Operation, Owner
 from holdfast.db.raw import sqlite_path
-from holdfast.fetch.guard import AddressGuard
 from holdfast.index.leases import latest_runs
 from holdfast.jobs.administration.adhoc_crawls import CrawlWish, begin_crawl
 from holdfast.jobs.administration.run_pausing import pause_run, resume_run
@@ -279,8 +278,7 @@ def start_crawl(admin: AdminWriteDep, archive: ArchiveDep, response: Response, f
     service = admin.job_service
     wish = CrawlWish(urls=tuple(form.urls), source=form.source, name=form.name, config=form.config)
     with admin.write() as session:
-        guard = AddressGuard(archive.settings.allow_networks)
-        job, source, is_new = begin_crawl(session, service.clock, service.actions, wish, guard=guard)
+        job, source, is_new = begin_crawl(session, service.clock, service.actions, wish, archive.settings)
         begun = CrawlBegun(job_id=job.id, source=source.code, is_new_source=is_new, state=state_of(job))
     response.headers["Location"] = f"/api/v1/jobs/{begun.job_id}"
     return begun

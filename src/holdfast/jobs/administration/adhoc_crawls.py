@@ -8,8 +8,10 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
+from holdfast.config import Settings
+from holdfast.crawl.contact import contact_of
 from holdfast.db.models import Job, Source
-from holdfast.errors import UrlRefused
+from holdfast.errors import Conflict, UrlRefused
 from holdfast.fetch.guard import AddressGuard, demand_public
 from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.executions import ADHOC
@@ -17,6 +19,17 @@ from holdfast.jobs.specs import JobRefused, JobSpec
 from holdfast.sources import registry
 from holdfast.sources.queries import find_source, new_code, source_of_site
 from holdfast.urls import parse_seed
+
+
+class SourceDisabled(Conflict):
+    """No worker runs the jobs of this source."""
+
+    code = "source_disabled"
+
+    def __init__(self, code: str) -> None:
+        super().__init__(
+            f"the source {code} is disabled, so nothing of it is crawled; enable it first, then start again"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,9 +46,13 @@ class CrawlWish:
 
 
 def begin_crawl(
-    session: Session, clock: Clock, actions: JobActions, wish: CrawlWish, *, guard: AddressGuard
+    session: Session, clock: Clock, actions: JobActions, wish: CrawlWish, settings: Settings
 ) -> tuple[Job, Source, bool]:
-    """Queue a crawl; return its job, its source, and whether that is new. Invalid names the field that is wrong."""
+    """Queue a crawl; return its job, its source, and whether that is new.
+
+    Invalid names the field that is wrong. ContactMissing or SourceDisabled if no worker would ever start it.
+    """
+    guard = AddressGuard(settings.allow_networks)
     for number, written in enumerate(wish.urls):
         try:
             demand_public(parse_seed(written), guard)
@@ -45,7 +62,10 @@ def begin_crawl(
         raise JobRefused("urls", "name at least one address")
     if "seeds" in wish.config:
         raise JobRefused("config.seeds", "the crawl begins at `urls`; leave the seeds out")
+    contact_of(settings)
     source, is_new = _source(session, clock, wish)
+    if not source.enabled:
+        raise SourceDisabled(source.code)
     spec = JobSpec(
         source_id=source.id,
         config={**wish.config, "seeds": list(wish.urls)},

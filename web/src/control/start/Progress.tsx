@@ -6,7 +6,7 @@ import { Notice } from "@/design/Notice";
 import { count, counted } from "../charts/format";
 import { Meter } from "../charts/Meter";
 import { useFrontierStats } from "../executions/useExecution";
-import { isAhead } from "../jobs/words";
+import { isAhead, runStateOf } from "../jobs/words";
 import { useJob, type Job } from "../jobs/useJobs";
 import { LiveSign } from "../live/LiveSign";
 import { useCrawlNews } from "../overview/useOverview";
@@ -69,19 +69,25 @@ function Figures({ run, isRunning }: { run: Run; isRunning: boolean }) {
 
 function Ended({ job, run }: { job: Job; run: Run }) {
   const hasPages = run.items_crawled > 0;
-  const { data } = useFirstPages(job.source_code, hasPages && !UNREAD.has(run.index_state ?? ""));
+  const isUnread = UNREAD.has(run.index_state ?? "");
+  const { data } = useFirstPages(job.source_code, hasPages && !isUnread && run.index_state !== "index_failed");
   const first = data?.results[0]?.originalUrl;
+  const page = startOf(job) ?? first;
   const again = <Link to="/control/start" search={{}} className={buttonClass()}>Add another website</Link>;
   if (!hasPages) return <Notice tone="bad" title="Nothing was captured." actions={again}>{sentence(run.sentence ?? run.error ?? "The page of the run says why")}</Notice>;
-  if (!first) return <Notice title="The crawl has ended. Its pages are being indexed…">Search shows them in a moment.</Notice>;
+  if (run.index_state === "index_failed") return <Notice tone="bad" title="The pages are captured, but they could not be indexed." actions={again}>The page of the run says why, and indexes them again.</Notice>;
+  if (isUnread || !data) return <Notice title="The crawl has ended. Its pages are being indexed…">Search shows them in a moment.</Notice>;
+  const ending = runStateOf(run);
+  const isWhole = ending === "completed";
+  const told = isWhole ? "Crawl it again later to see what changes: give it a schedule on the page of its source." : sentence(run.sentence ?? "The crawl ended early");
   return (
-    <Notice tone={run.status === "completed" ? "good" : "warn"} title={`${counted(run.items_crawled, "page")} of ${job.source_name} can be searched.`} actions={
+    <Notice tone={isWhole && first ? "good" : "warn"} title={`${counted(run.items_crawled, "page")} of ${job.source_name} ${first ? "can be searched" : "captured"}${isWhole ? "." : `; the run is ${ending}.`}`} actions={
       <>
-        <Link to="/search" search={{ source: job.source_code }} className={buttonClass("main")}>Search its pages</Link>
-        <Link to="/page" search={{ url: startOf(job) ?? first }} className={buttonClass()}>First page through time</Link>
+        {first && <Link to="/search" search={{ source: job.source_code }} className={buttonClass("main")}>Search its pages</Link>}
+        {page && <Link to="/page" search={{ url: page }} className={buttonClass()}>First page through time</Link>}
         {again}
       </>
-    }>{run.status === "completed" ? "Crawl it again later to see what changes: give it a schedule on the page of its source." : sentence(run.sentence ?? "The crawl ended early")}</Notice>
+    }>{first ? told : `Search shows none of them yet. Pages that ask not to be indexed, images and error pages never appear there. ${told}`}</Notice>
   );
 }
 

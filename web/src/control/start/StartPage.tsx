@@ -49,6 +49,7 @@ function AddWebsite() {
   const form = useWrongField(survey.error);
   function send(event: FormEvent) {
     event.preventDefault();
+    if (!address.trim()) return;
     start.reset();
     survey.mutate({ url: address.trim(), ...(contact.trim() ? { contact: contact.trim() } : {}) }, { onError: (error) => { if (error instanceof ApiProblem && CONTACT.has(error.code)) askContact(true); } });
   }
@@ -68,11 +69,11 @@ function AddWebsite() {
           </p>
         </form>
       </Card>
-      {problem && problem.code !== "url_refused" && !isAboutContact ? <Notice tone="bad" title="This website cannot be crawled now">{sentence(problem.message)}</Notice> : null}
+      {problem && problem.code !== "url_refused" && !isAboutContact ? <Notice tone="bad" title={problem.code === "too_many_requests" ? "You checked too many websites within a minute" : "This website cannot be crawled now"}>{sentence(problem.detail || problem.message)}</Notice> : null}
       {survey.error && !problem ? <Problem problem={survey.error} /> : null}
       {survey.data && !survey.isPending && (
         <Surveyed survey={survey.data} isStarting={start.isPending} problem={start.error}
-          onStart={(pages) => start.mutate({ urls: [survey.data.final_url], name: survey.data.name, config: pages ? { max_pages: pages } : {} }, { onSuccess: ({ jobId }) => void navigate({ to: "/control/start", search: { job: jobId } }) })} />
+          onStart={(pages) => start.mutate({ urls: [survey.data.final_url], ...(survey.data.source_id !== null ? { source: survey.data.code } : {}), name: survey.data.name, config: pages ? { max_pages: pages } : {} }, { onSuccess: ({ jobId }) => void navigate({ to: "/control/start", search: { job: jobId } }) })} />
       )}
     </>
   );

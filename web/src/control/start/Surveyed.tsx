@@ -1,6 +1,7 @@
+import { Link } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { Problem } from "@/app/Problem";
-import { Button } from "@/design/Button";
+import { Button, buttonClass } from "@/design/Button";
 import { Card } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { SelectField } from "@/design/Field";
@@ -9,7 +10,7 @@ import { Tag } from "@/design/Tag";
 import { count, counted } from "../charts/format";
 import { Facts } from "../page/Facts";
 import { NoWorker } from "./NoWorker";
-import { amountsOf, isTaken, pagesIn, robotsIn, timeFor, type Survey } from "./survey";
+import { amountsOf, isTaken, pagesIn, robotsIn, scopeIn, timeFor, type Survey } from "./survey";
 
 const FOUND_IN: Record<string, string> = { address: "entered", page: "first page", sitemap: "sitemap" };
 
@@ -23,10 +24,16 @@ export function Surveyed({ survey, onStart, isStarting, problem }: { survey: Sur
   return (
     <section aria-label="What would be crawled" className="space-y-5">
       <h2 ref={heading} tabIndex={-1} className="text-xl break-words outline-none">{survey.name}</h2>
+      {survey.source_id !== null && (
+        <Notice title="You have this site already." actions={<Link to="/control/sources/$id" params={{ id: String(survey.source_id) }} className={buttonClass()}>Open its source</Link>}>
+          The crawl belongs to its source, whose settings decide what is crawled.
+        </Notice>
+      )}
       {survey.warnings.map((warning) => <Notice key={warning} tone="warn" title={warning} />)}
       <Card title="What would be crawled">
         <Facts facts={[
           ["Starts at", <span key="at" className="break-all">{survey.final_url}</span>],
+          ["Scope", scopeIn(survey)],
           ["Pages", pagesIn(survey)],
           ["Pace", `One request every ${count(survey.delay_s)} s${survey.robots.crawl_delay_s ? ", as robots.txt asks" : ""}`],
           survey.page_count === null ? null : ["Time", `About ${timeFor(survey.page_count, survey.delay_s)} for the pages; images and style sheets come on top`],

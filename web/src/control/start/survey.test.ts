@@ -1,12 +1,15 @@
 import { expect, test } from "vitest";
 import { readAskedStart } from "./asked";
-import { amountsOf, isTaken, pagesIn, robotsIn } from "./survey";
+import { amountsOf, isTaken, pagesIn, robotsIn, scopeIn } from "./survey";
 
-const few = { page_count: 12, page_count_is_exact: true, linked_pages: 3, delay_s: 2 };
+const robots = { url: "", status: 200, answer: "rules" as const, lines: [], lines_left_out: 0, crawl_delay_s: null, judged: 20, forbidden: 0 };
+const few = { robots, page_count: 12, page_count_is_exact: true, linked_pages: 3, delay_s: 2 };
 
 test("the number of pages says how sure it is", () => {
-  expect(pagesIn(few)).toBe("12, by its sitemap");
-  expect(pagesIn({ ...few, page_count: 100_000, page_count_is_exact: false })).toBe("At least 100,000, by its sitemap");
+  expect(pagesIn(few)).toBe("12, by its sitemap and first page");
+  expect(pagesIn({ ...few, page_count: 100_000, page_count_is_exact: false })).toBe("At least 100,000, by its sitemap and first page");
+  const half = { ...robots, judged: 300, forbidden: 150 };
+  expect(pagesIn({ ...few, page_count: 25_000, page_count_is_exact: false, robots: half })).toBe("About 25,000, by its sitemap and first page, without those that robots.txt forbids");
   expect(pagesIn({ ...few, page_count: null })).toBe("Unknown: the site has no sitemap. Its first page links to 3 pages.");
 });
 
@@ -18,10 +21,15 @@ test("a small site is crawled whole, a large or unknown one in part first", () =
 });
 
 test("what robots.txt forbids is counted", () => {
-  const robots = { url: "", status: 200, answer: "rules" as const, lines: [], lines_left_out: 0, crawl_delay_s: null, judged: 20, forbidden: 2 };
-  expect(robotsIn({ robots })).toBe("Forbids 2 of 20 addresses checked.");
-  expect(robotsIn({ robots: { ...robots, forbidden: 0 } })).toBe("Allows all 20 addresses checked.");
+  expect(robotsIn({ robots: { ...robots, forbidden: 2 } })).toBe("Forbids 2 of 20 addresses checked.");
+  expect(robotsIn({ robots })).toBe("Allows all 20 addresses checked.");
   expect(robotsIn({ robots: { ...robots, answer: "allow_all" } })).toContain("no robots.txt");
+});
+
+test("the preview says that the whole host is crawled", () => {
+  expect(scopeIn({ final_url: "https://example.org/", source_id: null })).toBe("The whole of example.org.");
+  expect(scopeIn({ final_url: "https://example.org/news", source_id: null })).toBe("The whole of example.org; the address that you entered is where the crawl begins.");
+  expect(scopeIn({ final_url: "https://example.org/", source_id: 3 })).toContain("source");
 });
 
 test("an address is taken if it is in scope and not forbidden", () => {

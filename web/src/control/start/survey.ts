@@ -8,9 +8,11 @@ export type Address = Survey["addresses"][number];
 export const FEW = 500;
 
 /** How many pages there are, as far as a sitemap says so. */
-export function pagesIn(survey: Pick<Survey, "page_count" | "page_count_is_exact" | "linked_pages">): string {
+export function pagesIn(survey: Pick<Survey, "page_count" | "page_count_is_exact" | "linked_pages" | "robots">): string {
   if (survey.page_count === null) return `Unknown: the site has no sitemap. Its first page links to ${counted(survey.linked_pages, "page")}.`;
-  return `${survey.page_count_is_exact ? "" : "At least "}${count(survey.page_count)}, by its sitemap`;
+  const isSample = survey.robots.forbidden > 0 && survey.robots.judged < survey.page_count;
+  const known = `${survey.page_count_is_exact ? "" : isSample ? "About " : "At least "}${count(survey.page_count)}, by its sitemap and first page`;
+  return survey.robots.forbidden > 0 ? `${known}, without those that robots.txt forbids` : known;
 }
 
 /** How long the pages take at the pace of the crawl. */
@@ -25,6 +27,13 @@ export function amountsOf(survey: Pick<Survey, "page_count" | "page_count_is_exa
   const all = { pages: null, text: whole };
   if (known !== null && survey.page_count_is_exact && known <= FEW) return [all];
   return [{ pages: FEW, text: `The first ${count(FEW)} pages (${timeFor(FEW, survey.delay_s)})` }, all];
+}
+
+/** Which addresses belong to the crawl: a part of a site that was typed is only where it begins. */
+export function scopeIn({ final_url, source_id }: Pick<Survey, "final_url" | "source_id">): string {
+  const { host, pathname } = new URL(final_url);
+  if (source_id !== null) return "As the source of this site says.";
+  return `The whole of ${host}${pathname === "/" ? "" : "; the address that you entered is where the crawl begins"}.`;
 }
 
 /** What robots.txt says to this crawler, in a sentence. */

@@ -20,14 +20,16 @@ export function useLacksWorker(): boolean {
 }
 
 const INDEXED_MS = 2000;
+/** Search follows the index within seconds; pages that ask not to be indexed never come. */
+const TRIES = 30;
 
-/** GET /api/search of one source, until it finds a page: what was crawled is indexed a moment later */
-export function useFirstPages(code: string, isWaiting: boolean) {
+/** GET /api/search of one source once its run is indexed, until it finds a page or a minute has passed */
+export function useFirstPages(code: string, isIndexed: boolean) {
   return useQuery<components["schemas"]["SearchResults"]>({
     queryKey: ["search", "first", code],
-    enabled: isWaiting,
+    enabled: isIndexed,
     staleTime: 0,
-    refetchInterval: ({ state }) => (state.data && state.data.total > 0 ? false : INDEXED_MS),
+    refetchInterval: ({ state }) => ((state.data?.total ?? 0) > 0 || state.dataUpdateCount >= TRIES ? false : INDEXED_MS),
     queryFn: ({ signal }) => body(api.GET("/api/search", { signal, params: { query: { source: code, pageSize: 5 } } })),
   });
 }
