@@ -53,7 +53,8 @@ _SHOWN_LINES: Final = 50
 _JUDGED: Final = 300
 """Addresses that the rules of robots.txt are applied to."""
 _NAME_CHARS: Final = 80
-_PAGE = DocumentLimits(request_s=8.0, body_bytes=2_000_000, redirects=4, patience_s=LIMIT_S / 2)
+_PATIENCE_S: Final = LIMIT_S / 2
+_PAGE = DocumentLimits(request_s=8.0, body_bytes=2_000_000, redirects=4, patience_s=_PATIENCE_S)
 _SITEMAP = replace(_PAGE, body_bytes=10_000_000)
 _HTML: Final = ("text/html", "application/xhtml+xml")
 _PASSWORD = re.compile(rb"<input[^>]{0,200}type\s*=\s*[\"']?password", re.IGNORECASE)
@@ -270,7 +271,7 @@ class _Walk:
         except DomainBusy:
             wait_s = self._client.delay_of(self.url.domain)
             # Another process crawls the domain: a second wait, for robots.txt, would end in the same way.
-            if wait_s <= _PAGE.patience_s:
+            if wait_s <= _PATIENCE_S:
                 raise
             await self._know_robots()
             self.is_cut = True

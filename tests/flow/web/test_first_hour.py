@@ -119,7 +119,7 @@ def test_first_hour_from_empty_directory_to_page_through_time(tmp_path: Path, br
         ana.button("Check website")
         surveyed = page.get_by_role("region", name="What would be crawled")
         expect(surveyed.get_by_role("heading", name="Harbour of Kelpsound")).to_be_visible(timeout=_SOON_MS)
-        expect(surveyed).to_contain_text("5, by its sitemap")
+        expect(surveyed).to_contain_text("4, by its sitemap and first page, without those that robots.txt forbids")
         expect(surveyed).to_contain_text("Forbids 1 of 5 addresses checked.")
         expect(surveyed).to_contain_text("ana@example.org")
         rows = surveyed.get_by_role("row")
