@@ -56,8 +56,9 @@ class AskedWords:
 
         Two words may mean many pages, and the one with most links is likely meant; a whole sentence means its page.
         """
-        # Unspaced words have two or three letters.
-        count = len(self.words) + sum(len(phrase) / 3 if is_unspaced(phrase[0]) else 1 for phrase in self.phrases)
+        # Unspaced words have two or three letters; an identifier is one word, however many parts it has.
+        count = len(set(self.words).difference(*(one.parts for one in self.compounds))) + len(self.compounds)
+        count += sum(len(phrase) / 3 if is_unspaced(phrase[0]) else 1 for phrase in self.phrases)
         return min(4.0, max(1.0, count - 1))
 
     @property

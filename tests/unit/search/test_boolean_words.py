@@ -84,7 +84,8 @@ def test_boolean_words_are_highlighted_in_all_their_forms(site: Bed) -> None:
 
 @pytest.mark.parametrize(
     ("query", "evidence"),
-    [("cat", 1), ("cat food", 1), ("cat food bowl", 2), ("one two three four five six seven", 4), ('"cat food"', 1),
+    [("cat", 1), ("cat food", 1), ("cat food bowl", 2), ("pg_replication_origin_session_progress()", 1),
+     ("one two three four five six seven", 4), ('"cat food"', 1),
      ("\u732b", 1), ("\u732b\u306e\u98df\u3079\u7269", 1), ("\u732b" * 30, 4)],
 )  # fmt: skip
 def test_text_counts_more_the_more_words_a_query_has(query: str, evidence: float) -> None:
