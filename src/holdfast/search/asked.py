@@ -57,7 +57,8 @@ class AskedWords:
         Two words may mean many pages, and the one with most links is likely meant; a whole sentence means its page.
         """
         # Unspaced words have two or three letters; an identifier is one word, however many parts it has.
-        count = len(set(self.words).difference(*(one.parts for one in self.compounds))) + len(self.compounds)
+        parts = ((one.whole, *one.parts) for one in self.compounds)
+        count = float(len(set(self.words).difference(*parts)) + len(self.compounds))
         count += sum(len(phrase) / 3 if is_unspaced(phrase[0]) else 1 for phrase in self.phrases)
         return min(4.0, max(1.0, count - 1))
 
