@@ -87,6 +87,16 @@ def test_a_source_has_one_crawl_job_and_a_second_wish_gives_it_a_new_plan(server
     assert server.get("/api/v1/jobs").json()["total"] == 1
 
 
+def test_jobs_are_listed_by_type(server: Server) -> None:
+    made = server.ask("POST", "/api/v1/jobs", source_id=server.source(), url="https://ex.example/")
+
+    listed = {one: server.get("/api/v1/jobs", params={"type": one}).json()["jobs"] for one in ("crawl", "adhoc", "\0")}
+
+    assert {one: [job["id"] for job in jobs] for one, jobs in listed.items()} == {
+        "crawl": [made.json()["id"]], "adhoc": [], "\0": [],
+    }  # fmt: skip
+
+
 def test_a_running_job_keeps_its_state_and_its_run_when_it_is_given_a_new_plan(server: Server) -> None:
     job_id = server.bring(State.RUNNING, "ex")
     source_id = server.row(job_id)["source_id"]

@@ -175,7 +175,7 @@ def test_every_kind_is_imported_once_and_a_bad_file_stops_no_other(
         ("imported", "copied"), ("imported", "converted"), ("imported", "unpacked"), ("imported", "unpacked"),
         ("failed", ""),
     ]  # fmt: skip
-    assert "it begins with b'GIF89a'" in (done[-1].error or "")
+    assert "it begins with “GIF89a”" in (done[-1].error or "")
     assert _counts(database) == (4, 4, 1)
     with database.read() as session:
         (execution,) = session.scalars(select(Execution))

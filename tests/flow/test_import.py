@@ -124,7 +124,7 @@ def test_a_bad_file_is_told_by_name_and_stops_no_other(tmp_path: Path, crawler: 
     done = crawler.run("import", str(page), str(cut), str(tmp_path / "none"), str(good), "--source", "mixed")
 
     assert done.returncode == 1
-    assert "page.warc is no WARC, ARC or WACZ file: it begins with b'<html>" in done.stderr
+    assert "page.warc is not a WARC, ARC or WACZ file: it begins with “<html>" in done.stderr
     assert "there is no such file or folder" in done.stderr
     assert "truncated: the file ends inside a gzip member" in done.stderr
     # The last page is there in part.

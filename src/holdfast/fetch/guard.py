@@ -249,4 +249,4 @@ def demand_public(url: Url, guard: AddressGuard, *, allowed_by: str = "HOLDFAST_
     """Raise UrlRefused for an IP address that would never be dialled; `allowed_by` names what would change that."""
     # A name is judged when it is resolved; an address can be judged now, and told at once.
     if is_ip(url.host) and not guard.judge(url.host.strip("[]")):
-        raise UrlRefused(url.fetch, f"address_forbidden: it is not public; allow its network with {allowed_by}")
+        raise UrlRefused(url.fetch, f"it is not public; allow its network with {allowed_by}")

@@ -146,7 +146,9 @@ def _why_not(path: Path, inspected: InspectedFile) -> str:
     broken = inspected.damage[0] if inspected.damage else None
     if broken is not None and start.startswith((MAGIC, ZSTD_MAGIC, b"WARC/")):
         return f"{path.name} holds no record that can be read: at {broken.offset}: {broken.kind}: {broken.detail}"
-    return f"{path.name} is no WARC, ARC or WACZ file: it begins with {start!r}"
+    text = start.decode("ascii", "replace").split("\n")[0]
+    shown = f"“{text}”" if text.isprintable() and "\ufffd" not in text else f"the bytes {start.hex(' ')}"
+    return f"{path.name} is not a WARC, ARC or WACZ file: it begins with {shown}"
 
 
 class Placed(NamedTuple):

@@ -21,7 +21,7 @@ from holdfast.coordination.directory_id import directory_id, read_directory_id
 from holdfast.coordination.runfile import boot_id
 from holdfast.errors import Conflict
 from holdfast.failpoints import reach
-from holdfast.search.engine import IndexBroken
+from holdfast.search.engine import IndexBroken, IndexPending
 from holdfast.search.segments import entries_of, is_of_this_version, sync_folder, write_safely
 
 
@@ -139,7 +139,7 @@ class IndexDirectory:
             name = self._named()
             if name is None:
                 if self._generations():
-                    raise IndexBroken(
+                    raise IndexPending(
                         "the search index is being made, or the making of it broke off; the next index run, worker or "
                         "search command begins it anew, or run: holdfast search-index rebuild"
                     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.flow.web.stage import HOSTILE, OpenWindow, Stage
 
@@ -39,3 +39,23 @@ def test_a_reader_finds_a_page_by_keyboard_and_the_question_stands_in_the_addres
     page.go_back()
     page.wait_for_url(re.compile(r"/$"))
     assert window.faults == []
+
+
+def test_search_page_waits_for_the_first_index(open_window: OpenWindow) -> None:
+    window, refused = open_window(), []
+    pending = {"error": "Unavailable", "detail": "the search index is being made", "code": "search_index_pending"}
+
+    def refuse_once(route: Route) -> None:
+        refused.append(route.request.url)
+        if len(refused) > 1:
+            route.fallback()
+        else:
+            route.fulfill(status=503, headers={"Retry-After": "5"}, json=pending)
+
+    window.page.route(re.compile(r"/api/search\?"), refuse_once)
+    window.page.goto(f"{window.stage.url}/search?q=ferry")
+
+    expect(window.page.get_by_text("The search index is being made")).to_be_visible()
+    expect(window.page.get_by_role("alert")).to_have_count(0)
+    # Without a click: the page asks again by itself.
+    expect(window.page.get_by_role("link", name=re.compile("ferry", re.I)).first).to_be_visible()

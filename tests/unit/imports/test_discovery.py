@@ -113,7 +113,7 @@ def test_a_file_is_placed_with_the_digests_it_had(tmp_path: Path, keeping: Keepi
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"", "is empty"), (b"%PDF-1.4", "is no WARC, ARC or WACZ file: it begins with b'%PDF-1.4'"),
+        (b"", "is empty"), (b"%PDF-1.4", "is not a WARC, ARC or WACZ file: it begins with “%PDF-1.4”"),
         (b"WARC/1.1\r\n", "holds no record that can be read: at 0: record_header"),
         (b"\x1f\x8b\x08\x00", "holds no record that can be read: at 0: truncated"),
         (b"\x28\xb5\x2f\xfdxxxx", "holds no record that can be read: at 0: zstd_data"),

@@ -11,7 +11,7 @@ from sqlalchemy import update
 from holdfast.db.models import Source
 from holdfast.search import outbox
 from holdfast.search.directory import IndexDirectory
-from holdfast.search.engine import IndexBroken
+from holdfast.search.engine import IndexBroken, IndexPending
 from holdfast.search.outbox import drain, is_lost, rebuild, take_over_signals
 from holdfast.search.readers import ReaderCache
 from holdfast.search.search import SearchRequest, SearchService
@@ -153,7 +153,7 @@ def test_a_process_that_began_without_an_index_tells_when_one_is_in_the_making(b
     bed.add(pages(["parrot one"]))
 
     def look(_pages: int) -> None:
-        with pytest.raises(IndexBroken, match="being made"):
+        with pytest.raises(IndexPending, match="being made"):
             bed.ask()
 
     drain(bed.database, bed.home, bed.clock, progress=look)

@@ -36,7 +36,7 @@ export class ApiProblem extends Error {
   }
 }
 
-/** Whether asking again may help: the server was busy or away, or the network was. */
+/** Whether asking again at once may help: the server was busy or away, or the network was. A limit says itself when to ask again. */
 export function mayPass(problem: unknown): boolean {
-  return !(problem instanceof ApiProblem) || problem.status === 429 || problem.status >= 500;
+  return !(problem instanceof ApiProblem) || problem.status >= 500;
 }

@@ -10,7 +10,7 @@ export function Problem({ problem, onAgain, isPage = false }: { problem: unknown
   return (
     <Notice tone="bad" title={told ? <span lang="en">{told.message}</span> : t("problem.title")} actions={onAgain && <Button onClick={onAgain}>{t("problem.again")}</Button>}>
       {told ? <p lang="en">{told.detail}</p> : <p>{t(isPage ? "problem.page" : "problem.network")}</p>}
-      {told?.retryAfter && <p>{t("problem.wait", { seconds: told.retryAfter })}</p>}
+      {told?.retryAfter && !told.detail.includes(`${told.retryAfter} s`) && <p>{t("problem.wait", { seconds: told.retryAfter })}</p>}
       {told?.requestId && <p className="mt-1 font-mono text-xs">{t("problem.request", { id: told.requestId })}</p>}
     </Notice>
   );

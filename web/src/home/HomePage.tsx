@@ -78,6 +78,7 @@ function Kept() {
     <Card title={t("sources.title")} actions={<Link to="/sources">{t("home.allSources")}</Link>} className="min-h-56">
       {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       {!error && !data ? <Placeholder lines={6} label={t("app.loading")} /> : null}
+      {data?.length === 0 && <p className="text-soft">{t("sources.none")}</p>}
       <ul className="divide-y divide-line">
         {shown.map((source) => (
           <li key={source.sourceCode} className="py-2.5">

@@ -14,6 +14,7 @@ export const enResearch = {
   "changes.compare": "Compare",
   "changes.more": "Older",
   "changes.newer": "Newer",
+  "sources.none": "Websites appear here once they have been crawled.",
   "sources.title": "Sources",
   "sources.intro": "The websites that are kept here.",
   "sources.span": "{from} to {to}",

@@ -16,6 +16,7 @@ export const frResearch: Record<keyof typeof enResearch, string> = {
   "changes.compare": "Comparer",
   "changes.more": "Plus anciens",
   "changes.newer": "Plus récents",
+  "sources.none": "Les sites apparaissent ici une fois collectés.",
   "sources.title": "Sources",
   "sources.intro": "Les sites conservés ici.",
   "sources.span": "du {from} au {to}",

@@ -3,6 +3,7 @@ import { X } from "lucide-react";
 import { useEffect, useState } from "react";
 import { Problem } from "@/app/Problem";
 import { searchRoute } from "@/app/publicRoutes";
+import { useMay } from "@/app/useSession";
 import { Button, buttonClass } from "@/design/Button";
 import { Notice } from "@/design/Notice";
 import { useWords } from "@/language/LanguageContext";
@@ -14,7 +15,7 @@ import { SearchBox } from "./SearchBox";
 import { barsOf } from "./spans";
 import { TimeBars } from "./TimeBars";
 import { useKeys } from "./useKeys";
-import { PAGE_SIZE, useSearch, type SearchResults } from "./useSearch";
+import { isPending, PAGE_SIZE, useSearch, type SearchResults } from "./useSearch";
 
 /** Search: everything that is asked stands in the address bar. */
 export function SearchPage() {
@@ -22,6 +23,7 @@ export function SearchPage() {
   const asked = readAsked({ ...searchRoute.useSearch() });
   const navigate = useNavigate();
   const { data, error, refetch, isFetching } = useSearch(asked);
+  const mayWatch = useMay("watch");
   const [isHelping, help] = useState(false);
   const focusOn = useKeys();
   const go = (change: Partial<Asked>) => void navigate({ to: "/search", search: changed(asked, change) });
@@ -30,7 +32,8 @@ export function SearchPage() {
     <>
       <h1 className="sr-only">{t("search.title")}</h1>
       <SearchBox key={asked.q} start={asked.q ?? ""} isFirst={!asked.q} onAsk={(q) => go({ q: q || undefined })} help={{ isOpen: isHelping, onToggle: help }} />
-      {error ? <div className="mt-6"><Problem problem={error} onAgain={() => void refetch()} /></div> : null}
+      {isPending(error) ? <div className="mt-6 min-h-96"><Notice title={t("search.pending")} actions={mayWatch && <Link to={"/control/index" as "/control"} className={buttonClass()}>{t("search.pendingWatch")}</Link>}>{t("search.pendingHow")}</Notice></div> : null}
+      {error && !isPending(error) ? <div className="mt-6"><Problem problem={error} onAgain={() => void refetch()} /></div> : null}
       {!data && !error && <p role="status" className="mt-6 min-h-96 text-soft">{t("app.loading")}…</p>}
       {data && !error && (
         <div aria-busy={isFetching} className={`mt-5 grid gap-6 ${hasFacets(data, asked) ? "lg:grid-cols-[15rem_1fr]" : ""}`}>

@@ -69,6 +69,7 @@ def list_jobs(
     offset: Offset = 0,
     status: Annotated[Words, Query(description="States, separated by commas.")] = "",
     source_id: Annotated[int | None, Query(ge=0, le=MAX_ID, description="Of this source.", examples=[1])] = None,
+    type: Annotated[Words, Query(description="Of this type.", examples=["crawl"])] = "",
     search: Annotated[Words, Query(description="A part of a source's name or code, of a job's name or address.")] = "",
     sort_by: Annotated[
         str, Query(description="created_at, updated_at, status, source_name, next_run_at, last_run_at or type.")
@@ -79,6 +80,7 @@ def list_jobs(
     wanted = JobFilter(
         states=_states(status),
         source_id=source_id,
+        kind=type or None,
         search=search.strip(),
         sort_by=sort_word(sort_by),
         descending=sort_order.lower() != "asc",

@@ -48,7 +48,7 @@ export function HealthPage() {
               { head: "Process", cell: (row) => <span className="break-all">{row.name}</span> },
               { head: "Does", cell: (row) => row.kind },
               { head: "State", cell: (row) => <Tag tone={row.isAlive ? "good" : "bad"}>{row.isAlive ? "alive" : "silent"}</Tag> },
-              { head: "Heard of", cell: (row) => `${duration(row.silentSeconds)} ago` },
+              { head: "Last seen", cell: (row) => `${duration(row.silentSeconds)} ago` },
               { head: "Works on", cell: (row) => row.executions.map((one) => `execution ${one.id} of ${one.source}`).join(", ") || "–" },
             ]} />
           )}

@@ -24,7 +24,8 @@ export function DropFiles() {
   const isNew = source === NEW || (source === "" && sources?.length === 0);
   const chosen = isNew ? code : source;
   const strange = files.filter((file) => !isArchiveName(file.name));
-  const isReady = files.length > 0 && isCode(chosen);
+  const lacks = isNew ? (isCode(code) ? "" : "Give the new source an ID.") : source === "" ? "Choose a source." : "";
+  const isReady = files.length > 0 && !lacks;
   function take(found: FileList | null) {
     const added = [...(found ?? [])].filter((file) => file.size > 0);
     setEmpty([...(found ?? [])].filter((file) => file.size === 0).map((file) => file.name));
@@ -62,18 +63,19 @@ export function DropFiles() {
               </li>
             ))}
           </ul>
-          {strange.length > 0 && <Notice tone="warn" title={`${strange.length === 1 ? "A file does" : "Some files do"} not look like an archive`}>The server looks inside and refuses what it cannot read.</Notice>}
+          {strange.length > 0 && <Notice tone="warn" title={`${strange.map((file) => file.name).join(", ")}: not named like an archive`}>The server looks inside and refuses what it cannot read.</Notice>}
           <div className="grid gap-4 sm:grid-cols-3">
             <SelectField label="Source" value={isNew ? NEW : source} onChange={(event) => setSource(event.target.value)} hint="Under which the captures are found.">
               {!isNew && <option value="">Choose…</option>}
               {sources?.map((one) => <option key={one.code} value={one.code}>{one.name}</option>)}
               <option value={NEW}>A new source…</option>
             </SelectField>
-            {isNew && <TextField label="Code of the new source" value={code} maxLength={16} spellCheck={false} onChange={(event) => setCode(event.target.value)} hint="Lower-case letters, digits and hyphens." problem={code && !isCode(code) ? "Use lower-case letters, digits and hyphens, sixteen at most." : null} />}
+            {isNew && <TextField label="ID of the new source" value={code} maxLength={40} spellCheck={false} onChange={(event) => setCode(event.target.value)} hint="Lower-case letters, digits and hyphens, 40 at most." problem={code && !isCode(code) ? "Use lower-case letters, digits and hyphens, 40 at most." : null} />}
             {isNew && <TextField label="Its name" value={name} maxLength={200} onChange={(event) => setName(event.target.value)} hint="As readers see it; may stay empty." />}
           </div>
           <label className="flex min-h-6 items-start gap-2"><input type="checkbox" className="mt-1 size-4 accent-accent" checked={isStrict} onChange={(event) => setStrict(event.target.checked)} /><span>Refuse a file with any damage <span className="text-soft">(otherwise what can be read of it is kept)</span></span></label>
-          <Button type="submit" kind="main" disabled={!isReady}>Send {files.length === 1 ? "the file" : `${files.length} files`} ({bytes(files.reduce((sum, file) => sum + file.size, 0))})</Button>
+          {lacks && <p id={`${id}-lacks`} className="text-soft">{lacks}</p>}
+          <Button type="submit" kind="main" disabled={!isReady} aria-describedby={lacks ? `${id}-lacks` : undefined}>Send {files.length === 1 ? "the file" : `${files.length} files`} ({bytes(files.reduce((sum, file) => sum + file.size, 0))})</Button>
         </div>
       )}
     </form>

@@ -34,11 +34,11 @@ export function useManagedSource(id: number) {
   return useQuery({ queryKey: ["managed", id], enabled: id > 0, queryFn: ({ signal }) => body<Source>(api.GET("/api/v1/sources/{id}", { signal, params: { path: { id } } })) });
 }
 
-/** The crawl job of a source: GET /api/v1/jobs?source_id= */
+/** The crawl job of a source: GET /api/v1/jobs?source_id=&type=crawl */
 export function useCrawlJob(sourceId: number) {
   return useQuery({ queryKey: ["crawl", "jobs", "of", sourceId], enabled: sourceId > 0, queryFn: async ({ signal }) => {
-    const { jobs } = await body<Schemas["JobList"]>(api.GET("/api/v1/jobs", { signal, params: { query: { source_id: sourceId, limit: 50 } } }));
-    return jobs.find((job) => job.type === "crawl" && job.status !== "cancelled") ?? null;
+    const { jobs } = await body<Schemas["JobList"]>(api.GET("/api/v1/jobs", { signal, params: { query: { source_id: sourceId, type: "crawl", limit: 5 } } }));
+    return jobs.find((job) => job.status !== "cancelled") ?? null;
   } });
 }
 
