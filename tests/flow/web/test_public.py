@@ -42,7 +42,8 @@ def test_a_reader_finds_a_page_by_keyboard_and_the_question_stands_in_the_addres
 
 
 def test_search_page_waits_for_the_first_index(open_window: OpenWindow) -> None:
-    window, refused = open_window(), []
+    window = open_window()
+    refused: list[str] = []
     pending = {"error": "Unavailable", "detail": "the search index is being made", "code": "search_index_pending"}
 
     def refuse_once(route: Route) -> None:
@@ -50,7 +51,7 @@ def test_search_page_waits_for_the_first_index(open_window: OpenWindow) -> None:
         if len(refused) > 1:
             route.fallback()
         else:
-            route.fulfill(status=503, headers={"Retry-After": "5"}, json=pending)
+            route.fulfill(status=503, headers={"Retry-After": "5", "X-Request-Id": "r1"}, json=pending)
 
     window.page.route(re.compile(r"/api/search\?"), refuse_once)
     window.page.goto(f"{window.stage.url}/search?q=ferry")
