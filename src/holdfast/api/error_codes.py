@@ -133,6 +133,7 @@ ERROR_CODES: Final = (
     "search_index_broken",
     "search_index_busy",
     "search_index_elsewhere",
+    "search_index_pending",
     "search_too_long",
     "selection_too_large",
     "server_busy",
