@@ -153,7 +153,9 @@ _JOINTS: Final = ("AND", "OR", "NOT")
 # `command not found` is a message, and so is `IS NOT NULL`: small letters never join, nor does a text in capitals.
 _JOINT = re.compile(r"(?<![^\s(])(?:AND|OR|NOT)(?![^\s)(])")
 # Parentheses alone join nothing: `strlen(3)` and `Tides (spring)` are words.
-_OTHER_SYNTAX = re.compile(r"(?<![^\s(])-[^\s-]|(?<![^\s(])(?i:title|snippet|url|text):|\w\w\*(?![^\s)])")
+# A minus excludes a word, and before a single letter or digit it is an option of a command, as in `ls -l`.
+_MINUS: Final = r"-(?![A-Za-z0-9](?![^\s)]))(?=[^\s-])"
+_OTHER_SYNTAX = re.compile(rf"(?<![^\s(]){_MINUS}|(?<![^\s(])(?i:title|snippet|url|text):|\w\w\*(?![^\s)])")
 
 
 def parse_query(text: str) -> ParsedQuery:
@@ -262,9 +264,9 @@ def _letters(words: list[str]) -> list[str]:
 
 
 _TOKEN = re.compile(
-    r"""\s*(?:
+    rf"""\s*(?:
       (?P<paren>[()])
-    | (?P<minus>-)(?=[^\s-])
+    | (?P<minus>{_MINUS})
     | (?P<field>title|snippet|url|text):(?=[^\s()])
     | "(?P<quoted>(?:[^"\\]|\\.)*)"
     | (?P<word>[^\s()"]+)
