@@ -21,7 +21,7 @@ from holdfast.coordination.directory_id import directory_id, read_directory_id
 from holdfast.coordination.runfile import boot_id
 from holdfast.errors import Conflict
 from holdfast.failpoints import reach
-from holdfast.search.engine import IndexBroken, IndexPending
+from holdfast.search.engine import IndexBroken
 from holdfast.search.segments import entries_of, is_of_this_version, sync_folder, write_safely
 
 
@@ -29,6 +29,12 @@ class IndexBusy(Conflict):
     """Another process writes the search index now."""
 
     code = "search_index_busy"
+
+
+class IndexPending(IndexBroken):
+    """The first search index is being built: searches can be answered in a while."""
+
+    code = "search_index_pending"
 
 
 class IndexElsewhere(IndexBusy):

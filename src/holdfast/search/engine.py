@@ -80,12 +80,6 @@ class IndexBroken(Unavailable):
     code = "search_index_broken"
 
 
-class IndexPending(IndexBroken):
-    """The first search index is being built: searches can be answered in a while."""
-
-    code = "search_index_pending"
-
-
 def _schema() -> Any:
     builder = tantivy.SchemaBuilder()
     # Signed: deleting by term does not find an unsigned number (tantivy 0.27; a test holds the way we use it).

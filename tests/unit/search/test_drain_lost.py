@@ -10,8 +10,8 @@ from sqlalchemy import update
 
 from holdfast.db.models import Source
 from holdfast.search import outbox
-from holdfast.search.directory import IndexDirectory
-from holdfast.search.engine import IndexBroken, IndexPending
+from holdfast.search.directory import IndexDirectory, IndexPending
+from holdfast.search.engine import IndexBroken
 from holdfast.search.outbox import drain, is_lost, rebuild, take_over_signals
 from holdfast.search.readers import ReaderCache
 from holdfast.search.search import SearchRequest, SearchService
