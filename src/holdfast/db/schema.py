@@ -121,7 +121,8 @@ def prepare(settings: Settings) -> None:
     NotFound if there is no archive, and this process does not start one.
     """
     database = sqlite_path(settings.database)
-    if _only_existing and not (settings.home.is_dir() and (database is None or database.exists())):
+    # On a database server the archive is there, whatever directory another machine gives it.
+    if _only_existing and database is not None and not database.exists():
         raise NotFound(
             f"there is no archive in {settings.home}; choose another directory with --home or HOLDFAST_HOME, or start "
             f"an archive with: holdfast crawl URL --home {settings.home}"
