@@ -187,7 +187,7 @@ def test_an_address_that_would_never_be_dialled_is_refused_as_a_crawl_refuses_it
     answer = server.ask("POST", path, urls=["https://x.example/", address])
 
     assert (answer.status_code, answer.json()["field"]) == (422, "urls[1]")
-    assert "address_forbidden" in answer.text
+    assert "it is not public" in answer.text
     assert "HOLDFAST_ALLOW_NETWORKS" in answer.text
     assert server.get("/api/v1/sources").json()["sources"] == [], "nothing was made"
 

@@ -95,7 +95,7 @@ def test_seeds_come_from_files_and_standard_input_and_bad_lines_are_named(world:
     assert "seeds.txt, line 4: cannot use 'file:///etc/passwd'" in world.ended.stderr
     assert "seeds.txt, line 5:" in world.ended.stderr
     assert "standard input, line 2:" in world.ended.stderr
-    assert "address_forbidden" in world.ended.stderr
+    assert "it is not public" in world.ended.stderr
 
 
 def test_a_crawl_speaks_in_sentences_and_leaves_the_log_to_its_processes(world: World) -> None:
@@ -302,14 +302,14 @@ def test_what_cannot_be_done_is_exit_code_one_with_the_reason(
 
 
 _NEVER = [
-    ("http://169.254.169.254/latest/", "address_forbidden"), ("http://[fd00:ec2::254]/", "address_forbidden"),
-    ("http://168.63.129.16/", "address_forbidden"), ("http://192.0.0.192/", "address_forbidden"),
-    ("http://100.100.100.200/", "address_forbidden"), ("http://127.0.0.1/", "address_forbidden"),
-    ("http://[::1]/", "address_forbidden"), ("http://0/", "address_forbidden"), ("http://[::]/", "address_forbidden"),
-    ("http://2130706433/", "address_forbidden"), ("http://0x7f000001/", "address_forbidden"),
-    ("http://0177.0.0.1/", "address_forbidden"), ("http://127.1/", "address_forbidden"),
-    ("http://①②⑦.⓪.⓪.①/", "address_forbidden"), ("http://[::ffff:127.0.0.1]/", "address_forbidden"),
-    ("http://[64:ff9b::7f00:1]/", "address_forbidden"), ("http://[2002:7f00:1::]/", "address_forbidden"),
+    ("http://169.254.169.254/latest/", "it is not public"), ("http://[fd00:ec2::254]/", "it is not public"),
+    ("http://168.63.129.16/", "it is not public"), ("http://192.0.0.192/", "it is not public"),
+    ("http://100.100.100.200/", "it is not public"), ("http://127.0.0.1/", "it is not public"),
+    ("http://[::1]/", "it is not public"), ("http://0/", "it is not public"), ("http://[::]/", "it is not public"),
+    ("http://2130706433/", "it is not public"), ("http://0x7f000001/", "it is not public"),
+    ("http://0177.0.0.1/", "it is not public"), ("http://127.1/", "it is not public"),
+    ("http://①②⑦.⓪.⓪.①/", "it is not public"), ("http://[::ffff:127.0.0.1]/", "it is not public"),
+    ("http://[64:ff9b::7f00:1]/", "it is not public"), ("http://[2002:7f00:1::]/", "it is not public"),
     ("http://[fe80::1%25eth0]/", "zone"), ("file:///etc/passwd", "only http and https"),
     ("FILE:/etc/passwd", "only http"),
     ("view-source:http://example.org/", "only http"), ("javascript:alert(1)", "only http"),

@@ -95,7 +95,7 @@ def test_a_domain_is_slowed_in_a_running_crawl_and_undo_takes_it_back(open_windo
 def _send(page: Page, file: Path, code: str) -> None:
     page.get_by_label("Choose files").set_input_files(file)
     page.get_by_label("Source").select_option("A new source…")
-    page.get_by_label("Code of the new source").fill(code)
+    page.get_by_label("ID of the new source").fill(code)
     page.get_by_role("button", name=re.compile("Send the file")).click()
 
 
