@@ -39,6 +39,8 @@ from holdfast.withdrawals.hiding import restore_withdrawals
 _LISTED = 100
 _CHUNK = 1 << 20
 _AT_ONCE = 200
+# A large index is made anew for minutes; what was imported is found once that is done.
+_TRIES = 300
 
 
 class UploadDigestWrong(Invalid):
@@ -160,11 +162,15 @@ def _file_result(one: ImportedFile) -> dict[str, Any]:
 
 
 def _take_in(context: OperationContext) -> None:
-    """Let search find what was read; another process that holds the index does it instead."""
+    """Let search find what was read. Another process that holds the index may do it instead: this one waits for it."""
     context.say("taking into search")
-    with suppress(IndexBusy):
-        judge_pending(context.database, context.clock, is_stopping=context.stopping.is_set)
-        drain(context.database, context.settings.home, context.clock, is_stopping=context.stopping.is_set)
+    for _ in range(_TRIES):
+        with suppress(IndexBusy):
+            judge_pending(context.database, context.clock, is_stopping=context.stopping.is_set)
+            drain(context.database, context.settings.home, context.clock, is_stopping=context.stopping.is_set)
+            return
+        if context.stopping.wait(0.2):
+            return
 
 
 def verify(context: OperationContext) -> dict[str, Any]:

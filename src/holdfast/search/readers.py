@@ -43,8 +43,9 @@ _EMPTY: Final = Segment(
     cleared=np.empty((0, 2), np.int64),
     strings=b"",
 )
-# A view that took less to build is built again before the answer: what was just taken in is found at once.
-_INLINE_S: Final = 0.1
+# Up to this many captures a new view is built before the answer: what was just taken in is found at once. Building
+# takes 0.1 s then. The time itself does not decide: a busy machine would answer from an old view.
+_INLINE_ROWS: Final = 100_000
 # Otherwise the next one waits 25 times what the last one took (1 s a million captures where columns are built, some
 # milliseconds where they grow, and the counts beside): following then costs one request in 25 some time, below what a
 # 95th percentile sees.
@@ -149,8 +150,6 @@ class ReaderCache:
         self._lock = threading.Lock()
         self._view: View | None = None
         self._cost_s = 0.0
-        # Of the last view whose columns were built: the next one that only adds to them may be followed by another.
-        self._whole_s = 0.0
         self._built_at = 0.0
         self._seen: IndexMark | None = None
 
@@ -166,7 +165,7 @@ class ReaderCache:
         # Without an index, what is open serves until one is there again.
         if view is not None and mark in (None, self._seen):
             return view
-        if view is None or wait or max(self._cost_s, self._whole_s) < _INLINE_S:
+        if view is None or wait or len(view.columns) <= _INLINE_ROWS:
             with self._lock:
                 return self._renew(mark, _nothing)
         # The lock is taken here and released by the thread: a second request must not start a second build.
@@ -184,7 +183,6 @@ class ReaderCache:
         self._view, self._seen = view, mark
         self._built_at = self._clock.monotonic()
         self._cost_s = self._built_at - started
-        self._whole_s = self._whole_s if view.is_grown else self._cost_s
         return view
 
     def _renew_beside(self, mark: IndexMark | None) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.clock import SystemClock
 from holdfast.search.search import ResultKind, SearchRequest, SearchService, Sort
+from tests.clock import FakeClock
 from tests.search_bed import DAY, Bed, Capture
 
 _CAPTURES = [
@@ -86,16 +86,6 @@ def test_a_bounded_reading_shows_the_newest_and_says_that_it_is_not_all(bed: Bed
     assert not answer.exact
 
 
-class _SlowClock(SystemClock):
-    """Every look at it takes a second, so that a view seems slow to build and is built beside the requests."""
-
-    _looks = 0.0
-
-    def monotonic(self) -> float:
-        self._looks += 1.0
-        return self._looks
-
-
 class _Watched(SearchService):
     """A search that says on which thread it counts."""
 
@@ -104,13 +94,18 @@ class _Watched(SearchService):
         return super()._count(*given)
 
 
-def test_all_pages_are_counted_before_a_new_state_of_the_index_serves(bed: Bed) -> None:
+def test_all_pages_are_counted_before_a_new_state_of_the_index_serves(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.search.readers._INLINE_ROWS", 10)
     bed.fill(_CAPTURES[:60])
-    search = _Watched(bed.database, bed.home, _SlowClock())
+    clock = FakeClock()
+    search = _Watched(bed.database, bed.home, clock)
     assert (search.ask(SearchRequest()).total, search.ask(SearchRequest(q=" ", page=2)).total) == (34, 34)
 
     bed.fill(_CAPTURES[60:])
     for _ in range(40):
+        clock.advance(1)
         search.ask(SearchRequest())
         for thread in threading.enumerate():
             if thread.name == "search view":

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from sqlalchemy import update
 
-from holdfast.clock import SystemClock
 from holdfast.db.models import Document, SearchOutbox
 from holdfast.search.directory import IndexDirectory
 from holdfast.search.readers import ReaderCache, open_view
 from holdfast.search.search import ResultKind, SearchRequest, SearchService
+from tests.clock import FakeClock
 from tests.search_bed import DAY, Bed, Capture
 
 _QUESTIONS: tuple[dict[str, Any], ...] = (
@@ -111,37 +111,22 @@ def test_a_view_goes_on_as_it_is_while_others_grow_out_of_it(bed: Bed) -> None:
     assert (first.columns.ids.tolist(), first.columns.documents.places(first.columns.ids).tolist()) == was
 
 
-class _Steps(SystemClock):
-    """Each look at it takes as long as it is told."""
-
-    step, _now = 0.0, 0.0
-
-    def monotonic(self) -> float:
-        self._now += self.step
-        return self._now
-
-
-@pytest.mark.parametrize(("built_s", "beside"), [(0.01, False), (0.5, True)])
-def test_a_view_that_took_long_to_build_is_followed_beside_requests_however_quickly_it_grew(
-    bed: Bed, *, built_s: float, beside: bool
+@pytest.mark.parametrize(("most", "beside"), [(100, False), (10, True)])
+def test_view_of_many_captures_is_renewed_beside_requests(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch, *, most: int, beside: bool
 ) -> None:
-    clock = _Steps()
-    prepared: list[int] = []
+    monkeypatch.setattr("holdfast.search.readers._INLINE_ROWS", most)
+    clock, prepared = FakeClock(), list[int]()
     cache = ReaderCache(bed.home, clock, prepare=lambda view: prepared.append(len(view.columns)))
     bed.fill(_captures(0, 12))
-    clock.step = built_s
     cache.view()
-    clock.step = 0.001
-    bed.fill(_captures(12, 3))
-    assert cache.view(wait=True).is_grown
-    clock.step = 1.0
 
-    bed.fill(_captures(15, 3))
+    bed.fill(_captures(12, 6))
+    clock.advance(1)
     cache.view()
     for thread in threading.enumerate():
         if thread.name == "search view":
             thread.join()
 
-    # The next may have to be built, which nobody shall wait for.
     assert prepared == ([18] if beside else [])
     assert len(cache.view().columns) == 18
