@@ -87,7 +87,7 @@ def test_an_added_address_joins_the_run_of_its_source(server: Server) -> None:
 
         place = {
             "sourceCode": "ex", "status": "joined", "urls": 2, "added": 1, "raised": 0, "executionId": running.id,
-            "jobId": None,
+            "jobId": None, "when": f"Run {running.id} of ex crawls them; it is under way.",
         }  # fmt: skip
         assert answer.json() == {"added": 1, "total": 2, "places": [place]}
         assert again.json()["added"] == 0
