@@ -286,6 +286,7 @@ def test_options_that_do_not_parse_are_exit_code_two(
         (("--robots", "ignore", "--reason", "  "), "--reason"),
         (("--contact", "nobody"), "'nobody' cannot be the contact"),
         (("--contact", "ftp://example.org/"), "cannot be the contact"),
+        (("--contact", "日本@example.jp"), "a header holds ASCII letters only"),
         (("--cookie-file", "/nonexistent/cookies.txt"), "cookies.txt"),
         (("--header", "Host: example.com"), "'Host'"),
         (("--seeds", "/nonexistent/seeds.txt"), "seeds.txt"),

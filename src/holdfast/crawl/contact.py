@@ -56,6 +56,9 @@ def check_contact(contact: str, help_text: str = HELP) -> str:
     """Return the contact if it is one: something@somewhere, or an http(s) address; ContactRefused otherwise."""
     contact = contact.strip()
     name, at, host = contact.partition("@")
+    if at and not contact.isascii():
+        # RFC 9110, 5.5: it goes into a header of every request.
+        raise ContactRefused(contact, help_text, "a header holds ASCII letters only; write xn-- for the host")
     if at and name and "." in host and contact.isprintable() and not set(contact) & set(" ()<>,;\"'"):
         return contact
     if "://" in contact:
