@@ -36,7 +36,9 @@ def _insert_source(tx: Transaction, *, host: str, base_url: str, now: int) -> Ad
     """Create a source; return None if another transaction has just created one with this code."""
 
     def is_taken(code: str) -> bool:
-        return bool(tx.execute("SELECT 1 FROM sources WHERE code = ?", (code,)))
+        # By another site: one of this site that was created a moment ago is found by the insert.
+        other = "SELECT 1 FROM sources WHERE code = ? AND (base_url IS NULL OR base_url <> ?)"
+        return bool(tx.execute(other, (code, base_url)))
 
     code = free_code(is_taken, name=None, seed=host)
     rows = tx.execute(
