@@ -21,7 +21,7 @@ from typing import Any
 
 from sqlalchemy import insert, text, update
 
-from holdfast.config import JobSettings
+from holdfast.config import Settings
 from holdfast.db.engine import Database
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Execution, Job, Source
@@ -94,7 +94,7 @@ def measure(url: str, jobs: int) -> dict[str, list[tuple[float, float]]]:
         fill(database, jobs)
         with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text("ANALYZE"))  # as PostgreSQL does by itself a minute later
-        placement, settings = Placement(), JobSettings()
+        placement, settings = Placement(), Settings()
         scheduler = Scheduler(database, clock, settings, placement)
         leases = ExecutionLeases(database, clock, RunSettler(settings, placement), home=Path(folder))
         actions = JobActions(clock, placement)

@@ -138,7 +138,7 @@ def beside(site: Path, clients: int, *, core: str = "0") -> Beside:
     home = Path(tempfile.mkdtemp(prefix="holdfast-streams-", dir=site.parent))
     limits = {
         "HOLDFAST_API_CONNECTIONS_PER_ADDRESS": "1000",
-        "HOLDFAST_API_STREAMS_PER_PRINCIPAL": "1000",
+        "HOLDFAST_TIMINGS_SERVER_STREAMS_PER_PRINCIPAL": "1000",
         "HOLDFAST_API_RATE_LIMITING": "false",
         "HOLDFAST_LOG_LEVEL": "ERROR",
     }

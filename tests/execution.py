@@ -10,7 +10,7 @@ from typing import NamedTuple
 from holdfast import config
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.jobs import executions
-from holdfast.jobs.executions import Begun
+from holdfast.jobs.executions import StartedRun
 from holdfast.wiring import Runtime, open_runtime
 
 
@@ -18,7 +18,7 @@ class Begin(NamedTuple):
     """An execution that has begun, and what it stands on."""
 
     runtime: Runtime
-    begun: Begun
+    begun: StartedRun
     plan: CrawlPlan
 
 
@@ -28,6 +28,10 @@ def begun_execution(home: Path, database_url: str | None = None) -> Iterator[Beg
     plan = CrawlPlan(seeds=("https://example.org/",), contact="tests@example.org")
     with open_runtime(config.load(home=home, database_url=database_url)) as runtime:
         begun = executions.begin(
-            runtime.raw_db, runtime.clock, plan, executions.ExecutionWish(home), is_working=lambda _execution_id: False
+            runtime.raw_db,
+            runtime.clock,
+            plan,
+            executions.ExecutionOptions(home),
+            is_working=lambda _execution_id: False,
         )
         yield Begin(runtime, begun, plan)

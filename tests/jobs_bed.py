@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,8 @@ from typing import Any
 from sqlalchemy import select
 
 from holdfast.clock import Clock
-from holdfast.config import JobSettings
+from holdfast.config import JobSettings, Settings, Timings
+from holdfast.config.timings import JobTimings
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Hold, Job, JobEvent
 from holdfast.jobs.administration.actions import JobActions, Upserted
@@ -40,7 +42,7 @@ def unchanged(content_hash: str = "a") -> RunEnding:
 class Party:
     """One process: a scheduler, a worker's leases and the actions of people."""
 
-    def __init__(self, url: str, clock: Clock, settings: JobSettings, home: Path, directory: str | None = None) -> None:
+    def __init__(self, url: str, clock: Clock, settings: Settings, home: Path, directory: str | None = None) -> None:
         self.database, placement = Database(url), Placement()
         self.placement = placement
         self.scheduler = Scheduler(self.database, clock, settings, placement)
@@ -66,15 +68,22 @@ class Bed:
 
     def __init__(self, url: str, clock: Clock, home: Path, **settings: Any) -> None:
         self.url, self.clock, self.home = url, clock, home
-        self.settings = JobSettings(**settings)
+        names = {one.name for one in fields(JobTimings)}
+        self.settings = JobSettings(**{name: value for name, value in settings.items() if name not in names})
+        self.timings = JobTimings(**{name: value for name, value in settings.items() if name in names})
         self._parties: list[Party] = []
         self.party = self.another()
         self.database = self.party.database
 
+    @property
+    def all_settings(self) -> Settings:
+        """The settings of the next party."""
+        return Settings(jobs=self.settings, timings=Timings(jobs=self.timings))
+
     def another(self, directory: str | None = None) -> Party:
         """Open one more party; with a directory, one of a machine with a data directory of its own."""
         home = self.home if directory is None else self.home / directory
-        self._parties.append(Party(self.url, self.clock, self.settings, home, directory))
+        self._parties.append(Party(self.url, self.clock, self.all_settings, home, directory))
         return self._parties[-1]
 
     def close(self) -> None:

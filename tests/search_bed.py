@@ -28,7 +28,7 @@ from holdfast.db.models import (
     WarcFile,
     Withdrawal,
 )
-from holdfast.index.queries import REST_MARK
+from holdfast.parse.text import REST_MARK
 from holdfast.search.outbox import drain
 from holdfast.search.search import SearchAnswer, SearchRequest, SearchService
 from holdfast.urls import hash64, page_key, parse

@@ -1,4 +1,4 @@
-"""Write docs/api.md, openapi.json, cli.md, settings.md, the operators of search.md and db/fresh.sql: `make docs`.
+"""Write docs/api.md, openapi.json, fields.md, cli.md, settings.md, operators of search.md, db/fresh.sql: `make docs`.
 
 Once more if the codes of errors changed: they are read when this starts.
 """
@@ -13,11 +13,13 @@ from pathlib import Path
 
 from api_page import api_page, openapi_text
 from error_codes import MODULE, error_codes_module
+from fields_page import fields_page
 
 from holdfast.cli import runner
 from holdfast.cli.catalogue import COMMANDS, HelpGroup, noun_of
 from holdfast.cli.main import load
 from holdfast.config import Settings
+from holdfast.config.removed import REMOVED, UNSAFE
 from holdfast.config.showing import walk
 from holdfast.db import schema
 from holdfast.db.migrate import upgrade
@@ -27,8 +29,8 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 SETTINGS_INTRO = """# Settings
 
 From `HOLDFAST_*` variables, a `.env` file in the working directory, or a TOML file (`holdfast.toml`, or where
-`HOLDFAST_CONFIG` points): `[lease] seconds = 60`. Arguments of a command win over variables, variables over
-`.env`, `.env` over TOML. `holdfast settings` prints what is in force. Written by `make docs`; do not edit.
+`HOLDFAST_CONFIG` points): `[politeness] delay_s = 2`. Arguments of a command win over variables, variables over
+`.env`, `.env` over TOML. `holdfast settings` prints the settings in force. Written by `make docs`; do not edit.
 """
 DOCUMENTS = Path(__file__).with_name("settings_documents.md")
 """Each variable of the documents and what took its place, written by hand."""
@@ -48,7 +50,22 @@ def settings_page() -> str:
         for name, group, key, field in walk(Settings(_env_file=None))  # type: ignore[call-arg]
     ]
     head = "| variable | default | meaning |\n|---|---|---|"
-    return "\n".join([SETTINGS_INTRO, head, *rows, "", DOCUMENTS.read_text()])
+    return "\n".join([SETTINGS_INTRO, head, *rows, "", *_removed(), "", DOCUMENTS.read_text()])
+
+
+def _removed() -> list[str]:
+    """Return the table of settings of earlier versions."""
+    head = [
+        "## Removed settings",
+        "",
+        "Settings of earlier versions. A start with one of them prints one line and ignores it; where that would",
+        "loosen a limit against abuse or delete data earlier (*refused*), the start fails until it is unset.",
+        "",
+        "| variable | now |",
+        "|---|---|",
+    ]
+    rows = [*REMOVED.items(), *((name, f"*refused*; {text}") for name, text in UNSAFE.items())]
+    return [*head, *(f"| `HOLDFAST_{name.replace('.', '_').upper()}` | {text} |" for name, text in sorted(rows))]
 
 
 def _default(value: object) -> str:
@@ -113,6 +130,7 @@ if __name__ == "__main__":
     schema.FRESH.write_text(fresh_schema())
     (DOCS / "api.md").write_text(api_page())
     (DOCS / "openapi.json").write_text(openapi_text())
+    (DOCS / "fields.md").write_text(fields_page())
     (DOCS / "settings.md").write_text(settings_page())
     (DOCS / "cli.md").write_text(cli_page())
     (DOCS / "search.md").write_text(with_operators((DOCS / "search.md").read_text()))

@@ -19,12 +19,13 @@ export default defineConfig({
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     chunkSizeWarningLimit: 400,
-    // What many pages share is one file: a first visit asks for twenty files, not for forty.
+    // What many pages share is one file, and one more in the control room; a first visit asks for twenty files, not for forty.
     rolldownOptions: {
       output: {
         codeSplitting: {
           groups: [
-            { name: "shared", test: /\/src\/(design|app|api|language)\/|lucide-react/, minShareCount: 3 },
+            { name: "shared", test: /\/src\/(design|app|api|language(?!\/control))\/|lucide-react/, minShareCount: 3, priority: 2 },
+            { name: "control", test: /\/src\/(language\/control|control\/live)\//, minShareCount: 2, priority: 1 },
           ],
         },
       },

@@ -19,11 +19,10 @@ from holdfast.search import ranking
 from holdfast.search.analysis import languages_of
 from holdfast.search.asked import TextWeights, asked_words
 from holdfast.search.query import plain
-from holdfast.search.ranking import FITTED
 from holdfast.search.readers import ReaderCache, View
 
 Scores = npt.NDArray[np.float32]
-_NO_WEIGHTS: Final = dict.fromkeys(asdict(FITTED), 0.0)
+_NO_WEIGHTS: Final = dict.fromkeys(asdict(TextWeights()), 0.0)
 
 
 class Features(NamedTuple):
@@ -41,7 +40,7 @@ def fitted(exams: Sequence[tuple[Manual, Path, dict[str, list[Question]]]], roun
     for manual, home, questions in exams:
         view = ReaderCache(home, SystemClock()).view()
         features += [_features(manual, view, question) for kind in KINDS for question in questions[kind]]
-    start = {**asdict(FITTED), "authority": ranking.AUTHORITY}
+    start = {**asdict(TextWeights()), "authority": ranking.AUTHORITY}
     return {name: round(weight, 3) for name, weight in _fit(features, start, rounds).items()}
 
 

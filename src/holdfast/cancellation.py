@@ -1,7 +1,7 @@
-"""Work that no client waits for any more: long loops ask here, between two portions, whether to go on.
+"""Cancellation of work that no client waits for: long loops check between two portions whether to continue.
 
-A thread cannot be stopped from outside. A server runs the work of a request inside `until`, and sets the event when
-the client leaves; `check` then ends the work at its next portion. Outside of `until` it never does.
+A thread cannot be stopped from outside. A server runs the work of a request inside `until`, and sets the event
+when the client disconnects; `check` then ends the work at its next portion. Outside of `until` it never does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ended: ContextVar[Event | None] = ContextVar("ended", default=None)
 
 
 class WorkAbandoned(Unavailable):
-    """The client that asked for this has left, so it was not finished."""
+    """The client disconnected, so the request was not completed."""
 
     code = "work_abandoned"
 
@@ -28,7 +28,7 @@ class WorkAbandoned(Unavailable):
 
 @contextmanager
 def until(ended: Event) -> Iterator[None]:
-    """Let `check` end the work of this block, on this thread, once the event is set."""
+    """Make `check` end the work of this block, on this thread, once the event is set."""
     token = _ended.set(ended)
     try:
         yield
@@ -37,7 +37,7 @@ def until(ended: Event) -> Iterator[None]:
 
 
 def check() -> None:
-    """Return if the work is still wanted; WorkAbandoned if not. Cheap: a look at a flag."""
+    """Raise WorkAbandoned if the client has disconnected. Cheap: it only reads a flag."""
     ended = _ended.get()
     if ended is not None and ended.is_set():
         raise WorkAbandoned

@@ -1,18 +1,18 @@
-"""The error tree. Exceptions are for broken promises; an expected ending (a 404, a robots denial) is an Outcome.
+"""The error tree. Exceptions are for broken promises; an expected result (a 404, a robots denial) is an Outcome.
 
 HoldfastError
-├── NotFound       the thing asked for is not here
+├── NotFound       the requested object does not exist
 ├── Invalid        the input cannot be used as it is
-│   └── UrlRefused     a string that is no address we would ask for
+│   └── UrlRefused     a string that is not a URL we would request
 ├── Conflict       the state does not allow it now
-│   └── LeaseLost      a newer owner holds what we thought was ours
+│   └── LeaseLost      a newer owner holds our lease
 ├── NotPermitted   policy or authority forbids it
-│   └── AddressForbidden   the address guard refused to dial
+│   └── AddressForbidden   the address guard rejected the connection
 └── Unavailable    something we depend on does not answer
     └── NoSpace        the disk has no room for what must be written
 
-The edges (command line, HTTP) map the five kinds once. Every error carries a stable `code` and a message that names the
-next step.
+The edges (command line, HTTP) map the five kinds once. Every error carries a stable `code` and a message that
+names the next step.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ import re
 # Three, because a folder without rights, a file of another user and a file system that is mounted to be read say it
 # differently.
 READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
-"""What the system says of a file or folder that this user may not write."""
+"""Error numbers for a file or folder that this user may not write."""
 
 
 class HoldfastError(Exception):
-    """Something promised could not be done."""
+    """Base class of all errors: an operation could not be completed."""
 
     code = "error"
 
 
 class NotFound(HoldfastError):
-    """The thing asked for is not here."""
+    """The requested object does not exist."""
 
     code = "not_found"
 
 
 class Invalid(HoldfastError):
-    """The input cannot be used as it is; `field` names what of it, where that is one thing."""
+    """The input cannot be used as it is; `field` names the invalid field, if it is a single one."""
 
     code = "invalid"
     field: str | None
@@ -50,7 +50,7 @@ class Invalid(HoldfastError):
 
 
 class UrlRefused(Invalid):
-    """This string is no address that we would ask for."""
+    """This string is not a URL that can be requested."""
 
     code = "url_refused"
 
@@ -60,13 +60,13 @@ class UrlRefused(Invalid):
 
 
 class Conflict(HoldfastError):
-    """The state of things does not allow this now."""
+    """The current state does not allow this."""
 
     code = "conflict"
 
 
 class LeaseLost(Conflict):
-    """A newer owner holds what we thought was ours; our result is not taken."""
+    """A newer owner holds the lease; our result is rejected."""
 
     code = "lease_lost"
 
@@ -78,7 +78,7 @@ class NotPermitted(HoldfastError):
 
 
 class AddressForbidden(NotPermitted):
-    """The address guard refused to dial. The message never repeats the resolved address."""
+    """The address guard rejected the connection. The message never contains the resolved address."""
 
     code = "address_forbidden"
 
@@ -102,5 +102,5 @@ _FOLDERS = re.compile(
 
 
 def without_folders(sentence: str) -> str:
-    """Return what an error says as a stranger may read it: files of this machine without the folders they stand in."""
+    """Return an error message for strangers: paths of this machine without their folders."""
     return _FOLDERS.sub("…/", sentence)

@@ -1,9 +1,9 @@
 """Named places where a test may kill, stop or slow a process; no-ops unless `HOLDFAST_FAILPOINT` is set.
 
-It reads `PLACE[@TEXT]:ACTION[:SKIP[:FOLDER]]`, several separated by commas. With TEXT, only passes that carry it count.
-The first SKIP passes of a process do nothing. With FOLDER, each act takes one file `PLACE.…` out of it, so that a test
-decides how often all processes together act, and sees that they did; without such a file nothing happens. `hold` acts
-until a file `go` lies there.
+Its value is `PLACE[@TEXT]:ACTION[:SKIP[:FOLDER]]`, several separated by commas. With TEXT, only passes with
+this text count. The first SKIP passes of a process do nothing. With FOLDER, each act consumes one file
+`PLACE.…` in it, so that a test decides how often all processes together act, and sees that they did; without
+such a file nothing happens. `hold` acts until a file `go` appears there.
 """
 
 from __future__ import annotations
@@ -25,8 +25,6 @@ def _nothing(_place: str, _about: str = "") -> None:
 
 
 class Failpoint:
-    """One armed place."""
-
     def __init__(self, spec: str) -> None:
         where, action, *rest = spec.split(":", 3)
         self.place, _, self._text = where.partition("@")
@@ -35,7 +33,6 @@ class Failpoint:
         self._folder = Path(rest[1]) if len(rest) > 1 else None
 
     def reach(self, about: str = "") -> None:
-        """Act if it is time to."""
         if self._text not in about:
             return
         self._left -= 1
@@ -56,7 +53,7 @@ class Failpoint:
 
 
 def armed(spec: str) -> Reach:
-    """Return what to call at every place; ValueError or KeyError for a spec that makes no sense."""
+    """Return the function to call at every place; raise ValueError or KeyError for an invalid spec."""
     points = [Failpoint(part) for part in spec.split(",")]
 
     def reach(place: str, about: str = "") -> None:
@@ -107,4 +104,4 @@ _ACTIONS: dict[str, Act] = {
 # Read once, when the module is loaded: in production every place costs one call that does nothing.
 _spec = os.environ.get("HOLDFAST_FAILPOINT")
 reach: Reach = armed(_spec) if _spec else _nothing
-"""Called on the way through with the place's name, and what is worked on there."""
+"""Called with the name of the place, and the object that is processed there."""

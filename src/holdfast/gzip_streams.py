@@ -1,7 +1,7 @@
-"""Deflate and gzip streams, read and written piece by piece; bodies and files of others are inflated through this.
+"""Deflate and gzip streams, read and written piece by piece; untrusted bodies and files are decompressed here.
 
-No call puts out more than its budget says, whatever goes in, and no stream is held as a whole. Members of WARC files
-have a loop of their own (`warc.member`), with the same budget.
+No call outputs more than its budget, whatever the input, and no stream is held in memory as a whole. Members of
+WARC files have their own loop (`warc.member`), with the same budget.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 GZIP_MAGIC = b"\x1f\x8b"
 RAW, ZLIB, GZIP = -15, 15, 31
-"""What a stream is wrapped in, as zlib numbers it: nothing, a zlib header, a gzip header with its checksum."""
+"""The wrapper of a stream by zlib's numbers: none, a zlib header, a gzip header with checksum."""
 
 # What repeats itself honestly stays below 200 to 1 (deflate itself could reach 1,032 to 1). Up to one MiB of output no
 # ratio is asked for: short bodies of one repeated word are innocent.
@@ -20,43 +20,42 @@ MAX_RATIO = 200
 RATIO_FROM_BYTES = 1024 * 1024
 
 Read = Callable[[int, int], bytes]
-"""Returns up to so many bytes (the second number) from an offset: none at the end."""
+"""Returns up to so many bytes (the second number) from an offset; empty at the end."""
 
 
 def largest_honest(
     compressed_bytes: int, *, max_ratio: int = MAX_RATIO, ratio_from_bytes: int = RATIO_FROM_BYTES
 ) -> int:
-    """Return how many bytes may come out of so many; what gives more was made to fill memory or a disk."""
+    """Return the plausible output size for compressed input; more is a decompression bomb."""
     return max(ratio_from_bytes, max_ratio * compressed_bytes)
 
 
 class EndOfInput(Exception):
-    """The bytes are used up before the stream is."""
+    """The input ended before the stream did."""
 
 
 class InflateBudget(NamedTuple):
-    """How much goes into one call of the library and how much may come out of it."""
+    """Limits of input and output bytes for one call of the library."""
 
     feed_bytes: int = 32 * 1024
     output_bytes: int = 256 * 1024
     first_bytes: int = 0
-    """As much as the first call may put out, if that is not `output_bytes`."""
+    """Output limit of the first call, if it differs from `output_bytes`."""
     inflater: Any = zlib.decompressobj
-    """zlib's, or another of the same interface; what it raises is the caller's to catch."""
+    """zlib's, or one with the same interface; the caller handles its exceptions."""
 
 
 _BUDGET = InflateBudget()
 
 
 def reader_of(data: bytes) -> Read:
-    """Return what reads bytes that are held."""
     return lambda at, count: data[at : at + count]
 
 
 class DeflateStream:
-    """What one stream holds, piece by piece; `end` is where the bytes behind it begin, known when it is read out.
+    """Decompresses one stream piece by piece; `end` is the offset after it, known once it is read completely.
 
-    EndOfInput, or the library's error, is raised in the middle of it: what came before stands.
+    Raises EndOfInput, or the library's error, in the middle of it: earlier output is valid.
     """
 
     __slots__ = ("_at", "_budget", "_read", "_wbits", "end")
@@ -90,7 +89,7 @@ class DeflateStream:
 
 
 def gzipped(pieces: Iterable[bytes], *, level: int = 6) -> Iterator[bytes]:
-    """Yield pieces as one gzip stream, without time and name in its header: the same input gives the same bytes."""
+    """Yield one gzip stream without time and name in its header: the same input gives the same bytes."""
     packer = zlib.compressobj(level, zlib.DEFLATED, GZIP)
     for piece in pieces:
         if packed := packer.compress(piece):

@@ -1,7 +1,7 @@
-"""Structured events: a name and fields, one line each, never prose to parse. Secrets and controls stay out.
+"""Structured events: a name and fields, one line each, never prose to parse. Secrets are redacted.
 
-A thin layer over the standard library's `logging`: what libraries write there, and their warnings, pass the same
-formatter and the same redaction as our own events (decision 0014).
+A thin layer over the standard library's `logging`: log lines and warnings of libraries pass the same formatter
+and the same redaction as our own events (decision 0014). Control characters are escaped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_CHARS = 4096
 # Under which name a record carries the fields of one of our events.
 _FIELDS = "holdfast_fields"
 LIBRARY_EVENT = "library.log"
-"""The event of a line that a library wrote; `library` names it and `message` is the line."""
+"""The event of a line from a library; `library` has its name and `message` the line."""
 
 Event = dict[str, Any]
 
@@ -41,7 +41,7 @@ def _clean(key: str, value: Any) -> Any:
 
 
 def _event_of(record: logging.LogRecord) -> Event:
-    """Return a record as an event, cleaned: the one way from `logging` to a line."""
+    """Convert a record to a cleaned event; every log line passes through here."""
     fields: Event | None = record.__dict__.get(_FIELDS)
     if fields is None:
         name, fields = LIBRARY_EVENT, {"library": record.name, "message": _message_of(record)}
@@ -55,7 +55,7 @@ def _event_of(record: logging.LogRecord) -> Event:
 
 
 def _message_of(record: logging.LogRecord) -> str:
-    """Return the line of a library; one whose values do not fit it comes as it was written."""
+    """Return a library's message; if its arguments do not fit, the unformatted message."""
     # The standard library catches this where it writes: a library's mistake must not end what it was doing.
     try:
         return record.getMessage()
@@ -64,14 +64,12 @@ def _message_of(record: logging.LogRecord) -> str:
 
 
 class _JsonFormatter(logging.Formatter):
-    """Writes an event as one line of JSON."""
-
     def format(self, record: logging.LogRecord) -> str:
         return json.dumps(_event_of(record), default=repr)
 
 
 class _LineFormatter(logging.Formatter):
-    """Writes an event for a person: when, how bad, what, and the fields."""
+    """Writes an event for people: time, level, name and fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         event = _event_of(record)
@@ -80,7 +78,7 @@ class _LineFormatter(logging.Formatter):
 
 
 class _StderrHandler(logging.Handler):
-    """Writes to what standard error is at that moment; a test, or a daemon, may have replaced it."""
+    """Writes to the current standard error, which a test or a daemon may have replaced."""
 
     def emit(self, record: logging.LogRecord) -> None:
         # Standard error may be closed, or a pipe without a reader. A line that is lost must not stop a crawl; the
@@ -113,7 +111,7 @@ _logger.propagate = False
 def configure(level: str = "INFO", *, as_json: bool = True) -> None:
     """Send events of at least this level to standard error; called once, by an edge or a process entry.
 
-    From then on lines and warnings of libraries are events, too. ValueError for a level that is none.
+    Log lines and warnings of libraries become events too. Raise ValueError for an invalid level.
     """
     if level.upper() not in _LEVELS:
         raise ValueError(f"{level!r} is no level of events; write one of {', '.join(_LEVELS)}")
@@ -131,7 +129,7 @@ def configure(level: str = "INFO", *, as_json: bool = True) -> None:
 
 @contextmanager
 def captured(level: str = "DEBUG") -> Iterator[list[Event]]:
-    """Give a test the events of the block, cleaned as they would be written, instead of writing them."""
+    """Collect the events of the block for a test, cleaned as usual, instead of writing them."""
     events: list[Event] = []
     before, handlers = _logger.level, list(_logger.handlers)
     _logger.setLevel(_LEVELS[level])
@@ -144,31 +142,25 @@ def captured(level: str = "DEBUG") -> Iterator[list[Event]]:
 
 
 class Logger:
-    """Writes events, each with the fields that were bound to it."""
-
     __slots__ = ("_bound",)
 
     def __init__(self, bound: Event) -> None:
         self._bound = bound
 
     def debug(self, event: str, **fields: Any) -> None:
-        """Note what only its author wants to know."""
         self._write(logging.DEBUG, event, fields)
 
     def info(self, event: str, **fields: Any) -> None:
-        """Note what happened."""
         self._write(logging.INFO, event, fields)
 
     def warning(self, event: str, **fields: Any) -> None:
-        """Note what an operator may want to look at."""
+        """Log something that may need an operator's attention."""
         self._write(logging.WARNING, event, fields)
 
     def error(self, event: str, **fields: Any) -> None:
-        """Note what went wrong."""
         self._write(logging.ERROR, event, fields)
 
     def exception(self, event: str, **fields: Any) -> None:
-        """Note what went wrong, with the exception that is being handled."""
         self._write(logging.ERROR, event, {**fields, "exception": traceback.format_exc().strip()})
 
     def _write(self, level: int, event: str, fields: Event) -> None:

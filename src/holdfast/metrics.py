@@ -1,4 +1,4 @@
-"""Every metric name, declared once (docs/api.md explains them). Labels are bounded words, never an address."""
+"""Every metric name, declared once (docs/api.md explains them). Labels have bounded values, never a URL."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 
 PREFIX = "holdfast"
 PREFIXES = (PREFIX, "healtharchive")
-"""What figures of the archive begin with: ours, and the one that dashboards of an older archive know."""
+"""Prefixes of the archive's metrics: ours, and the one that dashboards of an older archive use."""
 # A second series for each counter, with the time of its creation: scrapers need it for nothing here.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 SEARCH_BUCKETS = (0.05, 0.1, 0.3, 1.0, 3.0)
@@ -33,23 +33,23 @@ _ERROR_TYPES = {
 
 
 class SharedCounts(Protocol):
-    """Where one of several serving processes leaves its counts for the others (`wiring.shared_places`)."""
+    """Storage through which several serving processes share their counts (`wiring.shared_places`)."""
 
     def leave(self, content: bytes) -> bool:
-        """Leave this for the others; False if it is too long."""
+        """Store counts for the other processes; return False if they are too long."""
         ...
 
     def left(self) -> bytes:
-        """Return what the process before this one had left, which had its number."""
+        """Return the last counts of the previous process with the same number."""
         ...
 
     def others(self) -> Iterator[bytes]:
-        """Yield what the others have left last."""
+        """Yield the latest counts of the other processes."""
         ...
 
 
 _SampleKey = tuple[str, str, tuple[tuple[str, str], ...]]
-"""The family, the name and the labels of one figure."""
+"""Family, name and labels of one sample."""
 
 
 def _add(total: dict[_SampleKey, float], key: _SampleKey, value: float) -> None:
@@ -68,7 +68,7 @@ def _unpacked(content: bytes) -> Iterator[tuple[_SampleKey, float]]:
 
 
 class ServerMetrics:
-    """What one serving process counts of itself, and with others on the same port, what all of them count together."""
+    """Metrics of one serving process, summed with those of other processes on the same port."""
 
     def __init__(self, *, started: float, shared: SharedCounts | None = None) -> None:
         self.started = started
@@ -117,14 +117,13 @@ class ServerMetrics:
         )
 
     def share(self) -> None:
-        """Leave the counts for the other processes, if there are any."""
         if self._shared is not None:
             # From a route and from beside the requests: the later of two must not be overwritten by the earlier.
             with self._sharing:
                 self._shared.leave(_packed(self._own()))
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the families with what all processes have counted; those of another process are seconds old."""
+        """Yield the families with the counts of all processes; those of other processes are seconds old."""
         # What is told here is left first: a scrape of another process must never be told less.
         self.share()
         total = self._own()
@@ -149,15 +148,12 @@ class ServerMetrics:
         return found
 
     def refused(self, tier: str) -> None:
-        """Count one request that came too often."""
         self.refusals.labels(tier).inc()
 
     def searched(self, mode: str) -> None:
-        """Count one search that was answered."""
         self.search_modes.labels(mode).inc()
 
     def answered(self, kind: str, status: int, seconds: float) -> None:
-        """Count one answer."""
         # By class: a label for each status would make a series for each that a client can provoke.
         group = f"{status // 100}xx"
         key = (kind, group)
@@ -181,16 +177,14 @@ class ServerMetrics:
 
 
 class StorageFigures(NamedTuple):
-    """What lies on the disk."""
-
     scanned: int
-    """Jobs whose newest run had its folder weighed."""
+    """Jobs whose newest run had its folder measured."""
     bytes_by_kind: Mapping[str, Mapping[str, int]]
-    """By kind (warc, output, tmp, tmp_non_warc) and source; all but `warc` of the folders that were weighed."""
+    """By kind (warc, output, tmp, tmp_non_warc) and source; all but `warc` only of measured folders."""
 
 
 class ArchiveFigures:
-    """What the database says when it is asked."""
+    """Metrics read from the database on request."""
 
     def __init__(
         self,
@@ -202,12 +196,11 @@ class ArchiveFigures:
         storage: StorageFigures,
         scheduler: Mapping[str, float],
     ) -> None:
-        """`newest_page` is when the newest page was captured (Unix time); `scheduler` are figures by name."""
+        """`newest_page` is the capture time of the newest page (Unix time); `scheduler` has metrics by name."""
         self._jobs, self._snapshots, self._pages, self._newest_page = jobs, snapshots, pages, newest_page
         self._storage, self._scheduler = storage, scheduler
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the families, as the text format wants them."""
         kinds = {
             "status": ("jobs", "by the status that operators see"),
             "cleanup_status": ("jobs_cleanup_status", "by the clean-up of their newest run"),
@@ -237,21 +230,21 @@ class ArchiveFigures:
 
 
 class RecordedCrawls(NamedTuple):
-    """What the series and the rows beside it say of all crawls; see `jobs.views.recorded`."""
+    """Recorded statistics of all crawls; see `jobs.views.recorded`."""
 
     by_source: Mapping[str, Mapping[str, int]]
-    """What was counted since the beginning, by column of the series, of each source."""
+    """Counts since the beginning, by source and column of the series."""
     latency_s: Sequence[float]
     latency_columns: Sequence[str]
-    """The bounds of the histogram, and its columns: one more, for what takes longer."""
+    """The histogram's bounds, and its columns: one more, for longer times."""
     failures: Sequence[str]
     """Columns that count as failed."""
     statuses: Sequence[str]
-    """Columns of the classes of statuses."""
+    """Columns of the status classes."""
     pages_per_second: float
-    """In the last whole minute."""
+    """In the last full minute."""
     success_rate: float | None
-    """Over the last five whole minutes; None if nothing was asked."""
+    """Over the last five full minutes; None without requests."""
     queue: int
     domains: int
     domains_leased: int
@@ -260,35 +253,32 @@ class RecordedCrawls(NamedTuple):
     """Domains whose circuit is not closed, by its state."""
     workers: int
     heartbeat_age_s: float
-    """Of the worker that was heard of longest ago and has not ended."""
+    """Age of the oldest heartbeat among the workers that have not ended."""
     progress_age_s: float
-    """Of the run of a job that got on longest ago and is not paused."""
+    """Time since the last progress of the running job that stalled longest; paused ones do not count."""
     alerts: Mapping[str, bool]
-    """Whether each one fires."""
+    """Whether each alert fires."""
     cleanups: Mapping[str, tuple[int, float]]
-    """Rows that were let go since the beginning, and when last, by kind."""
+    """Rows deleted since the beginning, and the time of the last deletion, by kind."""
 
     @property
     def total(self) -> Counter[str]:
-        """The sum over all sources."""
         total: Counter[str] = Counter()
         for counts in self.by_source.values():
             total.update(counts)
         return total
 
     def failed(self, counts: Mapping[str, int]) -> int:
-        """Return how many addresses failed."""
         return sum(counts.get(name, 0) for name in self.failures)
 
 
 class RecordedFigures:
-    """What crawls did, whichever process ran them: read from the rows, so that no crawl process needs a port."""
+    """Metrics of crawls in any process, read from the database, so that no crawl process needs a port."""
 
     def __init__(self, recorded: RecordedCrawls) -> None:
         self._recorded, self._total = recorded, recorded.total
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the families, as the text format wants them."""
         yield from self._counters()
         yield from self._gauges()
         yield self._latency()
@@ -345,7 +335,7 @@ class RecordedFigures:
             ),
             (
                 "crawler_cleanup_records",
-                "Rows that were let go, by kind.",
+                "Rows that were deleted, by kind.",
                 "table",
                 {name: removed for name, (removed, _) in recorded.cleanups.items()},
             ),
@@ -410,7 +400,7 @@ class RecordedFigures:
 
 
 class CrawlFigure(NamedTuple):
-    """One running crawl of zimit, as a node exporter's text file shows it."""
+    """One running zimit crawl, for the text file of a node exporter."""
 
     job: int
     source: str
@@ -423,7 +413,7 @@ class CrawlFigure(NamedTuple):
 
 
 class CrawlFigures:
-    """What `holdfast metrics-textfile` writes: running crawls, jobs by state, clean-ups, room on the disk."""
+    """The metrics that `holdfast metrics-textfile` writes: running crawls, jobs by state, clean-ups, disk space."""
 
     def __init__(
         self,
@@ -438,7 +428,6 @@ class CrawlFigures:
         self._free_bytes, self._written_at = free_bytes, written_at
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the families, as the text format wants them."""
         gauges = (
             ("stalled", "Whether no page was added for long.", lambda one: float(one.stalled)),
             ("last_progress_age_seconds", "Time since a page was added.", lambda one: one.progress_age_s),
@@ -475,7 +464,7 @@ def _counted(name: str, help_text: str, label: str, counts: Mapping[str, int]) -
 
 
 def textfile(*figures: CrawlFigures | WarcCheckFigures | RecordedFigures) -> bytes:
-    """Return the figures in the text format that a node exporter's textfile collector reads."""
+    """Return the metrics in the format of a node exporter's textfile collector."""
     # A registry of its own: the default one adds figures of the process that writes the file.
     made = CollectorRegistry()
     for one in figures:
@@ -484,20 +473,19 @@ def textfile(*figures: CrawlFigures | WarcCheckFigures | RecordedFigures) -> byt
 
 
 class WarcCheckFigures:
-    """What the last verification of WARC files found, for the same text files."""
+    """Results of the last verification of WARC files, for the same text files."""
 
     def __init__(self, totals: Mapping[str, int], kinds: Mapping[str, int], *, written_at: float) -> None:
         self._totals, self._kinds, self._written_at = totals, kinds, written_at
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the families, as the text format wants them."""
         yield _counted("warc_verify_files", "Files looked at, by result.", "result", self._totals)
         yield _counted("warc_verify_errors", "Files that did not pass, by kind.", "error_kind", self._kinds)
         yield GaugeMetricFamily(f"{PREFIX}_warc_verify_written_seconds", "When this was written.", self._written_at)
 
 
 def _by_source(name: str, help_text: str, counts: Mapping[str, int], *, falls: bool = False) -> Metric:
-    """Return figures by source with their sum; what can also fall (a withdrawal) is a gauge, whatever its name."""
+    """Return metrics by source with their sum; a gauge if the value can fall (after a takedown), whatever its name."""
     family: CounterMetricFamily | GaugeMetricFamily
     if falls:
         family = GaugeMetricFamily(f"{name}_total", help_text, labels=["source"])
@@ -510,7 +498,7 @@ def _by_source(name: str, help_text: str, counts: Mapping[str, int], *, falls: b
 
 
 def exposition(server: ServerMetrics, figures: ArchiveFigures, recorded: RecordedFigures) -> bytes:
-    """Return everything in the Prometheus text format."""
+    """Return all metrics in the Prometheus text format."""
     archive = CollectorRegistry()
     archive.register(figures)
     archive.register(recorded)

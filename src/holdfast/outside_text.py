@@ -1,6 +1,6 @@
-"""Text from outside on its way into a column: what no database takes is replaced, what is too long is cut.
+"""External text for database columns: replaces characters that no database stores, and truncates long text.
 
-PostgreSQL refuses NUL in text and JSON, and NaN in JSON; neither database stores half a character.
+PostgreSQL rejects NUL in text and JSON, and NaN in JSON; neither database stores lone surrogates.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _clean(text: str) -> str:
 
 
 def to_json(value: Any) -> str:
-    """Return a value as JSON that both databases store; TypeError if it holds something that is no JSON."""
+    """Return a value as JSON that both databases store; raise TypeError for values that JSON does not support."""
     try:
         text = json.dumps(value, allow_nan=False)
     except ValueError:
@@ -57,5 +57,5 @@ _SKIPPED: Final = ("\t", "\r")
 
 
 def guarded(text: str) -> str:
-    """Return a cell's text with an apostrophe before it, if a spreadsheet would run it otherwise."""
+    """Return a cell's text with an apostrophe before it if a spreadsheet would run it as a formula."""
     return f"'{text}" if text.lstrip().startswith(_FORMULA) or text.startswith(_SKIPPED) else text

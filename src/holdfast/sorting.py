@@ -1,4 +1,4 @@
-"""Sorting more lines than memory holds: sorted runs in a folder, merged as they are read."""
+"""External sort: sorted runs in a folder, merged as they are read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CHECKED_LINES = 10_000
 def sorted_lines(
     lines: Iterable[bytes], folder: Path, *, run_lines: int = _RUN_LINES, open_runs: int = _OPEN_RUNS
 ) -> Iterator[bytes]:
-    """Yield lines, each ending in a line feed, in the order of their bytes; OSError if the folder has no room."""
+    """Yield lines, each ending in a line feed, in byte order; raise OSError if the folder has no space."""
     with _scratch_in(folder) as scratch:
         names = (scratch / str(number) for number in count())
         runs: list[list[Path]] = [[]]
@@ -49,7 +49,7 @@ def sorted_lines(
 
 @contextmanager
 def _scratch_in(folder: Path) -> Iterator[Path]:
-    """Make a folder for runs, removed at the end; those of processes that were killed are removed now."""
+    """Create a folder for runs, deleted at the end; also delete those of killed processes."""
     with _locked(folder):
         # The owner of a folder holds its lock. Between making one and locking it another process would take it for an
         # orphan: the lock of the folder around it keeps that moment ours.
@@ -85,7 +85,7 @@ def _opened(folder: Path) -> int:
 
 
 def _put(runs: list[list[Path]], level: int, run: Path, names: Iterator[Path], open_runs: int) -> None:
-    """Add a run to a level; a full one becomes one run of the next, so that a line is written few times over."""
+    """Add a run to a level; merge a full level into one run of the next, so that each line is written few times."""
     if level == len(runs):
         runs.append([])
     runs[level].append(run)

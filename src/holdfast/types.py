@@ -1,4 +1,4 @@
-"""The frozen values that travel between packages. Nothing here does work; nothing here knows a database or a socket."""
+"""The frozen values shared by packages. Nothing here does work; nothing here knows a database or a socket."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.values import dataclass
 
 
 class Outcome(StrEnum):
-    """How an attempt ended; `excluded` is what a rule of ours kept out."""
+    """How an attempt ended; `excluded` means by one of our rules."""
 
     SUCCESS = "success"
     FAILED = "failed"
@@ -24,20 +24,20 @@ class Outcome(StrEnum):
 
 
 FAILURES: Final = (Outcome.FAILED, Outcome.TIMEOUT, Outcome.BLOCKED_4XX, Outcome.BLOCKED_5XX)
-"""Outcomes that count as failed; what a rule of ours or of a robots file kept out does not."""
+"""Outcomes that count as failed; exclusions by our rules or by robots.txt do not."""
 
 
 class UrlKind(StrEnum):
-    """Why a URL is asked for. Only pages count as pages and as depth."""
+    """The purpose of a URL. Only pages count as pages and for the depth."""
 
     PAGE = "page"
     REQUISITE = "requisite"
     SITEMAP = "sitemap"
-    """A list of addresses: a sitemap, or a feed where those are polled."""
+    """A list of addresses: a sitemap, or a feed if those are polled."""
 
 
 class Truncated(StrEnum):
-    """Why a stored body is shorter than what the server had (WARC-Truncated)."""
+    """Why a stored body is shorter than the server's (WARC-Truncated)."""
 
     LENGTH = "length"
     TIME = "time"
@@ -45,57 +45,54 @@ class Truncated(StrEnum):
 
     @property
     def broke_off(self) -> bool:
-        """Whether the server stopped before its body ended; a body that our own size limit cut is what we asked for."""
+        """Whether the server stopped before the end of the body; false if our own size limit cut it."""
         return self is not Truncated.LENGTH
 
 
-# `length` is none of them: a revisit has it, and what a size limit cut is what was asked for.
+# `length` is not one of them: a revisit has it, and what a size limit cut is what was asked for.
 BROKEN_OFF = frozenset({"disconnect", "time", "unspecified"})
-"""What WARC-Truncated says of a body that is not whole, in files of any maker."""
+"""WARC-Truncated values of incomplete bodies, in files of any writer."""
 CUT_RECORD = "file_ends_inside"
-"""The problem of a capture whose record the file ends in: as much of its body as is there is shown."""
+"""The problem of a capture whose record is cut off by the end of the file: replay shows the part that exists."""
 
 
 class Body(Protocol):
-    """The bytes that a server sent after the head, exactly as they came; small ones in memory, large ones on disk."""
+    """The bytes after the head exactly as the server sent them; small ones in memory, large ones on disk."""
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """Size in bytes."""
         ...
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the bytes from the start, in pieces of bounded size; may be called again."""
         ...
 
-    def close(self) -> None:
-        """Let go of memory or disk."""
-        ...
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRequest:
-    """One GET that `fetch` is asked to make, or a POST if it has content. Nothing is followed, decoded or retried below
-    this line.
-    """
+    """One GET for `fetch`, or a POST if it has content. `fetch` follows no redirects, decodes and retries nothing."""
 
     url: str
     headers: tuple[tuple[str, str], ...] = ()
-    """Beyond those that the client always sends: validators, cookies, the user's own."""
+    """In addition to those that the client always sends: validators, cookies, the user's own."""
     deadline_s: float = 30.0
     max_body_bytes: int = 100 * 1024 * 1024
     before_send: Callable[[], float] | None = None
-    """Called right before it connects, when all waiting is over: returns how many seconds it has to leave, and raises
-    what `fetch` then raises if it may not leave at all."""
+    """Called right before connecting, after all waiting: returns the seconds left for sending, or raises an exception
+    that `fetch` then raises, if the request may not be sent at all.
+    """
     fresh_connection: bool = False
-    """Whether it goes over a new connection, whatever others are kept."""
+    """Whether to use a new connection, even if idle ones exist."""
     content: bytes | None = None
-    """What a POST carries; its Content-Type stands among the headers."""
+    """The body of a POST; its Content-Type is among the headers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """One exchange as it went over the wire."""
+    """One HTTP exchange as sent and received."""
 
     url: str
     status: int
@@ -109,20 +106,20 @@ class Fetched:
     started_at: datetime
     took_s: float
     sent_s: float = 0.0
-    """When the request left, in seconds after `started_at`."""
+    """When the request was sent, in seconds after `started_at`."""
     first_byte_s: float | None = None
-    """When the first byte of the answer came, in seconds after `started_at`."""
+    """When the first byte of the response came, in seconds after `started_at`."""
     truncated: Truncated | None = None
     tls_verified: bool | None = None
-    """None for plain HTTP, False where the source allows an invalid certificate and it was one."""
+    """None for plain HTTP; False if the certificate was invalid and the source allows that."""
 
 
 REDIRECTED = "redirected"
-"""The reason of an address that only leads to another one, on another domain: a good answer, but no page."""
+"""The reason of an address that only redirects to another domain: a successful response, but not a page."""
 NEW_OWNER = "redirect_new_owner:"
-"""Begins the reason of a seed that was captured before and now leads to a host of another owner, which it names."""
+"""Prefix of the reason for a captured seed that now redirects to a host of another owner, which follows."""
 NO_SITEMAP = "no_sitemap"
-"""The reason of the usual place of a sitemap, which no robots.txt named and where there is none: not a failure."""
+"""The reason for a missing sitemap at the default location, which no robots.txt named: not a failure."""
 
 
 class FetchProblem(StrEnum):
@@ -132,7 +129,7 @@ class FetchProblem(StrEnum):
     URL_REFUSED = "url_refused"
     DNS = "dns_failed"
     NO_SUCH_NAME = "no_such_name"
-    """A nameserver said that the host's name does not exist; `dns_failed` is that none could tell."""
+    """A nameserver answered that the host does not exist; `dns_failed` means that none answered."""
     CONNECT = "connect_failed"
     TLS = "tls_failed"
     TIMEOUT = "timeout"
@@ -141,7 +138,6 @@ class FetchProblem(StrEnum):
 
     @property
     def transient(self) -> bool:
-        """Whether asking again later may help."""
         return self in _TRANSIENT
 
 
@@ -156,7 +152,7 @@ _TRANSIENT = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchFailed:
-    """An exchange that gave no response worth keeping."""
+    """A failed exchange, without a response worth storing."""
 
     url: str
     problem: FetchProblem
@@ -164,17 +160,17 @@ class FetchFailed:
     started_at: datetime
     took_s: float
     sent_s: float | None = None
-    """When the request left, in seconds after `started_at`; None if it never did."""
+    """When the request was sent, in seconds after `started_at`; None if it never was."""
     # Servers close idle connections at any moment, and what comes late may belong to the answer before: such a failure
     # says nothing of this address.
     kept_connection: bool = False
-    """Whether the connection had served before and broke, or said something that is no answer."""
+    """Whether a reused connection broke, or returned an invalid response."""
     received: bytes = b""
-    """What came of an answer that cannot be read as one, up to where that was noticed; to be kept as evidence."""
+    """The received part of an unparsable response, stored as evidence."""
 
 
 class RecordRef(NamedTuple):
-    """Where a record stands: one seek, whatever the size of the archive."""
+    """The position of a record: one seek, whatever the size of the archive."""
 
     warc_file_id: int
     offset: int
@@ -184,7 +180,7 @@ class RecordRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Original:
-    """The last committed response of a page: what a revisit may point to and what a 304 stands for."""
+    """The last committed response of a page, which revisits and 304 responses refer to."""
 
     record_id: str
     """The bare UUID of its WARC-Record-ID."""
@@ -198,7 +194,7 @@ class Original:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One page_crawl that a lease handed out: an address to ask for, and what we know of it."""
+    """One leased page_crawl: an address to fetch, and what is known about it."""
 
     id: int
     page_id: int
@@ -215,27 +211,26 @@ class Attempt:
     last_modified: str | None = None
     original: Original | None = None
     hops: int = 0
-    """Redirects from one domain to another that led here from the address that was found."""
+    """Cross-domain redirects on the way from the address that was found."""
     generation: int = 0
-    """Of a requisite: 0 if a page needs it, 1 if something that a page needs does, and so on."""
+    """For a requisite: 0 if a page needs it, 1 if a requisite of a page does, and so on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageToReread:
-    """A page that was fetched before a shorter way to it was found: what it leads to counts from the smaller depth."""
+    """A page that was fetched before a shorter path to it was found: its links count from the smaller depth."""
 
     attempt: Attempt
-    """The page with that depth, and where its answer is stored."""
+    """The page with the smaller depth, and the position of its stored response."""
     base: str
-    """The address that answered."""
+    """The URL of the response."""
     leads_to: str | None = None
-    """The address on another domain that it sent us to, if it did."""
+    """The URL on another domain that it redirected to, if any."""
     links: tuple[str, ...] = ()
-    """Where it leads, if its body is not kept."""
+    """Its links, if its body is not stored."""
 
     @property
     def depth(self) -> int:
-        """The smaller depth."""
         return self.attempt.depth
 
 
@@ -250,13 +245,13 @@ class FoundUrl(NamedTuple):
     depth: int
     priority: int
     scheduled_for: int | None = None
-    """Microseconds since 1970, or at once."""
+    """Microseconds since 1970; None means immediately."""
     hops: int = 0
     generation: int = 0
 
 
 class ListedUrl(NamedTuple):
-    """An address that a feed or a sitemap names, and the date that it gives."""
+    """An address in a feed or a sitemap, with its date there."""
 
     found: FoundUrl
     told_at: datetime | None = None
@@ -264,47 +259,47 @@ class ListedUrl(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolledListing:
-    """What a feed or a sitemap that is polled answered."""
+    """The content of a polled feed or sitemap."""
 
     is_feed: bool = False
-    """Whether it tells news (RSS, Atom, JSON Feed) rather than everything there is."""
+    """Whether it lists news (RSS, Atom, JSON Feed) rather than all addresses."""
     items: tuple[ListedUrl, ...] = ()
-    """In scope."""
+    """Only those in scope."""
     children: tuple[ListedUrl, ...] = ()
-    """Sitemaps that an index names."""
+    """Sitemaps listed in an index."""
     named: int = 0
-    """How many addresses it names, those out of scope included."""
+    """Number of addresses in it, including those out of scope."""
     problem: str | None = None
     """Why nothing could be read."""
     moved_to: str | None = None
-    """Where it says that it is from now on."""
+    """Its new address, according to the server."""
     retry_after_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainLease:
-    """The right to ask one domain, until `expires_at`; the token fences every write that relies on it."""
+    """The lease of one domain until `expires_at`; the token fences every write that relies on it."""
 
     domain_id: int
     domain: str
     token: int
     expires_at: datetime
     delay_s: float
-    """What the domain's own settings ask for; robots may ask for more."""
+    """The delay from the domain's own settings; robots.txt may require more."""
     next_allowed_at: datetime
     taken_over: bool
     """True if a dead owner held it: wait one full delay first."""
     circuit: CircuitState
-    robots: tuple[RobotsState, ...]
+    robots: tuple[RobotsRecord, ...]
     attempts: tuple[Attempt, ...]
     robots_after: datetime | None = None
-    """Robots files that were asked for before this moment are asked for anew, as an operator wishes."""
+    """robots.txt files fetched before this time are fetched again, at an operator's request."""
     changed_at: datetime | None = None
-    """The last change of an operator that this lease knows of."""
+    """The last operator's change known to this lease."""
 
 
 class DomainChange(NamedTuple):
-    """An operator's change to a domain: who holds it gives it back, and reads the rest with the next lease."""
+    """An operator's change to a domain: the lease holder releases it, and reads the rest with the next lease."""
 
     domain_id: int
     changed_at: datetime
@@ -312,29 +307,29 @@ class DomainChange(NamedTuple):
 
 
 class LeaseRefusal(StrEnum):
-    """Why a domain cannot be had for one request."""
+    """Why a domain cannot be leased for one request."""
 
     HELD = "held"
-    """By another process, or another worker of this one: it will be free some time."""
+    """Leased to another process, or another worker of this one: it will become free."""
     BARRED = "barred"
-    """It is forbidden, or must rest: nothing of it can be had soon by any process."""
+    """Forbidden or paused: no process can lease it soon."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CircuitState:
-    """The breaker of one domain, and its adaptive slow-down."""
+    """The circuit breaker of one domain, and its adaptive slow-down."""
 
     state: str = "closed"
     failures: int = 0
     successes: int = 0
     opened_at: datetime | None = None
     penalty: float = 1.0
-    """Factor on the delay after 429 and 503; decays with every good answer."""
+    """Factor on the delay after 429 and 503; decays with every successful response."""
     unreachable_since: datetime | None = None
 
 
 class RobotsAnswer(StrEnum):
-    """What the last try to read a robots.txt means for its origin (RFC 9309, section 2.3.1)."""
+    """The meaning of the last attempt to read a robots.txt for its origin (RFC 9309, section 2.3.1)."""
 
     RULES = "rules"
     ALLOW_ALL = "allow_all"
@@ -342,15 +337,15 @@ class RobotsAnswer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RobotsState:
-    """What we know of one origin's robots.txt; kept across restarts."""
+class RobotsRecord:
+    """The robots.txt of one origin, stored across restarts."""
 
     origin: str
     answer: RobotsAnswer
     fetched_at: datetime
-    """When the answer in force was read."""
+    """When the response in force was read."""
     checked_at: datetime
-    """When we last asked, whatever came of it."""
+    """When it was last requested, whatever the result."""
     status: int | None = None
     body: bytes = b""
     """At most 512 KiB, decoded."""
@@ -359,22 +354,22 @@ class RobotsState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
-    """What is kept of a page whose body is dropped."""
+    """Stored data of a page whose body is dropped."""
 
     description: str | None
     words: tuple[tuple[str, int], ...]
-    """Folded keywords and how often they occur."""
+    """Case-folded keywords with their number of occurrences."""
     from_hash: int
-    """Of the address of the page's group."""
+    """Hash of the address of the page's group."""
     links: tuple[tuple[int, str], ...]
-    """The first link to each other group, at most 200: the group's hash, and the address to ask for."""
+    """The first link to each other group, at most 200: the group's hash, and the address to fetch."""
     links_count: int
-    """Links to other addresses in all: more than `links` has means that those do not tell where the page leads."""
+    """Number of links to other addresses; if it exceeds `links`, that list is incomplete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:
-    """What came of one attempt: everything that `frontier.settle` writes in one transaction."""
+    """The result of one attempt: everything that `frontier.settle` writes in one transaction."""
 
     attempt: Attempt
     token: int
@@ -399,37 +394,37 @@ class Visit:
     """Set when this visit is a new original for the page."""
     found: tuple[FoundUrl, ...] = ()
     shallower: tuple[FoundUrl, ...] = ()
-    """Pages that were found before, by a longer way: not added again, but their depth is this one from now on."""
+    """Known pages with a shorter path: not added again, but this is their new depth."""
     excluded: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Links that were not added, counted by (rule, host)."""
     retry_at: datetime | None = None
     """If set, attempt n+1 is inserted in the transaction that closes this one."""
     signals: Signals | None = None
-    """Set for a new or changed page of a source that keeps no bodies."""
+    """Set for a new or changed page of a source that stores no bodies."""
     listing: PolledListing | None = None
-    """Of a feed or a sitemap that was polled and answered."""
+    """Content of a feed or a sitemap that was polled successfully."""
     feeds: tuple[FoundUrl, ...] = ()
-    """Feeds that a page refers to."""
+    """Feeds linked from a page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainUpdate:
-    """What a lease holder learned about a domain; written with the next settle or release, fenced by the token."""
+    """A lease holder's findings about a domain; written with the next settle or release, fenced by the token."""
 
     domain_id: int
     token: int
     next_allowed_at: datetime
     circuit: CircuitState
     delay_s: float | None = None
-    robots: tuple[RobotsState, ...] = ()
+    robots: tuple[RobotsRecord, ...] = ()
 
 
 class Link(NamedTuple):
-    """An address that a document mentions, as written there; the caller resolves it against the base."""
+    """An address in a document, as written there; the caller resolves it against the base."""
 
     url: str
     rel: str
-    """Where it stood: a, area, canonical, alternate, refresh, img, css, script, font, media, frame, sitemap, feed…
+    """Its context: a, area, canonical, alternate, refresh, img, css, script, font, media, frame, sitemap, feed…
 
     `feed` is a link to a feed, `item` one in it.
     """
@@ -437,7 +432,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedPage:
-    """What a parser took from one body. Problems are notes, never exceptions."""
+    """The parsed content of one body. Problems are recorded, never raised."""
 
     title: str | None = None
     description: str | None = None
@@ -453,7 +448,7 @@ class ParsedPage:
     resources: tuple[Link, ...] = ()
     """Needed to show the page: images, styles, scripts, fonts, media."""
     links_over: int = 0
-    """Links beyond those that are listed."""
+    """Number of links beyond those that are listed."""
     resources_over: int = 0
     nofollow: bool = False
     noindex: bool = False

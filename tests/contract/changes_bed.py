@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import select
 
-from holdfast.changes.compute import Computed, ComputeWish, compute_pending
+from holdfast.changes.compute import Computed, compute_pending
 from holdfast.db.models import Change
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later
@@ -49,9 +50,9 @@ def open_building(home: Path, database_url: str) -> Iterator[Building]:
         archive.database.close()
 
 
-def compute(archive: Archive, wish: ComputeWish | None = None) -> Computed:
+def compute(archive: Archive, **options: Any) -> Computed:
     """Compare what waits."""
-    return compute_pending(archive.database, archive.clock, wish)
+    return compute_pending(archive.database, archive.clock, **options)
 
 
 def told(archive: Archive) -> list[tuple[float, str, float | None]]:

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from holdfast.config import FeedSettings
+from holdfast.config import FeedSettings, Settings, Timings
+from holdfast.config.timings import FeedTimings
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Feed, FeedItem, Job, Source
@@ -32,6 +33,11 @@ class Worker:
     book: FeedPolling
     frontier: Frontier
     raw_db: RawDatabase
+
+
+def _settings(**values: Any) -> Settings:
+    limits = {name: values.pop(name) for name in list(values) if name in ("items", "waiting", "per_source")}
+    return Settings(feeds=FeedSettings(**values), timings=Timings(feeds=FeedTimings(**limits)))
 
 
 class Bed:
@@ -63,7 +69,7 @@ class Bed:
         frontier = Frontier(raw_db, self.clock)
         polled = PolledFeeds(source_id=self.source_id, execution_id=execution_id, polls=polls,
                         start=None if start is None else parse(start).hash64)  # fmt: skip
-        return Worker(FeedPolling(raw_db, frontier, self.clock, FeedSettings(**settings), polled), frontier, raw_db)
+        return Worker(FeedPolling(raw_db, frontier, self.clock, _settings(**settings), polled), frontier, raw_db)
 
     def close(self) -> None:
         """Let go of all connections."""

@@ -152,15 +152,15 @@ DOORS: dict[str, tuple[str, Door]] = {
     "raw view": ("GET /api/snapshots/raw/{snapshot_id}", _of_ids("/api/snapshots/raw/{id}")),
     "raw view on the replay host": ("GET /api/snapshots/raw/{snapshot_id}", _of_ids("/api/snapshots/raw/{id}")),
     "resolve": ("GET /api/replay/resolve", _asked("/api/replay/resolve?url={page}")),
-    "replay": ("ANY /web/{target:path}", _asked(f"/web/{_AT}/{{own}}")),
-    "original bytes": ("ANY /web/{target:path}", _asked(f"/web/{_AT}id_/{{own}}")),
-    "mixed page": ("ANY /web/{target:path}", _asked(f"/web/{digits14(days_later(0))}id_/{{mixed}}")),
-    "timegate": ("ANY /web/{target:path}", _asked("/web/{own}")),
-    "timemap link": ("ANY /web/{target:path}", _asked("/web/timemap/link/{own}")),
-    "timemap json": ("ANY /web/{target:path}", _asked("/web/timemap/json/{own}")),
-    "timemap cdxj": ("ANY /web/{target:path}", _asked("/web/timemap/cdxj/{own}")),
-    "calendar": ("ANY /web/{target:path}", _asked("/web/*/{own}")),
-    "addresses": ("ANY /web/{target:path}", _asked("/web/*/{host}/*")),
+    "replay": ("GET /web/{target:path}", _asked(f"/web/{_AT}/{{own}}")),
+    "original bytes": ("GET /web/{target:path}", _asked(f"/web/{_AT}id_/{{own}}")),
+    "mixed page": ("GET /web/{target:path}", _asked(f"/web/{digits14(days_later(0))}id_/{{mixed}}")),
+    "timegate": ("GET /web/{target:path}", _asked("/web/{own}")),
+    "timemap link": ("GET /web/{target:path}", _asked("/web/timemap/link/{own}")),
+    "timemap json": ("GET /web/{target:path}", _asked("/web/timemap/json/{own}")),
+    "timemap cdxj": ("GET /web/{target:path}", _asked("/web/timemap/cdxj/{own}")),
+    "calendar": ("GET /web/{target:path}", _asked("/web/*/{own}")),
+    "addresses": ("GET /web/{target:path}", _asked("/web/*/{host}/*")),
     "cdx": ("GET /cdx", _asked("/cdx?url={page}")),
     "cdx of a domain": ("GET /cdx", _asked("/cdx?url=example.org&matchType=domain")),
     "cdx in json": ("GET /cdx/search/cdx", _asked("/cdx/search/cdx?url={host}&matchType=host&output=json")),
@@ -259,6 +259,13 @@ NO_DOORS = {
     "GET /report": "a form",
     "POST /report": "takes a report in, and looks nothing up",
     "POST /api/reports": "the same",
-    "ANY /{target:path}": "leads a stray request back to where it came from, and looks nothing up",
+    **{
+        f"{method} /web/{{target:path}}": "looks a captured request up as GET does"
+        for method in ("POST", "PUT", "PATCH", "DELETE")
+    },
+    **{
+        f"{method} /{{target:path}}": "leads a stray request back to where it came from, and looks nothing up"
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
+    },
 }
 """Routes for everybody that tell nothing of captures, and why."""

@@ -14,8 +14,8 @@ from argon2 import PasswordHasher
 
 from holdfast import config
 from holdfast.api.session_cookie import MARK, SESSION, cookie_name
-from holdfast.audit import AuditFilter, audit_events
-from holdfast.auth import passwords
+from holdfast.audit import audit_events
+from holdfast.auth import passwords, throttle
 from holdfast.auth.errors import LastAdministrator, PasswordRefused, SignInFailed, SignInThrottled, UserExists
 from holdfast.auth.passwords import is_password
 from holdfast.auth.queries import users
@@ -23,7 +23,6 @@ from holdfast.auth.roles import Role
 from holdfast.auth.sessions import Browser, SignIn
 from holdfast.auth.users import (
     ProviderIdentity,
-    UserChanges,
     add_user,
     change_user,
     find_user,
@@ -83,7 +82,7 @@ class Site:
     def deeds(self, action: str) -> list[tuple[str, str]]:
         """Return what was audited: who, of whom."""
         with self.archive.database.read() as session:
-            return [(row.actor, row.subject) for row in audit_events(session, AuditFilter(action=action))]
+            return [(row.actor, row.subject) for row in audit_events(session, action=action)]
 
 
 @pytest.fixture
@@ -209,10 +208,11 @@ def _signs_in(sign_in: SignIn, password: str = PASSWORD, **browser: Any) -> str 
     return sign_in.with_password("ada", password, Browser(agent="", **browser)).mark
 
 
-def test_guesses_from_everywhere_do_not_keep_a_browser_waiting_that_has_signed_in_before(site: Site) -> None:
+def test_known_browser_signs_in_during_guesses_from_everywhere(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throttle, "FAILURES_PER_ACCOUNT", 20)
     site.user("ada")
     site.user("eve")
-    sign_in = SignIn(site.archive.database, site.clock, AuthSettings(failures_per_account=20))
+    sign_in = SignIn(site.archive.database, site.clock, AuthSettings())
     mark = _signs_in(sign_in, address="192.0.2.200")
     others = sign_in.with_password("eve", PASSWORD, Browser(address="192.0.2.201", agent="")).mark
     for number in range(20):
@@ -232,9 +232,10 @@ def test_guesses_from_everywhere_do_not_keep_a_browser_waiting_that_has_signed_i
         _signs_in(sign_in, address="198.51.100.1", mark=mark)
 
 
-def test_a_mark_ends_with_the_password_and_in_time(site: Site) -> None:
+def test_a_mark_ends_with_the_password_and_in_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throttle, "FAILURES_PER_ACCOUNT", 1)
     user_id = site.user("ada")
-    sign_in = SignIn(site.archive.database, site.clock, AuthSettings(failures_per_account=1))
+    sign_in = SignIn(site.archive.database, site.clock, AuthSettings())
     browser = Browser(address="192.0.2.1", agent="")
     old = _signs_in(sign_in, address="192.0.2.1")
     sign_in.change_password(user_id, current=PASSWORD, new=f"{PASSWORD} again", browser=browser, keep=None)
@@ -283,10 +284,11 @@ def test_of_two_new_passwords_at_once_the_one_that_knew_the_old_one_last_is_refu
     assert _signs_in(sign_in, f"{PASSWORD} of the owner", address="192.0.2.1")
 
 
-def test_of_a_hundred_guesses_at_once_ten_are_looked_at(site: Site) -> None:
+def test_of_a_hundred_guesses_at_once_ten_are_looked_at(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throttle, "FAILURES_PER_ADDRESS", 1000)
+    monkeypatch.setattr(throttle, "FAILURES_PER_ACCOUNT", 10)
     site.user("ada")
-    settings = AuthSettings(failures_per_address=1000, failures_per_account=10)
-    sign_in = SignIn(site.archive.database, site.clock, settings)
+    sign_in = SignIn(site.archive.database, site.clock, AuthSettings())
 
     def guess(number: int) -> type[Exception]:
         try:
@@ -322,10 +324,11 @@ def test_a_password_in_the_field_for_the_name_stands_in_no_log(site: Site, capsy
 
 
 @pytest.mark.usefixtures("real_passwords")
-def test_an_unknown_user_is_refused_as_slowly_as_a_known_one(site: Site) -> None:
+def test_an_unknown_user_is_refused_as_slowly_as_a_known_one(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("FAILURES_PER_ACCOUNT_AND_ADDRESS", "FAILURES_PER_ADDRESS"):
+        monkeypatch.setattr(throttle, limit, 99)
     site.user("ada")
-    limits = AuthSettings(failures_per_account_and_address=99, failures_per_address=99)
-    sign_in = SignIn(site.archive.database, site.clock, limits)
+    sign_in = SignIn(site.archive.database, site.clock, AuthSettings())
 
     def took(name: str) -> float:
         began = time.thread_time()
@@ -420,7 +423,7 @@ def test_two_administrators_that_demote_each_other_at_once_leave_one(site: Site)
     def demote(user_id: int) -> bool:
         try:
             with site.archive.database.write() as session:
-                change_user(session, site.clock, user_id, UserChanges(role=Role.MEMBER))
+                change_user(session, site.clock, user_id, role=Role.MEMBER)
         except LastAdministrator:
             return False
         return True
@@ -586,13 +589,10 @@ def test_names_and_agents_with_markup_are_shown_as_text(site: Site) -> None:
         ("/api/account/tokens", {"name": "t", "scopes": ["administer"]}, "scopes"),
     ],
 )
-def test_whatever_refuses_it_the_field_that_is_wrong_is_named(
-    site: Site, path: str, body: dict[str, Any], field: str
-) -> None:
+def test_refusal_names_the_wrong_field(site: Site, path: str, body: dict[str, Any], field: str) -> None:
     site.user("opal", Role.OPERATOR)
-    headers = ADMIN if "admin" in path else site.headers("opal")
 
-    answer = site.client.post(path, json=body, headers=headers)
+    answer = site.client.post(path, json=body, headers=ADMIN if "admin" in path else site.headers("opal"))
     listed = site.client.get("/api/admin/users", params={"cursor": "zzz"}, headers=ADMIN)
 
     assert (answer.status_code, answer.json().get("field")) == (422, field), answer.text

@@ -210,5 +210,5 @@ def test_executions_without_files_hide_none_that_has_some(yard: Yard) -> None:
         session.add(WarcFile(execution_id=1500, path="a.warc.gz", state="sealed", created_at=now))
 
     found = indexing.find_unindexed(yard.database, lambda folder: folder == "/away/2002", limit=10)
-    assert [(one.execution_id, one.files) for one in found] == [(1500, 1), (2002, 0)]
+    assert [(one.execution, one.files) for one in found] == [(1500, 1), (2002, 0)]
     assert len(indexing.find_unindexed(yard.database, lambda _folder: True, limit=3)) == 3

@@ -15,7 +15,6 @@ from sqlalchemy import select
 
 from holdfast.db.engine import Database
 from holdfast.db.models import Alert, Event, Execution, Job, JobEvent, Owner, Source
-from holdfast.jobs.alert_queries import RunProgressAt
 from holdfast.jobs.alerts import AlertName, judge, look_for_alerts
 from holdfast.jobs.pauses import end_pause
 from holdfast.jobs.views.recorded import read_recorded
@@ -70,8 +69,8 @@ def test_a_worker_that_is_silent_for_more_than_two_minutes_is_an_alert() -> None
 
 
 def test_run_without_a_new_page_for_an_hour_is_an_alert() -> None:
-    def run(number: int, minutes: float) -> RunProgressAt:
-        return RunProgressAt(number, "ex", _NOW - timedelta(minutes=minutes))
+    def run(number: int, minutes: float) -> tuple[int, str, datetime]:
+        return number, "ex", _NOW - timedelta(minutes=minutes)
 
     assert judge([], [], [run(1, 60)], now=_NOW) == []
     (found,) = judge([], [], [run(2, 90), run(3, 61), run(1, 5)], now=_NOW)
@@ -264,7 +263,7 @@ def test_counters_never_fall_over_restarts_and_thinning(server: Server, clock: F
             with archive.database.write() as session:
                 row = session.get_one(Execution, run)
                 row.state, row.finished_at = "completed", server.clock.now() - timedelta(days=1)
-        thin_out(archive.database, archive.settings.jobs, now=server.clock.now(), portions=20)
+        thin_out(archive.database, now=server.clock.now(), portions=20)
 
     assert seen[0][("crawler_pages_fetched_total", ())] == 3
     assert seen[-1][("crawler_pages_fetched_total", ())] == 12

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from holdfast.db.models import Snapshot
+from holdfast.db.models import Execution, Snapshot
 from holdfast.jobs.views import activity
-from holdfast.types import CircuitState, Outcome, RecordRef, RobotsAnswer, RobotsState, UrlKind
+from holdfast.types import CircuitState, Outcome, RecordRef, RobotsAnswer, RobotsRecord, UrlKind
 from holdfast.warc.record import snapshot_id
 from holdfast.withdrawals.hiding import hide
 from tests.api_bed import Server
-from tests.archive import Shot, build_archive
+from tests.archive import BEGIN, Shot, build_archive
 from tests.contract.crawl_bed import Crawl, crawl
 from tests.contract.frontier_bed import found, many
 
@@ -119,7 +119,13 @@ def test_recent_pages_have_their_outcome_and_capture_and_none_is_hidden(server: 
         before = _activity(server)["pages"]
         hide(server.archive.database, server.clock, "https://ex.example/0", reason="asked")
         after = _activity(server)["pages"]
+        with server.archive.database.write() as session:
+            begun = session.get_one(Execution, running.id)
+            more = {"job_id": begun.job_id, "number": 2, "state": "completed", "output_dir": "x", "created_at": BEGIN}
+            session.add(Execution(**more, started_at=BEGIN, frontier_id=begun.id))
+        continued = {one["executionId"] for one in _activity(server)["pages"]}
 
+    assert running.id not in continued, "a page is of the run that requested it, not of the one that it continued"
     down, second, first = before
     assert (down["url"], down["outcome"], down["reason"], down["snapshotId"]) == (
         "https://down.example/0", "failed", "dns", None)  # fmt: skip
@@ -132,7 +138,7 @@ def test_recent_pages_have_their_outcome_and_capture_and_none_is_hidden(server: 
 @pytest.mark.parametrize(
     ("robots", "reason", "step"),
     [
-        (False, "no such host", "Open https://down.example/ in a browser."),
+        (False, "no such host", "Open down.example in a browser."),
         (True, "robots.txt cannot be fetched (status 503)", "Open https://down.example/robots.txt in a browser."),
     ],
 )
@@ -140,7 +146,7 @@ def test_an_unreachable_host_has_its_reason_and_the_next_step(
     server: Server, robots: bool, reason: str, step: str
 ) -> None:
     now = server.clock.now()
-    state = RobotsState(
+    state = RobotsRecord(
         origin="https://down.example", answer=RobotsAnswer.UNREACHABLE, status=503, body=b"", failures=3,
         fetched_at=now, checked_at=now,
     )  # fmt: skip

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from holdfast.clock import to_micros
-from holdfast.types import CircuitState, Outcome, RobotsAnswer, RobotsState, UrlKind
+from holdfast.types import CircuitState, Outcome, RobotsAnswer, RobotsRecord, UrlKind
 from tests.api_bed import Server
 from tests.contract.crawl_bed import Crawl, all_of, crawl
 from tests.contract.frontier_bed import many
@@ -87,7 +87,7 @@ def test_an_added_address_joins_the_run_of_its_source(server: Server) -> None:
 
         place = {
             "sourceCode": "ex", "status": "joined", "urls": 2, "added": 1, "raised": 0, "executionId": running.id,
-            "jobId": None, "when": f"Run {running.id} of ex crawls them; it is under way.",
+            "jobId": None, "when": f"Run {running.id} of ex crawls them; it is running.",
         }  # fmt: skip
         assert answer.json() == {"added": 1, "total": 2, "places": [place]}
         assert again.json()["added"] == 0
@@ -327,7 +327,7 @@ def test_settings_that_say_nothing_or_name_no_host_are_refused(one_source: Serve
 def _read_robots(server: Server, running: Crawl, body: bytes = ROBOTS) -> None:
     running.add(*many("ex.example", 2))
     now = server.clock.now()
-    state = RobotsState(origin="https://ex.example", answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now,
+    state = RobotsRecord(origin="https://ex.example", answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now,
                         failures=0, status=200, body=body)  # fmt: skip
     running.release(running.lease(), robots=(state,))
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from sqlalchemy import inspect
 
-from holdfast.db.models import Execution, Job
+from holdfast.db.models import Execution, ExecutionCount, Job
 from holdfast.jobs.endings import RunEnding, RunResult
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import JobAction, State
@@ -364,3 +364,14 @@ def test_every_change_is_audited_with_who_and_from_where(server: Server) -> None
             ("source.edited", "source ex"), ("scheduler.rebalanced", "scheduler"), ("job.deleted", f"job {job_id}"),
         ]
     ]  # fmt: skip
+
+
+def test_job_counts_what_its_running_processes_wrote(server: Server) -> None:
+    job_id = server.bring(State.RUNNING, "counting")
+    [run] = server.bed.executions(job_id)
+    with server.bed.database.write() as session:
+        counts = {"pages": 5, "outcomes": {"failed": 2}}
+        session.add(ExecutionCount(execution_id=run.id, owner_id=1, counts=counts, updated_at=server.bed.clock.now()))
+
+    latest = server.get(f"/api/v1/jobs/{job_id}").json()["latest_execution"]
+    assert (latest["items_crawled"], latest["items_failed"]) == (5, 2)

@@ -19,7 +19,7 @@ from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.contact import remember_contact
 from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.models import Feed, WarcFile
+from holdfast.db.models import Feed, Operation, WarcFile
 from holdfast.db.raw import DatabaseClock
 from holdfast.index.queries import sealed_files_after
 from holdfast.operations import long_running
@@ -28,7 +28,6 @@ from holdfast.operations.long_running import (
     OperationLeases,
     OperationRunning,
     OperationState,
-    OperationWish,
 )
 from holdfast.operations.running import OperationContext, run_operation
 from holdfast.operations.works import WORKS
@@ -244,14 +243,14 @@ def test_processes_at_work_are_shown_with_their_run(server: Server) -> None:
 
 def test_settings_in_force_are_shown_with_their_origin_and_without_secrets(server: Server) -> None:
     shown = {row["name"]: row for row in server.get(f"{ADMIN}/settings").json()["items"]}
-    part = server.get(f"{ADMIN}/settings", params={"search": "uploads", "limit": 2}).json()
+    part = server.get(f"{ADMIN}/settings", params={"search": "feeds", "limit": 2}).json()
 
-    assert shown["HOLDFAST_UPLOADS_AT_ONCE"] == {
-        "name": "HOLDFAST_UPLOADS_AT_ONCE",
-        "value": 100,
+    assert shown["HOLDFAST_UPLOADS_MAX_BYTES"] == {
+        "name": "HOLDFAST_UPLOADS_MAX_BYTES",
+        "value": 100 * 1024**3,
         "origin": "default",
         "isSecret": False,
-        "description": shown["HOLDFAST_UPLOADS_AT_ONCE"]["description"],
+        "description": shown["HOLDFAST_UPLOADS_MAX_BYTES"]["description"],
     }
     assert shown["HOLDFAST_HOME"]["origin"] == "command"
     assert shown["HOLDFAST_API_RATE_LIMITING"]["value"] is False
@@ -455,7 +454,7 @@ def test_a_server_whose_clock_is_fast_calls_no_worker_silent(migrated_postgres: 
 @pytest.mark.postgres
 def test_a_machine_whose_clock_is_fast_takes_no_operation_from_another(migrated_postgres: str) -> None:
     with closing(Database(migrated_postgres)) as database:
-        wish = OperationWish(kind=OperationKind.REBUILD_SEARCH, flight="search", subject="it", parameters={})
+        wish = Operation(kind=OperationKind.REBUILD_SEARCH.value, flight="search", subject="it", parameters={})
         with database.write() as session:
             long_running.start(session, SystemClock(), wish)
         right = OperationLeases(database, SystemClock(), Path("/nonexistent"))
@@ -568,7 +567,7 @@ def test_the_audit_log_is_filtered_by_day_and_read_piece_by_piece(server: Server
 
 
 def test_fifty_starts_at_once_give_one_operation_and_all_others_name_it(server: Server) -> None:
-    wish = OperationWish(kind=OperationKind.VERIFY, flight="verify", subject="all WARC files", parameters={})
+    wish = Operation(kind=OperationKind.VERIFY.value, flight="verify", subject="all WARC files", parameters={})
 
     def start(_number: int) -> int | str:
         try:

@@ -13,7 +13,7 @@ from sqlalchemy import select
 
 from holdfast.api import lifespan
 from holdfast.api.app import create_inner_app
-from holdfast.api.lifespan import BesideRequests
+from holdfast.api.lifespan import BackgroundTasks
 from holdfast.api.upkeep import Upkeep
 from holdfast.auth.identities import Identities
 from holdfast.coordination.runfile import RunFile
@@ -94,7 +94,7 @@ def test_start_waits_for_the_index_and_begins_upkeep(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(SearchService, "ask", breaks)
     monkeypatch.setattr(Upkeep, "step", lambda _upkeep: begun.set())
-    beside = BesideRequests(archive, state)
+    beside = BackgroundTasks(archive, state)
     beside.start()
     opened = [*asked]
     is_begun = begun.wait(patience.deadline(20))
@@ -122,7 +122,7 @@ def test_what_cannot_begin_is_named_and_tried_again_and_keeps_nothing_else_from_
     monkeypatch.setattr(Upkeep, "step", lambda _upkeep: begun.set())
     monkeypatch.setattr(SearchService, "ask", lambda _search, _request: opened.set())
     monkeypatch.setattr(OperationLauncher, "_look", lambda _launcher: looked.set())
-    app.state.beside = beside = BesideRequests(archive, app.state, again_s=0.01)
+    app.state.beside = beside = BackgroundTasks(archive, app.state, again_s=0.01)
 
     def names() -> set[str]:
         return {thread.name for thread in enumerate_threads()}
@@ -165,7 +165,7 @@ def test_large_index_is_opened_beside_requests(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(SearchService, "ask", open_slowly)
     monkeypatch.setattr(Upkeep, "step", lambda _upkeep: False)
     monkeypatch.setattr(lifespan, "_OPEN_S", 0.01)
-    app.state.beside = beside = BesideRequests(archive, app.state)
+    app.state.beside = beside = BackgroundTasks(archive, app.state)
     beside.start()
     assert opens.wait(patience.deadline(20))
     opening = ready()

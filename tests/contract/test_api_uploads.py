@@ -14,7 +14,6 @@ import httpx
 import pytest
 
 from holdfast.api.routes.uploads import VERSION
-from holdfast.config import UploadSettings
 from holdfast.db.models import Upload
 from holdfast.errors import LeaseLost
 from holdfast.operations import uploads
@@ -95,7 +94,7 @@ def test_a_piece_that_does_not_fit_is_refused_and_nothing_is_lost(server: Server
     assert (wrong.status_code, wrong.json()["code"]) == (460, "checksum_mismatch")
     assert (unknown.status_code, unknown.json()["field"]) == (422, "Upload-Checksum")
     assert (over.status_code, over.json()["code"]) == (413, "upload_too_large")
-    assert "was begun with 10 bytes" in over.json()["detail"]
+    assert "has 10 bytes and this piece exceeds them" in over.json()["detail"]
     # Who lost its place is told so, also where the piece would go beyond the end.
     assert (lost.status_code, lost.json()["code"]) == (409, "upload_offset")
     assert (typed.status_code, spoken.status_code) == (415, 412)
@@ -296,7 +295,7 @@ def test_an_upload_is_ended_or_expires_and_its_bytes_go(server: Server) -> None:
     gone = server.client.request("DELETE", ended, headers=TUS)
     again = server.client.request("DELETE", ended, headers=TUS)
 
-    server.clock.advance(server.archive.settings.uploads.expire_s - 1)
+    server.clock.advance(uploads.EXPIRE_S - 1)
     kept = remove_expired(server.archive.database, server.clock, server.archive.settings)
     server.clock.advance(2)
     removed = remove_expired(server.archive.database, server.clock, server.archive.settings)
@@ -311,7 +310,7 @@ def test_an_upload_is_ended_or_expires_and_its_bytes_go(server: Server) -> None:
 
 def test_an_upload_lives_on_while_pieces_come(server: Server) -> None:
     place = begun(server, 10)
-    server.clock.advance(server.archive.settings.uploads.expire_s - 1)
+    server.clock.advance(uploads.EXPIRE_S - 1)
     send(server, place, b"abc", 0)
     server.clock.advance(10)
 
@@ -370,14 +369,14 @@ def test_a_file_that_is_not_what_its_digest_says_is_not_imported(server: Server)
     assert server.get("/api/sources").json() == []
 
 
-def test_only_so_many_uploads_are_open(server: Server) -> None:
+def test_only_so_many_uploads_are_open(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = server.archive.settings
-    few = settings.model_copy(update={"uploads": UploadSettings(at_once=2)})
+    monkeypatch.setattr(uploads, "AT_ONCE", 2)
     with server.archive.database.write() as session:
         for _ in range(2):
-            uploads.create(session, server.clock, few, uploads.UploadWish(size=5, name="x", source="up"))
+            uploads.create(session, server.clock, settings, Upload(size=5, name="x", source_code="up"))
         with pytest.raises(uploads.UploadsFull):
-            uploads.create(session, server.clock, few, uploads.UploadWish(size=5, name="x", source="up"))
+            uploads.create(session, server.clock, settings, Upload(size=5, name="x", source_code="up"))
 
 
 def test_uploads_are_listed_by_state_piece_by_piece(server: Server) -> None:
@@ -397,4 +396,4 @@ def test_uploads_are_listed_by_state_piece_by_piece(server: Server) -> None:
 
 
 def test_expired_means_a_day_unless_set_otherwise() -> None:
-    assert timedelta(seconds=UploadSettings().expire_s) == timedelta(days=1)
+    assert timedelta(seconds=uploads.EXPIRE_S) == timedelta(days=1)

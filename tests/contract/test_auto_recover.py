@@ -59,12 +59,12 @@ def test_a_crawl_without_progress_for_an_hour_goes_on_with_another_holder_and_bu
     clock.advance(5000)
     bed.party.leases.report(lease, Counts(items_crawled=40), {})
     clock.advance(3600)
-    assert _look(bed).decision.reason == "healthy", "its own delay of a second is no standstill"
+    assert _look(bed).reason == "healthy", "its own delay of a second is no standstill"
     clock.advance(1)
 
     dry, case = _look(bed, apply=False), _look(bed)
 
-    assert (dry.decision.action, dry.done, case.done, case.raised) == ("restart_stalled", False, True, {})
+    assert (dry.action, dry.done, case.done, case.raised) == ("restart_stalled", False, True, {})
     assert (bed.job(job_id).state, bed.job(job_id).current_retry_count) == ("scheduled", 0)
     assert bed.holds(job_id) == [("far/1", "lease_lost")]
     with pytest.raises(LeaseLost):
@@ -93,7 +93,7 @@ def test_a_source_that_cannot_be_used_any_more_keeps_no_other_run_from_being_loo
 
     cases = recover(_jobs(bed), apply=True, ask=lambda _run: True).cases
 
-    found = {case.watched.run.job.id: (case.decision.action, case.raised, case.done) for case in cases}
+    found = {case.watched.run.job.id: (case.action, case.raised, case.done) for case in cases}
     assert found == dict.fromkeys((tool, ours, other), ("restart_stalled", {}, True))
 
 
@@ -103,9 +103,9 @@ def test_a_run_is_judged_by_the_delay_that_it_runs_with(bed: Bed, clock: FakeClo
     with bed.database.write() as session:
         session.get_one(Execution, lease.execution_id).config = {"delay_s": 3600.0}
     clock.advance(7199)
-    assert _look(bed).decision.reason == "healthy"
+    assert _look(bed).reason == "healthy"
     clock.advance(1)
-    assert _look(bed).decision.action == "restart_stalled"
+    assert _look(bed).action == "restart_stalled"
 
 
 def test_what_waits_as_a_site_asks_is_not_stalled(bed: Bed, clock: FakeClock) -> None:
@@ -116,9 +116,9 @@ def test_what_waits_as_a_site_asks_is_not_stalled(bed: Bed, clock: FakeClock) ->
         session.add(Domain(id=1, name="ex.example", created_at=clock.now()))
         session.add(Queue(execution_id=lease.execution_id, domain_id=1, open=3, due_at=to_micros(clock.now())))
 
-    assert _look(bed).decision.reason == "healthy"
+    assert _look(bed).reason == "healthy"
     clock.advance(3601)
-    assert _look(bed).decision.action == "restart_stalled"
+    assert _look(bed).action == "restart_stalled"
 
 
 def test_a_patient_source_is_not_taken_for_a_stalled_one(bed: Bed, clock: FakeClock) -> None:
@@ -126,7 +126,7 @@ def test_a_patient_source_is_not_taken_for_a_stalled_one(bed: Bed, clock: FakeCl
     _running(bed)
     clock.advance(7199)
 
-    assert _look(bed).decision.reason == "healthy"
+    assert _look(bed).reason == "healthy"
 
 
 def test_a_crawl_that_waits_for_room_on_the_disk_is_left_alone(bed: Bed, clock: FakeClock) -> None:
@@ -136,7 +136,7 @@ def test_a_crawl_that_waits_for_room_on_the_disk_is_left_alone(bed: Bed, clock: 
 
     [case] = recover(_jobs(bed, DiskSettings(free_bytes=10**18)), apply=True).cases
 
-    assert (case.decision.reason, case.done) == ("no_space", False)
+    assert (case.reason, case.done) == ("no_space", False)
 
 
 def test_three_restarts_in_vain_are_enough(bed: Bed, clock: FakeClock) -> None:
@@ -145,7 +145,7 @@ def test_three_restarts_in_vain_are_enough(bed: Bed, clock: FakeClock) -> None:
     for _ in range(5):
         _running(bed)
         clock.advance(9 * 3600)
-        reasons.append(_look(bed).decision.reason)
+        reasons.append(_look(bed).reason)
         bed.party.scheduler.tick()
         if reasons[-1] != "stalled":
             break
@@ -175,7 +175,7 @@ def test_ages_of_files_are_judged_by_the_clock_of_their_machine(migrated_sqlite:
 
         case = _look(bed, apply=False)
 
-        assert (case.decision.reason, case.watched.activity.idle_s) == ("healthy", 60.0)
+        assert (case.reason, case.watched.activity.idle_s) == ("healthy", 60.0)
         (bed.home / DEPLOY_LOCK).touch()
         os.utime(bed.home / DEPLOY_LOCK, (machine.now().timestamp(),) * 2)
         assert is_deploying(_jobs(bed).settings, clock)

@@ -41,7 +41,7 @@ def raw_db(migrated_sqlite: str) -> Iterator[SqliteRawDatabase]:
 @contextmanager
 def _running(raw_db: SqliteRawDatabase, clock: DatabaseClock, home: Path) -> Iterator[int]:
     """Hold an execution as the process that crawls it does."""
-    wish = executions.ExecutionWish(home)
+    wish = executions.ExecutionOptions(home)
     begun = executions.begin(raw_db, clock, _PLAN, wish, is_working=lambda _: False)
     owner = _owner(raw_db, clock, home, kind="process", execution_id=begun.execution_id)
     yield begun.execution_id
@@ -168,7 +168,7 @@ def test_idle_clock_follows_wall_clock_after_a_killed_crawl(
     raw_db: SqliteRawDatabase, clock: FakeClock, tmp_path: Path, step_s: float
 ) -> None:
     ours = _anchored(raw_db, clock, tmp_path)
-    executions.begin(raw_db, ours, _PLAN, executions.ExecutionWish(tmp_path), is_working=lambda _: False)
+    executions.begin(raw_db, ours, _PLAN, executions.ExecutionOptions(tmp_path), is_working=lambda _: False)
     _owner(raw_db, ours, tmp_path, kind="process", execution_id=1).run.let_go()
 
     clock.shift_wall(step_s)
@@ -190,7 +190,7 @@ def test_clock_stays_while_a_live_process_holds_a_lease(
 ) -> None:
     ours = _anchored(raw_db, clock, tmp_path)
     owner = _owner(raw_db, ours, tmp_path, kind="worker")
-    executions.begin(raw_db, ours, _PLAN, executions.ExecutionWish(tmp_path), is_working=lambda _: False)
+    executions.begin(raw_db, ours, _PLAN, executions.ExecutionOptions(tmp_path), is_working=lambda _: False)
     with raw_db.write() as tx:
         tx.execute(lease, (owner.id,))
     clock.shift_wall(7200)
@@ -233,7 +233,7 @@ def test_waits_keep_their_length_when_the_clock_is_set(
     raw_db: SqliteRawDatabase, clock: FakeClock, tmp_path: Path, step_s: float, reboots: bool
 ) -> None:
     ours = _anchored(raw_db, clock, tmp_path)
-    wish = executions.ExecutionWish(tmp_path)
+    wish = executions.ExecutionOptions(tmp_path)
     execution_id = executions.begin(raw_db, ours, _PLAN, wish, is_working=lambda _: False).execution_id
     owner = _owner(raw_db, ours, tmp_path, kind="process", execution_id=execution_id)
     frontier, began = Frontier(raw_db, ours, FrontierSettings(lease_s=60.0)), ours.now()

@@ -11,9 +11,9 @@ from sqlalchemy import event, func, select
 
 from holdfast.changes import compute as compute_module
 from holdfast.changes import listing, queries
-from holdfast.changes.compute import ComputeWish, compute_pending
+from holdfast.changes.compute import compute_pending
 from holdfast.changes.listing import ChangeScope
-from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
+from holdfast.changes.pairs import TextMode, compare_captures
 from holdfast.db.models import Change, Diff, Snapshot, Withdrawal
 from holdfast.types import Truncated
 from holdfast.wiring.archive import Archive
@@ -137,9 +137,7 @@ def test_pdf_and_plain_text_are_compared(
 
     with archive.database.read() as session:
         last = session.scalars(select(Change).order_by(Change.id.desc()).limit(1)).one()
-    found = compare_captures(
-        archive.database, archive.settings.home, archive.clock, WantedComparison(last.to_snapshot_id, mode=mode)
-    )
+    found = compare_captures(archive.database, archive.settings.home, archive.clock, last.to_snapshot_id, mode=mode)
     assert (last.type, last.diff_id is not None, found.event.diff_available) == ("updated", True, True)
     assert (found.mode, found.event.added_lines, found.event.removed_lines) == (mode, 1, 1)
 
@@ -178,7 +176,7 @@ def test_a_backfill_says_the_same_again(building: Building) -> None:
     compute(archive)
     before = _rows(archive)
 
-    again = compute(archive, ComputeWish(backfill=True))
+    again = compute(archive, backfill=True)
 
     assert (again.looked_at, again.events, again.diffs) == (2, 2, 0)
     assert _rows(archive) == before
@@ -247,7 +245,7 @@ def test_what_is_withdrawn_is_compared_with_nothing(building: Building) -> None:
 def test_sources_are_compared_apart(building: Building) -> None:
     archive = building([day(0, "one"), replace(day(1, "two"), source="other")])
 
-    assert compute(archive, ComputeWish(source_id=1)).events == 1
+    assert compute(archive, source_id=1).events == 1
     compute(archive)
 
     assert [row[1] for row in told(archive)] == ["new_page", "new_page"]
@@ -256,8 +254,8 @@ def test_sources_are_compared_apart(building: Building) -> None:
 def test_events_can_be_limited_and_the_rest_follows(building: Building) -> None:
     archive = building([day(n, f"words {n}") for n in range(5)])
 
-    assert compute(archive, ComputeWish(max_events=2)).events == 2
-    assert compute(archive, ComputeWish(max_events=2)).events == 2
+    assert compute(archive, max_events=2).events == 2
+    assert compute(archive, max_events=2).events == 2
     compute(archive)
 
     assert [row[1] for row in told(archive)] == ["new_page", *["updated"] * 4]
@@ -266,7 +264,7 @@ def test_events_can_be_limited_and_the_rest_follows(building: Building) -> None:
 def test_a_dry_run_counts_and_writes_nothing(building: Building) -> None:
     archive = building([day(0, "one"), day(1, "two")])
 
-    result = compute(archive, ComputeWish(dry_run=True))
+    result = compute(archive, dry_run=True)
 
     assert result.types == {"new_page": 1, "updated": 1}
     assert told(archive) == []
@@ -276,8 +274,8 @@ def test_a_dry_run_counts_and_writes_nothing(building: Building) -> None:
 def test_only_what_was_captured_lately_is_compared(building: Building) -> None:
     archive = building([day(0, "one")])
 
-    assert compute(archive, ComputeWish(since_days=1)).looked_at == 0
-    assert compute(archive, ComputeWish(since_days=100_000)).looked_at == 1
+    assert compute(archive, since_days=1).looked_at == 0
+    assert compute(archive, since_days=100_000).looked_at == 1
 
 
 def test_bodies_that_were_compared_before_are_not_compared_again(building: Building) -> None:
@@ -314,7 +312,7 @@ def _withdraw(archive: Archive, moment: object) -> None:
 def _shown(archive: Archive) -> list[tuple[float, float | None]]:
     """Return the changes that readers see: the day of each, and the day that it was held against."""
     with archive.database.read() as session:
-        events = listing.page_of_events(session, ChangeScope(unchanged=True), offset=0, limit=100).events
+        events = listing.page_of_events(session, ChangeScope(unchanged=True), offset=0, limit=100)[0]
     start = days_later(0)
     days = [(event.to_captured_at - start, event.from_captured_at) for event in reversed(events)]
     return [(at.days, None if since is None else (since - start).days) for at, since in days]
@@ -375,8 +373,9 @@ def test_a_reader_who_compares_any_two_captures_writes_nothing(tmp_path: Path, m
         for later in ids:
             for earlier in ids:
                 if earlier < later:
-                    wanted = WantedComparison(later, earlier, mode)
-                    assert compare_captures(archive.database, archive.home, archive.clock, wanted).hunks
+                    assert compare_captures(
+                        archive.database, archive.home, archive.clock, later, earlier, mode=mode
+                    ).hunks
     event.remove(archive.database.engine, "before_cursor_execute", note)
 
     assert written == []

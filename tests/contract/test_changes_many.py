@@ -76,31 +76,31 @@ def _newest(rows: list[Row]) -> list[int]:
 
 def test_changes_of_all_sources_are_listed_and_counted(database: Database) -> None:
     with database.read() as session:
-        found = page_of_events(session, ChangeScope(), offset=0, limit=10_000)
+        events, total, is_exact = page_of_events(session, ChangeScope(), offset=0, limit=10_000)
 
-    assert [one.id for one in found.events] == _newest(ROWS)
-    assert (found.total, found.is_exact) == (len(ROWS), True)
+    assert [one.id for one in events] == _newest(ROWS)
+    assert (total, is_exact) == (len(ROWS), True)
 
 
 def test_the_latest_crawls_are_listed_in_order_as_far_as_they_are_known(database: Database) -> None:
     latest = _newest([row for row in ROWS if row.execution % CRAWLS == CRAWLS - 1])
     with database.read() as session:
-        found = page_of_events(session, ChangeScope(latest=True), offset=0, limit=10_000)
-        later = page_of_events(session, ChangeScope(latest=True), offset=310, limit=20)
+        events, total, is_exact = page_of_events(session, ChangeScope(latest=True), offset=0, limit=10_000)
+        later, _, _ = page_of_events(session, ChangeScope(latest=True), offset=310, limit=20)
 
-    listed = [one.id for one in found.events]
+    listed = [one.id for one in events]
     assert listed == latest[: len(listed)]
     assert len(listed) > 310, "behind the large crawl come the others"
-    assert (found.total, found.is_exact) == (len(listed), False)
-    assert [one.id for one in later.events] == latest[310:330]
+    assert (total, is_exact) == (len(listed), False)
+    assert [one.id for one in later] == latest[310:330]
 
 
 def test_the_latest_crawl_of_one_source_is_complete(database: Database) -> None:
     with database.read() as session:
-        found = page_of_events(session, ChangeScope(source_id=9, latest=True), offset=0, limit=10_000)
+        events, _, is_exact = page_of_events(session, ChangeScope(source_id=9, latest=True), offset=0, limit=10_000)
 
-    assert [one.id for one in found.events] == _newest([row for row in ROWS if row.execution == 9 * CRAWLS + 1])
-    assert found.is_exact
+    assert [one.id for one in events] == _newest([row for row in ROWS if row.execution == 9 * CRAWLS + 1])
+    assert is_exact
 
 
 @pytest.mark.parametrize("days", [False, True])

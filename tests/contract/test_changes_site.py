@@ -58,10 +58,10 @@ def test_a_slice_asks_once_where_the_files_of_a_crawl_are_however_many_pages_mov
 
     event.listen(archive.database.engine, "before_cursor_execute", note)
     with archive.database.read() as session:
-        found = site_slice(session, earlier, later, Cursor())
+        entries, _ = site_slice(session, earlier, later, Cursor())
     event.remove(archive.database.engine, "before_cursor_execute", note)
 
-    assert [entry.kind for entry in found.entries] == ["moved"] * 12
+    assert [entry.kind for entry in entries] == ["moved"] * 12
     assert len(asked) == 2, "one question a crawl"
 
 

@@ -33,7 +33,7 @@ def test_what_is_done_stays_done_when_it_is_stopped(building: Building) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        compute_pending(archive.database, archive.clock, None, stop)
+        compute_pending(archive.database, archive.clock, stop)
     done = len(told(archive))
     rest = compute(archive)
 
@@ -63,7 +63,7 @@ def test_late_captures_before_a_long_outage_are_written_in_short_transactions(bu
     event.listen(archive.database.engine, "rollback", ended)
     writes = _Counted(archive.database, asked)
     with pytest.raises(KeyboardInterrupt):
-        compute_pending(writes, archive.clock, None, stop)  # type: ignore[arg-type]
+        compute_pending(writes, archive.clock, stop)  # type: ignore[arg-type]
     done = len(told(archive)) - 61
     rest = compute_pending(writes, archive.clock)  # type: ignore[arg-type]
 

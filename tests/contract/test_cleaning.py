@@ -14,12 +14,12 @@ from holdfast.archive_tool.output_directory import hold_output
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.db.models import Execution
-from holdfast.operations.cleaning import Room, Sweep, room_of
+from holdfast.operations.cleaning import Sweep, total_and_free
 from holdfast.wiring import open_runtime
 from tests.clock import FakeClock
 from tests.jobs_bed import Bed, open_bed
 
-FULL, HALF = Room(total=1000, free=200), Room(total=1000, free=500)
+FULL, HALF = (1000, 200), (1000, 500)
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def _crawled(bed: Bed, job_id: int, *, days: float = 20, index: str = "indexed",
 
 
 @contextmanager
-def _sweep(bed: Bed, room: Room = FULL) -> Iterator[Sweep]:
+def _sweep(bed: Bed, room: tuple[int, int] = FULL) -> Iterator[Sweep]:
     url = bed.url if bed.url.startswith("postgresql") else None
     with open_runtime(Settings(home=bed.home, database_url=url)) as runtime:
         yield Sweep(runtime, bed.database, lambda _folder: room)
@@ -77,7 +77,7 @@ def test_a_dry_run_changes_nothing_and_stops_where_there_would_be_room(bed: Bed)
     job_id = bed.recurring()
     folders = [_crawled(bed, job_id, days=days) for days in (40, 30, 20, 16)]
 
-    with _sweep(bed, Room(total=1000, free=200)) as sweep:
+    with _sweep(bed, (1000, 200)) as sweep:
         planned = sweep.run(apply=False)
 
     assert [case.used_percent for case in planned] == [80.0], "the first would free three tenths of the disk"
@@ -90,7 +90,7 @@ def test_a_dry_run_changes_nothing_and_stops_where_there_would_be_room(bed: Bed)
      (FULL, {"backend": "native"})],
 )  # fmt: skip
 def test_what_is_young_or_not_indexed_or_not_a_tools_is_left_alone_and_so_is_a_disk_with_room(
-    bed: Bed, room: Room, kind: dict[str, Any]
+    bed: Bed, room: tuple[int, int], kind: dict[str, Any]
 ) -> None:
     job_id = bed.recurring()
     folder = _crawled(bed, job_id, **kind)
@@ -114,6 +114,6 @@ def test_a_directory_in_which_a_tool_works_is_told_and_left_alone(bed: Bed) -> N
 
 
 def test_a_real_disk_says_how_full_it_is(tmp_path: Path) -> None:
-    room = room_of(tmp_path)
+    total, free = total_and_free(tmp_path)
 
-    assert 0 < room.free <= room.total
+    assert 0 < free <= total

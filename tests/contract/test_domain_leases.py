@@ -22,7 +22,7 @@ from holdfast.crawl_process.requests import (
     open_polite_client,
 )
 from holdfast.errors import Unavailable
-from holdfast.types import DomainUpdate, RobotsAnswer, RobotsState
+from holdfast.types import DomainUpdate, RobotsAnswer, RobotsRecord
 from holdfast.urls import parse
 from holdfast.wiring import Runtime, open_runtime
 from tests import patience
@@ -105,14 +105,14 @@ def test_robots_of_a_host_that_is_being_crawled_are_those_that_the_crawl_has_rea
     lease = crawl.frontier.lease_named(owner, url.domain)
     assert lease is not None
     now = crawl.clock.now()
-    known = RobotsState(origin=url.origin, answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now, status=200,
+    known = RobotsRecord(origin=url.origin, answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now, status=200,
                         body=b"User-agent: *\nDisallow: /a/\n")  # fmt: skip
     update = DomainUpdate(domain_id=lease.domain_id, token=lease.token, circuit=lease.circuit, next_allowed_at=now,
                           robots=(known,))  # fmt: skip
     crawl.frontier.release(0, owner, [update])
     assert crawl.frontier.lease_named(owner, url.domain) is not None
 
-    async def ask() -> RobotsState:
+    async def ask() -> RobotsRecord:
         async with open_polite_client(settings, agent="t", networks=_NETWORKS, delay_s=0.0) as solo:
             return await solo.robots(url)
 
@@ -158,7 +158,7 @@ def test_a_command_that_takes_a_domain_over_waits_for_the_delay_that_its_robots_
     dead, now = _owner(crawl), crawl.clock.now()
     lease = crawl.frontier.lease_named(dead, "a.example")
     assert lease is not None
-    known = RobotsState(origin="https://a.example", answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now,
+    known = RobotsRecord(origin="https://a.example", answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now,
                         status=200, body=b"User-agent: *\nCrawl-delay: 20\n")  # fmt: skip
     update = DomainUpdate(domain_id=lease.domain_id, token=lease.token, circuit=lease.circuit, next_allowed_at=now,
                           robots=(known,))  # fmt: skip
@@ -173,7 +173,7 @@ def test_a_command_that_takes_a_domain_over_waits_for_the_delay_that_its_robots_
 def test_without_a_database_nothing_is_made(tmp_path: Path, site: Site) -> None:
     home = tmp_path / "home"
 
-    async def ask() -> RobotsState:
+    async def ask() -> RobotsRecord:
         async with open_polite_client(Settings(home=home), agent="t", networks=_NETWORKS, delay_s=0.0) as solo:
             return await solo.robots(parse(site.url(0, "/")))
 

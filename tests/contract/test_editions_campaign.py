@@ -170,7 +170,7 @@ def test_an_unknown_source_stops_everything(bed: EditionBed) -> None:
     plan = bed.schedule("hc", "nobody", year=2027)
 
     assert not plan.applied
-    assert [entry.source for entry in plan.errors] == ["nobody"]
+    assert [entry.source for entry in plan.refused] == ["nobody"]
     assert _rows(bed) == before
 
 
@@ -186,7 +186,7 @@ def test_two_annual_jobs_of_one_year_stop_everything(bed: EditionBed) -> None:
 
     plan = bed.schedule("hc", "phac", year=2027)
 
-    assert "several jobs" in (plan.errors[0].reason or "")
+    assert "several jobs" in (plan.refused[0].reason or "")
     assert _rows(bed) == before
 
 
@@ -197,8 +197,8 @@ def test_a_configuration_that_cannot_be_used_is_an_error_of_its_source(bed: Edit
 
     plan = bed.schedule("good", "bad", year=2027)
 
-    assert [entry.source for entry in plan.errors] == ["bad"]
-    assert "--proxyServer" in (plan.errors[0].reason or "")
+    assert [entry.source for entry in plan.refused] == ["bad"]
+    assert "--proxyServer" in (plan.refused[0].reason or "")
     assert _rows(bed) == before
 
 

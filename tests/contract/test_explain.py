@@ -12,7 +12,7 @@ from sqlalchemy import update
 
 from holdfast.db import connect
 from holdfast.db.models import Source
-from holdfast.explanation.model import Explanation
+from holdfast.explanation.explaining import explain
 from holdfast.frontier import Frontier
 from holdfast.index.forgetting import forget_file
 from holdfast.jobs.states import JobAction
@@ -23,13 +23,14 @@ from holdfast.types import (
     Outcome,
     RecordRef,
     RobotsAnswer,
-    RobotsState,
+    RobotsRecord,
     UrlKind,
     Visit,
 )
 from holdfast.urls import parse_seed
 from holdfast.warc import queries as files
 from holdfast.withdrawals.hiding import hide, unhide
+from tests.answers import as_record
 from tests.api_bed import Server
 from tests.archive import BEGIN, Shot, add_captures, index_all
 from tests.clock import FakeClock
@@ -45,10 +46,10 @@ def frontier(server: Server) -> Iterator[Frontier]:
         yield Frontier(raw_db, server.clock)
 
 
-def _explain(server: Server, url: str, **options: Any) -> Explanation:
+def _explain(server: Server, url: str, **options: Any) -> Any:
     answer = server.get("/api/explain", params={"url": url, **options})
     assert answer.status_code == 200, answer.text
-    return Explanation.model_validate(answer.json())
+    return as_record(answer)
 
 
 def _found(url: str, **changes: Any) -> FoundUrl:
@@ -124,7 +125,7 @@ def test_robots_and_domain_are_told_from_what_is_kept(server: Server, frontier: 
     frontier.add(execution, [_found("https://ex.example/private/x")])
     (lease,) = frontier.lease(execution, 1, domains=1, pages=1)
     now = server.clock.now()
-    state = RobotsState(
+    state = RobotsRecord(
         origin="https://ex.example", answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now, status=200, body=ROBOTS
     )
     opened = CircuitState(state="open", failures=5, opened_at=now, penalty=4.0, unreachable_since=now)
@@ -215,7 +216,7 @@ def test_what_comes_next_follows_the_job(server: Server) -> None:
 
     def outlook() -> tuple[str, str]:
         turn = _explain(server, PAGE).outlook.next
-        return turn.kind.value, turn.sentence
+        return turn.kind, turn.sentence
 
     server.bed.set_next_run(job_id, server.clock.now() + timedelta(hours=3))
     kind, sentence = outlook()
@@ -322,7 +323,7 @@ def test_whatever_the_address_is_there_is_an_answer_without_its_password(server:
 
 def test_a_source_that_allows_a_port_has_what_is_refused_in_general(server: Server) -> None:
     refused = _explain(server, "http://ex.example:5432/")
-    assert refused.robots.sentence.startswith("no robots.txt has a say in it")
+    assert refused.robots.sentence.startswith("no robots.txt applies")
     server.source("ex", seeds=["http://ex.example:5432/"], allow_ports=[5432])
     allowed = _explain(server, "http://ex.example:5432/a")
 
@@ -345,6 +346,21 @@ def test_a_paused_run_is_told_of_what_it_has_queued_and_of_what_it_may_come_to(
     assert (queued.kind, later.kind) == ("waits", "waits")
     assert all(f"holdfast resume {execution}" in one.sentence for one in (queued, later))
     assert _explain(server, PAGE).outlook.next.kind == "under_way"
+
+
+def test_explain_says_that_the_running_run_is_done_with_the_page(server: Server, frontier: Frontier) -> None:
+    execution = _running(server)
+    frontier.add(execution, [_found(PAGE)])
+    _visit(frontier, server.clock, execution, Outcome.SUCCESS, "ok", status=200)
+
+    turn = _explain(server, PAGE).outlook.next
+
+    assert (turn.kind, turn.execution) == ("done", execution)
+    assert "is done with the page (captured); a later run requests it again" in turn.sentence
+    with server.archive.database.read() as session:
+        told = explain(session, server.archive.settings, PAGE, now=server.clock.now(), is_reader=True).outlook.next
+    assert told.sentence == "the current run has requested it; a later run requests it again"
+    assert "once it finds a link to it" in _explain(server, f"{PAGE}/not-met-yet").outlook.next.sentence
 
 
 def test_a_paused_domain_and_an_address_that_a_person_added_are_told(server: Server, frontier: Frontier) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from typing import Any
 
@@ -14,13 +15,15 @@ from holdfast.auth.users import add_user
 from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.models import Job
-from holdfast.explanation.explaining import ExplainWish, explain
+from holdfast.explanation.explaining import explain
 from holdfast.explanation.model import Explanation
 from holdfast.explanation.queries import jobs_of_sources
+from holdfast.records import encode
 from holdfast.types import Outcome, RecordRef
 from holdfast.warc import queries as files
 from holdfast.withdrawals.hiding import hide
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, Viewer, seen_by
+from tests.answers import as_record
 from tests.api_bed import Server
 from tests.archive import Shot, add_captures, index_all
 from tests.contract.crawl_bed import crawl
@@ -60,7 +63,7 @@ def test_explain_tells_members_nothing_of_the_house(server: Server) -> None:
     assert [member.status_code, observer.status_code] == [200, 200], member.text
     for answer in (member, observer):
         assert [word for word in _INTERNAL if word in answer.text] == []
-        told = Explanation.model_validate(answer.json())
+        told = as_record(answer)
         assert (told.domain, told.visibility.withdrawals) == (None, [])
         assert [(one.word, one.record, one.message) for one in told.attempts.items] == [("not found", None, None)]
         assert [one.source for one in told.sources.in_scope] == ["ex"]
@@ -87,15 +90,14 @@ def test_explain_tells_readers_of_what_they_may_see(server: Server) -> None:
     assert (hidden.attempts.items, hidden.snapshots.count, hidden.snapshots.items) == ([], 0, [])
     assert hidden.outlook.next.sentence == "never: no source that you may see has it in its scope"
     assert (withdrawn.snapshots.count, withdrawn.snapshots.items) == (0, [])
-    assert "Ann" not in withdrawn.model_dump_json()
+    assert "Ann" not in json.dumps(encode(withdrawn))
 
 
 def _explained(server: Server, viewer: Viewer, url: str) -> Explanation:
     archive: Any = server.archive
     settings: Settings = archive.settings
     with seen_by(viewer), archive.database.read() as session:
-        wish = ExplainWish(url=url, is_reader=True)
-        return explain(session, wish, settings, now=server.clock.now())
+        return explain(session, settings, url, now=server.clock.now(), is_reader=True)
 
 
 def test_explain_hides_taken_down_pages_from_readers(server: Server) -> None:

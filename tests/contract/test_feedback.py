@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from holdfast import feedback
 from holdfast.db.engine import Database
-from holdfast.feedback import Category, ProblemReport, ReportFilter, UsageTally, Use, submit
+from holdfast.feedback import Category, ReportReceipt, ReportStatus, UsageTally, Use, find_report
 from tests.clock import FakeClock
 
 
@@ -20,38 +21,37 @@ def database(migrated_url: str) -> Iterator[Database]:
     opened.close()
 
 
-def _report(**changed: object) -> ProblemReport:
-    told: dict[str, object] = {"category": Category.TAKEDOWN, "description": "Ünïcode 🦀 and 'quotes'; DROP TABLE x"}
-    return ProblemReport(**{**told, **changed})  # type: ignore[arg-type]
+def _submit(database: Database, clock: FakeClock, **changed: Any) -> ReportReceipt:
+    report = {"category": Category.TAKEDOWN, "description": "Ünïcode 🦀 and 'quotes'; DROP TABLE x", **changed}
+    return feedback.submit(database, clock, **report)
 
 
 def test_a_report_is_kept_word_for_word(database: Database, clock: FakeClock) -> None:
-    receipt = submit(database, clock, _report(snapshot_id=(1 << 63) - 1, page_url="https://a.example/"))
+    receipt = _submit(database, clock, snapshot_id=(1 << 63) - 1, page_url="https://a.example/")
     assert receipt.report_id is not None
 
     with database.read() as session:
-        row = feedback.report(session, receipt.report_id)
+        row = find_report(session, receipt.report_id)
 
-    assert row is not None
     assert (row.category, row.description, row.status) == ("takedown", "Ünïcode 🦀 and 'quotes'; DROP TABLE x", "new")
     assert (row.snapshot_id, row.page_url, row.created_at) == ((1 << 63) - 1, "https://a.example/", clock.now())
 
 
 def test_a_honeypot_writes_nothing(database: Database, clock: FakeClock) -> None:
-    receipt = submit(database, clock, _report(website="x"))
+    receipt = _submit(database, clock, website="x")
 
     with database.read() as session:
-        assert feedback.reports(session, ReportFilter(limit=10)) == ([], 0)
-    assert receipt == (None, "new", clock.now())
+        assert feedback.reports(session, limit=10) == ([], 0)
+    assert receipt == ReportReceipt(report_id=None, status=ReportStatus.NEW, received_at=clock.now())
 
 
 def test_reports_are_listed_newest_first_by_status_and_category(database: Database, clock: FakeClock) -> None:
     for category in (Category.TAKEDOWN, Category.GENERAL_FEEDBACK, Category.TAKEDOWN):
-        submit(database, clock, _report(category=category))
+        _submit(database, clock, category=category)
 
     with database.read() as session:
-        rows, total = feedback.reports(session, ReportFilter(status="new", category="takedown", limit=1, offset=1))
-        none, zero = feedback.reports(session, ReportFilter(status="resolved", limit=9))
+        rows, total = feedback.reports(session, status="new", category="takedown", limit=1, offset=1)
+        none, zero = feedback.reports(session, status="resolved", limit=9)
 
     assert ([row.id for row in rows], total) == ([1], 2)
     assert (none, zero) == ([], 0)

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.status import feed_lines, feeds_object
+from holdfast.cli.status import feed_lines
 from holdfast.clock import to_micros
 from holdfast.config import FeedSettings
 from holdfast.db import connect
 from holdfast.feeds import registry, status
-from holdfast.feeds.status import FeedStatus, read_feed_status
+from holdfast.feeds.status import FeedStatus, LateSource, read_feed_status
 from holdfast.jobs.administration.source_jobs import disable_source, follow_all
+from holdfast.records import encode
 from holdfast.sources import registry as sources
 from holdfast.sources.queries import find_source
 from tests.clock import FakeClock
@@ -68,7 +69,7 @@ def test_a_feed_that_its_answers_disabled_is_shown_and_one_by_hand_is_not(jobs: 
     assert said == (
         f"feed {gone} of ex is disabled (gone): https://ex.example/gone; try again: holdfast feed enable {gone}"
     )
-    assert [one["feed"] for one in feeds_object(standing(jobs))["disabled"]] == [gone]
+    assert [one["feed"] for one in encode(standing(jobs))["disabled"]] == [gone]
 
 
 def test_feeds_that_nobody_polls_are_late_unless_they_are_not_meant_to_be_polled(jobs: Bed, clock: FakeClock) -> None:
@@ -78,21 +79,21 @@ def test_feeds_that_nobody_polls_are_late_unless_they_are_not_meant_to_be_polled
     add(jobs, "/map.xml", kind="sitemap", origin="robots")
     clock.advance(4 * _TURN.total_seconds())
 
-    assert [tuple(one) for one in standing(jobs).late] == [("ex", 3, to_micros(since))]
+    assert standing(jobs).late == [LateSource(source="ex", feeds=3, since=since)]
     assert "holdfast start-worker --kinds feed" in feed_lines(standing(jobs))[0]
     with jobs.database.write() as session:
         sources.edit(session, clock, "ex", {"config": {"sitemaps": False}})
     assert [one.feeds for one in standing(jobs).late] == [2]
     with jobs.database.write() as session:
         disable_source(session, clock, "ex")
-    assert standing(jobs).late == ()
+    assert standing(jobs).late == []
 
 
 def test_a_source_whose_feeds_name_more_than_may_wait_is_shown(jobs: Bed) -> None:
     add(jobs, "/well")
     add(jobs, "/endless", last_error_type="backlog", last_error="many are left")
 
-    assert feeds_object(standing(jobs))["backlog"] == [{"source": "ex", "feeds": 1}]
+    assert encode(standing(jobs))["backlog"] == [{"source": "ex", "feeds": 1}]
     [said] = feed_lines(standing(jobs))
     assert "feeds of ex name more than may wait" in said
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.clock import to_micros
 from holdfast.errors import Unavailable
-from holdfast.types import CircuitState, Original, Outcome, RobotsAnswer, RobotsState
+from holdfast.types import CircuitState, Original, Outcome, RobotsAnswer, RobotsRecord
 from tests.contract.frontier_bed import EXECUTION, LEASE_S, Bed, found, many
 
 
@@ -274,14 +274,14 @@ def test_what_a_holder_learned_is_there_for_the_next(bed: Bed) -> None:
     lease = bed.lease_one(owner=7)
     at = bed.clock.now()
     circuit = CircuitState(state="open", failures=5, opened_at=at, penalty=4.0, unreachable_since=at)
-    robots = RobotsState(origin="https://a.example", answer=RobotsAnswer.RULES, fetched_at=at, checked_at=at,
+    robots = RobotsRecord(origin="https://a.example", answer=RobotsAnswer.RULES, fetched_at=at, checked_at=at,
                          status=200, body=b"User-agent: *\nDisallow: /\x00\xff", failures=1)  # fmt: skip
     bed.frontier.release(EXECUTION, 7, [bed.update(lease, circuit=circuit, robots=(robots,), delay_s=2.5)])
 
     again = bed.lease_one(owner=8)
 
     assert (again.circuit, again.robots, again.delay_s) == (circuit, (robots,), 2.5)
-    changed = RobotsState(origin="https://a.example", answer=RobotsAnswer.UNREACHABLE, fetched_at=at, checked_at=at)
+    changed = RobotsRecord(origin="https://a.example", answer=RobotsAnswer.UNREACHABLE, fetched_at=at, checked_at=at)
     bed.frontier.release(EXECUTION, 8, [bed.update(again, robots=(changed,))])
     last = bed.lease_one(owner=9)
     assert (last.circuit, last.robots, last.delay_s) == (CircuitState(), (changed,), 2.5)

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import Conflict, NotFound
 from holdfast.jobs import execution_queries as live
-from holdfast.types import CircuitState, RobotsAnswer, RobotsState
+from holdfast.types import CircuitState, RobotsAnswer, RobotsRecord
 from tests.contract.frontier_bed import EXECUTION, Bed, many
 
 
@@ -16,9 +16,9 @@ def _leave_alone(bed: Bed) -> None:
     """Let a domain be found unreachable: its next moment is an hour away."""
     bed.frontier.add(EXECUTION, many("a.example", 2))
     lease, at = bed.lease_one(owner=7), bed.clock.now()
-    bad = RobotsState(origin="https://a.example", answer=RobotsAnswer.UNREACHABLE, fetched_at=at, checked_at=at,
+    bad = RobotsRecord(origin="https://a.example", answer=RobotsAnswer.UNREACHABLE, fetched_at=at, checked_at=at,
                       failures=40)  # fmt: skip
-    good = RobotsState(origin="http://a.example", answer=RobotsAnswer.RULES, fetched_at=at, checked_at=at, failures=3,
+    good = RobotsRecord(origin="http://a.example", answer=RobotsAnswer.RULES, fetched_at=at, checked_at=at, failures=3,
                        status=200, body=b"User-agent: *")  # fmt: skip
     circuit = CircuitState(state="open", failures=9, opened_at=at, penalty=8.0, unreachable_since=at)
     rest = at + timedelta(hours=1)

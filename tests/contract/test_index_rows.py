@@ -16,12 +16,14 @@ from sqlalchemy import func, select
 from holdfast.clock import SystemClock, digits14
 from holdfast.db import connect
 from holdfast.db.engine import Database
-from holdfast.db.models import Document, IndexRun, PageGroup, PageLink, SearchOutbox, Snapshot, Source
+from holdfast.db.models import Document, IndexRun, LinkText, PageGroup, PageLink, SearchOutbox, Snapshot, Source
 from holdfast.db.raw import RawDatabase, Row, Transaction
+from holdfast.index.forgetting import forget_file
 from holdfast.index.indexer import Indexer, index_pending
 from holdfast.index.leases import FileToIndex, ReadProgress
 from holdfast.index.queries import text_of
 from holdfast.index.writing import resolve_some
+from holdfast.parse.page import MAX_PARSED_BYTES
 from holdfast.replay.finding import candidates
 from holdfast.warc.record import ORDINALS
 from tests.archive import BEGIN, Shot, add_captures, build_archive, days_later, index_all
@@ -435,6 +437,29 @@ def test_a_row_whose_record_is_no_longer_one_goes_with_the_next_reading(
 
     assert rows.facts() == good
     assert {group.url: group.snapshot_count for group in rows.all(PageGroup)} == {PAGE: 1, "https://example.org/b": 1}
+
+
+def test_links_of_a_forgotten_file_stay_with_the_next_capture(home: Path, migrated_url: str, rows: Rows) -> None:
+    _build(
+        home, migrated_url, [Shot(url=PAGE, body=BODY), Shot(url=PAGE, body=BODY, moment=days_later(1), execution=2)]
+    )
+    assert {link.snapshot_id for link in rows.all(PageLink)} == {rows.all(Snapshot)[0].id}
+
+    with closing(connect(migrated_url)) as raw_db:
+        forget_file(raw_db, SystemClock(), 1)
+
+    (left,) = rows.all(Snapshot)
+    assert {(link.snapshot_id, link.to_url) for link in rows.all(PageLink)} == {
+        (left.id, "https://example.org/b"), (left.id, "https://other.org/"),
+    }  # fmt: skip
+    assert {text.snapshot_id for text in rows.all(LinkText)} == {left.id}
+
+
+def test_body_longer_than_is_parsed_is_noted_as_cut(home: Path, migrated_url: str, rows: Rows) -> None:
+    _build(home, migrated_url, [Shot(url=PAGE, body=BODY + "<!--" + "-" * MAX_PARSED_BYTES)])
+
+    (document,) = rows.all(Document)
+    assert document.details["problems"] == ["body_cut"]
 
 
 def _plant_stale_row(raw_db: RawDatabase) -> None:

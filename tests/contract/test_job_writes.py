@@ -17,7 +17,7 @@ from holdfast.clock import SystemClock
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Job, Source
 from holdfast.errors import Conflict, Invalid
-from holdfast.jobs.administration.source_jobs import Synced, sync_enabled_sources, sync_in_portions
+from holdfast.jobs.administration.source_jobs import sync_enabled_sources
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.views import listing
 from holdfast.sources import registry
@@ -120,16 +120,12 @@ def test_sources_are_synchronised_in_portions_without_missing_any(database: Data
     with job_service.write("a") as session:
         for number in range(25):
             _made(session, job_service, number)
-    done, after = Synced(), ""
-    for _ in range(4):
-        with job_service.write("a") as session:
-            some = sync_enabled_sources(
-                session, job_service.clock, job_service.actions, interval_minutes=60, after=after, limit=10
-            )
-        done += some
-        after = max([*some.created, after])
 
-    assert (done.sources_seen, len(done.created), len(set(done.created))) == (25, 25, 25)
+    done = sync_enabled_sources(
+        lambda: job_service.write("a"), job_service.clock, job_service.actions, interval_minutes=60
+    )
+
+    assert (done.sources_seen, done.created) == (25, 25)
     with database.read() as session:
         assert listing.state_counts(session) == {"scheduled": 25}
 
@@ -147,10 +143,12 @@ def test_what_changed_is_read_once_for_all_the_jobs_that_a_transaction_makes(
             looks.append(statement)
 
     event.listen(database.engine, "before_cursor_execute", note)
-    done = sync_in_portions(lambda: job_service.write("a"), job_service.clock, job_service.actions, interval_minutes=60)
+    done = sync_enabled_sources(
+        lambda: job_service.write("a"), job_service.clock, job_service.actions, interval_minutes=60
+    )
     event.remove(database.engine, "before_cursor_execute", note)
 
-    assert (len(done.created), len(looks)) == (50, 3), "one for each portion of twenty"
+    assert (done.created, len(looks)) == (50, 3), "one for each portion of twenty"
     with database.read() as session:
         assert len(set(session.scalars(select(Job.next_run_at)))) > 2, "and they are spread all the same"
 

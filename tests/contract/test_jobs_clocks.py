@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select, text
 
 from holdfast.clock import Clock, SystemClock, from_micros, to_micros
-from holdfast.config import JobSettings
+from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.engine import Database, SessionClock
 from holdfast.db.migrate import upgrade
@@ -45,7 +45,7 @@ def url(postgres_url: str) -> str:
 
 @contextmanager
 def _party(url: str, home: Path, clock: Clock) -> Iterator[Party]:
-    party = Party(url, clock, JobSettings(), home)
+    party = Party(url, clock, Settings(), home)
     try:
         yield party
     finally:

@@ -27,6 +27,7 @@ from holdfast.jobs.journal import (
     read_events,
     read_lines,
 )
+from holdfast.jobs.schedule_queries import count_hour
 from holdfast.jobs.states import JobAction, State
 from tests.clock import FakeClock
 from tests.jobs_bed import DONE, Bed, failed, open_bed
@@ -52,15 +53,20 @@ def test_metrics_count_jobs_and_the_last_day(bed: Bed, clock: FakeClock) -> None
     assert metrics is not None
     assert (metrics.jobs["completed"], metrics.jobs["failed"], metrics.jobs["running"]) == (2, 1, 0)
     assert set(metrics.jobs) == set(State)
-    assert (metrics.executions_total, metrics.average_duration_ms) == (3, 2000.0)
-    assert metrics.success_rate == pytest.approx(2 / 3)
+    assert (metrics.executions.total, metrics.executions.average_duration_ms) == (3, 2000.0)
+    assert metrics.executions.success_rate == pytest.approx(2 / 3)
     assert metrics.stale_locks_cleared == 1
-    assert not any("succeeded" in warning for warning in metrics.warnings()), "three runs are too few for a rate"
-    assert any("succeeded" in warning for warning in replace(metrics, finished_recently=5).warnings())
+    assert not any("succeeded" in warning for warning in metrics.warnings), "three runs are too few for a rate"
+    with bed.database.write() as session:
+        count_hour(session, clock.now().replace(minute=0, second=0), failed=2)
+    clock.advance(301)
+    bed.party.scheduler.tick()
+    assert bed.party.scheduler.metrics is not None
+    assert any("succeeded" in warning for warning in bed.party.scheduler.metrics.warnings)
     clock.advance(2 * 86400)
     bed.party.scheduler.tick()
     assert bed.party.scheduler.metrics is not None
-    assert bed.party.scheduler.metrics.success_rate == 1.0
+    assert bed.party.scheduler.metrics.executions.success_rate == 1.0
 
 
 def test_history_is_pruned_to_the_newest_hundred(bed: Bed, clock: FakeClock) -> None:
@@ -105,7 +111,8 @@ def test_what_is_older_than_thirty_days_loses_its_log_and_stays_if_something_ref
 
 
 def test_old_things_are_looked_for_once_a_minute_however_often_locks_are(bed: Bed, clock: FakeClock) -> None:
-    bed.settings = bed.settings.model_copy(update={"sweep_s": 0.5, "history_days": 1.0})
+    bed.settings = bed.settings.model_copy(update={"history_days": 1.0})
+    bed.timings = replace(bed.timings, sweep_s=0.5)
     bed.party = bed.another()
     first, second = bed.recurring("first"), bed.recurring("second")
     scheduler = bed.another().scheduler
@@ -133,9 +140,9 @@ def test_a_long_log_is_let_go_of_in_short_transactions(bed: Bed, clock: FakeCloc
     left = []
     for _ in range(3):
         with bed.database.write() as session:
-            done = prune_aged(session, before=later, now=later, lines=10)
+            stripped, is_all = prune_aged(session, before=later, now=later, lines=10)
         with bed.database.read() as session:
-            left.append((session.scalar(select(func.count()).select_from(LogLine)), done.stripped, done.is_all))
+            left.append((session.scalar(select(func.count()).select_from(LogLine)), stripped, is_all))
     assert left == [(15, 0, False), (5, 0, False), (0, 1, True)]
     assert bed.executions(job_id)[0].pruned_at == later
 
@@ -243,11 +250,11 @@ def test_a_word_that_was_said_to_a_run_reaches_its_next_holder(bed: Bed, clock: 
     if how == "released":
         bed.party.leases.release(lease)
     else:
-        clock.advance(bed.settings.stale_s + 1)
+        clock.advance(bed.timings.stale_s + 1)
         assert bed.party.scheduler.sweep() == 1
 
     again = bed.party.taken("second")
-    assert (again.execution_id, bed.party.leases.hear(again).stop) == (lease.execution_id, "cancel")
+    assert (again.execution_id, bed.party.leases.poll_signals(again).stop) == (lease.execution_id, "cancel")
     bed.party.leases.settle(again, RunEnding(result=RunResult.CANCELLED, reason="discarded"))
     assert [(run.state, run.stop_requested) for run in bed.executions(job_id)] == [("cancelled", None)]
 
@@ -271,7 +278,7 @@ def test_what_a_run_cost_adds_up_over_its_holders(bed: Bed, clock: FakeClock) ->
     bed.party.leases.release(first)
     second = bed.party.taken("second")
     bed.party.leases.report(second, Counts(items_crawled=5, items_total=9, cpu_ms=20, peak_memory_bytes=70), {"n": 2})
-    clock.advance(bed.settings.stale_s + 1)
+    clock.advance(bed.timings.stale_s + 1)
     bed.party.scheduler.sweep()
     third = bed.party.taken("third")
     bed.party.leases.report(third, Counts(items_crawled=6, items_total=9, cpu_ms=7, peak_memory_bytes=60), {"n": 3})
@@ -290,12 +297,12 @@ def test_a_run_of_a_cancelled_job_that_is_lost_ends_with_all_that_an_end_has(bed
     lease = bed.party.taken()
     bed.party.leases.report(lease, Counts(items_crawled=3), {})
     bed.party.act(job_id, JobAction.CANCEL)
-    clock.advance(bed.settings.stale_s + 1)
+    clock.advance(bed.timings.stale_s + 1)
     bed.party.scheduler.sweep()
 
     (run,) = bed.executions(job_id)
     assert (run.state, run.reason, run.items_crawled, run.stop_requested) == ("cancelled", "lease_lost", 3, None)
-    assert run.duration_ms == round((bed.settings.stale_s + 1) * 1000)
+    assert run.duration_ms == round((bed.timings.stale_s + 1) * 1000)
     assert (bed.job(job_id).total_runs, bed.events(job_id)[-1]) == (1, "job:completed cancelled")
 
 

@@ -16,17 +16,16 @@ from sqlalchemy.orm import Session
 
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, JobEvent, LogLine, Source
+from holdfast.jobs.admin_records import admin_detail, admin_job
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.journal import last_lines, read_events, read_lines
+from holdfast.jobs.records import detailed_execution, job_record, stats_record
 from holdfast.jobs.specs import shown_config
 from holdfast.jobs.states import JobAction, State
-from holdfast.jobs.views import dialects, job_view, listing
+from holdfast.jobs.views import listing
 from holdfast.jobs.views.listing import (
     ADMIN_STATES,
-    AdminFilter,
     JobFilter,
-    Latest,
-    WarcTotals,
     admin_state,
     bounded_limit,
     sort_word,
@@ -77,7 +76,7 @@ def _runs(database: Database, rows: list[dict[str, Any]]) -> None:
         session.execute(insert(Execution), [shared | row for row in rows])
 
 
-def test_both_vocabularies_agree_on_every_combination_of_a_job_and_its_newest_run(bed: Bed) -> None:
+def test_admin_state_in_sql_matches_python_for_all_state_pairs(bed: Bed) -> None:
     source_id = _source(bed.database)
     ids = _jobs(bed.database, [{"source_id": source_id, "state": state, "current_retry_count": retries,
                                 "error_message": "it failed" if retries else None}
@@ -86,7 +85,7 @@ def test_both_vocabularies_agree_on_every_combination_of_a_job_and_its_newest_ru
             for job_id, (_, _, run, index) in zip(ids, COMBINATIONS, strict=True) if run is not None]  # fmt: skip
     _runs(bed.database, [*({**run, "number": 1, "state": "failed", "index_state": "indexed"} for run in runs), *runs])
     expected = {
-        job_id: admin_state(state, retries=retries, latest=Latest(run, index) if run else None, failed=retries > 0)
+        job_id: admin_state(state, retries=retries, run=run, index=index, failed=retries > 0)
         for job_id, (state, retries, run, index) in zip(ids, COMBINATIONS, strict=True)
     }
 
@@ -95,7 +94,7 @@ def test_both_vocabularies_agree_on_every_combination_of_a_job_and_its_newest_ru
             row.job.id: (status, row.admin_status)
             for status in ADMIN_STATES
             for offset in (0, 500)
-            for row in listing.list_admin_jobs(session, AdminFilter(status=status, limit=500, offset=offset))[0]
+            for row in listing.list_admin_jobs(session, status=status, limit=500, offset=offset)[0]
         }
         counts = listing.admin_counts(session)
 
@@ -155,9 +154,9 @@ def test_filters_narrow_and_deleted_or_unscheduled_jobs_are_not_shown(bed: Bed) 
         rows, total = listing.list_jobs(session, JobFilter())
         none, of_none = listing.list_jobs(session, JobFilter(states=("paused",)))
         of_source, _ = listing.list_jobs(session, JobFilter(source_id=bed.job(kept).source_id, kind="crawl"))
-        everything, in_all = listing.list_admin_jobs(session, AdminFilter())
-        by_code, _ = listing.list_admin_jobs(session, AdminFilter(source="other"))
-        nothing, _ = listing.list_admin_jobs(session, AdminFilter(source="nobody"))
+        everything, in_all = listing.list_admin_jobs(session)
+        by_code, _ = listing.list_admin_jobs(session, source="other")
+        nothing, _ = listing.list_admin_jobs(session, source="nobody")
         hidden = listing.shown_job(session, unscheduled), listing.shown_job(session, ran, scheduled=False)
         shown = listing.shown_job(session, unscheduled, scheduled=False)
 
@@ -184,13 +183,13 @@ def test_a_job_shows_its_history_and_stats(bed: Bed, clock: FakeClock) -> None:
         first = listing.numbered_execution(session, job_id=job_id, number=1)
         latest = listing.numbered_execution(session, job_id=job_id, number=None)
         missing = listing.numbered_execution(session, job_id=job_id, number=9)
-        stats, shape = job_view.stats_view(listed), job_view.job_view(listed)
+        stats, shape = stats_record(listed.job), job_record(listed)
         run = listing.execution(session, newest[0].id)
         assert run is not None
-        shown = job_view.execution_view(run)
-        detail = dialects.admin_detail(
+        shown = detailed_execution(run)
+        detail = admin_detail(
             listed,
-            WarcTotals(2, 10),
+            (2, 10),
             Counts(items_failed=3),
             config=shown_config(listed.job, listed.source, delay_s=2.0),
             stats={"x": 1},
@@ -198,15 +197,15 @@ def test_a_job_shows_its_history_and_stats(bed: Bed, clock: FakeClock) -> None:
 
     assert (total, [row.number for row in newest], missing) == (2, [2], None)
     assert (first and first.number, latest and latest.number) == (1, 2)
-    assert (stats["total_executions"], stats["successful_runs"], stats["failed_runs"]) == (2, 1, 1)
-    assert (stats["average_duration_ms"], stats["success_rate"]) == (3000.0, 0.5)
-    assert (stats["last_execution_at"], stats["next_scheduled_at"]) == (clock.now(), clock.now() + timedelta(minutes=1))
-    assert (shape["status"], shape["is_paused"], shape["source_code"]) == ("scheduled", False, "ex")
-    assert (shown["status"], shown["error_message"], shown["stack_trace"]) == ("failed", "it broke", "Traceback")
-    assert (shown["execution_number"], shown["retry_attempt"], shown["log_object_key"]) == (2, 0, None)
-    assert (detail["status"], detail["retryCount"], detail["crawlerStatus"]) == ("retryable", 1, "failed")
-    assert (detail["warcFileCount"], detail["pagesFailed"], detail["lastStats"]) == (2, 3, {"x": 1})
-    assert detail["config"] == {
+    assert (stats.total_executions, stats.successful_runs, stats.failed_runs) == (2, 1, 1)
+    assert (stats.average_duration_ms, stats.success_rate) == (3000.0, 0.5)
+    assert (stats.last_execution_at, stats.next_scheduled_at) == (clock.now(), clock.now() + timedelta(minutes=1))
+    assert (shape.state, shape.is_paused, shape.source_code) == ("scheduled", False, "ex")
+    assert (shown.state, shown.error, shown.stack_trace) == ("failed", "it broke", "Traceback")
+    assert (shown.number, shown.retry_attempt, shown.log_object_key) == (2, 0, None)
+    assert (detail.status, detail.retry_count, detail.crawler_status) == ("retryable", 1, "failed")
+    assert (detail.warc_file_count, detail.pages_failed, detail.last_stats) == (2, 3, {"x": 1})
+    assert detail.config == {
         "seeds": ["https://ex.example/"], "scope": "host", "max_depth": 3, "max_pages": None, "delay_s": 2.0,
         "robots": "obey", "include": [], "exclude": [],
     }  # fmt: skip
@@ -235,9 +234,9 @@ def test_a_paused_job_says_so_and_a_job_that_never_ran_has_empty_figures(bed: Be
         assert listed is not None
         counts, cleaned = listing.state_counts(session), listing.cleanup_counts(session)
 
-    assert (job_view.job_view(listed)["is_paused"], counts, cleaned) == (True, {"paused": 1}, {"none": 1})
-    assert job_view.stats_view(listed)["success_rate"] == 0.0
-    assert dialects.admin_summary(listed, WarcTotals())["name"] == "ex"
+    assert (job_record(listed).is_paused, counts, cleaned) == (True, {"paused": 1}, {"none": 1})
+    assert stats_record(listed.job).success_rate == 0.0
+    assert admin_job(listed, (0, 0)).name == "ex"
 
 
 def test_limits_are_kept_and_unknown_orders_fall_back() -> None:
@@ -282,7 +281,7 @@ def test_a_page_is_found_by_an_index_without_sorting_and_a_newest_run_by_one_see
     words = ("created_at", "status", "updated_at", "next_run_at")
     orders = [JobFilter(sort_by=word, descending=falling) for word in words for falling in (True, False)]
     asked = {str(wanted): _plans(full, partial(_listed, wanted)) for wanted in orders}
-    asked["admin"] = _plans(full, lambda session: listing.list_admin_jobs(session, AdminFilter()))
+    asked["admin"] = _plans(full, lambda session: listing.list_admin_jobs(session))
     counts = _plans(full, listing.admin_counts)
 
     for wanted, (page, *_) in asked.items():
@@ -313,7 +312,7 @@ def test_running_counts_come_from_the_processes_until_they_are_settled(bed: Bed)
         run = listing.execution(session, lease.execution_id)
         assert run is not None
         assert listing.counts_of(session, run).items_crawled == 7
-        assert job_view.execution_view(run, Counts(items_crawled=9, items_total=9))["items_crawled"] == 9
+        assert detailed_execution(run, Counts(items_crawled=9, items_total=9)).items_crawled == 9
 
 
 def test_logs_and_events_are_followed_by_their_indexes(full: Database) -> None:

@@ -241,7 +241,7 @@ def test_a_hold_that_is_taken_ends_by_the_clock_of_the_database_and_not_by_a_kep
 
     with bed.database.write() as session:
         (run,) = running(session)
-        settler = RunSettler(bed.settings, bed.party.placement)
+        settler = RunSettler(bed.all_settings, bed.party.placement)
         assert take_to_restart(session, kept, settler, run, reason="auto_recover")
 
     with bed.database.read() as session:

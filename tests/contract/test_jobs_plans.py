@@ -66,11 +66,11 @@ def _plans(database: Database, ask: Any) -> str:
         (lambda session: schedule_queries.anything_due(session, now=NOW), "ix_jobs_due"),
         (lambda session: schedule_queries.claim_due(session, now=NOW, limit=100), "ix_jobs_due"),
         (
-            lambda session: schedule_queries.next_queued(session, schedule_queries.WantedJobs(), now=NOW),
+            lambda session: schedule_queries.next_queued(session, now=NOW),
             "ix_executions_queued",
         ),
         (
-            lambda session: schedule_queries.lock_next(session, schedule_queries.WantedJobs(), now=NOW),
+            lambda session: schedule_queries.lock_next(session, now=NOW),
             "ix_executions_queued",
         ),
         (lambda session: schedule_queries.stale_ids(session, schedule_queries.Silence(NOW), limit=1), "ix_jobs_locked"),

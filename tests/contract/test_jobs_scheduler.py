@@ -53,8 +53,10 @@ def test_nothing_is_queued_before_its_time(bed: Bed, clock: FakeClock) -> None:
     assert list(bed.party.scheduler.tick().queued) == [job_id]
 
 
-def test_a_look_queues_a_hundred_at_most_earliest_first(bed: Bed, clock: FakeClock) -> None:
-    bed.settings = bed.settings.model_copy(update={"batch": 3})
+def test_a_look_queues_a_hundred_at_most_earliest_first(
+    bed: Bed, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.jobs.scheduler.BATCH", 3)
     party = bed.another()
     ids = [bed.once(f"s{n}") for n in range(5)]
     for number, job_id in enumerate(ids):
@@ -435,7 +437,7 @@ def test_a_cancellation_between_two_questions_of_one_look_is_never_taken_for_a_s
             other.act(job_id, JobAction.CANCEL)
 
     event.listen(bed.database.engine, "after_cursor_execute", cancel)
-    words = [bed.party.leases.hear(lease), bed.party.leases.hear(lease)]
+    words = [bed.party.leases.poll_signals(lease), bed.party.leases.poll_signals(lease)]
 
     assert len(asked) == 4
     assert [word for word in words if word.stop and not word.cancelled] == []

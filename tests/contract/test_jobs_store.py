@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -358,13 +359,13 @@ def test_a_preview_says_what_the_rebalance_does(bed: Bed, clock: FakeClock) -> N
 
     assert done == preview
     assert len(done.moved) == 29
-    assert after.score > 0.8
+    assert after.distribution_score > 0.8
     assert {m.job_id for m in done.moved} | {s.job_id for s in done.skipped} == {*ids, short}
-    assert after.score == pytest.approx(done.score)
-    assert after.score > before.score
+    assert after.distribution_score == pytest.approx(done.new_distribution_score)
+    assert after.distribution_score > before.distribution_score
     for move_ in done.moved:
         assert bed.job(move_.job_id).next_run_at == move_.new_time
-    assert again.moved == ()
+    assert again.moved == []
     moved = {m.job_id for m in done.moved}
     reasons = {skip.reason for skip in again.skipped if skip.job_id in moved}
     assert reasons <= {"placement_cooldown", "protection_window"}
@@ -398,14 +399,15 @@ def test_every_enabled_source_gets_a_job(bed: Bed, clock: FakeClock) -> None:
     with bed.database.write() as session:
         source_jobs.disable_source(session, clock, "off")
         find_source(session, "bad").config = {"scope": "nonsense"}
-    with bed.database.write() as session:
-        report = source_jobs.sync_enabled_sources(session, clock, bed.party.actions, interval_minutes=1440)
+    sync = partial(
+        source_jobs.sync_enabled_sources, bed.database.write, clock, bed.party.actions, interval_minutes=1440
+    )
+    report = sync()
 
     assert (report.sources_seen, report.sources_enabled, report.skipped_disabled) == (4, 3, 1)
-    assert (report.created, len(report.with_job)) == (("new",), 1)
-    assert list(report.errors) == ["bad"]
-    with bed.database.write() as session:
-        assert source_jobs.sync_enabled_sources(session, clock, bed.party.actions, interval_minutes=1440).created == ()
+    assert (report.created, report.already_has_job) == (1, 1)
+    assert [error.partition(":")[0] for error in report.errors] == ["bad"]
+    assert (sync().created, sync().already_has_job) == (0, 2)
 
 
 def test_jobs_are_listed_filtered_and_sorted(bed: Bed, clock: FakeClock) -> None:

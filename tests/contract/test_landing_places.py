@@ -24,7 +24,7 @@ def runtime(database_url: str, tmp_path: Path) -> Iterator[Runtime]:
     home, url = tmp_path / "home", None if database_url.startswith("sqlite") else database_url
     with open_runtime(config.load(home=home, database_url=url)) as opened:
         executions.begin(
-            opened.raw_db, opened.clock, _PLAN, executions.ExecutionWish(home), is_working=lambda _id: False
+            opened.raw_db, opened.clock, _PLAN, executions.ExecutionOptions(home), is_working=lambda _id: False
         )
         yield opened
 

@@ -86,6 +86,14 @@ def test_words_of_links_are_kept_for_their_target_the_newest_first(bed: Bed) -> 
     }  # fmt: skip
 
 
+def test_what_a_list_says_beside_a_link_is_kept_for_its_target(bed: Bed) -> None:
+    listed = "<ul><li><a href=/target>tides(1)</a> — when the water rises</li><li><a href=/b>boats</a></li></ul>"
+    bed.add(Shot(url="https://example.org/a", body=f"<title>Links</title><main><p>{PROSE}</p>{listed}</main>"))
+
+    assert sorted(bed.words()) == ["tides(1)", "when the water rises"]
+    assert bed.words("https://example.org/b") == ["boats"]
+
+
 def test_words_that_tell_nothing_are_not_kept(bed: Bed) -> None:
     told = ["Read more »", "here", "12", "https://example.org/target", "»", "Lire la suite", "こちら"]
     for number, words in enumerate(told):

@@ -31,7 +31,7 @@ from holdfast.operations.live_pages import (
     extract,
     fetch_live,
 )
-from holdfast.types import DomainUpdate, RobotsAnswer, RobotsState
+from holdfast.types import DomainUpdate, RobotsAnswer, RobotsRecord
 from holdfast.urls import page_key, parse
 from holdfast.wiring import open_runtime
 from holdfast.wiring.archive import Archive
@@ -143,7 +143,7 @@ def test_compare_live_uses_stored_robots_and_yields_to_crawls(open_archive: Open
         lease = runtime.frontier.lease_named(owner.id, url.domain)
         assert lease is not None
         busy = _compare(client, archive)
-        known = RobotsState(origin=url.origin, answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now, status=200,
+        known = RobotsRecord(origin=url.origin, answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now, status=200,
                             body=b"User-agent: *\nDisallow: /private\n")  # fmt: skip
         update = DomainUpdate(domain_id=lease.domain_id, token=lease.token, circuit=lease.circuit, next_allowed_at=now,
                               robots=(known,))  # fmt: skip
@@ -354,9 +354,9 @@ def test_indexed_text_is_compared_when_the_record_is_gone(open_archive: Opening,
     with archive.database.read() as session:
         archived = session.scalars(select(Snapshot)).one()
 
-    done = compare_live(archive.database, archive.home, archived, live, TextMode.FULL)
+    stats, _, mode = compare_live(archive.database, archive.home, archived, live, TextMode.FULL)
 
-    assert (done.mode, done.change.value) == (TextMode.MAIN, "updated")
+    assert (mode, stats.change_type) == (TextMode.MAIN, "updated")
 
 
 def test_domain_that_rests_is_not_waited_for(open_archive: Opening, site: Site) -> None:

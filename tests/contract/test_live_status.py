@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.clock import to_micros
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.db import connect
-from holdfast.jobs.executions import ExecutionWish, begin
+from holdfast.jobs.executions import ExecutionOptions, begin
 from holdfast.jobs.views.status import read_status
 from tests.clock import FakeClock
 
@@ -25,7 +25,7 @@ def test_a_process_that_is_over_counts_its_pages_and_says_nothing_of_now(
 ) -> None:
     plan = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
     with closing(connect(migrated_url)) as raw_db:
-        number = begin(raw_db, clock, plan, ExecutionWish(home=tmp_path), is_working=lambda _: False).execution_id
+        number = begin(raw_db, clock, plan, ExecutionOptions(home=tmp_path), is_working=lambda _: False).execution_id
         now = to_micros(clock.now())
         killed = {"pages": 5, "active_domains": 7, "pages_s": 3.0, "state": "draining"}
         alive = {"pages": 2, "active_domains": 4, "pages_s": 1.0, "state": "running"}

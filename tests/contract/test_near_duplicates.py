@@ -32,6 +32,7 @@ from holdfast.withdrawals.visibility import SnapshotNotFound
 from tests.search_bed import DAY, Bed, Capture, open_bed
 
 PAGES, SNAPSHOTS = ResultKind.PAGES, ResultKind.SNAPSHOTS
+COLLAPSE, SHOW = SimilarResults.COLLAPSE, SimilarResults.SHOW
 
 
 @pytest.mark.parametrize("length", [30, 100, 400])
@@ -98,7 +99,7 @@ _STORY = {"https://one.test/story", "https://one.test/again", "https://two.test/
 def test_they_are_left_out_behind_the_best_one_within_a_source_and_across(
     bed: Bed, view: ResultKind, left_out: int
 ) -> None:
-    shown, collapsed = bed.ask("parrot", view=view, similar=SimilarResults.SHOW), bed.ask("parrot", view=view)
+    shown, collapsed = bed.ask("parrot", view=view, similar=SHOW), bed.ask("parrot", view=view, similar=COLLAPSE)
 
     # The best of the story, two stories that are like no other, two pages that are too short to tell.
     assert len(collapsed.hits) == 5
@@ -114,7 +115,7 @@ def test_they_are_left_out_behind_the_best_one_within_a_source_and_across(
 
 @pytest.mark.parametrize("view", [PAGES, SNAPSHOTS])
 def test_those_left_out_are_listed_with_the_same_question(bed: Bed, view: ResultKind) -> None:
-    shown, collapsed = bed.ask("parrot", view=view, similar=SimilarResults.SHOW), bed.ask("parrot", view=view)
+    shown, collapsed = bed.ask("parrot", view=view, similar=SHOW), bed.ask("parrot", view=view, similar=COLLAPSE)
     best = next(hit for hit in collapsed.hits if hit.similar)
 
     listed = bed.ask("parrot", view=view, similar_to=best.row.id)
@@ -158,11 +159,12 @@ def test_what_is_too_short_is_like_nothing(bed: Bed) -> None:
     assert bed.ask(similar_to=short.id).total == 0
 
 
-def test_by_date_and_by_address_they_are_shown_unless_asked_otherwise(bed: Bed) -> None:
+def test_captures_are_all_shown_unless_collapsing_is_requested(bed: Bed) -> None:
     bed.fill([Capture(url="https://one.test/story", text=_story(0), at=DAY + timedelta(days=9))])
-    collapse = {"similar": SimilarResults.COLLAPSE}
+    collapse = {"similar": COLLAPSE}
 
     for asked in (
+        {"q": "parrot"},
         {"q": "parrot", "sort": Sort.NEWEST},
         {},
         {"q": "https://one.test/story"},
@@ -175,10 +177,11 @@ def test_by_date_and_by_address_they_are_shown_unless_asked_otherwise(bed: Bed) 
 
 @pytest.mark.parametrize("view", [PAGES, SNAPSHOTS])
 def test_pages_of_results_repeat_and_lose_nothing(bed: Bed, view: ResultKind) -> None:
-    whole = [hit.row.id for hit in bed.ask("parrot", view=view, page_size=100).hits]
+    asked = {"q": "parrot", "view": view, "similar": COLLAPSE}
+    whole = [hit.row.id for hit in bed.ask(**asked, page_size=100).hits]
 
     for size in (1, 2, 3):
-        pages = [bed.ask("parrot", view=view, page=page, page_size=size).hits for page in range(1, 8)]
+        pages = [bed.ask(**asked, page=page, page_size=size).hits for page in range(1, 8)]
         assert [hit.row.id for page in pages for hit in page] == whole
 
 
@@ -204,12 +207,14 @@ def test_a_capture_that_there_is_not_and_a_contradiction_are_refused(bed: Bed) -
         with pytest.raises(BadSearch):
             bed.ask(similar_to=wrong)
     with pytest.raises(BadSearch):
-        bed.ask(similar_to=1, similar=SimilarResults.COLLAPSE)
+        bed.ask(similar_to=1, similar=COLLAPSE)
 
 
 def test_a_rebuilt_index_leaves_out_the_same(bed: Bed, tmp_path: Path) -> None:
     def told(of: Bed) -> list[tuple[int, int | None]]:
-        return [(hit.row.id, hit.similar) for view in (PAGES, SNAPSHOTS) for hit in of.ask("parrot", view=view).hits]
+        views = (PAGES, SNAPSHOTS)
+        found = [hit for view in views for hit in of.ask("parrot", view=view, similar=COLLAPSE).hits]
+        return [(hit.row.id, hit.similar) for hit in found]
 
     before = told(bed)
     other = tmp_path / "other"

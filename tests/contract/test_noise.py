@@ -230,9 +230,9 @@ def test_a_page_that_was_blocked_for_a_day_is_compared_with_what_it_was(build: B
             (ChangeScope(unchanged=True), ["unchanged", "updated", "new_page"]),
             (ChangeScope(unchanged=True, noise=True), ["unchanged", "updated", "noise", "noise", "new_page"]),
         ):
-            found = page_of_events(session, scope, offset=0, limit=10)
-            assert [event.type for event in found.events] == wanted
-            assert found.total == len(wanted)
+            events, total, _ = page_of_events(session, scope, offset=0, limit=10)
+            assert [event.type for event in events] == wanted
+            assert total == len(wanted)
 
 
 def test_what_was_compared_before_it_was_judged_is_compared_again(build: Building) -> None:

@@ -15,7 +15,7 @@ from holdfast.db import connect
 from holdfast.db.models import Execution
 from holdfast.editions.edition_view import view_edition
 from holdfast.jobs.endings import RULES, FailureCause, ReadingRule, Retry, RunEnding, RunResult, sentence_of
-from holdfast.jobs.views.job_view import execution_view
+from holdfast.jobs.records import detailed_execution
 from holdfast.jobs.views.status import read_status
 from tests.clock import FakeClock
 from tests.editions_bed import EditionBed, open_edition_bed
@@ -45,15 +45,15 @@ def test_status_api_and_edition_say_of_a_run_what_its_row_and_the_table_say(
     bed.report("hc")
 
     with bed.database.read() as session:
-        shown = execution_view(session.get_one(Execution, lease.execution_id))
+        shown = detailed_execution(session.get_one(Execution, lease.execution_id))
         [(_, run)] = view_edition(session, bed.edition("hc").id).runs
     with closing(connect(migrated_url)) as raw_db:
         status = read_status(raw_db, bed.clock, lease.execution_id)
     said = sentence_of(rule.state, rule.reason, shortfalls)
-    assert (shown["status"], shown["reason"], shown["sentence"]) == (rule.state, rule.reason, said)
+    assert (shown.state, shown.reason, shown.sentence) == (rule.state, rule.reason, said)
     assert (status.rule, status.sentence, status.shortfalls) == (rule, said, shortfalls)
     assert (run.state, run.reason, run.shortfalls) == (rule.state, rule.reason, shortfalls)
-    assert {shown["research_ready"], status.rule.is_ready, run.is_whole} == {rule.is_ready}
+    assert {shown.research_ready, status.rule.is_ready, run.is_whole} == {rule.is_ready}
     assert bed.edition("hc").research_ready is rule.is_ready
 
 

@@ -14,7 +14,8 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.config import DiskSettings, EngineSettings, LeaseSettings, ParseSettings, Settings
+from holdfast.config import DiskSettings, Settings, Timings
+from holdfast.config.timings import CrawlTimings, LeaseTimings
 from holdfast.coordination.runfile import new_name
 from holdfast.crawl.plan import Assignment, CrawlPlan, seeds_of
 from holdfast.crawl_process.process import Process
@@ -110,16 +111,20 @@ def world(database_url: str, tmp_path: Path, clock: FakeClock) -> Iterator[World
     # Leases and parse deadlines are hours: the clock jumps, and none of them should end by it.
     settings = Settings(
         home=tmp_path / "home", database_url=None if database_url.startswith("sqlite") else database_url,
-        lease=LeaseSettings(seconds=_HOUR_S * 4), parse=ParseSettings(deadline_s=_HOUR_S * 4),
-        engine=EngineSettings(settle_s=0.01), disk=DiskSettings(free_bytes=0, free_percent=0.0),
+        disk=DiskSettings(free_bytes=0, free_percent=0.0),
+        timings=Timings(
+            lease=LeaseTimings(seconds=_HOUR_S * 4), crawl=CrawlTimings(parse_s=_HOUR_S * 4, settle_s=0.01)
+        ),
     )  # fmt: skip
     prepare(settings)
     raw_db = connect(settings.database)
-    frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=settings.lease.seconds))
+    frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=settings.timings.lease.seconds))
     runtime = Runtime(settings=settings, raw_db=raw_db, clock=clock, frontier=frontier)
     plan = CrawlPlan(seeds=("http://127.0.0.1:7000/0",), contact="a@example.org", delay_s=0.0, sitemaps=False,
                      allow_networks=("127.0.0.0/8",))  # fmt: skip
-    begun = executions.begin(raw_db, clock, plan, executions.ExecutionWish(settings.home), is_working=lambda _id: False)
+    begun = executions.begin(
+        raw_db, clock, plan, executions.ExecutionOptions(settings.home), is_working=lambda _id: False
+    )
     frontier.add(begun.execution_id, seeds_of(plan))
 
     def assignment() -> Assignment:

@@ -74,7 +74,7 @@ def _assignment(runtime: Runtime) -> Assignment:
         runtime.raw_db,
         runtime.clock,
         _PLAN,
-        executions.ExecutionWish(runtime.settings.home),
+        executions.ExecutionOptions(runtime.settings.home),
         is_working=lambda _execution_id: False,
     )
     folder = runtime.settings.home / "out"

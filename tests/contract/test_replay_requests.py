@@ -187,12 +187,10 @@ def test_a_cached_page_changes_its_name_with_its_policy_and_its_neighbours(archi
     assert (again.status_code, "Earlier" in again.text) == (200, False)
 
 
-def test_what_was_sent_without_scripts_stays_without_them(tmp_path: Path) -> None:
+def test_what_was_sent_without_scripts_stays_without_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.api.routes.replay.REWRITE_S", 0.0)
     built = build_archive(tmp_path / "home", [Shot(url=HOME, body="<!doctype html>" + "<a href=/x>y</a>" * 3000)])
-    replay = built.settings.replay.model_copy(update={"rewrite_s": 0.0})
-    hurried = Archive(
-        settings=built.settings.model_copy(update={"replay": replay}), database=built.database, clock=built.clock
-    )
+    hurried = Archive(settings=built.settings, database=built.database, clock=built.clock)
     with asking(hurried) as client:
         first = client.get(f"{REPLAY}/web/{STAMP}/{HOME}")
         again = client.get(f"{REPLAY}/web/{STAMP}/{HOME}", headers={"If-None-Match": first.headers["etag"]})

@@ -125,7 +125,7 @@ def test_requeue_says_which_run_takes_the_pages(server: Server) -> None:
         [place] = _requeue(server, since=str(first), apply=True)["places"]
 
         assert (place["status"], place["executionId"]) == ("joined", run.id)
-        assert place["when"] == f"Run {run.id} of ex crawls them; it is under way."
+        assert place["when"] == f"Run {run.id} of ex crawls them; it is running."
 
 
 @pytest.mark.parametrize("allowed", [False, True])
@@ -171,7 +171,7 @@ def test_requeue_command_is_a_dry_run_unless_applied(
     _, counted, _ = typist("frontier", "requeue", "ex.example", "--since", str(first))
     code, done, _ = typist("frontier", "requeue", "ex.example", "--since", str(first), "--apply", "--json")
 
-    assert counted == "3 pages found; queue them with --apply\n"
+    assert counted == "3 pages found\ndry run: nothing was changed; do it with --apply\n"
     _, again, _ = typist("frontier", "requeue", "ex.example", "--since", str(first), "--apply")
 
     found = json.loads(done)

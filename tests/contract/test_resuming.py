@@ -14,7 +14,7 @@ from holdfast.crawl.plan import CrawlPlan
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import Unavailable
-from holdfast.jobs.executions import Begun, ExecutionWish, begin
+from holdfast.jobs.executions import ExecutionOptions, StartedRun, begin
 from holdfast.warc import queries as files
 from holdfast.warc.outfile import SealedFile
 from holdfast.warc.roots import record_root
@@ -23,11 +23,11 @@ from tests.clock import FakeClock
 PLAN = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
 
 
-def _begin(raw_db: RawDatabase, clock: FakeClock, home: Path, output: Path | None) -> Begun:
-    return begin(raw_db, clock, PLAN, ExecutionWish(home=home, output=output), is_working=lambda _: False)
+def _begin(raw_db: RawDatabase, clock: FakeClock, home: Path, output: Path | None) -> StartedRun:
+    return begin(raw_db, clock, PLAN, ExecutionOptions(home=home, output=output), is_working=lambda _: False)
 
 
-def _seal_a_file(raw_db: RawDatabase, clock: FakeClock, begun: Begun, home: Path) -> Path:
+def _seal_a_file(raw_db: RawDatabase, clock: FakeClock, begun: StartedRun, home: Path) -> Path:
     """Write one sealed file of an execution, as its first part left it."""
     path = begun.output_dir / "first.warc.gz"
     path.write_bytes(b"WARC")

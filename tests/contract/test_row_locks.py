@@ -16,7 +16,7 @@ from holdfast.auth.errors import PasswordRefused, SignInFailed
 from holdfast.auth.passwords import hash_password, is_password
 from holdfast.auth.roles import Role
 from holdfast.auth.sessions import Browser, SignIn, begin_session
-from holdfast.auth.users import UserChanges, add_user, change_user, find_user, replace_password, set_password
+from holdfast.auth.users import add_user, change_user, find_user, replace_password, set_password
 from holdfast.clock import SystemClock
 from holdfast.config import AuthSettings
 from holdfast.db.engine import Database
@@ -84,7 +84,7 @@ def _password_changed(database: Database, user_id: int) -> None:
 
 def _disabled(database: Database, user_id: int) -> None:
     with database.write() as session:
-        change_user(session, CLOCK, user_id, UserChanges(disabled=True))
+        change_user(session, CLOCK, user_id, disabled=True)
 
 
 @pytest.mark.parametrize("change", [_password_changed, _disabled])

@@ -11,7 +11,6 @@ import pytest
 
 from holdfast import config
 from holdfast.archive_tool.output_directory import SENTINEL
-from holdfast.cli.status import describe
 from holdfast.clock import to_micros
 from holdfast.db import connect
 from holdfast.db.engine import Database
@@ -21,9 +20,9 @@ from holdfast.jobs.executions import read_ending
 from holdfast.jobs.indexing import next_to_index
 from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.pauses import AWAY
+from holdfast.jobs.records import job_record
 from holdfast.jobs.views import listing
-from holdfast.jobs.views.job_view import job_view
-from holdfast.jobs.views.status import queued_runs, read_status
+from holdfast.jobs.waiting import queued_runs, waits_of
 from holdfast.search.directory import IndexDirectory
 from holdfast.warc import queries as files
 from holdfast.wiring import open_runtime
@@ -53,6 +52,11 @@ def machines(bed: Bed, clock: FakeClock) -> tuple[Party, Party]:
     for name in ("a", "b"):
         _worker(bed.database, name, clock.now())
     return bed.another("a"), bed.another("b")
+
+
+def _settings(bed: Bed) -> config.Settings:
+    url = None if bed.url.startswith("sqlite") else bed.url
+    return config.load(home=bed.home, database_url=url, contact=None, disk={"free_bytes": 0, "free_percent": 0})
 
 
 def _handed_back(bed: Bed, party: Party) -> ExecutionLease:
@@ -131,13 +135,13 @@ def test_waiting_run_names_its_machine_in_every_view(bed: Bed, machines: tuple[P
     with bed.database.read() as session:
         listed = listing.shown_job(session, first.claim.job_id)
         assert listed is not None
-        assert job_view(listed)["latest_execution"]["sentence"] == expected
-        runs, _ = listing.executions_of(session, job_id=first.claim.job_id, limit=5, offset=0)
-        assert listing.awaited_machines(session, runs) == {first.execution_id: expected}
-    with closing(connect(bed.url)) as raw_db:
-        assert expected in describe(read_status(raw_db, clock, first.execution_id))
-        with raw_db.read() as tx:
-            assert [one.awaits for one in queued_runs(tx, limit=5)] == [expected]
+        waits = waits_of(_settings(bed), clock, [listed.latest])
+        assert waits == {first.execution_id: ("machine", expected)}
+        latest = job_record(listed, waits).latest_execution
+        assert latest is not None
+        assert (latest.sentence, latest.waits_for) == (expected, "machine")
+    with closing(connect(bed.url)) as raw_db, raw_db.read() as tx:
+        assert [one.machine for one in queued_runs(tx, limit=5)] == [expected]
 
 
 def test_new_run_waits_for_no_machine(bed: Bed, machines: tuple[Party, Party], clock: FakeClock) -> None:
@@ -147,9 +151,8 @@ def test_new_run_waits_for_no_machine(bed: Bed, machines: tuple[Party, Party], c
     with bed.database.read() as session:
         listed = listing.shown_job(session, job_id)
         assert listed is not None
-        assert (listed.awaited, job_view(listed)["latest_execution"]["sentence"]) == (None, None)
-    with closing(connect(bed.url)) as raw_db:
-        assert read_status(raw_db, clock, bed.executions(job_id)[0].id).trouble is None
+        waits = waits_of(_settings(bed), clock, [listed.latest])
+    assert [wait.code for wait in waits.values()] == ["contact"]
 
 
 def test_api_names_the_machine_that_a_run_waits_for(server: Server) -> None:

@@ -15,7 +15,7 @@ from holdfast.db.models import Execution, Job
 from holdfast.jobs import execution_queries, executions
 from holdfast.jobs.administration.run_pausing import PausedRun, pause_run, resume_run, runs_under_way
 from holdfast.jobs.endings import Counts
-from holdfast.jobs.executions import ExecutionEnding, ExecutionWish, WorkTime
+from holdfast.jobs.executions import ExecutionEnding, ExecutionOptions, WorkTime
 from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.states import JobAction
 from holdfast.jobs.views.status import read_status
@@ -102,7 +102,7 @@ def test_what_ends_what_has_not_begun_and_what_a_tool_runs_is_refused_in_its_own
     with crawl(server, code="brought", kind="import") as brought:
         imported = _altered(server, brought, "UPDATE executions SET reason = NULL WHERE id = ?")
 
-    assert ["told to stop" in ends, "holdfast job cancel" in waits, "holdfast stop" in tool] == [True] * 3
+    assert ["is stopping" in ends, "holdfast job cancel" in waits, "holdfast stop" in tool] == [True] * 3
     assert "no crawl of our own crawler" in imported
 
 
@@ -271,9 +271,9 @@ def test_a_paused_run_is_not_taken_for_a_stalled_one_nor_is_one_that_was_just_re
     resumed = _look(bed)
     clock.advance(3 * 3600)
 
-    assert (paused.decision.reason, paused.watched.activity.idle_s) == ("healthy", 0.0)
-    assert resumed.decision.reason == "healthy"
-    assert _look(bed).decision.action == "restart_stalled"
+    assert (paused.reason, paused.watched.activity.idle_s) == ("healthy", 0.0)
+    assert resumed.reason == "healthy"
+    assert _look(bed).action == "restart_stalled"
 
 
 def test_a_crawl_of_its_own_counts_no_pause_and_forgets_it_when_it_ends(
@@ -281,7 +281,7 @@ def test_a_crawl_of_its_own_counts_no_pause_and_forgets_it_when_it_ends(
 ) -> None:
     plan = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
     with closing(connect(migrated_url)) as raw_db:
-        begun = executions.begin(raw_db, clock, plan, ExecutionWish(home=tmp_path), is_working=lambda _: False)
+        begun = executions.begin(raw_db, clock, plan, ExecutionOptions(home=tmp_path), is_working=lambda _: False)
         time = WorkTime(clock, begun)
         clock.advance(4)
         _paused(bed, begun.execution_id)

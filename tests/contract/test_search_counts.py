@@ -105,6 +105,16 @@ def test_facet_counts_are_the_totals_of_each_choice(bed: Bed, asked: dict[str, A
         assert bed.ask(**asked, **_month(start)).total == count, start
 
 
+@pytest.mark.parametrize("asked", [{"q": "parrot"}, {"q": "story1"}, {}])
+def test_captures_view_counts_each_capture_once_in_every_facet(bed: Bed, asked: dict[str, Any]) -> None:
+    found = bed.ask(**asked, view=SNAPSHOTS)
+
+    assert (found.collapsed, {hit.similar for hit in found.hits}) == (0, {None})
+    for name in ("source", "language", "year", "type", "status", "host"):
+        assert sum(count for _, count in _facets(found)[name]) == found.total, name
+    assert sum(count for _, count in found.histogram) == found.total == _reached(bed, {**asked, "view": SNAPSHOTS})
+
+
 def test_host_is_spelled_alike_in_facet_filter_and_site(bed: Bed) -> None:
     urls = ("https://bücher.de/a", "https://bucher.de/a", "http://example.org:80/x", "https://EXAMPLE.com./x")
     bed.fill(Capture(url=url, title="Host", text="spelled tide") for url in urls)

@@ -90,6 +90,25 @@ def test_what_a_withdrawn_page_says_of_others_is_withdrawn_with_it(build: Buildi
     assert _found(archive, "tidal basin")[0] == MAP
 
 
+@pytest.mark.parametrize("query", ["tidal basin", "tidal AND basin", "tidal -sunday"])
+def test_link_words_of_a_page_find_nothing_at_once_after_its_takedown(build: Building, query: str) -> None:
+    archive = build([_front("Chart of the tidal basin"), _map()])
+    assert MAP in _found(archive, query)
+    search = SearchService(archive.database, archive.home, archive.clock)
+
+    def found() -> list[str]:
+        return [hit.row.url for hit in search.ask(SearchRequest(q=query, view=ResultKind.PAGES), wait=True).hits]
+
+    assert MAP in found()
+    hide(archive.database, archive.clock, FRONT, reason="asked")
+    assert found() == [], "before the drain"
+    drain(archive.database, archive.home, archive.clock)
+    assert found() == []
+    unhide(archive.database, archive.clock, FRONT)
+    drain(archive.database, archive.home, archive.clock)
+    assert MAP in found()
+
+
 def test_every_spelling_of_a_page_loses_the_words_of_a_withdrawn_page_and_gets_new_ones(build: Building) -> None:
     old, new = "https://harbour.test/a%7eb", "https://harbour.test/a~b"
     sheet = "<title>Sheet {0}</title><main><p>Scale one to {0} thousand.</p></main>"

@@ -9,7 +9,7 @@ from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.supervisor import Seeding
 from holdfast.db import connect
 from holdfast.frontier import Frontier
-from holdfast.jobs.executions import ExecutionWish, begin
+from holdfast.jobs.executions import ExecutionOptions, begin
 from tests.clock import FakeClock
 from tests.patience import Calls
 
@@ -26,7 +26,7 @@ def test_seeds_come_batch_by_batch_and_a_second_start_adds_the_rest(
 ) -> None:
     plan = _plan(_COUNT)
     with closing(connect(migrated_url)) as raw_db:
-        number = begin(raw_db, clock, plan, ExecutionWish(home=tmp_path), is_working=lambda _: False).execution_id
+        number = begin(raw_db, clock, plan, ExecutionOptions(home=tmp_path), is_working=lambda _: False).execution_id
         frontier = Frontier(raw_db, clock)
         killed = Seeding(plan, frontier, number)
         killed.step()

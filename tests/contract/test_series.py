@@ -23,7 +23,7 @@ from holdfast.db.models import Execution, Job, Series, Source
 from holdfast.errors import Unavailable
 from holdfast.jobs.endings import Counts, RunEnding, RunResult
 from holdfast.series.counting import COUNTED, OUTCOMES, STATUSES, attempts_of
-from holdfast.series.queries import SeriesWish, fold_totals, series_points, series_totals
+from holdfast.series.queries import fold_totals, series_points, series_totals
 from holdfast.series.thinning import thin_out
 from holdfast.types import CircuitState, DomainLease, Outcome, Visit
 from tests.clock import FakeClock
@@ -204,7 +204,7 @@ def test_thinning_moves_sums_and_counters_never_fall(jobs: JobsBed) -> None:
         jobs.clock.advance(2 * 86_400)
         for days in (0, 10, 100, 2000):
             now = jobs.clock.now() + timedelta(days=days)
-            thin_out(jobs.database, jobs.settings, now=now, portions=50)
+            thin_out(jobs.database, now=now, portions=50)
             with jobs.database.read() as session:
                 seen.append(series_totals(session).all)
     for before, after in pairwise(seen):
@@ -240,12 +240,12 @@ def test_points_have_no_holes_and_know_how_long_the_queue_was(bed: Bed) -> None:
     bed.frontier.settle(EXECUTION, 7, [bed.visit(lease, one) for one in lease.attempts[:4]])
 
     start = began.replace(second=0, microsecond=0)
-    wish = SeriesWish(since=start, until=start + timedelta(minutes=4), step_s=60, execution_id=EXECUTION)
+    until = start + timedelta(minutes=4)
     with closing(Database(bed.url)) as database, database.write() as session:
         session.add(Execution(id=EXECUTION, job_id=_job(session), number=1, state="running", output_dir="",
                               created_at=began))  # fmt: skip
         session.flush()
-        points = series_points(session, wish)
+        points = series_points(session, since=start, until=until, step_s=60, execution_id=EXECUTION)
     assert [point.counts["success"] for point in points] == [0, 0, 4, 0]
     assert [point.queue for point in points] == [10, 10, 6, 6]
     assert to_micros(points[0].at) % 60_000_000 == 0

@@ -15,7 +15,7 @@ from holdfast.crawl.plan import CrawlPlan
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict
-from holdfast.jobs.executions import ExecutionWish, begin
+from holdfast.jobs.executions import ExecutionOptions, begin
 from holdfast.jobs.imports import ImportWish, begin_import
 
 MACHINES = 6
@@ -56,7 +56,7 @@ def test_crawls_of_one_host_with_other_seeds_share_a_new_source(migrated_url: st
         plan = CrawlPlan(seeds=(f"https://a.example/{number}",), contact="tests@example.org")
         with closing(connect(migrated_url)) as raw_db:
             return begin(
-                raw_db, SystemClock(), plan, ExecutionWish(home=tmp_path), is_working=lambda _: False
+                raw_db, SystemClock(), plan, ExecutionOptions(home=tmp_path), is_working=lambda _: False
             ).source_code
 
     assert set(_together(start)) == {"a-example"}
@@ -68,7 +68,7 @@ def test_of_crawls_of_the_same_seeds_one_begins_and_the_others_are_told(migrated
     def start(_: int) -> str:
         with closing(connect(migrated_url)) as raw_db:
             try:
-                begun = begin(raw_db, SystemClock(), plan, ExecutionWish(home=tmp_path), is_working=lambda _: True)
+                begun = begin(raw_db, SystemClock(), plan, ExecutionOptions(home=tmp_path), is_working=lambda _: True)
             except Conflict:
                 return "told"
             assert not begun.resumed

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.audit import AuditFilter, audit_events
+from holdfast.audit import audit_events
 from holdfast.cli import crawl as cli_crawl
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
@@ -38,7 +38,7 @@ def bed(migrated_url: str, tmp_path: Path) -> Iterator[WorkerBed]:
 
 def _crawl(runtime: Runtime) -> int:
     plan = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
-    wish = executions.ExecutionWish(runtime.settings.home)
+    wish = executions.ExecutionOptions(runtime.settings.home)
     begun = executions.begin(runtime.raw_db, runtime.clock, plan, wish, is_working=lambda _: False)
     runtime.frontier.add(begun.execution_id, many("a.example", 3))
     return begun.execution_id
@@ -92,7 +92,7 @@ def test_who_asked_for_a_stop_and_whether_to_throw_away_stands_in_the_audit_log(
         ask_to_stop(runtime, execution_id=None, cancel=cancel)
 
         with bed.database.read() as session:
-            [event] = audit_events(session, AuditFilter(action="execution.stop_asked"))
+            [event] = audit_events(session, action="execution.stop_asked")
     assert (event.actor, event.subject) == (acting_user(), f"execution {number}")
     assert event.detail == {"discard": cancel}
 

@@ -73,11 +73,11 @@ def test_a_dead_path_is_freed_at_the_second_look_and_its_run_costs_no_retry(bed:
     lease = _running(bed)
     machine = Machine(bed, clock, unmount_command="true {mount}", mount_command="true {mount}")
 
-    [first] = machine.look().cases
-    [second] = machine.look(seconds=120).cases
+    [first] = machine.look().dead
+    [second] = machine.look(seconds=120).dead
 
-    assert (first.decision.jobs, second.decision.jobs) == ((), (lease.job.id,))
-    assert [(step.name, step.ok) for step in second.steps] == [
+    assert (first.acted_for, second.acted_for) == ((), (lease.job.id,))
+    assert [(step.step, step.ok) for step in second.steps] == [
         (f"end job {lease.job.id}", True), ("unmount", True), ("mount", True), ("probe", False),
     ]  # fmt: skip
     job, [execution] = bed.job(lease.job.id), bed.executions(lease.job.id)
@@ -90,7 +90,7 @@ def test_a_dead_path_is_freed_at_the_second_look_and_its_run_costs_no_retry(bed:
     with bed.database.read() as session:
         [told] = session.scalars(select(AuditEvent).where(AuditEvent.action == "storage.path_freed"))
     assert (told.subject, told.detail["jobs"]) == (f"path {machine.mount}", [job.id])
-    assert [step["step"] for step in told.detail["steps"]] == [step.name for step in second.steps]
+    assert [step["step"] for step in told.detail["steps"]] == [step.step for step in second.steps]
     assert _notes(bed) == [(job.id, "seen_dead"), (job.id, "path_freed")]
 
 
@@ -102,12 +102,12 @@ def test_of_two_watchdogs_at_the_same_moment_one_acts(bed: Bed, clock: FakeClock
 
     def slow(paths: Iterable[Path]) -> Mapping[Path, Probe]:
         if not bed.holds(lease.job.id)[0][1]:  # between its look and its deed, another does all of it
-            assert other.look(apply=True).cases[0].decision.jobs == (lease.job.id,)
+            assert other.look(apply=True).dead[0].acted_for == (lease.job.id,)
         return machine.ask(paths)
 
-    [late] = StorageWatchdog(jobs=machine.jobs, ask=slow, table=machine.table).look(apply=True).cases
+    [late] = StorageWatchdog(jobs=machine.jobs, ask=slow, table=machine.table).look(apply=True).dead
 
-    assert (late.decision.jobs, late.steps) == ((), ())
+    assert (late.acted_for, late.steps) == ((), ())
     assert [action for _, action in _notes(bed)] == ["seen_dead", "path_freed", "seen_dead"]
 
 
@@ -117,7 +117,7 @@ def test_without_commands_in_the_settings_nothing_is_run_and_the_run_ends_all_th
     lease, machine = _running(bed), Machine(bed, clock)
     machine.look()
 
-    [case] = machine.look(seconds=200).cases
+    [case] = machine.look(seconds=200).dead
 
     assert [step.said for step in case.steps][1] == "HOLDFAST_STORAGE_UNMOUNT_COMMAND is not set: nothing was run"
     assert (case.healed, bed.job(lease.job.id).infra_retry_count) == (False, 1)
@@ -129,7 +129,7 @@ def test_a_dry_run_notes_nothing_and_so_confirms_nothing(bed: Bed, clock: FakeCl
     for _ in range(3):
         found = machine.look(apply=False, seconds=300)
 
-    assert (found.is_well, found.cases[0].decision.reason) == (False, "seen dead 1 of 2 times")
+    assert (found.is_well, found.dead[0].reason) == (False, "seen dead 1 of 2 times")
     assert (_notes(bed), bed.job(lease.job.id).state) == ([], "running")
 
 
@@ -141,9 +141,9 @@ def test_a_path_that_answers_again_is_noted_and_counted_anew(bed: Bed, clock: Fa
     machine.look(seconds=300)
     machine.dead = True
 
-    [case] = machine.look(seconds=300).cases
+    [case] = machine.look(seconds=300).dead
 
-    assert case.decision.jobs == ()
+    assert case.acted_for == ()
     assert [action for _, action in _notes(bed)] == ["seen_dead", "seen_alive", "seen_dead"]
     assert bed.job(lease.job.id).state == "running"
 
@@ -157,11 +157,11 @@ def test_a_job_that_waits_for_its_machine_is_a_reason_to_mount_again_and_a_coold
     machine.look(seconds=120)
     assert bed.job(lease.job.id).infra_retry_count == 1
 
-    waits = [machine.look(seconds=200).cases[0].decision for _ in range(4)]
-    again = machine.look(seconds=200).cases[0]
+    waits = [machine.look(seconds=200).dead[0] for _ in range(4)]
+    again = machine.look(seconds=200).dead[0]
 
     assert [one.reason for one in waits] == ["seen dead 1 of 2 times", *["something was done a short while ago"] * 3]
-    assert (again.decision.jobs, [step.name for step in again.steps]) == (
+    assert (again.acted_for, [step.step for step in again.steps]) == (
         (lease.job.id,),
         ["unmount", "mount", "probe"],
     )
@@ -196,7 +196,7 @@ def test_a_store_that_is_not_mounted_is_dead_whatever_stands_in_its_place(bed: B
     guard = StorageWatchdog(jobs=replace(machine.jobs, settings=settings), ask=ask, table=lambda: "")
     guard.look(apply=True)
     clock.advance(130)
-    [case] = guard.look(apply=True).cases
+    [case] = guard.look(apply=True).dead
 
-    assert (case.path, case.is_mount, case.decision.jobs) == (root, True, (lease.job.id,))
+    assert (case.path, case.mount, case.acted_for) == (root, True, (lease.job.id,))
     assert [step.said for step in case.steps][1:3] == ["it is not mounted", "ended with 0"]

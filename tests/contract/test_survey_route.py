@@ -101,3 +101,16 @@ def test_survey_names_code_of_the_source_that_is_there(opened: Opening, site: Si
     assert proposed("http://other.example/") == "127-0-0-2-2"
     assert proposed(site.url(0, "/")) == "127-0-0-2"
     assert proposed(site.url(0, "/news")) == "127-0-0-2", "a source of the form starts at any page of its site"
+
+
+def test_new_source_keeps_the_scope_of_its_first_crawl(opened: Opening, site: Site) -> None:
+    _, client = opened(contact="ana@example.org")
+    part = {"scope": "prefix", "max_pages": 5}
+
+    started = client.request("POST", "/api/admin/crawls", json={"urls": [site.url(0, "/ja/")], "config": part})
+    assert started.status_code in (200, 201, 202), started.text
+    (source,) = client.get("/api/v1/sources").json()["sources"]
+    again = client.request("POST", "/api/v1/sources/survey", json={"url": site.url(0, "/ja/")}).json()
+
+    assert (source["config"]["scope"], source["config"].get("max_pages")) == ("prefix", None)
+    assert again["source_id"] == source["id"]

@@ -15,6 +15,7 @@ from standardwebhooks import Webhook as Verifier
 
 from holdfast.clock import SystemClock
 from holdfast.config import WebhookSettings
+from holdfast.config.timings import WebhookTimings
 from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Event, Webhook, WebhookAttempt, WebhookDelivery
@@ -32,7 +33,8 @@ from holdfast.webhooks.delivery import (
     settle,
 )
 from holdfast.webhooks.events import Position, read_after
-from holdfast.webhooks.registry import Made, WebhookRefused, WebhookWish
+from holdfast.webhooks.records import WebhookRecord
+from holdfast.webhooks.registry import WebhookRefused
 from holdfast.withdrawals.hiding import hide
 from tests.clock import FakeClock
 from tests.contract.changes_bed import PAGE, compute, day, open_building
@@ -41,7 +43,8 @@ from tests.patience import deadline
 from tests.receiver import Answer, Receiver, receiving
 
 _LOOPBACK = (ip_network("127.0.0.0/8"),)
-_SETTINGS = WebhookSettings(allow_networks=_LOOPBACK, poll_s=0.02, timeout_s=10.0)
+_SETTINGS = WebhookSettings(allow_networks=_LOOPBACK)
+_QUICK = WebhookTimings(poll_s=0.02)
 _REFUSED = Result(500, "it answered 500", "no", 3)
 
 
@@ -65,9 +68,9 @@ def receiver() -> Iterator[Receiver]:
         yield opened
 
 
-def _add(bed: Bed, url: str, *events: str, sources: tuple[str, ...] = ()) -> Made:
+def _add(bed: Bed, url: str, *events: str, sources: tuple[str, ...] = ()) -> WebhookRecord:
     with bed.database.write() as session:
-        return registry.add(session, bed.clock, _SETTINGS, WebhookWish(url=url, events=events, sources=sources))
+        return registry.add(session, bed.clock, _SETTINGS, url=url, events=events, sources=sources)
 
 
 def _tell(bed: Bed, count: int = 1) -> None:
@@ -102,7 +105,7 @@ def test_a_run_is_told_to_whom_it_concerns_and_signed(bed: Bed, receiver: Receiv
     job_id = bed.upsert(1, max_retries=0).job.id
     bed.run_once(job_id, failed())
 
-    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS)
+    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS, _QUICK)
     thread.start()
     try:
         received = receiver.wait_for(4, "/all")
@@ -139,19 +142,21 @@ def test_what_happened_before_a_webhook_was_made_is_not_told(bed: Bed) -> None:
     assert _queued(bed) == 0
 
 
-def test_a_webhook_whose_queue_is_full_gets_the_rest_when_there_is_room(bed: Bed) -> None:
+def test_a_webhook_whose_queue_is_full_gets_the_rest_when_there_is_room(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivery, "MAX_WAITING", 1)
     _add(bed, "https://example.org/hook")
-    small = WebhookSettings(waiting=1, allow_networks=_LOOPBACK)
     _tell(bed)
-    assert queue_events(bed.database, bed.clock, small) == 1
+    assert queue_events(bed.database, bed.clock, _SETTINGS) == 1
     _tell(bed)
 
-    full = queue_events(bed.database, bed.clock, small)
+    full = queue_events(bed.database, bed.clock, _SETTINGS)
     (message,) = _lease(bed)
     settle(bed.database, bed.clock, message, Result(200, None, None, 1))
 
     assert full == 0
-    assert queue_events(bed.database, bed.clock, small) == 1
+    assert queue_events(bed.database, bed.clock, _SETTINGS) == 1
 
 
 def test_a_message_is_tried_by_the_convention_s_times_and_then_the_webhook_is_disabled(
@@ -169,7 +174,7 @@ def test_a_message_is_tried_by_the_convention_s_times_and_then_the_webhook_is_di
         assert _lease(bed) == []
         now_clock.advance(waits[-1] if row.state == "pending" else 0.0)
 
-    hook = _hook(bed, made.webhook.id)
+    hook = _hook(bed, made.id)
     with bed.database.read() as session:
         tries = list(session.scalars(select(WebhookAttempt)))
         last = session.scalars(select(Event).order_by(Event.id.desc())).first()
@@ -192,7 +197,7 @@ def test_a_receiver_that_is_gone_is_not_asked_again(bed: Bed) -> None:
 
     settle(bed.database, bed.clock, message, Result(410, "it answered 410", None, 1))
 
-    assert _hook(bed, made.webhook.id).disabled_reason == "it answered 410: the receiver is gone for good"
+    assert _hook(bed, made.id).disabled_reason == "it answered 410: the receiver is gone for good"
     assert _deliveries(bed)[0].state == "failed"
 
 
@@ -216,7 +221,7 @@ def test_two_processes_never_hold_one_message_and_a_late_one_changes_nothing(bed
         second = lease_messages(other, bed.clock, _SETTINGS, limit=100)
     assert (len(first), second) == (4, [])  # four at once of one webhook, whoever sends them
 
-    now_clock.advance(_SETTINGS.timeout_s + 31)
+    now_clock.advance(delivery.TIMEOUT_S + 31)
     again = _lease(bed)
     late = settle(bed.database, bed.clock, first[0], _REFUSED)
 
@@ -231,7 +236,7 @@ def test_a_receiver_that_hangs_delays_no_other(bed: Bed, receiver: Receiver) -> 
     receiver.hangs.add("/hangs")
     _tell(bed, 10)
 
-    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS)
+    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS, _QUICK)
     thread.start()
     try:
         worked = receiver.wait_for(10, "/works")
@@ -241,20 +246,20 @@ def test_a_receiver_that_hangs_delays_no_other(bed: Bed, receiver: Receiver) -> 
         thread.close()
 
     assert len(worked) == 10
-    assert len(hung) <= _SETTINGS.per_hook
+    assert len(hung) <= delivery.PER_HOOK
 
 
 def test_a_message_that_was_under_way_at_the_end_of_a_process_is_sent_by_the_next(bed: Bed, receiver: Receiver) -> None:
     _add(bed, receiver.url("/hangs"))
     receiver.hangs.add("/hangs")
     _tell(bed)
-    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS)
+    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS, _QUICK)
     thread.start()
     receiver.wait_for(1, "/hangs")
     thread.close()
 
     receiver.released.set()
-    following = DeliveryThread(bed.database, bed.clock, _SETTINGS)
+    following = DeliveryThread(bed.database, bed.clock, _SETTINGS, _QUICK)
     following.start()
     try:
         received = receiver.wait_for(2, "/hangs")
@@ -274,7 +279,7 @@ def test_a_message_that_cannot_be_sent_in_an_unforeseen_way_counts_as_tried(
     monkeypatch.setattr(Sender, "send", broken)
     _add(bed, receiver.url("/hook"))
     _tell(bed)
-    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS)
+    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS, _QUICK)
     thread.start()
     try:
         limit = SystemClock().monotonic() + deadline(10)
@@ -290,9 +295,9 @@ def test_a_message_that_cannot_be_sent_in_an_unforeseen_way_counts_as_tried(
 
 def test_nothing_is_read_for_a_webhook_whose_queue_is_full(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     _add(bed, "https://hook.example/")
-    settings = _SETTINGS.model_copy(update={"waiting": 1})
+    monkeypatch.setattr(delivery, "MAX_WAITING", 1)
     _tell(bed, 2)
-    queued = queue_events(bed.database, bed.clock, settings)
+    queued = queue_events(bed.database, bed.clock, _SETTINGS)
     _tell(bed, 2)
 
     def forbidden(*_arguments: object, **_options: object) -> None:
@@ -300,7 +305,7 @@ def test_nothing_is_read_for_a_webhook_whose_queue_is_full(bed: Bed, monkeypatch
 
     monkeypatch.setattr(delivery, "read_after", forbidden)
 
-    assert (queued, queue_events(bed.database, bed.clock, settings)) == (2, 0)
+    assert (queued, queue_events(bed.database, bed.clock, _SETTINGS)) == (2, 0)
 
 
 def test_redirects_are_not_followed_and_answers_are_kept_in_part(bed: Bed, receiver: Receiver) -> None:
@@ -308,7 +313,7 @@ def test_redirects_are_not_followed_and_answers_are_kept_in_part(bed: Bed, recei
     moved = Answer(302, (("Location", receiver.url("/private")),), b"x" * 5000)
     receiver.answers["/moved"] = lambda _: moved
 
-    number = send_test(bed.database, bed.clock, _SETTINGS, made.webhook.id)
+    number = send_test(bed.database, bed.clock, _SETTINGS, made.id)
 
     with bed.database.read() as session:
         row = queries.delivery(session, number)
@@ -330,21 +335,21 @@ def test_a_test_whose_process_died_is_tried_no_further_and_disables_nothing(
 
     monkeypatch.setattr("holdfast.webhooks.delivery._send_one", dies)
     with pytest.raises(SystemExit):
-        send_test(bed.database, bed.clock, _SETTINGS, made.webhook.id)
-    now_clock.advance(_SETTINGS.timeout_s + 31)
+        send_test(bed.database, bed.clock, _SETTINGS, made.id)
+    now_clock.advance(delivery.TIMEOUT_S + 31)
     (message,) = _lease(bed)
     settle(bed.database, bed.clock, message, Result(status, f"it answered {status}", None, 1))
     now_clock.advance(4 * 86_400)
 
     assert (_lease(bed), [row.state for row in _deliveries(bed)]) == ([], ["failed"])
-    assert _hook(bed, made.webhook.id).disabled_at is None
+    assert _hook(bed, made.id).disabled_at is None
 
 
 def test_nothing_is_sent_to_a_private_address(bed: Bed, receiver: Receiver) -> None:
     made = _add(bed, f"http://localhost:{receiver.port}/hook")
     closed = WebhookSettings()
 
-    number = send_test(bed.database, bed.clock, closed, made.webhook.id)
+    number = send_test(bed.database, bed.clock, closed, made.id)
 
     with bed.database.read() as session:
         (attempt,) = queries.attempts_of(session, [number])[number]
@@ -369,7 +374,7 @@ def test_nothing_is_sent_to_a_private_address(bed: Bed, receiver: Receiver) -> N
 )
 def test_an_address_that_cannot_be_used_is_refused_with_its_reason(bed: Bed, url: str, reason: str) -> None:
     with pytest.raises(WebhookRefused, match=reason) as caught, bed.database.write() as session:
-        registry.add(session, bed.clock, WebhookSettings(), WebhookWish(url=url))
+        registry.add(session, bed.clock, WebhookSettings(), url=url)
 
     assert "secret" not in str(caught.value)
 
@@ -380,12 +385,12 @@ def test_during_a_rotation_both_secrets_hold_and_then_the_new_one_alone(
     made = _add(bed, receiver.url())
     assert made.secret is not None
     with bed.database.write() as session:
-        rotated = registry.rotate(session, bed.clock, made.webhook.id).secret
+        rotated = registry.rotate(session, bed.clock, made.id).secret
     assert rotated is not None
 
-    send_test(bed.database, bed.clock, _SETTINGS, made.webhook.id)
+    send_test(bed.database, bed.clock, _SETTINGS, made.id)
     now_clock.advance(24 * 3600 + 1)
-    send_test(bed.database, bed.clock, _SETTINGS, made.webhook.id)
+    send_test(bed.database, bed.clock, _SETTINGS, made.id)
 
     first, second = receiver.received
     for secret in (made.secret, rotated):
@@ -398,15 +403,16 @@ def test_during_a_rotation_both_secrets_hold_and_then_the_new_one_alone(
 def test_an_address_on_another_host_gets_a_secret_of_its_own(bed: Bed) -> None:
     made = _add(bed, "https://example.org/hook")
     with bed.database.write() as session:
-        registry.rotate(session, bed.clock, made.webhook.id)
-        same = registry.change(session, bed.clock, _SETTINGS, 1, WebhookWish(url="https://example.org/b"))
-        before = same.webhook.secret
+        registry.rotate(session, bed.clock, made.id)
+        same = registry.change(session, bed.clock, 1, settings=_SETTINGS, url="https://example.org/b")
+    before = _hook(bed, 1).secret
     with bed.database.write() as session:
-        other = registry.change(session, bed.clock, _SETTINGS, 1, WebhookWish(url="https://example.com/b"))
+        other = registry.change(session, bed.clock, 1, settings=_SETTINGS, url="https://example.com/b")
 
     assert same.secret is None
     assert other.secret not in (None, before)
-    assert (other.webhook.secret, other.webhook.previous_secret) == (other.secret, None)
+    hook = _hook(bed, 1)
+    assert (hook.secret, hook.previous_secret) == (other.secret, None)
 
 
 def test_an_enabled_webhook_gets_what_waited_and_nothing_of_what_it_missed(bed: Bed) -> None:
@@ -414,12 +420,12 @@ def test_an_enabled_webhook_gets_what_waited_and_nothing_of_what_it_missed(bed: 
     _tell(bed)
     _queued(bed)
     with bed.database.write() as session:
-        registry.change(session, bed.clock, _SETTINGS, made.webhook.id, WebhookWish(enabled=False))
+        registry.change(session, bed.clock, made.id, settings=_SETTINGS, enabled=False)
     _tell(bed, 3)
     assert (_queued(bed), _lease(bed)) == (0, [])
 
     with bed.database.write() as session:
-        registry.change(session, bed.clock, _SETTINGS, made.webhook.id, WebhookWish(enabled=True))
+        registry.change(session, bed.clock, made.id, settings=_SETTINGS, enabled=True)
 
     assert _queued(bed) == 0
     assert len(_lease(bed)) == 1
@@ -430,19 +436,19 @@ def test_a_removed_webhook_takes_its_deliveries_along(bed: Bed) -> None:
     _tell(bed, 5)
     _queued(bed)
 
-    registry.remove(bed.database.write, bed.clock, made.webhook.id)
+    registry.remove(bed.database.write, bed.clock, made.id)
 
-    assert {row.webhook_id for row in _deliveries(bed)} == {other.webhook.id}
+    assert {row.webhook_id for row in _deliveries(bed)} == {other.id}
     with bed.database.read() as session:
-        assert [row.id for row in queries.webhooks(session, limit=10)] == [other.webhook.id]
+        assert [row.id for row in queries.webhooks(session, limit=10)] == [other.id]
 
 
-def test_there_are_no_more_webhooks_than_the_settings_say(bed: Bed) -> None:
-    few = WebhookSettings(most=1)
+def test_webhooks_beyond_the_limit_are_refused(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "MAX_WEBHOOKS", 1)
     _add(bed, "https://example.org/hook")
 
-    with pytest.raises(Conflict, match="HOLDFAST_WEBHOOKS_MOST"), bed.database.write() as session:
-        registry.add(session, bed.clock, few, WebhookWish(url="https://example.org/b"))
+    with pytest.raises(Conflict, match="there are 1 webhooks already"), bed.database.write() as session:
+        registry.add(session, bed.clock, _SETTINGS, url="https://example.org/b")
 
 
 def test_what_is_over_is_forgotten_in_time_and_what_waits_is_not(bed: Bed, now_clock: FakeClock) -> None:
@@ -484,8 +490,8 @@ def test_no_event_carries_the_address_of_a_capture_that_was_withdrawn_meanwhile(
         database, clock = archive.database, archive.clock
         for name in ("queued", "late"):
             with database.write() as session:
-                wish = WebhookWish(url=f"https://{name}.example.org/", events=("change.detected",), sources=())
-                registry.add(session, clock, _SETTINGS, wish)
+                url = f"https://{name}.example.org/"
+                registry.add(session, clock, _SETTINGS, url=url, events=("change.detected",))
         compute(archive)
         with database.write() as session:  # its queue was full
             late = session.get_one(Webhook, 2)

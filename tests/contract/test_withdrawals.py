@@ -60,14 +60,14 @@ def test_a_hidden_address_takes_all_its_captures_with_it_and_brings_them_back(ar
     before = _seen(archive)
     assert len(before) == 4
 
-    assert hide(archive.database, archive.clock, "example.org/page", reason="asked by the owner").snapshots == 3
+    assert hide(archive.database, archive.clock, "example.org/page", reason="asked by the owner").captures == 3
 
     assert _seen(archive) == ["GET https://example.org/other"]
     with archive.database.read() as session, pytest.raises(NotCaptured):
         candidates(session, URL, digits14(BEGIN))
     with pytest.raises(Conflict):
         hide(archive.database, archive.clock, URL, reason="again")
-    assert unhide(archive.database, archive.clock, URL).snapshots == 3
+    assert unhide(archive.database, archive.clock, URL).captures == 3
     assert _seen(archive) == before
     with pytest.raises(NotFound):
         unhide(archive.database, archive.clock, URL)
@@ -107,7 +107,7 @@ def test_hiding_is_audited_and_the_search_index_is_told(archive: Archive) -> Non
 def test_a_withdrawal_needs_a_reason_and_something_to_withdraw(archive: Archive) -> None:
     with pytest.raises(Invalid):
         hide(archive.database, archive.clock, URL, reason="  ")
-    with pytest.raises(Invalid, match="say why, in 3 to 4,000"):
+    with pytest.raises(Invalid, match="give a reason of 3 to 4,000"):
         hide(archive.database, archive.clock, URL, reason="a" * 4001)
     with pytest.raises(NotFound):
         hide(archive.database, archive.clock, "99", reason="asked for")
@@ -179,7 +179,7 @@ def test_what_is_withdrawn_takes_its_revisits_with_it_and_brings_them_back(borro
     whole = [("page", 0), ("page", 1), ("copy", 2), ("page", 2), ("page", 3)]
     assert (_days(borrowed), _changed(borrowed)) == (whole, [(0, 1), (2, 3)])
 
-    assert hide(borrowed.database, borrowed.clock, str(original.id), reason="private").snapshots == 3
+    assert hide(borrowed.database, borrowed.clock, str(original.id), reason="private").captures == 3
 
     assert (_days(borrowed), _changed(borrowed)) == ([("page", 0), ("page", 3)], [(0, 3)])
     with borrowed.database.read() as session:
@@ -195,7 +195,7 @@ def test_what_is_withdrawn_takes_its_revisits_with_it_and_brings_them_back(borro
         assert {client.get(f"/api/snapshot/{revisit.id}").status_code for revisit in revisits} == {404}
         assert client.get("/cdx?url=example.org/copy").text == ""
         assert len(client.get("/cdx?url=example.org/page").text.splitlines()) == 2
-    assert unhide(borrowed.database, borrowed.clock, str(original.id)).snapshots == 3
+    assert unhide(borrowed.database, borrowed.clock, str(original.id)).captures == 3
     assert (_days(borrowed), _changed(borrowed)) == (whole, [(0, 1), (2, 3)])
 
 
@@ -203,7 +203,7 @@ def test_a_withdrawn_page_takes_copies_with_it_that_show_its_body(borrowed: Arch
     with borrowed.database.read() as session:
         assert preview_hiding(session, URL).captures == 5
 
-    assert hide(borrowed.database, borrowed.clock, URL, reason="private").snapshots == 5
+    assert hide(borrowed.database, borrowed.clock, URL, reason="private").captures == 5
 
     assert _days(borrowed) == []
     with borrowed.database.read() as session:
@@ -236,7 +236,7 @@ def test_an_address_that_no_crawl_would_ask_for_is_withdrawn_if_it_is_here(tmp_p
 
     with pytest.raises(Invalid):
         hide(archive.database, archive.clock, "http://example.org:25/page", reason="asked")
-    assert hide(archive.database, archive.clock, odd, reason="asked").snapshots == 1
+    assert hide(archive.database, archive.clock, odd, reason="asked").captures == 1
 
     assert _seen(archive) == []
     archive.database.close()

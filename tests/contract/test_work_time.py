@@ -11,15 +11,15 @@ from holdfast.crawl.plan import CrawlPlan
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.jobs import executions
-from holdfast.jobs.executions import Begun, ExecutionEnding, ExecutionWish, WorkTime
+from holdfast.jobs.executions import ExecutionEnding, ExecutionOptions, StartedRun, WorkTime
 from holdfast.jobs.views.status import read_status
 from tests.clock import FakeClock
 
 _PLAN = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")
 
 
-def _begin(raw_db: RawDatabase, clock: FakeClock, home: Path) -> Begun:
-    return executions.begin(raw_db, clock, _PLAN, ExecutionWish(home=home), is_working=lambda _: False)
+def _begin(raw_db: RawDatabase, clock: FakeClock, home: Path) -> StartedRun:
+    return executions.begin(raw_db, clock, _PLAN, ExecutionOptions(home=home), is_working=lambda _: False)
 
 
 def _write(raw_db: RawDatabase, time: WorkTime) -> None:

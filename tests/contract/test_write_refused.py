@@ -30,7 +30,7 @@ from holdfast.db.raw import (
 )
 from holdfast.db.sqlite import DatabaseLocked
 from holdfast.errors import NoSpace
-from holdfast.jobs.views.status import read_overview
+from holdfast.jobs.views.overview import read_overview
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive
 from tests.client import asking
@@ -143,7 +143,8 @@ def test_status_and_health_say_that_a_write_was_refused(tmp_path: Path, migrated
 
     assert (before, after["writes"], after["db"]) == ("ok", "refused", "ok")
     assert any("refused for want of room" in line for line in shown.overview_lines(standing))
-    assert shown.overview_object(standing)["write_refused"]["message"].startswith("the disk of the database is full")
+    assert standing.write_refused is not None
+    assert standing.write_refused.message.startswith("the disk of the database is full")
 
 
 def test_a_disk_that_has_no_room_for_the_words_of_a_note_either_is_told_all_the_same(

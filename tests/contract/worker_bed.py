@@ -10,7 +10,8 @@ from typing import Any
 from sqlalchemy import select
 
 from holdfast import config
-from holdfast.config import Settings
+from holdfast.config import Settings, Timings
+from holdfast.config.timings import JobTimings
 from holdfast.crawl_process.stopping import Stops
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Hold, Job, JobEvent, LogLine
@@ -42,10 +43,12 @@ class WorkerBed:
     """One database, and workers on it."""
 
     def __init__(self, url: str, home: Path, **groups: Mapping[str, Any]) -> None:
-        jobs = {"poll_s": 0.05, "heartbeat_s": 0.1, "stale_s": 20.0, "sweep_s": 0.1, **groups.pop("jobs", {})}
+        jobs = {"poll_s": 0.05, "heartbeat_s": 0.1, "stale_s": 20.0, "sweep_s": 0.1, "rest_s": 0.05,
+                **groups.pop("jobs", {})}  # fmt: skip
         self.settings: Settings = config.load(
-            home=home, database_url=None if url.startswith("sqlite") else url, contact="tests@example.org", jobs=jobs,
-            **{"disk": {"free_bytes": 0, "free_percent": 0}, "worker": {"rest_s": 0.05}, **groups},
+            home=home, database_url=None if url.startswith("sqlite") else url, contact="tests@example.org",
+            timings=Timings(jobs=JobTimings(**jobs)),
+            **{"disk": {"free_bytes": 0, "free_percent": 0}, **groups},
         )  # fmt: skip
         prepare(self.settings)
         self.database = Database(self.settings.database)

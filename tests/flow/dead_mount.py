@@ -56,7 +56,7 @@ def main(home: Path) -> None:
         assert lease is not None
         lease.output_dir.mkdir(parents=True)
         kill_mount(home / "warcs")
-        verdict = integrity_report(lease.output_dir)["issues"][0]["code"]
+        verdict = integrity_report(lease.output_dir).issues[0].code
         looks = [look(home), look(home)]
         with jobs.database.read() as session:
             job = session.get_one(type(lease.job), lease.job.id)

@@ -23,7 +23,7 @@ from tests.site import Site
 from tests.site.wire import Exchange
 
 _QUICK = {
-    "HOLDFAST_ALLOW_NETWORKS": "127.0.0.0/8", "HOLDFAST_JOBS_POLL_S": "0.1", "HOLDFAST_WORKER_PROCESSES": "1",
+    "HOLDFAST_ALLOW_NETWORKS": "127.0.0.0/8", "HOLDFAST_TIMINGS_JOBS_POLL_S": "0.1", "HOLDFAST_WORKER_PROCESSES": "1",
     "HOLDFAST_FEEDS_MAX_AGE_DAYS": "36500",
 }  # fmt: skip
 CODE = "ex"

@@ -16,7 +16,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from holdfast.config import JobSettings
+from holdfast.config import Settings
 from holdfast.errors import LeaseLost, Unavailable
 from tests.jobs_bed import DONE, Party
 
@@ -45,7 +45,7 @@ class World:
 
     url: str
     home: Path
-    settings: JobSettings
+    settings: Settings
     since: float
     factor: float = 60.0
 

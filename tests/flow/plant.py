@@ -39,9 +39,11 @@ from tests.site.log import Entry
 _fork = get_context("fork")
 STALE_S = patience.period(3.0)
 QUICK = {
-    "HOLDFAST_ALLOW_NETWORKS": "127.0.0.0/8", "HOLDFAST_JOBS_POLL_S": "0.2", "HOLDFAST_JOBS_HEARTBEAT_S": "0.5",
-    "HOLDFAST_JOBS_STALE_S": str(STALE_S), "HOLDFAST_JOBS_SWEEP_S": "0.5", "HOLDFAST_JOBS_TAKEOVERS": "1000",
-    "HOLDFAST_WORKER_REST_S": "0.2",
+    "HOLDFAST_ALLOW_NETWORKS": "127.0.0.0/8", "HOLDFAST_TIMINGS_JOBS_POLL_S": "0.2",
+    "HOLDFAST_TIMINGS_JOBS_HEARTBEAT_S": "0.5",
+    "HOLDFAST_TIMINGS_JOBS_STALE_S": str(STALE_S), "HOLDFAST_TIMINGS_JOBS_SWEEP_S": "0.5",
+    "HOLDFAST_TIMINGS_JOBS_TAKEOVERS": "1000",
+    "HOLDFAST_TIMINGS_JOBS_REST_S": "0.2",
 }  # fmt: skip
 
 
@@ -103,8 +105,7 @@ class Plant:
         """Start a worker with a scheduler of its own, as a fork."""
 
         def play(_plant: Plant) -> None:
-            start(once=once, poll_interval=None, concurrency=concurrency, kinds=None, scheduler=True, json=True,
-                  home=None)  # fmt: skip
+            start(config.load(), once=once, concurrency=concurrency)
 
         return self.fork(play)
 
@@ -260,7 +261,7 @@ def _let_go_of_the_parents_files() -> None:
 
 def be_worker(_plant: Plant) -> None:
     """Do what `holdfast start-worker --no-scheduler --concurrency 2` does."""
-    start(once=False, poll_interval=None, concurrency=2, kinds=None, scheduler=False, json=True, home=None)
+    start(config.load(), concurrency=2, scheduler=False)
 
 
 def be_scheduler(_plant: Plant) -> None:

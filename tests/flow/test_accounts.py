@@ -91,6 +91,36 @@ def test_two_archives_on_one_host_name_keep_their_own_sessions(browser: Browser,
             assert page.get_by_role("row").filter(has_text="127.0.0.1").count() == 1
 
 
+def test_one_time_link_survives_a_reload_and_speaks_french(browser: Browser, tmp_path: Path) -> None:
+    clock = FakeClock()
+    with opened(tmp_path, clock) as archive, serving(archive) as port:
+        site = f"http://localhost:{port}"
+        with archive.database.write() as session:
+            link = link_url(site, str(make_setup_link(session, clock)))
+        with closing(browser.new_context(locale="en-GB")) as context:
+            page = context.new_page()
+            page.goto(link)
+            expect(page.get_by_role("heading", name="Create your administrator account")).to_be_visible()
+            page.goto(f"{site}/setup")
+            expect(page.get_by_role("heading", name="Create your administrator account")).to_be_visible()
+            page.get_by_role("link", name="Français").click()
+            expect(page.get_by_role("heading", name="Créez votre compte d’administrateur")).to_be_visible()
+
+            page.get_by_label("Nom").fill("Ada")
+            for label in ("Nouveau mot de passe", "Répétez le mot de passe"):
+                page.get_by_label(label).fill(_PASSWORD)
+            page.get_by_role("button", name="Enregistrer et se connecter").click()
+            expect(page.get_by_role("heading", name="Holdfast")).to_be_visible()
+            page.goto(f"{site}/account")
+            expect(page.get_by_role("button", name="Changer le mot de passe")).to_be_visible()
+            assert page.locator("html").get_attribute("lang") == "fr"
+            # The link is spent: the page asks for a code again, and does not try the old one for ever.
+            page.goto(f"{site}/setup")
+            expect(page.get_by_role("heading", name="Ce lien ne fonctionne pas")).to_be_visible()
+            page.goto(f"{site}/setup")
+            expect(page.get_by_role("heading", name="Lien à usage unique")).to_be_visible()
+
+
 def test_a_person_signs_in_looks_after_the_account_and_signs_out(browser: Browser, tmp_path: Path) -> None:
     clock = FakeClock()
     with opened(tmp_path, clock) as archive, serving(archive) as port:
@@ -116,7 +146,7 @@ def test_a_person_signs_in_looks_after_the_account_and_signs_out(browser: Browse
         page.goto(f"{site}/account")
         page.get_by_label("Name of a new token").fill("backup")
         page.get_by_label("watch").check()
-        page.get_by_role("button", name="Make a token").click()
+        page.get_by_role("button", name="Create token").click()
         token = page.locator("code.secret").inner_text()
         asked = httpx.get(f"{site}/metrics", headers={"Authorization": f"Bearer {token}"}, timeout=deadline(20))
         assert asked.status_code == 200
@@ -135,8 +165,8 @@ def test_a_person_signs_in_looks_after_the_account_and_signs_out(browser: Browse
         page.get_by_label("Current password").fill(_PASSWORD)
         for label in ("New password", "Repeat password"):
             page.get_by_label(label).fill(f"{_PASSWORD} again")
-        page.get_by_role("button", name="Change it").click()
-        expect(page.get_by_role("status")).to_contain_text("1 other sessions ended")
+        page.get_by_role("button", name="Change password").click()
+        expect(page.get_by_role("status")).to_contain_text("Other sessions ended: 1")
         other.goto(f"{site}/account")
         assert other.url == f"{site}/signin?next=%2Faccount"
         assert [one["name"] for one in other.context.cookies()] == [cookie_name(archive.settings, MARK)]

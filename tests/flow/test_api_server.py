@@ -151,7 +151,7 @@ def test_a_request_that_a_proxy_may_read_otherwise_is_refused_and_nothing_behind
 
 @pytest.mark.parametrize("begun", [b"", b"GET /api/stats HTTP/1.1\r\nHost: localh"])
 def test_a_head_that_does_not_arrive_in_time_is_given_up(tmp_path: Path, begun: bytes) -> None:
-    with _serving(tmp_path, HOLDFAST_API_HEAD_S="0.5") as running:
+    with _serving(tmp_path, HOLDFAST_TIMINGS_SERVER_HEAD_S="0.5") as running:
         answer = running.say(begun)
         two = running.say(b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /api/hea")
 
@@ -336,7 +336,7 @@ def test_an_open_door_is_refused(
 def test_a_forwarded_address_is_believed_of_a_named_proxy_alone_and_junk_never(
     tmp_path: Path, proxies: str, forwarded: str, third: int
 ) -> None:
-    limits = {"HOLDFAST_API_RATE_LIMITING": "true", "HOLDFAST_API_GENERAL_PER_MINUTE": "2"}
+    limits = {"HOLDFAST_API_RATE_LIMITING": "true", "HOLDFAST_API_RATES": "general=2"}
     token = {"HOLDFAST_API_ADMIN_TOKEN": "a token of the proxy's server"}
     with _serving(tmp_path, HOLDFAST_API_TRUSTED_PROXIES=proxies, **limits, **token) as running:
         statuses = [running.get("/api/usage", **{"X-Forwarded-For": forwarded.format(n)}).status_code for n in range(3)]

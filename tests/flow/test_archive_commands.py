@@ -45,12 +45,12 @@ def test_rows_that_went_wrong_are_told_dry_and_set_right_with_apply(typed: Typis
         session.execute(update(Snapshot).values(canonical_id=None))
         session.execute(delete(PageLink))
 
-    assert typed("backfill-normalized-url-groups").out.startswith("1 page with no group\nnothing was written")
+    assert typed("backfill-normalized-url-groups").out.startswith("1 page with no group\ndry run: nothing was changed")
     assert typed("backfill-normalized-url-groups --apply --json").object == {"pages": 1, "applied": True}
     assert typed("rebuild-pages --source example --json").object["wrong"] == 1
     assert typed("rebuild-pages --apply").out == "2 groups, 1 were wrong, 0 empty\n"
-    assert typed("rebuild-pages").out == "2 groups, 0 are wrong, 0 empty\n"
-    assert typed("dedupe-snapshots").out.startswith("all executions: 3 captures, 1 to settle\nnothing")
+    assert typed("rebuild-pages").out.startswith("2 groups, 0 are wrong, 0 empty\n")
+    assert typed("dedupe-snapshots").out.startswith("all executions: 3 captures, 1 to settle\ndry run")
     assert typed("dedupe-snapshots --apply --json").object == {
         "job": None, "executions": None, "captures": 3, "changed": 1, "applied": True,
     }  # fmt: skip

@@ -45,7 +45,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     crawler = Crawler(tmp_path_factory.mktemp("broken") / "home")
     crawler.environment |= {
         "HOLDFAST_FETCH_DEADLINE_S": str(patience.period(1.5)),
-        "HOLDFAST_POLITENESS_UNREACHABLE_S": "3",
+        "HOLDFAST_TIMINGS_CRAWL_UNREACHABLE_S": "3",
     }
     with Site.start(hosts=1) as site:
         site.on("/good", _good)

@@ -27,8 +27,9 @@ FIELDS = {
     "changeId", "changeType", "summary", "highNoise", "diffAvailable", "sourceCode", "sourceName",
     "normalizedUrlGroup", "fromSnapshotId", "toSnapshotId", "fromCaptureTimestamp", "toCaptureTimestamp", "fromJobId",
     "toJobId", "addedSections", "removedSections", "changedSections", "addedLines", "removedLines", "changeRatio",
-    "title",
+    "title", "error", "computedAt",
 }  # fmt: skip
+"""Fields of a change; the last two are shown to operators only, as this client is."""
 
 
 def page(words: str, title: str = "Tides") -> str:

@@ -54,7 +54,7 @@ def test_what_changed_from_the_first_look_to_the_words(typing: Typing) -> None:
     assert "compute-changes" in nothing.stdout
 
     done = typing("compute-changes", "--source", "example")
-    assert done.stdout == "6 captures looked at, 6 events: 3 new page, 2 unchanged, 1 updated\n"
+    assert done.stdout == "6 captures compared, 6 events: 3 new page, 2 unchanged, 1 updated\n"
 
     found = json.loads(typing("changes", "list", "--json").stdout)
     assert (found["total"], found["changes"][0]["type"]) == (1, "updated")

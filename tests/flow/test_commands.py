@@ -172,12 +172,12 @@ def test_what_is_not_there_is_said_in_one_line(
 
 def test_settings_are_shown_and_a_bad_one_is_named(world: World) -> None:
     shown = json.loads(world.crawler.run("settings", "--json").stdout)
-    broken = Crawler(world.crawler.home, environment={"HOLDFAST_LEASE_SECONDS": "soon"}).run("settings")
+    broken = Crawler(world.crawler.home, environment={"HOLDFAST_FETCH_DEADLINE_S": "soon"}).run("settings")
 
-    assert shown["HOLDFAST_LEASE_SECONDS"] == float(FAST["HOLDFAST_LEASE_SECONDS"])
+    assert shown["HOLDFAST_FETCH_DEADLINE_S"] == float(FAST["HOLDFAST_FETCH_DEADLINE_S"])
     assert shown["HOLDFAST_HOME"] == str(world.crawler.home)
     assert broken.returncode == 1
-    assert "HOLDFAST_LEASE_SECONDS" in broken.stderr
+    assert "HOLDFAST_FETCH_DEADLINE_S" in broken.stderr
 
 
 def test_verify_finds_damage_and_says_where(world: World, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,7 +244,7 @@ def test_robots_asks_the_site_and_a_dry_run_explains_and_stores_nothing(crawler:
     ("answer", "said", "told"),
     [
         ("500", "robots.txt cannot be read: status 500", "/robots.txt answers 500"),
-        ("reset", "robots.txt cannot be read: no answer", "/robots.txt does not answer"),
+        ("reset", "robots.txt cannot be read: no answer", "/robots.txt does not respond"),
         ("404", "there is no robots.txt: status 404", ""),
     ],
 )

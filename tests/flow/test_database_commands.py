@@ -60,7 +60,7 @@ def test_migrate_down_undoes_a_migration_only_with_apply(
 
     planned = typed("migrate down")
     assert (planned.code, "would undo 9001: A later change" in planned.out) == (0, True)
-    assert "add --apply" in planned.out
+    assert "do it with --apply" in planned.out
     undone = typed(f"migrate down --to {SCHEMA} --apply --json").object
     assert (undone["current"], undone["direction"], undone["applied"]) == (SCHEMA, "down", True)
     assert [one["revision"] for one in undone["migrations"]] == ["9001"]

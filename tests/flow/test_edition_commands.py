@@ -44,7 +44,7 @@ def test_an_error_changes_nothing_and_ends_with_one(terminal: Terminal) -> None:
 
     assert (wrong.code, year.code, missing.code, words.code) == (1, 1, 1, 2)
     assert "there is no source 'nobody'" in wrong.out
-    assert "mend the errors first" in wrong.err
+    assert "fix the errors first" in wrong.err
     assert "between 1970 and 2100" in year.err
     assert "holdfast schedule-annual --year 2099" in missing.err
     assert "no editions yet" in terminal.type("edition", "list").out
@@ -65,7 +65,7 @@ def test_an_edition_is_shown_reported_and_printed(terminal: Terminal) -> None:
 
     assert [row[1:3] for row in _lines(shown)[-2:]] == [["lang-en", "queued"], ["lang-fr", "queued"]]
     assert (early.code, still.code) == (1, 1)
-    assert thought.out.splitlines()[:-2] == reported.out.splitlines()[:-2]
+    assert thought.out.splitlines()[:-1] == reported.out.splitlines()[:-2]
     assert "nothing was changed" in thought.out
     assert "holdfast edition report --year 2026" in early.err
     assert "0 of 3 indexed, 1 in progress, 0 failed, 2 missing" in status.out

@@ -77,7 +77,7 @@ def _served(address: str) -> Iterator[_Server]:
 @pytest.fixture
 def plant(any_crawler: Crawler) -> Iterator[Plant]:
     """An installation on each kind of database; its processes do not outlive the test."""
-    made = Plant(any_crawler, {"HOLDFAST_POLITENESS_UNREACHABLE_S": "2", "HOLDFAST_POLITENESS_RETRIES": "1"})
+    made = Plant(any_crawler, {"HOLDFAST_TIMINGS_CRAWL_UNREACHABLE_S": "2", "HOLDFAST_POLITENESS_RETRIES": "1"})
     yield made
     made.end()
 

@@ -227,9 +227,10 @@ def test_an_index_of_nothing_is_refused(client: Client, query: dict[str, Any], s
 
 
 def test_an_index_of_more_records_than_are_sorted_for_a_request_is_refused_before_it_is_begun(
-    archive: Archive,
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with asking(_with(archive, exports_max_records=8)) as client:
+    monkeypatch.setattr("holdfast.api.routes.exports.MAX_RECORDS", 8)
+    with asking(archive) as client:
         refused = client.get("/api/exports/cdxj", params={"source": "example"})
         allowed = client.get("/api/exports/cdxj", params={"jobId": 1})
 

@@ -91,8 +91,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         "HOLDFAST_FETCH_BODY_BYTES": "3000000",
         # The site is slow where the machine is: no page may be cut by the clock that is cut by its size elsewhere.
         "HOLDFAST_FETCH_DEADLINE_S": str(patience.allowed(5.0)),
-        "HOLDFAST_PARSE_DEADLINE_S": str(patience.allowed(0.5)),
-        "HOLDFAST_POLITENESS_UNREACHABLE_S": "60",
+        "HOLDFAST_TIMINGS_CRAWL_PARSE_S": str(patience.allowed(0.5)),
+        "HOLDFAST_TIMINGS_CRAWL_UNREACHABLE_S": "60",
     }
     with Site.start(hosts=len(_GROUPS), pages=1, process=True) as site:
         seeds = [site.url(number, f"/zoo/group/{name}") for number, name in enumerate(_GROUPS)]

@@ -183,7 +183,7 @@ def test_tool_options_are_patched_only_with_apply_and_only_while_nobody_runs_the
     assert before == {"backend": "zimit"}
     assert "--relax-perms" in typed("validate-job-config --id 1").out, "no strict installation"
     line = "patch-job-config --id 1 --set-tool-option initial_workers=4 --set-execution-policy resume_policy=fresh_only"
-    assert "add --apply" in typed(line).out
+    assert "do it with --apply" in typed(line).out
     assert typed("job show 1 --json").object["config"] == before
 
     done = typed(f"{line} --apply --json").object
@@ -203,7 +203,7 @@ def test_tool_options_are_patched_only_with_apply_and_only_while_nobody_runs_the
     [
         ("--set-tool-option nope=1", "tool_options.nope: there is no such option"),
         ("--set-tool-option initial_workers", "is no KEY=VALUE"),
-        ("--set-tool-option initial_workers=many", "'many' is no whole number"),
+        ("--set-tool-option initial_workers=many", "'many' is not a whole number"),
         ("--set-tool-option enable_monitoring=false", "it needs enable_monitoring"),
         ("--set-tool-option initial_workers=0", "between 1 and"),
         ("--set-tool-option vpn_connect_command=rm", "commands come from the server's settings"),
@@ -265,10 +265,10 @@ def test_retry_counts_are_reset_with_care(typed: Typist) -> None:
         ("job edit 9", 2, "say what to change"),
         ("job logs 9", 1, "there is no job 9"),
         ("job logs 1 --level loud", 2, "debug, info"),
-        ("job list --status nope", 2, "'nope' is none of queued"),
-        ("job list --state nope", 2, "'nope' is none of pending"),
-        ("job list --kind nope", 2, "'nope' is none of crawl"),
-        ("job list --sort nope", 2, "'nope' is none of created_at"),
+        ("job list --status nope", 2, "'nope' is not one of queued"),
+        ("job list --state nope", 2, "'nope' is not one of pending"),
+        ("job list --kind nope", 2, "'nope' is not one of crawl"),
+        ("job list --sort nope", 2, "'nope' is not one of created_at"),
         ("job list --status failed --search x", 2, "--state knows the other words"),
         ("job list --source nobody", 1, "there is no source 'nobody'"),
         ("create-job --source nobody", 1, "there is no source 'nobody'"),
@@ -306,6 +306,17 @@ def test_jobs_are_listed_in_both_vocabularies(typed: Typist) -> None:
     assert typed("job list --status queued --source ex --json").object["total"] == 1
     assert "go on with --offset 1" in typed("job list --limit 1").out
     assert typed("job list --status failed").out == "no such jobs\n"
+
+
+def test_job_list_says_what_a_queued_run_waits_for(typed: Typist) -> None:
+    typed("create-job --source ex")
+    _with(typed, lambda jobs: jobs.scheduler.tick())
+
+    heads, row = typed("job list").out.splitlines()
+    start = heads.index("waits for")
+    assert row[start:].split()[0] == "contact"
+    [job] = typed("job list --json").object["jobs"]
+    assert job["latest_execution"]["waits_for"] == "contact"
 
 
 def test_a_job_that_no_scheduler_runs_is_shown_but_not_managed(typed: Typist) -> None:

@@ -76,7 +76,7 @@ def test_a_calendar_without_end_ends_at_the_budget_of_its_host_and_what_is_left_
     with Site.start(hosts=1, pages=1) as site:
         result = crawler.crawl(
             site.url(0, "/trap/calendar"), "--delay", "0", "--no-sitemaps", "--depth", "30",
-            HOLDFAST_TRAPS_DOMAIN_URLS="60",
+            HOLDFAST_TIMINGS_TRAPS_DOMAIN_URLS="60",
         )  # fmt: skip
 
     assert (result["state"], result["reason"], result["queue"]) == ("completed", "limits", 0)
@@ -90,7 +90,7 @@ def test_a_directory_that_makes_up_addresses_ends_at_its_budget(crawler: Crawler
     with Site.start(hosts=1, pages=1) as site:
         result = crawler.crawl(
             site.url(0, "/trap/random"), "--delay", "0", "--no-sitemaps", "--depth", "30",
-            HOLDFAST_TRAPS_DIRECTORY_URLS="25",
+            HOLDFAST_TIMINGS_TRAPS_DIRECTORY_URLS="25",
         )  # fmt: skip
 
     assert (result["state"], result["queue"]) == ("completed", 0)

@@ -84,7 +84,7 @@ def test_a_clean_up_waits_for_the_index(bed: ZimitBed, terminal: Terminal) -> No
 
     said = terminal.type("cleanup-job", "--id", "1")
 
-    assert (said.code, "only what is indexed" in said.err) == (1, True)
+    assert (said.code, "only indexed or index_failed runs are cleaned up" in said.err) == (1, True)
     assert len(_temp_dirs(lease)) == 1
 
 

@@ -189,7 +189,8 @@ def test_death_around_a_commit_loses_no_page_and_no_signal(any_crawler: Crawler,
     with Site.plain(hosts=4, pages=20) as site:
         result = any_crawler.crawl(
             *seeds(site), "--storage", "signals", "--delay", "0.01", "--workers", "2",
-            HOLDFAST_FAILPOINT=",".join(f"{step}:kill:1:{tokens}" for step in steps), HOLDFAST_ENGINE_SETTLE_S="0.02",
+            HOLDFAST_FAILPOINT=",".join(f"{step}:kill:1:{tokens}" for step in steps),
+            HOLDFAST_TIMINGS_CRAWL_SETTLE_S="0.02",
         )  # fmt: skip
         outcomes = any_crawler.outcomes()
         missing = [url for url in site.urls() if outcomes.get(url, ("absent", ""))[0] != "success"]

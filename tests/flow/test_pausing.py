@@ -83,7 +83,7 @@ def test_a_paused_crawl_gives_its_hosts_back_asks_nothing_and_its_time_stands_st
         log = site.settled()
 
     assert (waits.state, waits.condition, waits.active_domains) == ("running", "paused", 0)
-    assert (waits.queue > 0, waits.paused_by is not None, waits.slow) == (True, True, ())
+    assert (waits.queue > 0, waits.paused_by is not None, waits.slow) == (True, True, [])
     assert held == [(0,)], "another crawl may ask these hosts meanwhile"
     counts = fetched(log)
     assert (len(log) > asked, counts.total()) == (True, len(counts)), "nothing was asked for twice"

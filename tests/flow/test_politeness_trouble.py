@@ -40,7 +40,7 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     crawler = Crawler(tmp_path_factory.mktemp("trouble") / "home")
-    crawler.environment["HOLDFAST_POLITENESS_UNREACHABLE_S"] = "8"
+    crawler.environment["HOLDFAST_TIMINGS_CRAWL_UNREACHABLE_S"] = "8"
     with Site.start(hosts=7, robots={RECOVERING: "recovering"}) as site:
         site.on("/robots.txt", _shy_robots, host=SHY)
         site.on("/dead", _reset)

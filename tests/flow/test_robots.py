@@ -49,7 +49,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     with Site.start(hosts=len(_ANSWERS), robots=robots, process=True) as site:
         seeds = [site.url(host, path) for host in range(len(_ANSWERS)) for path in _ASKED]
         result = crawler.crawl(*seeds, "--scope", "page", "--delay", "0", HOLDFAST_FETCH_DEADLINE_S="2",
-                               HOLDFAST_POLITENESS_UNREACHABLE_S="1.5")  # fmt: skip
+                               HOLDFAST_TIMINGS_CRAWL_UNREACHABLE_S="1.5")  # fmt: skip
         log = site.settled()
     rows = [json.loads(line) for line in crawler.run("report", "--urls").stdout.splitlines()]
     messages = {row["url"]: row["message"] for row in rows}

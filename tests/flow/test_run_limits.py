@@ -13,7 +13,7 @@ from tests.site.book import html, links
 
 def test_trapped_addresses_are_a_shortfall_with_counts(any_crawler: Crawler) -> None:
     crawler = any_crawler
-    crawler.environment["HOLDFAST_TRAPS_QUERY_VARIANTS"] = "3"
+    crawler.environment["HOLDFAST_TIMINGS_TRAPS_QUERY_VARIANTS"] = "3"
     with Site.start(hosts=1, pages=1) as site:
         site.serve("/forum", html("forum", links([f"/topic?t={n}" for n in range(10)])))
         site.serve("/topic", html("topic", links(["/forum", "/topic?t=1", "/left/out"])))
@@ -56,7 +56,7 @@ def test_run_is_done_when_only_scope_rules_left_out_links(crawler: Crawler) -> N
 
 def test_stopped_crawl_names_built_in_limits_too(any_crawler: Crawler) -> None:
     crawler = any_crawler
-    crawler.environment["HOLDFAST_TRAPS_QUERY_VARIANTS"] = "3"
+    crawler.environment["HOLDFAST_TIMINGS_TRAPS_QUERY_VARIANTS"] = "3"
     with Site.start(hosts=1, pages=1) as site:
         site.serve("/forum", html("forum", links([f"/topic?t={n}" for n in range(10)] + [f"/{n}" for n in range(400)])))
         process = crawler.start(site.url(0, "/forum"), "--delay", "0.2", "--no-sitemaps")

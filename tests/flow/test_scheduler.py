@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select, text, update
 
-from holdfast.config import JobSettings
+from holdfast.config import Settings, Timings
+from holdfast.config.timings import JobTimings
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Execution, Hold, Job
 from holdfast.errors import LeaseLost
@@ -37,7 +38,8 @@ FEW = 40
 def world(database_url: str, tmp_path: Path) -> World:
     """A database with jobs that run every fast minute, which is a second of ours."""
     upgrade(database_url)
-    settings = JobSettings(poll_s=1.0, stale_s=60.0, sweep_s=20.0, metrics_s=600.0, heartbeat_s=10.0, takeovers=1000)
+    quick = JobTimings(poll_s=1.0, stale_s=60.0, sweep_s=20.0, metrics_s=600.0, heartbeat_s=10.0, takeovers=1000)
+    settings = Settings(timings=Timings(jobs=quick))
     return World(url=database_url, home=tmp_path, settings=settings, since=time.time())
 
 
@@ -228,7 +230,9 @@ def test_an_owner_whose_lock_expired_cannot_undo_the_next_ones(world: World) -> 
 
 def test_a_scheduler_that_starts_takes_nothing_from_a_living_worker(world: World) -> None:
     # Half a minute of ours: a slow machine must not make the living look dead.
-    world = replace(world, settings=world.settings.model_copy(update={"stale_s": 1800.0}))
+    world = replace(
+        world, settings=Settings(timings=Timings(jobs=replace(world.settings.timings.jobs, stale_s=1800.0)))
+    )
     party = world.party()
     _jobs(party, world, 10)
     party.scheduler.tick()

@@ -81,6 +81,6 @@ def test_a_worker_takes_kinds_that_there_are(typed: Typist, words: str) -> None:
     ended = typed(f"start-worker --once {words} --json")
 
     if "nope" in words:
-        assert (ended.code, "'nope' is none of crawl, annual, shard, feed, canary" in ended.err) == (2, True)
+        assert (ended.code, "'nope' is not one of crawl, annual, shard, feed, canary" in ended.err) == (2, True)
     else:
         assert (ended.code, ended.object["executions"]) == (0, []), ended

@@ -27,7 +27,7 @@ def test_a_source_from_its_creation_to_its_end(typed: Typist) -> None:
 
     edited = typed("source edit ex --set max_depth=null --set delay_s=2 --json --name", "An example").object
     assert (edited["name"], edited["config"]) == ("An example", {"seeds": ["https://example.org/"], "delay_s": 2.0})
-    assert typed("source disable ex").out == "ex: disabled; 0 jobs wait\n"
+    assert typed("source disable ex").out == "ex: disabled; 0 jobs paused\n"
     assert [one["code"] for one in typed("source list --disabled --json").object["sources"]] == ["ex"]
     assert typed("source enable ex --json").object == {"code": "ex", "enabled": True, "jobs": 0}
     assert typed("source delete ex").out == "ex: deleted\n"
@@ -68,9 +68,9 @@ def test_a_source_that_is_disabled_takes_its_jobs_along(typed: Typist) -> None:
     typed("source create ex --seed https://example.org")
     typed("job create --source ex --every 1d")
 
-    assert typed("source disable ex").out == "ex: disabled; 1 job waits\n"
+    assert typed("source disable ex").out == "ex: disabled; 1 job paused\n"
     assert typed("job show 1 --json").object["state"] == "paused"
-    assert typed("source enable ex").out == "ex: enabled; 1 job goes on\n"
+    assert typed("source enable ex").out == "ex: enabled; 1 job resumed\n"
     assert typed("job show 1 --json").object["state"] == "scheduled"
     refused = typed("source delete ex")
     assert (refused.code, "holdfast source disable ex" in refused.err) == (1, True)
@@ -89,7 +89,7 @@ def test_a_dotted_field_leaves_its_neighbours_alone(typed: Typist) -> None:
 def test_sources_go_out_as_a_file_and_come_back(typed: Typist, tmp_path: Path, form: str) -> None:
     seeded = typed("seed-sources").out.splitlines()
     assert seeded[0] == "added: hc, phac, cihr; there already: none"
-    assert seeded[1].startswith("hc: look at it before a campaign (holdfast source show hc)")
+    assert seeded[1].startswith("hc: check it before a campaign (holdfast source show hc)")
     assert seeded[2] == "  the French seed"
     assert typed("source seed --json").object == {"added": [], "there": ["hc", "phac", "cihr"], "unconfirmed": {}}
     assert typed("seed-sources").out == "added: none; there already: hc, phac, cihr\n"

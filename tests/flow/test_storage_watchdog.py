@@ -49,7 +49,7 @@ def test_commands_that_look_at_a_crawl_come_back_from_storage_that_hangs(tmp_pat
     home.mkdir()
 
     command = ["unshare", "-m", "--propagation", "private", sys.executable, "-m", "tests.flow.hung_mount", str(home)]
-    variables = {**os.environ, "HOLDFAST_STORAGE_PROBE_S": "1"}
+    variables = {**os.environ, "HOLDFAST_TIMINGS_STORAGE_PROBE_S": "1"}
     done = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=300, check=False)
     if done.returncode == CANNOT or "unshare failed" in done.stderr:
         needs.may_mount(done.stderr.strip())

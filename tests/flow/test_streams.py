@@ -112,7 +112,9 @@ def _serving(home: Path, **variables: str) -> Iterator[_Serving]:
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_Serving]:
     """A server on an empty archive; a client that stops reading is cut off soon."""
     with _serving(
-        tmp_path_factory.mktemp("home"), HOLDFAST_API_WRITE_S="0.5", HOLDFAST_API_STREAMS_PER_PRINCIPAL="99"
+        tmp_path_factory.mktemp("home"),
+        HOLDFAST_TIMINGS_SERVER_WRITE_S="0.5",
+        HOLDFAST_TIMINGS_SERVER_STREAMS_PER_PRINCIPAL="99",
     ) as opened:
         yield opened
 

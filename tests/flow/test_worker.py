@@ -260,41 +260,39 @@ def test_storage_that_vanishes_under_a_crawl_is_not_made_anew(plant: Plant) -> N
     assert plant.executions()[-1].output_dir == str(folder)
 
 
-def test_stale_jobs_are_shown_and_freed_only_with_apply(plant: Plant, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stale_jobs_are_shown_and_freed_only_with_apply(plant: Plant) -> None:
     plant.job("ex", "https://ex.example/")
     with plant.jobs() as jobs:
         jobs.scheduler.tick()
         assert jobs.leases.take("elsewhere/7") is not None
-    recover_stale(older_than_minutes=0, apply=False, json=True, home=plant.crawler.home)
-    shown = json.loads(capsys.readouterr().out)
-    assert ([one["owner"] for one in shown["stale"]], shown["freed"]) == (["elsewhere/7"], 0)
-    assert plant.executions()[0].state == "running"
+        shown = recover_stale(jobs, older_than_minutes=0, apply=False)
+        assert ([one.owner for one in shown.record["stale"]], shown.record["freed"]) == (["elsewhere/7"], 0)
+        assert plant.executions()[0].state == "running"
 
-    recover_stale(older_than_minutes=0, apply=True, json=False, home=plant.crawler.home)
+        freed = recover_stale(jobs, older_than_minutes=0, apply=True)
 
-    assert "1 freed" in capsys.readouterr().out
+    assert "1 released" in freed.sentence
     assert (plant.executions()[0].state, plant.executions()[0].takeovers) == ("queued", 1)
 
 
 def test_what_was_crawled_outside_a_worker_is_indexed_after_reconciling(
-    plant: Plant, capsys: pytest.CaptureFixture[str]
+    plant: Plant,
 ) -> None:
-    home = plant.crawler.home
     with Site.plain(hosts=1, pages=5) as site:
         plant.crawler.crawl(site.url(0), "--delay", "0.02")
     with closing(plant.crawler.raw_db()) as raw_db, raw_db.write() as tx:  # as crawls were left by earlier versions
         assert tx.execute("UPDATE executions SET index_state = NULL RETURNING index_state") == [(None,)]
-    reconcile_indexing(limit=10, now=True, apply=False, json=True, home=home)
-    assert [one["execution"] for one in json.loads(capsys.readouterr().out)["unindexed"]] == [1]
-    assert plant.executions()[0].index_state is None
+    with plant.jobs() as jobs:
+        assert [one.execution for one in reconcile_indexing(jobs, apply=False).record["unindexed"]] == [1]
+        assert plant.executions()[0].index_state is None
 
-    reconcile_indexing(limit=10, now=True, apply=True, json=False, home=home)
+        reconcile_indexing(jobs, apply=True)
 
     [done] = plant.executions()
     assert done.index_state == "indexed"
     assert done.items_indexed == 5
-    reconcile_indexing(limit=10, now=True, apply=False, json=False, home=home)
-    assert "nothing to do" in capsys.readouterr().out
+    with plant.jobs() as jobs:
+        assert "nothing to do" in reconcile_indexing(jobs).sentence
 
 
 def test_job_of_added_pages_captures_them_alone(plant: Plant) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from holdfast.archive_tool.output_directory import holder_of
 from holdfast.jobs.endings import RunResult
+from holdfast.worker import zimit
 from holdfast.worker.runner import StopReason
 from tests.flow.archive_tool.bed import Step
 from tests.flow.zimit_bed import WHOLE, ZimitBed, open_zimit_bed
@@ -154,14 +155,15 @@ def test_a_tool_that_dies_while_it_is_adopted_is_followed_by_one_that_resumes(be
     assert (ending.result, len(bed.files()), len(bed.engine.calls("run"))) == (RunResult.COMPLETED, 2, 2)
 
 
-def test_a_tool_that_does_not_end_in_time_is_killed(tmp_path: Path) -> None:
+def test_a_tool_that_does_not_end_in_time_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zimit, "_STOP_S", 1.0)
     mark = tmp_path / "mark"
     deaf = tmp_path / "deaf.py"
     deaf.write_text(
         "import pathlib, signal, time\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         f"pathlib.Path({str(mark)!r}).touch()\ntime.sleep(60)\n"
     )
-    with open_zimit_bed(tmp_path, None, command=f"{sys.executable} {deaf}", stop_s=1.0) as bed:
+    with open_zimit_bed(tmp_path, None, command=f"{sys.executable} {deaf}") as bed:
         bed.job()
         lease = bed.take()
         with bed.running(lease) as (holding, ends):

@@ -10,6 +10,8 @@ from tests.house.source import PACKAGE, Module, dotted
 FLOORS: dict[str, tuple[str, ...]] = {
     "words": (
         "values",
+        "old_spellings",
+        "records",
         "errors",
         "cancellation",
         "clock",
@@ -48,10 +50,12 @@ def imported(module: Module) -> Iterator[tuple[int, str]]:
             for alias in node.names:
                 if alias.name.startswith(f"{PACKAGE}."):
                     yield node.lineno, alias.name.removeprefix(f"{PACKAGE}.")
-        elif isinstance(node, ast.Call) and dotted(node.func) == "importlib.import_module":
-            name = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else ""
-            if str(name).startswith(f"{PACKAGE}."):
-                yield node.lineno, str(name).removeprefix(f"{PACKAGE}.")
+        elif isinstance(node, ast.Call) and dotted(node.func).endswith("import_module"):
+            name = str(node.args[0].value) if node.args and isinstance(node.args[0], ast.Constant) else ""
+            if name.startswith(".") and len(node.args) == 2 and dotted(node.args[1]) == "__package__":
+                yield node.lineno, f"{_package(module)}{name}"
+            elif name.startswith(f"{PACKAGE}."):
+                yield node.lineno, name.removeprefix(f"{PACKAGE}.")
         elif isinstance(node, ast.ImportFrom):
             base = _base(module, node)
             for alias in node.names:
@@ -59,6 +63,11 @@ def imported(module: Module) -> Iterator[tuple[int, str]]:
                     yield node.lineno, alias.name
                 if base.startswith(f"{PACKAGE}."):
                     yield node.lineno, f"{base.removeprefix(f'{PACKAGE}.')}.{alias.name}"
+
+
+def _package(module: Module) -> str:
+    """Return the dotted name below the house of the package that a module is in."""
+    return module.name if module.is_package else module.name.rpartition(".")[0]
 
 
 def _base(module: Module, node: ast.ImportFrom) -> str:

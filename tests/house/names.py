@@ -20,16 +20,17 @@ _GENERATED = "src/holdfast/db/migrations/"
 
 
 def shared_class_names(modules: Iterable[Module]) -> list[str]:
-    """Return the public classes that share their name with another one of the package."""
-    places: dict[str, list[str]] = {}
+    """Return the public classes that share their name with another one of their room."""
+    places: dict[tuple[str, str], list[str]] = {}
     for module in modules:
         if not module.path.startswith(_GENERATED):
             for node in module.tree.body:
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                    places.setdefault(node.name, []).append(f"{module.path}:{node.lineno}")
+                    room = module.path.split("/")[2]
+                    places.setdefault((room, node.name), []).append(f"{module.path}:{node.lineno}")
     return [
         f"class {name} stands in {' and '.join(where)}: one idea has one class, two ideas have two names"
-        for name, where in sorted(places.items())
+        for (_, name), where in sorted(places.items())
         if len(where) > 1
     ]
 

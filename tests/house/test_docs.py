@@ -128,6 +128,13 @@ def test_the_committed_openapi_document_is_the_one_that_is_served(monkeypatch: p
     assert served == _page("openapi.json"), "docs/openapi.json is old: run make docs"
 
 
+def test_docs_list_every_record_field_with_its_audience(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    page: str = importlib.import_module("fields_page").fields_page()
+
+    assert page == _page("fields.md"), "run: make docs"
+
+
 def test_make_has_every_target_that_the_docs_name() -> None:
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *_DOCS.rglob("*.md")]
     named = {target for page in pages for target in re.findall(r"`make ([a-z]+)", page.read_text())}

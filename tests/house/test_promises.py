@@ -8,7 +8,7 @@ from tests.house.source import ROOT, module_from, modules
 
 def test_every_promise_of_readme_and_architecture_names_the_test_that_would_fail_if_it_were_untrue() -> None:
     readme = promises.section((ROOT / "README.md").read_text(), "What you can rely on")
-    faults = promises.section((ROOT / "docs/architecture.md").read_text(), "What is promised when things break")
+    faults = promises.section((ROOT / "docs/architecture.md").read_text(), "Promises when things break")
     made = [*promises.bullet_sentences(readme), *(f"{row[0]}: {row[1]}" for row in promises.table_rows(faults))]
 
     assert len(made) > 20

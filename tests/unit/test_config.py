@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from holdfast import config
-from holdfast.config import Settings, load
+from holdfast.config import Settings, load, removed
+from holdfast.config.showing import walk
 from holdfast.errors import Invalid
 
 
@@ -23,16 +24,19 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_source_is_read_and_the_nearer_one_wins(monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("holdfast.toml").write_text('contact = "toml"\n[lease]\nseconds = 40\nrenew_s = 4\nrecover_s = 400\n')
-    Path(".env").write_text('# mine\nexport HOLDFAST_LEASE_SECONDS="50"\nHOLDFAST_LEASE_RENEW_S=5 # five\nOTHER=1\n')
-    monkeypatch.setenv("HOLDFAST_LEASE_SECONDS", "60.5")
+    Path("holdfast.toml").write_text('contact = "toml"\n[politeness]\ndelay_s = 40\nretries = 4\nmax_delay_s = 400\n')
+    Path(".env").write_text(
+        '# mine\nexport HOLDFAST_POLITENESS_DELAY_S="50"\nHOLDFAST_POLITENESS_RETRIES=5 # five\nOTHER=1\n'
+    )
+    monkeypatch.setenv("HOLDFAST_POLITENESS_DELAY_S", "60.5")
 
     settings = load(home=Path("given"), user_agent=None)
 
-    assert (settings.lease.seconds, settings.lease.renew_s, settings.lease.recover_s) == (60.5, 5.0, 400.0)
+    politeness = settings.politeness
+    assert (politeness.delay_s, politeness.retries, politeness.max_delay_s) == (60.5, 5, 400.0)
     assert (settings.contact, settings.home, settings.user_agent) == ("toml", Path("given"), None)
-    assert settings.model_fields_set == {"contact", "home", "lease"}
-    assert settings.politeness == config.PolitenessSettings()
+    assert settings.model_fields_set == {"contact", "home", "politeness"}
+    assert settings.fetch == config.FetchSettings()
 
 
 def test_another_toml_file_is_named_by_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +51,7 @@ def test_a_toml_file_that_is_named_and_not_there_is_refused(monkeypatch: pytest.
     with pytest.raises(Invalid, match=r"there is no file none\.toml, which HOLDFAST_CONFIG names"):
         load()
     monkeypatch.setenv("HOLDFAST_CONFIG", "")
-    assert load().lease.seconds == config.LeaseSettings().seconds, "empty is unset"
+    assert load().politeness == config.PolitenessSettings(), "empty is unset"
 
 
 @pytest.mark.parametrize(
@@ -97,9 +101,12 @@ def test_networks_are_read_from_text_and_lists(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("variable", "text"),
     [
-        ("HOLDFAST_LEASE_SECONDS", "0.5"),
-        ("HOLDFAST_LEASE_SECONDS", "nan"),
-        ("HOLDFAST_LEASE_SECONDS", "soon"),
+        ("HOLDFAST_POLITENESS_DELAY_S", "-0.5"),
+        ("HOLDFAST_POLITENESS_DELAY_S", "nan"),
+        ("HOLDFAST_POLITENESS_DELAY_S", "soon"),
+        ("HOLDFAST_API_RATES", "serach=30"),
+        ("HOLDFAST_API_RATES", "search=0"),
+        ("HOLDFAST_API_RATES", "search"),
         ("HOLDFAST_API_PORT", "65536"),
         ("HOLDFAST_API_PORT", "1.5"),
         ("HOLDFAST_API_HSTS", "perhaps"),
@@ -125,7 +132,8 @@ def test_what_cannot_be_used_is_named(monkeypatch: pytest.MonkeyPatch, variable:
 
 
 @pytest.mark.parametrize(
-    "toml", ["[lease]\nsecond = 1\n", "contact = 5\n", "lease = 5\n", '[api]\nhsts = "perhaps"\n', "[lease\n"]
+    "toml",
+    ["[politeness]\ndelay = 1\n", "contact = 5\n", "politeness = 5\n", '[api]\nhsts = "perhaps"\n', "[politeness\n"],
 )
 def test_a_toml_file_that_is_wrong_is_refused(toml: str) -> None:
     Path("holdfast.toml").write_text(toml)
@@ -143,12 +151,71 @@ def test_settings_do_not_change_and_copies_do() -> None:
     settings = load(home=Path("here"))
     with pytest.raises((AttributeError, ValueError)):
         settings.home = Path("there")
-    lease = settings.lease.model_copy(update={"seconds": 5.0})
-    copy = settings.model_copy(update={"lease": lease})
-    assert (copy.lease.seconds, settings.lease.seconds, copy.home) == (5.0, 60.0, Path("here"))
-    assert lease.model_fields_set == {"seconds"}
-    assert copy.model_fields_set == {"home", "lease"}
+    politeness = settings.politeness.model_copy(update={"delay_s": 5.0})
+    copy = settings.model_copy(update={"politeness": politeness})
+    assert (copy.politeness.delay_s, settings.politeness.delay_s, copy.home) == (5.0, 1.0, Path("here"))
+    assert politeness.model_fields_set == {"delay_s"}
+    assert copy.model_fields_set == {"home", "politeness"}
     assert pickle.loads(pickle.dumps(copy)) == copy != settings
+
+
+def test_rates_differ_from_the_defaults_where_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_API_RATES", "search=30, replay=6000")
+    api = load().api
+    assert [api.per_minute(kind) for kind in ("search", "replay", "general")] == [30, 6000, 120]
+
+
+@pytest.mark.parametrize("name", sorted(removed.REMOVED))
+def test_removed_setting_is_ignored_with_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    variable = f"HOLDFAST_{name.replace('.', '_').upper()}"
+    group, _, key = name.partition(".")
+    assert load() == Settings()
+    monkeypatch.setenv(variable, "7")
+    monkeypatch.setenv("_HOLDFAST_REMOVED_SETTINGS_PRINTED", "")
+    assert load() == Settings()
+    said = f"holdfast: {variable} is no longer a setting and is ignored: {removed.REMOVED[name]}\n"
+    assert capsys.readouterr().err == said
+    assert load() == Settings()
+    assert capsys.readouterr().err == "", "child processes do not repeat it"
+
+    monkeypatch.delenv(variable)
+    Path("holdfast.toml").write_text(f"[{group}]\n{key} = 7\n")
+    assert load().removed == (said.removeprefix("holdfast: ").rstrip(),)
+
+
+@pytest.mark.parametrize("name", sorted(removed.UNSAFE))
+def test_removed_setting_is_refused_where_ignoring_it_is_unsafe(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    variable = f"HOLDFAST_{name.replace('.', '_').upper()}"
+    monkeypatch.setenv(variable, "7")
+    with pytest.raises(Invalid, match=f"the setting {variable} cannot be used: it was removed: "):
+        load()
+
+
+def test_removed_names_are_no_settings() -> None:
+    names = {name for name, *_ in walk(Settings())}
+    removed_names = {f"HOLDFAST_{name.replace('.', '_').upper()}" for name in (*removed.REMOVED, *removed.UNSAFE)}
+    assert not names & removed_names
+    assert len(names) <= 90
+
+
+def test_timings_of_tests_are_read_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_TIMINGS_LEASE_RENEW_S", "0.5")
+    monkeypatch.setenv("HOLDFAST_TIMINGS_CRAWL_SETTLE_PAGES", "2")
+    timings = load().timings
+    assert (timings.lease.renew_s, timings.lease.seconds, timings.crawl.settle_pages) == (0.5, 60.0, 2)
+
+    monkeypatch.setenv("HOLDFAST_API_ENVIRONMENT", "production")
+    with pytest.raises(Invalid, match="HOLDFAST_TIMINGS_\\* is for tests"):
+        load()
+
+
+@pytest.mark.parametrize(("name", "value"), [("LEASE_RENEW", "1"), ("LEASES_RENEW_S", "1"), ("LEASE_RENEW_S", "soon")])
+def test_invalid_timing_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(f"HOLDFAST_TIMINGS_{name}", value)
+    with pytest.raises(Invalid, match=f"HOLDFAST_TIMINGS_{name}"):
+        load()
 
 
 def test_api_port_is_8060_by_default() -> None:
@@ -164,9 +231,9 @@ def test_a_secret_is_not_shown() -> None:
 
 @pytest.mark.parametrize("value", ["inf", "nan", "-inf", "1e999"])
 def test_a_number_is_one_that_can_be_waited_for(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    monkeypatch.setenv("HOLDFAST_REPLAY_REWRITE_S", value)
+    monkeypatch.setenv("HOLDFAST_POLITENESS_DELAY_S", value)
 
-    with pytest.raises(Invalid, match="HOLDFAST_REPLAY_REWRITE_S cannot be used"):
+    with pytest.raises(Invalid, match="HOLDFAST_POLITENESS_DELAY_S cannot be used"):
         load()
 
 

@@ -1,1 +1,1 @@
-"""The archive over HTTP: one application for readers and programs, and one of its own for archived pages."""
+"""The HTTP API: one application for readers and programs, and a separate one for archived pages."""

@@ -1,4 +1,4 @@
-"""The captures of a job over all its runs, and the crawls of a source; what was withdrawn is left out."""
+"""Queries for the captures of a job across all its runs, and for the crawls of a source, without takedowns."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from holdfast.db.models import (
     WarcFile,
 )
 from holdfast.index.queries import holding_of, is_ok
+from holdfast.jobs.admin_records import IndexProgress
 from holdfast.types import Outcome
 from holdfast.urls import page_key, surt
 from holdfast.warc.record import ORDINALS
@@ -31,12 +32,10 @@ from holdfast.withdrawals.visibility import visible, visible_address, visible_pa
 
 _FILES_AT_ONCE = 200
 MAX_FILES = 20_000
-"""Files that are passed over for one question."""
+"""Maximum number of files skipped in one query."""
 
 
 class Captured(NamedTuple):
-    """A capture of a page."""
-
     id: int
     url: str
     captured_at: datetime
@@ -46,7 +45,7 @@ class Captured(NamedTuple):
 
 
 def captured_by(session: Session, *, job_id: int, limit: int, offset: int) -> list[Captured]:
-    """Return the captures of pages by a job, its newest run first, each run in the order of its files."""
+    """Return the page captures of a job, newest run first, each run in the order of its files."""
     # Both orders are those of an index: one seek a run, and only what a page passes over is read.
     rows = session.execute(
         select(Snapshot.id, Snapshot.url, Snapshot.captured_at, Snapshot.status, Document.language, Document.title)
@@ -62,7 +61,7 @@ def captured_by(session: Session, *, job_id: int, limit: int, offset: int) -> li
 
 
 def newest_crawls(session: Session, *, source_id: int, limit: int) -> list[int]:
-    """Return the executions whose indexed files came last, newest file first, at most `limit` of them."""
+    """Return the executions with the newest indexed files, newest first."""
     # A snapshot's id begins with its file's, and an index has them by source: one seek a file, however many captures
     # it holds.
     found: dict[int, None] = {}
@@ -83,7 +82,7 @@ def newest_crawls(session: Session, *, source_id: int, limit: int) -> list[int]:
 
 
 def _files_below(session: Session, source_id: int, top: int | None) -> list[int]:
-    """Return the files below one that hold captures of a source, newest first."""
+    """Return ids of files below `top` that hold captures of a source, newest first, at most one batch."""
     newest = select(func.max(Snapshot.id)).where(Snapshot.source_id == source_id)
     walk = select(
         (newest if top is None else newest.where(Snapshot.id < top * ORDINALS)).scalar_subquery().label("newest"),
@@ -101,18 +100,18 @@ def _files_below(session: Session, source_id: int, top: int | None) -> list[int]
 
 
 class CrawlSummary(NamedTuple):
-    """One execution, and what was noted of its files when they were indexed."""
+    """An execution, and what indexing recorded about its files."""
 
     execution_id: int
     records: int
     pages: int
     first: datetime | None
-    """When its first capture began; None if it is not noted of one of its files."""
+    """When its first capture began; None if one of its files has no recorded time."""
     last: datetime | None
 
 
 def crawls(session: Session, execution_ids: Sequence[int]) -> list[CrawlSummary]:
-    """Return what was noted of the indexed files of these executions; one without any is left out."""
+    """Return what indexing recorded about these executions; those without indexed files are missing."""
     # Files of older versions have no moments noted: of a crawl with one of them nothing is known for sure.
     noted = func.count(WarcFile.last_at) == func.count()
     rows = session.execute(
@@ -131,34 +130,34 @@ def crawls(session: Session, execution_ids: Sequence[int]) -> list[CrawlSummary]
     return [CrawlSummary(row[0], int(row[1]), int(row[2]), row[3], row[4]) for row in rows]
 
 
-def index_progress(session: Session, execution_id: int) -> dict[str, Any] | None:
-    """Return how far the sealed files of an execution are indexed; None if no file was begun."""
+def index_progress(session: Session, execution_id: int) -> IndexProgress | None:
+    """Return how many of an execution's sealed files are indexed; None if indexing has not started."""
     columns = (WarcFile.path, WarcFile.size, WarcFile.index_state, IndexRun.phase, IndexRun.records)
     files = session.execute(
         select(*columns, IndexRun.bytes_done, IndexRun.started_at, IndexRun.progress_at)
         .outerjoin(IndexRun, IndexRun.warc_file_id == WarcFile.id)
         .where(WarcFile.execution_id == execution_id, WarcFile.state == "sealed")
     ).all()
-    begun = [one for one in files if one.phase is not None]
-    if not begun:
+    runs = [one for one in files if one.phase is not None]
+    if not runs:
         return None
-    latest = max(begun, key=lambda one: one.progress_at)
+    latest = max(runs, key=lambda one: one.progress_at)
     done = sum(one.index_state == "indexed" for one in files)
-    return {
-        "phase": "done" if done == len(files) else latest.phase,
-        "warc_index": min(done + 1, len(files)),
-        "warc_total": len(files),
-        "current_warc": None if done == len(files) else latest.path.rpartition("/")[2],
-        "records_processed": sum(one.records for one in begun),
-        "bytes_processed": sum(one.bytes_done for one in begun),
-        "bytes_total": sum(one.size or 0 for one in files),
-        "started_at": min(one.started_at for one in begun),
-        "last_progress_at": latest.progress_at,
-    }
+    return IndexProgress(
+        phase="done" if done == len(files) else latest.phase,
+        warc_index=min(done + 1, len(files)),
+        warc_total=len(files),
+        current_warc=None if done == len(files) else latest.path.rpartition("/")[2],
+        records_processed=sum(one.records for one in runs),
+        bytes_processed=sum(one.bytes_done for one in runs),
+        bytes_total=sum(one.size or 0 for one in files),
+        started_at=min(one.started_at for one in runs),
+        last_progress_at=latest.progress_at,
+    )
 
 
 def entry_of_crawl(session: Session, base_url: str, execution_id: int) -> Snapshot | None:
-    """Return the last good capture of a source's first page by this execution; None if it made none."""
+    """Return the last good capture of a source's first page by this execution, if any."""
     within = holding_of(session, execution_id)
     if within is None:
         return None
@@ -171,7 +170,7 @@ def entry_of_crawl(session: Session, base_url: str, execution_id: int) -> Snapsh
 
 
 class CaptureExtent(NamedTuple):
-    """How many captures of pages there are, and from when to when."""
+    """The number of page captures, and the time of the first and the last."""
 
     pages: int
     first: datetime
@@ -179,7 +178,7 @@ class CaptureExtent(NamedTuple):
 
 
 def extent_of_execution(session: Session, execution_id: int) -> CaptureExtent | None:
-    """Return what an execution holds, None if nothing may be shown."""
+    """Return the number and time range of an execution's captures; None if none may be shown."""
     # All its captures are read: a route asks this only where the notes on its files say that they are few.
     count, first, last = session.execute(
         select(func.count(), func.min(Snapshot.captured_at), func.max(Snapshot.captured_at)).where(
@@ -190,7 +189,7 @@ def extent_of_execution(session: Session, execution_id: int) -> CaptureExtent | 
 
 
 def ends_of_execution(session: Session, execution_id: int) -> list[datetime]:
-    """Return when the first and the last page of an execution were captured, in the order of its files: two seeks."""
+    """Return when the first and last pages of an execution were captured, in file order; costs two seeks."""
     pages = select(Snapshot.captured_at).where(Snapshot.execution_id == execution_id, Snapshot.is_page, *visible())
     found = (session.scalar(pages.order_by(order).limit(1)) for order in (Snapshot.id, Snapshot.id.desc()))
     return [moment for moment in found if moment is not None]
@@ -201,7 +200,7 @@ _COUNTED = 100_000
 
 
 class PageWindow(NamedTuple):
-    """A window of pages, and how many there are in all."""
+    """One slice of a list of pages, and the total number, counted up to `_COUNTED`."""
 
     pages: list[SignalPageRow]
     total: int
@@ -225,7 +224,10 @@ _WITH_STATUS = {
 
 
 def _crawled(domain: int | None, status: PageStatus | None) -> list[ColumnElement[bool]]:
-    """Return the clauses of pages with a status that are not known to be withdrawn: see `_rows` for the rest."""
+    """Return the filter for pages with a status and without a known takedown; `_rows` checks the rest.
+
+    With a status, it matches only the newest `_COUNTED` pages, because no index has the status.
+    """
     own = [] if domain is None else [Page.domain_id == domain]
     shown = [_WITH_STATUS[status], visible_address(Page.url_hash), visible_page(Page.id), *own]
     if status is not None:
@@ -237,7 +239,7 @@ def _crawled(domain: int | None, status: PageStatus | None) -> list[ColumnElemen
 def crawled_pages(
     session: Session, *, domain: str | None, status: PageStatus | None, limit: int, offset: int
 ) -> PageWindow:
-    """Return pages with a status (without one: fetched or failed), newest first; none of an unknown domain."""
+    """Return pages with a status (default: fetched or failed), newest first; empty if the domain is unknown."""
     number = None if domain is None else domain_id(session, domain)
     if domain is not None and number is None:
         return PageWindow([], 0)
@@ -249,7 +251,7 @@ def crawled_pages(
 
 
 def pages_by_hash(session: Session, url_hash: int) -> list[SignalPageRow]:
-    """Return the pages whose address has this hash: one seek in each domain there is."""
+    """Return the pages whose URL has this hash; costs one seek per domain."""
     ids = session.scalars(
         select(Page.id)
         .select_from(Domain)
@@ -261,7 +263,7 @@ def pages_by_hash(session: Session, url_hash: int) -> list[SignalPageRow]:
 
 
 def _digest(digest: str | None) -> str | None:
-    """Return a digest as it is shown; an attempt keeps it without the name of its kind."""
+    """Return a digest for display; attempts store it without its algorithm prefix."""
     return digest if digest is None or ":" in digest else f"sha256:{digest}"
 
 
@@ -278,9 +280,9 @@ def _duration_ms(ended: PageCrawl | None) -> int | None:
 
 
 def _rows(session: Session, ids: Sequence[int]) -> list[SignalPageRow]:
-    """Return these pages in this order, each with its signals or its last good attempt, and with its last attempt.
+    """Return these pages in this order, each with its signals or last good attempt, and its last attempt.
 
-    A page that was fetched under a spelling that the archive has not read yet is known by its key alone.
+    For a page fetched under a spelling that is not in the archive yet, only the key is known.
     """
     closed = select(func.max(PageCrawl.id)).where(PageCrawl.page_id.in_(ids)).group_by(PageCrawl.page_id)
     last = closed.where(PageCrawl.outcome == "success")

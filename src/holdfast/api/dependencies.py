@@ -1,7 +1,7 @@
-"""What many routes ask for: a session, the archive, its totals. What few need stands in `search_dependencies` and
+"""Dependencies that many routes share: a session, the archive, its totals. See also `search_dependencies` and
 `job_dependencies`.
 
-A session lives until its function returns, never while a response is streamed.
+A session ends when its function returns; it is never open while a response is streamed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from starlette.types import Scope
 
 from holdfast.api.figures import CountedTotals, CountedWork
 from holdfast.api.middleware.rate_counts import CountedElsewhere, Rates
-from holdfast.api.permissions import principal_of
+from holdfast.api.routing import principal_of
 from holdfast.config import Settings
 from holdfast.db.models import Source
 from holdfast.errors import NotFound
@@ -32,15 +32,16 @@ from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.visibility import may_see
 
 SESSIONS = 5
-"""Sessions of requests that are open at once."""
+"""Maximum number of open request sessions."""
 THREADS = 6
-"""Threads that routes run on. With the sessions above, three for heavy work, four for replay and two for health they
-stay within a pool of 20 connections, so that no thread ever waits for one: one that did could keep the holder of a
-connection from going on."""
+"""Threads that routes run on. Together with the sessions above, three threads for heavy work, four for replay and
+two for health checks, they fit in a pool of 20 connections, so that no thread ever waits for a connection: such
+a thread could block the one that holds it.
+"""
 
 
 def held(name: str) -> Callable[[Request], Awaitable[Any]]:
-    """Return what gives a route something that the application holds for as long as it runs."""
+    """Return a dependency that provides an object which lives as long as the application."""
 
     # `async`, although it waits for nothing: a plain dependency is run on a thread.
     async def found(request: Request) -> Any:
@@ -59,7 +60,7 @@ AccountsDep = Annotated[Accounts, Depends(held("accounts"))]
 
 
 async def open_session(request: Request, archive: ArchiveDep) -> AsyncIterator[Session]:
-    """Open a session for reading, ended before the first byte is sent; Unavailable if the database is away."""
+    """Open a read session that ends before the first byte is sent; raise Unavailable if the database is down."""
     permits: Semaphore = request.app.state.sessions
     # The permit first: a request that waits here holds neither a thread nor a connection.
     async with permits, contextmanager_in_threadpool(archive.database.read()) as session:
@@ -67,14 +68,14 @@ async def open_session(request: Request, archive: ArchiveDep) -> AsyncIterator[S
 
 
 SessionDep = Annotated[Session, Depends(open_session, scope="function")]
-"""For one short question. What streams opens its own short sessions from `archive.database`, one a batch."""
+"""For one short query. Routes that stream open a short session per batch from `archive.database`."""
 
 
 SourceCode = Annotated[str | None, Query(max_length=64, description="A source's code.", examples=["example-org"])]
 
 
 class NoiseShown(StrEnum):
-    """Whether captures are listed that show something else than their page."""
+    """Whether lists include noise: captures that do not show the page itself (error pages, for example)."""
 
     HIDE = "hide"
     SHOW = "show"
@@ -85,12 +86,12 @@ Until = Annotated[date | None, Query(alias="to", description="Last day, UTC.", e
 
 
 def site_of(request: Request, settings: Settings) -> str:
-    """Return what links begin with: the configured site, or the host that was asked."""
+    """Return the base URL of links: the configured site, or the host of the request."""
     return (settings.api.site_url or str(request.base_url)).rstrip("/")
 
 
 def source_of(session: Session, code: str) -> Source:
-    """Return the source of this code; NotFound, with what a reader of the API does next, also if it may not be seen."""
+    """Return a source; raise NotFound, with the next step for an API client, if it is missing or not visible."""
     # PostgreSQL refuses a NUL in text, which would answer 500; no code has one.
     found = source_by_code(session, code) if "\x00" not in code else None
     if found is None or not may_see(found):
@@ -99,12 +100,11 @@ def source_of(session: Session, code: str) -> Source:
 
 
 def source_id_of(session: Session, code: str | None) -> int | None:
-    """Return the source that is meant, None if none is named; NotFound if there is none of this code."""
+    """Return the id of a source, or None without a code; raise NotFound if the code is unknown."""
     return source_of(session, code).id if code else None
 
 
 def peer_of(scope: Scope) -> IPv4Address | IPv6Address | None:
-    """Return who asks; None if that is no address."""
     peer = scope.get("client")
     try:
         # A trusted proxy may pass on what a client made up in X-Forwarded-For.
@@ -114,5 +114,5 @@ def peer_of(scope: Scope) -> IPv4Address | IPv6Address | None:
 
 
 def actor_of(request: Request) -> str:
-    """Return who asks, and from where: `admin@203.0.113.7`."""
+    """Return the user and the client address for audit entries, such as `admin@203.0.113.7`."""
     return f"{principal_of(request.scope).name}@{peer_of(request.scope) or 'unknown'}"

@@ -1,4 +1,4 @@
-"""From an error to the one body that all routes answer with; never a stack trace, never what a driver says."""
+"""Converts errors to the one response body that all routes share, without stack traces or driver messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdfast.wiring.server import TooManyConnections
 
 
 class BodyTooLarge(Invalid):
-    """The request's body is larger than we read."""
+    """The request body is too large."""
 
     code = "body_too_large"
     summary = "Payload Too Large"
@@ -37,7 +37,7 @@ class BodyTooLarge(Invalid):
 
 
 class QueryTooLong(Invalid):
-    """The query string is longer than we read."""
+    """The query string is too long."""
 
     code = "query_too_long"
     summary = "URI Too Long"
@@ -47,7 +47,7 @@ class QueryTooLong(Invalid):
 
 
 class BodyRefused(Invalid):
-    """The body is of a kind that we do not read: compressed, or no JSON."""
+    """The body has an unsupported format: compressed, or not JSON."""
 
     code = "body_refused"
 
@@ -62,7 +62,7 @@ class BodyTooSlow(Invalid):
 
 
 class HostRefused(Invalid):
-    """The request is meant for a host that we do not answer for, or its head is forged."""
+    """The request names a host that this server does not serve, or its headers are malformed."""
 
     code = "host_refused"
 
@@ -73,7 +73,7 @@ class HostRefused(Invalid):
 
 
 class OriginRefused(NotPermitted):
-    """A page of this origin may not read our answers."""
+    """Pages of this origin may not read responses."""
 
     code = "origin_refused"
 
@@ -82,7 +82,7 @@ class OriginRefused(NotPermitted):
 
 
 class WorkerRefused(NotPermitted):
-    """No script of the replay host may become a service worker but that of the renderer."""
+    """On the replay host, only the renderer's script may become a service worker."""
 
     code = "worker_refused"
 
@@ -91,7 +91,7 @@ class WorkerRefused(NotPermitted):
 
 
 class TooManyRequests(Unavailable):
-    """This address asked more often than it may."""
+    """The client exceeded its rate limit."""
 
     code = "too_many_requests"
     summary = "Rate limit exceeded"
@@ -102,7 +102,7 @@ class TooManyRequests(Unavailable):
 
 
 class ServerBusy(Unavailable):
-    """As many exports, packages and comparisons are being made as this server makes at once."""
+    """The server is already running as many exports, packages and comparisons as it can."""
 
     code = "server_busy"
     retry_after_s = 10
@@ -115,7 +115,7 @@ class ServerBusy(Unavailable):
 
 
 class TooManyStreams(Unavailable):
-    """One user or token holds as many live streams as it may."""
+    """The user or token has too many open live streams."""
 
     code = "too_many_streams"
     summary = "Too many live streams"
@@ -128,20 +128,20 @@ class TooManyStreams(Unavailable):
 
 
 class StreamsFull(Unavailable):
-    """This process serves as many live streams as it can, or is about to stop."""
+    """The process has too many open live streams, or is shutting down."""
 
     code = "streams_full"
     retry_after_s = 10
 
     def __init__(self) -> None:
         super().__init__(
-            f"this server serves as many live streams as it can; try again in {self.retry_after_s} s, or ask for what "
-            "is new: GET /api/v1/events"
+            f"this server serves as many live streams as it can; try again in {self.retry_after_s} s, or read "
+            "new events: GET /api/v1/events"
         )
 
 
 class ExportOutdated(Unavailable):
-    """What the reader may see changed while an export was sent."""
+    """The reader's access changed while an export was being sent."""
 
     code = "export_outdated"
 
@@ -150,7 +150,7 @@ class ExportOutdated(Unavailable):
 
 
 class ExportTooLarge(Invalid):
-    """The index of so many records is not sorted for a request."""
+    """The index has too many records to be sorted for one request."""
 
     code = "export_too_large"
 
@@ -162,7 +162,7 @@ class ExportTooLarge(Invalid):
 
 
 class AdminTokenMissing(HoldfastError):
-    """A strict environment runs without an admin token: no request can be let in."""
+    """No admin token is set in a strict environment: every request is rejected."""
 
     code = "admin_token_missing"
     summary = "Admin token not configured for this environment"
@@ -172,7 +172,7 @@ class AdminTokenMissing(HoldfastError):
 
 
 class ExecutionNotFound(NotFound):
-    """There is no such run, or its job has none of this number."""
+    """The run does not exist, or the job has no run with this number."""
 
     code = "execution_not_found"
     summary = "Execution not found"
@@ -182,7 +182,7 @@ class ExecutionNotFound(NotFound):
 
 
 class UnknownParameter(Invalid):
-    """The query has a parameter that the route does not know."""
+    """The query string has an unknown parameter."""
 
     code = "unknown_parameter"
 
@@ -194,7 +194,7 @@ class UnknownParameter(Invalid):
 
 
 class FieldRefused(Invalid):
-    """A field of a request cannot be used as it is; `field` names it."""
+    """A field of the request is invalid; `field` names it."""
 
     code = "field_refused"
 
@@ -204,7 +204,7 @@ class FieldRefused(Invalid):
 
 
 class TusVersionRefused(Invalid):
-    """The client speaks another version of the upload protocol."""
+    """The client uses an unsupported version of the upload protocol."""
 
     code = "tus_version_refused"
 
@@ -213,7 +213,7 @@ class TusVersionRefused(Invalid):
 
 
 class SchemaMismatch(Unavailable):
-    """The database was migrated, or restored, under a running server."""
+    """The database was migrated or restored while the server was running."""
 
     code = "schema_mismatch"
 
@@ -261,7 +261,7 @@ STATUS: dict[str, int] = {
     "bad_cdx_parameter": 400,
     errors.HoldfastError.code: 500,
 }
-"""By code, so that no room is loaded for it; the nearest ancestor decides. An error that needs another adds a row."""
+"""Status by code, so that no other package is imported; the nearest ancestor decides. Add a row for an exception."""
 
 # Routes in the vocabulary of an older job server, whose clients expect 400 for bad input and for illegal transitions.
 _OLD_PREFIXES = ("/api/v1/", "/api/v2/")
@@ -279,7 +279,7 @@ CODES_BY_STATUS = {
     429: "too_many_requests",
     503: "unavailable",
 }
-"""The codes of what the framework itself refuses."""
+"""Error codes for requests that the framework itself rejects."""
 
 _SILENT = "the database does not answer; the server's log says why under this request's id"
 _MOVED = (
@@ -289,7 +289,7 @@ _MOVED = (
 
 
 class ErrorBody(BaseModel):
-    """What every failed request answers with."""
+    """The body of every error response."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -315,7 +315,7 @@ class ErrorBody(BaseModel):
 
 
 def answers(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI entries of a route's error answers: `responses=answers(404, 422)`."""
+    """Return the OpenAPI entries for a route's error responses: `responses=answers(404, 422)`."""
     return {status: {"model": ErrorBody, "description": phrase_of(status)} for status in statuses}
 
 
@@ -324,12 +324,10 @@ _PHRASES = {460: "Checksum Mismatch"}
 
 
 def phrase_of(status: int) -> str:
-    """Return the words for a status."""
     return _PHRASES.get(status) or HTTPStatus(status).phrase
 
 
 def status_of(error: errors.HoldfastError, path: str) -> int:
-    """Return the HTTP status of an error on this path."""
     # The nearest ancestor that has a row: a new error of a room needs none as long as its kind says enough.
     codes = (vars(kind).get("code") for kind in type(error).__mro__)
     found = next(STATUS[code] for code in codes if code in STATUS)
@@ -337,7 +335,7 @@ def status_of(error: errors.HoldfastError, path: str) -> int:
 
 
 def body_of(error: errors.HoldfastError, request_id: str) -> dict[str, str]:
-    """Return the body that tells of an error; `summary` on its class replaces the sentence in `error`."""
+    """Return the response body of an error; `summary` on its class replaces the sentence in `error`."""
     sentence = str(error) or type(error).__name__
     body = _body(getattr(error, "summary", sentence), sentence, error.code, request_id)
     field = getattr(error, "field", None)
@@ -349,7 +347,7 @@ def _body(error: str, detail: str, code: str, request_id: str) -> dict[str, str]
 
 
 def response_to(error: errors.HoldfastError, *, path: str, request_id: str) -> JSONResponse:
-    """Return the whole answer to an error, Retry-After included where waiting helps."""
+    """Return the response to an error, with Retry-After where waiting helps."""
     headers = {}
     if isinstance(error, TooManyRequests | ServerBusy | SignInThrottled | TooManyStreams | StreamsFull):
         headers["Retry-After"] = str(error.retry_after_s)
@@ -363,7 +361,7 @@ def response_to(error: errors.HoldfastError, *, path: str, request_id: str) -> J
 
 
 def install(app: FastAPI) -> None:
-    """Make an application answer every failure with the one body."""
+    """Register handlers so that every failure gets the shared error body."""
     app.add_exception_handler(errors.HoldfastError, _ours)
     app.add_exception_handler(SQLAlchemyError, _database)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -391,7 +389,7 @@ def _is_of_database(error: errors.HoldfastError) -> bool:
 
 
 def for_strangers(error: errors.HoldfastError) -> errors.HoldfastError:
-    """Return an error as anybody may read it: without what a driver says, and without folders of this machine."""
+    """Return an error that is safe to show to anyone: without driver messages and local paths."""
     if _is_of_database(error) and not isinstance(error, errors.NoSpace | DatabaseReadOnly):
         # What a driver says names the server's host, port and files. Those two speak in our own words.
         error = _reworded(error, _MOVED if isinstance(error, DatabaseMoved) else _SILENT)
@@ -399,20 +397,19 @@ def for_strangers(error: errors.HoldfastError) -> errors.HoldfastError:
 
 
 def failed_outside(error: errors.HoldfastError, scope: Scope) -> JSONResponse:
-    """Return the answer to what failed before any route was found; the log keeps what it really was."""
+    """Return the response to a failure before routing; only the log records the real cause."""
     request_id = str(scope.get("holdfast_request_id", ""))
     _log.error("api.failed", code=error.code, message=str(error), request_id=request_id)
     return response_to(for_strangers(error), path=scope["path"], request_id=request_id)
 
 
 def _is_page(request: Request) -> bool:
-    """Return whether a person looks at a page, who can sign in and come back; a program gets the error."""
+    """Return whether a browser requested a page, so that its user can sign in and return; programs get the error."""
     is_html = "text/html" in request.headers.get("accept", "")
     return is_html and request.method == "GET" and not request.url.path.startswith("/api/")
 
 
 def _reworded(error: errors.HoldfastError, sentence: str) -> errors.HoldfastError:
-    """Return an error of the same kind, status and code that says something else."""
     # Not by calling its class: many of our errors make their sentence from other arguments.
     reworded = type(error).__new__(type(error), sentence)
     vars(reworded).update(vars(error))
@@ -436,7 +433,6 @@ def _database(request: Request, exc: Exception) -> Response:
 
 
 def _mismatch(request: Request) -> SchemaMismatch | None:
-    """Return what to say if the database is not the one that this code was written for."""
     database = request.app.state.archive.database
     # Asking for the schema would make a new, empty file.
     if not database.is_in_place():
@@ -449,7 +445,7 @@ def _mismatch(request: Request) -> SchemaMismatch | None:
 
 
 def broken(path: str, request_id: str) -> JSONResponse:
-    """Return the answer to a fault of ours; what it was stands in the log alone."""
+    """Return the response to an internal error; only the log records the cause."""
     error = errors.HoldfastError("something broke here; the server's log has it under this request's id")
     return response_to(error, path=path, request_id=request_id)
 
@@ -471,13 +467,13 @@ def _invalid(request: Request, exc: Exception) -> JSONResponse:
 
 
 def _place(error: dict[str, Any]) -> str:
-    """Return the field that an error is about, empty for the whole body."""
+    """Return the name of the invalid field, empty for the whole body."""
     inside = error.get("ctx", {}).get("place")
     return ".".join([*map(str, error["loc"][1:]), *([inside] if inside else [])])
 
 
 def _problem(error: dict[str, Any], body: object) -> str:
-    """Return what is wrong in a sentence, with the field, or with the line and column of what is no JSON."""
+    """Return a sentence that describes the problem, with the field, or with line and column of invalid JSON."""
     if error["type"] == "json_invalid" and isinstance(body, str):
         # The library names a character; a person looks for a line.
         before = body[: int(error["loc"][-1])]
@@ -515,8 +511,9 @@ def _http(request: Request, exc: Exception) -> JSONResponse:
 
 
 def _methods_at(request: Request) -> list[str]:
-    """Return what may be done at an address, over all routes that it has: the framework names those of the first."""
-    found = (route for route in request.app.state.routes if route.path_regex.match(request.scope["path"]))
+    """Return the methods of all routes at a URL; the framework lists only those of the first."""
+    path = request.scope["path"]
+    found = (route for route in request.app.state.routes.candidates(path) if route.path_regex.match(path))
     methods = {method for route in found for method in route.methods}
     return sorted(methods | ({"HEAD"} if "GET" in methods else set()))
 

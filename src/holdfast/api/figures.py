@@ -1,9 +1,8 @@
-"""What the archive holds, counted beside the requests; `/api/stats`, `/api/sources` and the first page read it."""
+"""Totals of the archive, counted outside of requests, for `/api/stats`, `/api/sources` and the home page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from threading import Lock, Thread
 from typing import Generic, TypeVar
@@ -20,12 +19,13 @@ from holdfast.jobs.schedule_queries import last_scheduled_at
 from holdfast.jobs.views.listing import admin_counts, cleanup_counts, count_metrics, scanned_storage
 from holdfast.jobs.views.recorded import read_recorded
 from holdfast.metrics import RecordedCrawls, StorageFigures
+from holdfast.values import dataclass
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, Viewer, seen_by, viewer
 from holdfast.withdrawals.visibility import hidden_sources
 
 _log = log.get()
 AT_ONCE_S = 0.05
-"""A count that took longer last time is made beside the requests."""
+"""If the last count took longer than this, the next one runs outside of requests."""
 # Such a count waits ten times what the last one took, so that it never costs more than a tenth of a core; asking
 # whether it is needed does the same.
 _REST = 10.0
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Counting(Generic[T]):
-    """Answers with the newest count; at most one count runs at a time."""
+    """Returns the newest count; at most one count runs at a time."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Counting(Generic[T]):
         self._cost_s = self._counted_at = self._asking_s = self._asked_at = 0.0
 
     def read(self, session: Session) -> T:
-        """Return the count: up to date, or of a moment ago while one that takes long is made anew."""
+        """Return the current count, or a slightly older one while a slow recount runs."""
         found = self._found
         # Even asking whether a count is needed takes long with a hundred thousand files.
         if found is not None and self._is_resting():
@@ -78,25 +78,25 @@ class Counting(Generic[T]):
         return found
 
     def close(self) -> None:
-        """Wait for a count that is being made."""
+        """Wait for a running count."""
         if self._thread is not None:
             self._thread.join()
 
     def _is_bearable(self) -> bool:
-        """Return whether a request may wait for a count: it is quick, or not slow and the last one is old."""
+        """Return whether a request may wait for a count: it is fast, or not slow and the last one is old."""
         if self._cost_s <= self._at_once_s:
             return True
         age_s = self._clock.monotonic() - self._counted_at
         return self._cost_s <= _BEARABLE_S and age_s >= _OLD * self._cost_s
 
     def _is_resting(self) -> bool:
-        """Return whether the last look for changes was a long one, and a short time ago."""
+        """Return whether the last check for changes was slow and recent."""
         if self._asking_s <= self._at_once_s * _ASKING:
             return False
         return self._clock.monotonic() - self._asked_at < _REST * self._asking_s
 
     def _asked(self, session: Session) -> object:
-        """Return what changes whenever the count may have, and note what asking took."""
+        """Return a value that changes whenever the count may have changed; records how long the check took."""
         began = self._clock.monotonic()
         state = self._ask(session)
         self._asked_at = self._clock.monotonic()
@@ -104,7 +104,7 @@ class Counting(Generic[T]):
         return state
 
     def _recount(self) -> None:
-        """Count anew with a session of its own; the caller holds the lock, and it is released here."""
+        """Count in a new session. The caller holds the lock; this function releases it."""
         try:
             with self._database.read() as session:
                 self._count(session)
@@ -131,38 +131,34 @@ _UNLISTED = "test"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveTotals:
-    """What the archive holds, and what its crawls did."""
-
     sources: tuple[queries.SourceTotal, ...]
     representatives: dict[int, queries.RepresentativeCaptures]
     """By source."""
     crawls: queries.CrawlTotals
     documents: int
-    """Distinct texts."""
+    """Number of distinct texts."""
 
     @property
     def snapshots(self) -> int:
-        """Captures of pages."""
         return sum(source.snapshots for source in self.sources)
 
     @property
     def pages(self) -> int:
-        """Pages, whatever their query."""
+        """Number of pages, ignoring query strings."""
         return sum(source.pages for source in self.sources)
 
     @property
     def latest(self) -> datetime | None:
-        """When the newest page was captured."""
         return max((source.last for source in self.sources), default=None)
 
     @property
     def listed(self) -> tuple[queries.SourceTotal, ...]:
-        """The sources that readers are shown."""
+        """Sources that readers may see."""
         return tuple(source for source in self.sources if source.code != _UNLISTED)
 
 
 class CountedTotals:
-    """The archive's totals, kept ready: of everything, and where a source is for members, of what is public."""
+    """Cached totals of the archive: of everything and, if any source is members-only, of the public part."""
 
     def __init__(self, database: Database, clock: Clock, *, at_once_s: float = AT_ONCE_S) -> None:
         self._database, self._clock, self._at_once_s = database, clock, at_once_s
@@ -171,17 +167,17 @@ class CountedTotals:
         self._public: tuple[tuple[int, ...], Counting[ArchiveTotals]] | None = None
 
     def read(self, session: Session) -> ArchiveTotals:
-        """Return the totals for the viewer, as `Counting.read`; never with a source that became one for members."""
+        """Return the totals for the viewer, like `Counting.read`; never includes a source that became members-only."""
         return self._whole.read(session) if viewer().sees_members else self.read_public(session)
 
     def read_public(self, session: Session) -> ArchiveTotals:
-        """Return the totals of what is public, for every viewer."""
+        """Return the public totals, for every viewer."""
         with seen_by(PUBLIC):
             hidden = hidden_sources(session)
             return (self._of_public(hidden) if hidden else self._whole).read(session)
 
     def close(self) -> None:
-        """Wait for counts that are being made."""
+        """Wait for running counts."""
         for counting in (self._whole, *([self._public[1]] if self._public else ())):
             counting.close()
 
@@ -210,7 +206,6 @@ class CountedTotals:
 
 
 def _state(session: Session, clock: Clock) -> object:
-    """Return what changes whenever the totals may have."""
     # The workers, too: one that was killed falls silent, and no row changes.
     return queries.state_of_archive(session), tuple(owner.id for owner in queries.active_workers(session, clock))
 
@@ -235,27 +230,24 @@ def _count(session: Session, clock: Clock) -> ArchiveTotals:
 
 
 FRESH_S = 5.0
-"""A count is no older than this where counting is quick; a monitor asks every 15 to 60 seconds."""
+"""Maximum age of a count where counting is fast; monitors poll every 15 to 60 seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkFigures:
-    """Jobs by status and clean-up, pages by source, and what lies on the disk."""
+    """Jobs by status, clean-up, pages by source, and disk usage."""
 
     jobs: dict[str, int]
-    """By status, in the words of `/api/admin/jobs`."""
+    """By status, named as in `/api/admin/jobs`."""
     public_jobs: dict[str, int]
-    """The same of sources that everybody may see."""
+    """The same for public sources only."""
     cleanups: dict[str, int]
     recorded: RecordedCrawls
-    """What crawls did, by the series."""
     storage: StorageFigures
     scheduler: dict[str, float]
 
 
 class CountedWork(Counting[WorkFigures]):
-    """The figures of jobs and runs, kept ready."""
-
     def __init__(self, database: Database, clock: Clock, *, at_once_s: float = AT_ONCE_S) -> None:
         super().__init__(
             database,
@@ -290,9 +282,9 @@ def _scheduler_figures(session: Session, clock: Clock) -> dict[str, float]:
     checked = found.last_check_at
     return {
         **{f"jobs_{state}": count for state, count in found.jobs.items()},
-        "executions_total": found.executions_total,
-        "average_duration_seconds": found.average_duration_ms / 1000,
-        "success_rate": found.success_rate,
+        "executions_total": found.executions.total,
+        "average_duration_seconds": found.executions.average_duration_ms / 1000,
+        "success_rate": found.executions.success_rate,
         "stale_locks_cleared_total": found.stale_locks_cleared,
         "last_check_timestamp_seconds": checked.timestamp() if checked else 0.0,
     }

@@ -1,10 +1,10 @@
-"""Work that takes long: exports, packages, comparisons, imports of sources. A few at a time, on threads of their own.
+"""Runs slow work (exports, packages, comparisons, imports of sources), a few tasks at a time, on separate threads.
 
-Everything else runs on other threads, so that however many exports are asked for, searches and pages are answered. A
-thread is held for one step at a time and never while a client reads: a slow reader costs no one a turn. The first step
-of an export may take minutes (an index is sorted, a package is written): such steps have permits of their own, so that
-comparisons, questions to the index and downloads that are under way go on beside them. Work whose client has left ends
-at its next portion (`holdfast.cancellation`).
+All other work has its own threads, so that searches and pages respond however many exports are requested. A
+task holds a thread for one step at a time and never while a client reads: a slow reader blocks no one. The
+first step of an export may take minutes (it sorts an index or writes a package); such steps have permits of
+their own, so that comparisons, index queries and running downloads continue meanwhile. If the client
+disconnects, the task stops at its next chunk (`holdfast.cancellation`).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from holdfast.db.engine import Database
 from holdfast.withdrawals.visibility import Mark, visibility_mark
 
 HEAVY_THREADS = 3
-"""Steps of such work at once: with more, they would take the interpreter from all other requests."""
+"""Heavy steps that may run at the same time; more would take the interpreter from all other requests."""
 EXPORT_THREADS = 2
-"""Exports and packages that are begun at once; their pieces are then read on the threads of all heavy work."""
+"""Exports and packages that may start at the same time; threads for all heavy work then read their chunks."""
 REPLAY_THREADS = 4
-"""Archived pages that are rewritten at once, on threads that nothing else uses."""
+"""Archived pages rewritten at the same time, on threads that nothing else uses."""
 # Requests that may wait for their first step; more are refused at once.
 _WAITING = 8
 _WAIT_S = 5.0
@@ -45,20 +45,20 @@ _T = TypeVar("_T")
 
 
 class Streamed(NamedTuple):
-    """An answer whose body is made piece by piece, each on a thread for heavy work."""
+    """A response whose body is produced in chunks, each on a thread for heavy work."""
 
     pieces: Iterator[bytes]
     media_type: str
     headers: Mapping[str, str]
     status: int = 200
     is_holding: bool = False
-    """Whether it holds more than a place in a file until it is read to its end."""
+    """Whether it holds more resources than an open file until it has been read completely."""
     is_rechecked: bool = False
-    """Whether its pieces are read while they are sent, so that each has only what the viewer may see by then."""
+    """Whether its chunks are read while they are sent, so that each is limited to what the viewer may see by then."""
 
 
-class HeavyWork:
-    """The threads for such work, and who waits for them; one a serving process."""
+class SlowTaskPool:
+    """The threads for slow work and the queue for them; one per serving process."""
 
     def __init__(self) -> None:
         self._steps, self._exports = _Turns(HEAVY_THREADS), _Turns(EXPORT_THREADS)
@@ -67,10 +67,11 @@ class HeavyWork:
     async def answer(
         self, receive: Receive, work: Callable[[], Response | Streamed], *, is_export: bool = False
     ) -> Response:
-        """Return what the work answers with; ServerBusy if no thread is free soon, WorkAbandoned if the client leaves.
+        """Return the response of `work`; raise ServerBusy if no thread frees up soon, WorkAbandoned if the client
+        leaves.
 
-        The first piece of a streamed answer is made before anything is sent, so that what fails there has a status.
-        Both take a turn of exports if it is one.
+        The first chunk of a streamed response is produced before anything is sent, so that an error still gets a
+        status. If `is_export`, both use an export permit.
         """
         turns = self._exports if is_export else self._steps
         async with _watched(receive) as left:
@@ -90,11 +91,11 @@ class HeavyWork:
         return _WatchedStream(self._pieces(first, made.pieces, left), made, left, partial(self._close, made))
 
     async def result(self, work: Callable[[], _T]) -> _T:
-        """Return what the work returns that is a part of answering a request; ServerBusy if no thread is free soon."""
+        """Return the result of `work`, a part of handling a request; raise ServerBusy if no thread frees up soon."""
         return await self._steps.run(work, Event())
 
     async def _close(self, made: Streamed) -> None:
-        """Let go of what a streamed answer holds (files, a folder for sorting), however it ended."""
+        """Release what a streamed response holds (files, a sort directory), however it ended."""
         self._holding -= made.is_holding
         close = getattr(made.pieces, "close", None)
         if close is not None:
@@ -114,7 +115,7 @@ class HeavyWork:
 
 
 class ReplayTurns:
-    """The threads that answer with captures; an address has one page at a time rewritten."""
+    """The threads that serve captures; each client address has one page rewritten at a time."""
 
     def __init__(self) -> None:
         self._threads = _Turns(REPLAY_THREADS)
@@ -122,13 +123,13 @@ class ReplayTurns:
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def run(self, address: str | None, work: Callable[[], _T]) -> _T:
-        """Return what the work returns; with an address, after what this address asked for before."""
+        """Return the result of `work`; with a client address, wait for its earlier requests first."""
         async with nullcontext() if address is None else self._turns.setdefault(address, asyncio.Lock()):
             return await run_sync(work, limiter=self._threads.limiter())
 
 
 class _Turns:
-    """So many steps at once, and those that wait for one."""
+    """A limited number of concurrent steps, and a queue for them."""
 
     def __init__(self, most: int) -> None:
         # The limiter is made on the loop that serves, at the first request: an application may be built before one.
@@ -136,13 +137,14 @@ class _Turns:
         self._limiter: CapacityLimiter | None = None
 
     def limiter(self) -> CapacityLimiter:
-        """Return what counts the steps."""
         if self._limiter is None:
             self._limiter = CapacityLimiter(self._most)
         return self._limiter
 
     async def run(self, work: Callable[[], _T], left: Event) -> _T:
-        """Run a step that a client waits for without having an answer yet; ServerBusy if no turn comes soon."""
+        """Run a step for a client that has no response yet; raise ServerBusy if the queue is full or the wait is
+        too long.
+        """
         # More would only wait in vain: each step takes seconds, and a client gives up.
         if self._waiting >= _WAITING:
             raise ServerBusy
@@ -163,7 +165,6 @@ class _Turns:
 
 
 def _step(work: Callable[[], _T], left: Event) -> _T:
-    """Do one step of work on this thread, unless and until its client has left."""
     with cancellation.until(left):
         cancellation.check()
         return work()
@@ -171,7 +172,7 @@ def _step(work: Callable[[], _T], left: Event) -> _T:
 
 @asynccontextmanager
 async def _watched(receive: Receive) -> AsyncIterator[Event]:
-    """Give an event that is set when the client leaves while the block runs."""
+    """Yield an event that is set when the client disconnects while the block runs."""
     left = Event()
 
     async def watch() -> None:
@@ -189,7 +190,7 @@ async def _watched(receive: Receive) -> AsyncIterator[Event]:
 
 
 class _WatchedStream(StreamingResponse):
-    """A streamed answer that says when its client left: the step that is being made then ends, too."""
+    """A streamed response that signals when its client disconnects, so that the running step ends too."""
 
     def __init__(
         self, pieces: AsyncGenerator[bytes], made: Streamed, left: Event, close: Callable[[], Awaitable[None]]
@@ -198,7 +199,7 @@ class _WatchedStream(StreamingResponse):
         self._source, self._left, self._close = pieces, left, close
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the pieces; what made them lets go of its files, also when the client left before the first."""
+        """Send the chunks; then release their source, even if the client left before the first one."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -207,13 +208,12 @@ class _WatchedStream(StreamingResponse):
                 await self._close()
 
     async def listen_for_disconnect(self, receive: Receive) -> None:
-        """Wait until the client leaves, and say so."""
         await super().listen_for_disconnect(receive)
         self._left.set()
 
 
 def gathered(pieces: Iterable[AnyStr], *, size: int) -> Iterator[AnyStr]:
-    """Yield pieces joined to at least this size: a message for each line would cost more than the line."""
+    """Yield chunks joined to at least `size`; a message per line would cost more than the line."""
     held: list[AnyStr] = []
     length = 0
     for piece in pieces:
@@ -227,19 +227,19 @@ def gathered(pieces: Iterable[AnyStr], *, size: int) -> Iterator[AnyStr]:
 
 
 async def heavily(request: Request, work: Callable[[], Response | Streamed]) -> Response:
-    """Return what the work answers with, done on this process's threads for heavy work."""
-    heavy: HeavyWork = request.app.state.heavy
+    """Return the response of `work`, run on this process's threads for heavy work."""
+    heavy: SlowTaskPool = request.app.state.heavy
     return await heavy.answer(request.receive, work)
 
 
 async def export(request: Request, work: Callable[[], Response | Streamed]) -> Response:
-    """Return what the work answers with; begun only when one of the permits of exports and packages is free."""
-    heavy: HeavyWork = request.app.state.heavy
+    """Return the response of `work`; waits for one of the permits for exports and packages."""
+    heavy: SlowTaskPool = request.app.state.heavy
     return await heavy.answer(request.receive, guarded(request, work), is_export=True)
 
 
 def guarded(request: Request, work: Callable[[], _T]) -> Callable[[], _T]:
-    """Return the work, whose streamed answer ends when what the viewer may see changes."""
+    """Return `work` wrapped so that its streamed response ends when the viewer's access changes."""
     database: Database = request.app.state.archive.database
 
     def run() -> _T:
@@ -256,9 +256,10 @@ _RECHECKED_BYTES = 1024 * 1024
 
 
 def while_visible(pieces: Iterator[bytes], database: Database, mark: Mark) -> Iterator[bytes]:
-    """Yield pieces until what the viewer may see is no longer what it was, then ExportOutdated.
+    """Yield chunks until the viewer's access changes, then raise ExportOutdated.
 
-    They were chosen before: a slow reader would be sent for hours what is taken down or has become members'.
+    The content was selected earlier: without this check, a slow reader would for hours receive captures that have
+    been taken down or made members-only.
     """
     unchecked = _RECHECKED_BYTES
     try:

@@ -1,4 +1,4 @@
-"""What routes ask for that run crawls and keep the archive: the job service, the frontier, the turn to write."""
+"""Dependencies of routes that manage crawls and the archive: the job service, the frontier, the write turn."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _WAIT_S = 10.0
 
 
 class AdminWrite(NamedTuple):
-    """The job service, for as long as one request is served: no other request writes meanwhile."""
+    """The job service for the duration of one request, while no other request writes."""
 
     job_service: JobService
     actor: str
 
     def write(self) -> AbstractContextManager[Session]:
-        """Open a short transaction; what is audited in it is in the name of who asked."""
+        """Open a short transaction; its audit entries name the requesting user."""
         return self.job_service.write(self.actor)
 
 
 class WriteTurns(NamedTuple):
-    """The job service for work of many short transactions: each has a turn of its own, so that others come between."""
+    """The job service for many short transactions, each with its own write turn, so that others can write between."""
 
     job_service: JobService
     actor: str
@@ -44,7 +44,7 @@ class WriteTurns(NamedTuple):
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """Wait for a turn and open a short transaction; only on the thread of a route."""
+        """Wait for a write turn and open a short transaction; only for use on a route's thread."""
         from_thread.run(_wait_for, self.turn)
         try:
             with self.job_service.write(self.actor) as session:
@@ -54,7 +54,7 @@ class WriteTurns(NamedTuple):
 
 
 async def open_write(request: Request) -> AsyncIterator[AdminWrite]:
-    """Wait for the turn to write, and hold it while the route runs; Unavailable if that takes too long."""
+    """Hold the write turn while the route runs; raise Unavailable if the wait is too long."""
     job_service: JobService = request.app.state.job_service
     turn: asyncio.Semaphore = request.app.state.turn
     await _wait_for(turn)
@@ -65,23 +65,19 @@ async def open_write(request: Request) -> AsyncIterator[AdminWrite]:
 
 
 async def open_turns(request: Request) -> WriteTurns:
-    """Give the job service for as many turns as are needed."""
     return WriteTurns(request.app.state.job_service, actor_of(request), request.app.state.turn)
 
 
 class ServedFrontierTurn(NamedTuple):
-    """The frontier, for what an operator changes."""
-
     served: ServedFrontier
     actor: str
 
     def open(self) -> AbstractContextManager[Runtime]:
-        """Have it alone for a few short transactions; what is audited is in the name of who asked."""
+        """Lock the frontier for a few short transactions; their audit entries name the requesting user."""
         return self.served.open(self.actor)
 
 
 async def open_frontier(request: Request) -> ServedFrontierTurn:
-    """Give the frontier to a route."""
     return ServedFrontierTurn(request.app.state.frontier, actor_of(request))
 
 
@@ -97,12 +93,12 @@ async def _wait_for(turn: asyncio.Semaphore) -> None:
 RunReportsDep = Annotated[RunReports, Depends(held("run_reports"))]
 FrontierCountsDep = Annotated[FrontierCounts, Depends(held("frontier_counts"))]
 OperationsDep = Annotated[OperationLauncher, Depends(held("operations"))]
-"""Starts what was queued; told of it once that is committed."""
+"""Starts queued operations; notify it after the commit."""
 JobServiceDep = Annotated[JobService, Depends(held("job_service"))]
-"""For reading only; what writes has one of the next two."""
+"""For reading only; to write, use one of the next two."""
 AdminWriteDep = Annotated[AdminWrite, Depends(open_write, scope="function")]
-"""For one short change. A route that has it opens no session of its own."""
+"""For one short change. A route that uses it opens no session of its own."""
 WriteTurnsDep = Annotated[WriteTurns, Depends(open_turns)]
-"""For a change that is made in portions."""
+"""For a change in several batches."""
 FrontierDep = Annotated[ServedFrontierTurn, Depends(open_frontier)]
-"""For changes to the frontier and its domains, which a crawl that runs hears of."""
+"""For changes to the frontier and its domains, of which a running crawl is notified."""

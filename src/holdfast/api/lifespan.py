@@ -1,4 +1,4 @@
-"""What runs beside the requests from the server's start to its end: totals made ready, usage written, upkeep done."""
+"""Background work of a server, from start to shutdown: counts totals, writes usage, and runs upkeep."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _LONGEST_AGAIN_S = 60.0
 _LET_GO_S = 5.0
 _FLUSH_S = 10.0
 STATEMENT_S = 10.0
-"""Longest time of a statement that a request waits for."""
+"""Timeout of a statement within a request."""
 
 
 class _Part(Protocol):
@@ -45,10 +45,10 @@ class _Part(Protocol):
     def close(self) -> None: ...
 
 
-class BesideRequests:
-    """Opens the search index and begins what runs beside requests.
+class BackgroundTasks:
+    """Opens the search index and starts the background work of a server.
 
-    A part that cannot begin is tried again until it can, and keeps no other part from beginning.
+    A part that fails to start is retried until it starts, and does not delay the others.
     """
 
     def __init__(self, archive: Archive, state: State, *, again_s: float = _AGAIN_S) -> None:
@@ -62,16 +62,15 @@ class BesideRequests:
         self._thread = Thread(target=self._run, name="beside requests", daemon=True)
 
     def start(self) -> None:
-        """Begin; return once the search index is open, or cannot be opened, or takes longer than a second."""
+        """Start all parts; return once the search index is open, has failed to open, or takes longer than a second."""
         self._thread.start()
         self._opened.wait(_OPEN_S)
 
     def states(self) -> dict[str, BesideState]:
-        """Return what was tried and is not there yet, by part."""
+        """Return the state of each part that has failed to start so far."""
         return dict(self._states)
 
     def close(self) -> None:
-        """End all that was begun, in its order; does nothing if none ever began."""
         self._ending.set()
         if self._thread.is_alive():
             # A large index takes longer to open; that thread ends with the process, and begins nothing more.
@@ -97,13 +96,13 @@ class BesideRequests:
             rest_s, again_s = again_s, min(2 * again_s, _LONGEST_AGAIN_S)
 
     def _tried(self, name: str, begin: Callable[[], None]) -> bool:
-        """Begin one part; return whether it is begun. Whatever it fails with is told once for each reason."""
+        """Start one part and return whether it started. Each failure reason is logged once."""
         if self._ending.is_set():
             return False
         try:
             begin()
         except Exception as exc:
-            # If the thread ended here, no request would notice that the rest was never begun.
+            # If the thread ended here, no request would notice that the others were never started.
             self._states[name] = BesideState.NOT_BEGUN
             told, self._told[name] = self._told.get(name), repr(exc)
             if told != self._told[name] and isinstance(exc, HoldfastError):
@@ -127,8 +126,8 @@ class BesideRequests:
         self._begin(Upkeep(self._archive))
 
     def _begin_webhooks(self) -> None:
-        archive = self._archive
-        self._begin(DeliveryThread(archive.database, archive.clock, archive.settings.webhooks))
+        archive, settings = self._archive, self._archive.settings
+        self._begin(DeliveryThread(archive.database, archive.clock, settings.webhooks, settings.timings.webhooks))
 
     def _begin(self, part: _Part) -> None:
         if not self._ending.is_set():
@@ -142,7 +141,7 @@ def lifespan_of(
     written: tuple[Callable[[], None], ...],
     hub: Hub,
 ) -> Callable[[FastAPI], AbstractAsyncContextManager[dict[str, Any]]]:
-    """Return the lifespan of the application that serves this archive; `written` is called now and then, and last."""
+    """Return the ASGI lifespan for this archive; it calls `written` regularly, and a last time at shutdown."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
@@ -152,7 +151,7 @@ def lifespan_of(
         limit_statements(archive.database.engine, seconds=STATEMENT_S)
         state = app.state
         await run_sync(_warm, archive, counts)
-        state.beside = beside = BesideRequests(archive, state)
+        state.beside = beside = BackgroundTasks(archive, state)
         await run_sync(beside.start)
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(_write_counts(written), name="write counts")
@@ -171,15 +170,15 @@ def lifespan_of(
                     await run_sync(service.close)
                 await _write_all(written)
                 await app.state.rates.close()
-                await run_sync(app.state.quick.close)
-                await run_sync(app.state.search_threads.close)
-                app.state.connections.close()
+                for threads in (state.record_threads, state.search_threads):
+                    await run_sync(threads.shutdown)
+                archive.database.raw_reads.close()
 
     return lifespan
 
 
 def _warm(archive: Archive, counts: tuple[CountedTotals, CountedWork]) -> None:
-    """Count before the first request; what cannot be done now, the first request will."""
+    """Count before the first request; if that fails, the first request will count."""
     try:
         with archive.database.read() as session:
             for count in counts:

@@ -1,4 +1,4 @@
-"""Which pages are ours: what a browser says in Origin about the page that sent a request."""
+"""Decides from a request's Origin whether one of our own pages sent it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.config import Settings
 
 
 def is_own_origin(origin: str, scope: Scope, settings: Settings) -> bool:
-    """Return whether a page of this host sent a request; `null` never is: an archived page in its sandbox sends it."""
+    """Return whether a page of this host sent a request. `null` is rejected: sandboxed archived pages send it."""
     # The configured one, too: a proxy that speaks TLS may forward neither the scheme nor the Host that a browser used.
     host = Headers(scope=scope).get("host")
     return origin in (f"{scope.get('scheme', 'http')}://{host}", settings.site_origin)

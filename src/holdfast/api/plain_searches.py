@@ -1,7 +1,7 @@
-"""The quick way of `/api/search` (`api.quick`): words and a page of results, as nearly every search asks.
+"""Responds to `/api/search` without the framework, for terms and a page number, which nearly all searches use.
 
-Filters and whatever looks odd go to the route, which reads and words it; reading its twenty parameters costs a tenth of
-a search. A test holds the answers of both against each other.
+Filters and anything unusual go to the route; parsing its twenty parameters takes a tenth of a search. A test
+compares the responses of both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from starlette.types import Scope
 
 from holdfast import log
 from holdfast.api.errors import response_to
-from holdfast.api.quick import QuickAnswer, json_answer
+from holdfast.api.response_cache import RawResponse
 from holdfast.config import Settings
 from holdfast.metrics import ServerMetrics
 from holdfast.replay.origins import browse_url
@@ -33,7 +33,7 @@ _SORTS: Final = {sort.value: sort for sort in Sort}
 
 
 def plain_request(query_string: bytes) -> SearchRequest | None:
-    """Return what a search asks that has words, a page, a view and an order alone; None for any other."""
+    """Return the request if the query has only terms, a page, a view and an order; else None."""
     asked: dict[str, Any] = {}
     # As the framework reads it.
     for name, value in parse_qsl(query_string.decode("latin-1"), keep_blank_values=True):
@@ -69,17 +69,17 @@ _FIELDS: Final[dict[str, tuple[str, Callable[[str], Any]]]] = {
 def results_json(answer: SearchAnswer, request: SearchRequest, settings: Settings) -> bytes:
     """Return a page of results as JSON.
 
-    Not by way of the schema, which would take as long as the search: a test holds answers against it.
+    Bypasses the schema, which would take as long as the search; a test checks responses against it.
     """
     return to_json(answer_object(answer, request, partial(browse_url, settings)))
 
 
 def plain_searches(
     search: SearchService, metrics: ServerMetrics, settings: Settings
-) -> Callable[[Scope], QuickAnswer | None]:
-    """Return what answers a plain search; None for one that the route has to."""
+) -> Callable[[Scope], RawResponse | None]:
+    """Return a function that responds to plain searches, and returns None for those that need the route."""
 
-    def answered(scope: Scope) -> QuickAnswer | None:
+    def answered(scope: Scope) -> RawResponse | None:
         request = plain_request(scope["query_string"])
         if request is None:
             return None
@@ -90,8 +90,9 @@ def plain_searches(
             request_id = str(scope.get("holdfast_request_id", ""))
             _log.error("api.failed", code=exc.code, message=str(exc), request_id=request_id)
             refusal = response_to(exc, path=scope["path"], request_id=request_id)
-            return QuickAnswer(refusal.status_code, refusal.raw_headers, bytes(refusal.body))
+            return RawResponse(refusal.status_code, refusal.raw_headers, bytes(refusal.body))
         metrics.searched(found.mode.value)
-        return json_answer(results_json(found, request, settings))
+        body = results_json(found, request, settings)
+        return RawResponse(200, [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json")], body)
 
     return answered

@@ -1,4 +1,4 @@
-"""What the API asks of the database beside its rooms: totals, editions of a source, the entry of a site."""
+"""Database queries of the API that no other package has: totals, editions of a source, the entry of a site."""
 
 from __future__ import annotations
 
@@ -63,13 +63,11 @@ _STATE = select(*(select(figure).scalar_subquery() for figure in _FIGURES))
 
 
 def state_of_archive(session: Session) -> tuple[object, ...]:
-    """Return values that change whenever the totals may have: a row a WARC file is read, not one a capture."""
+    """Return values that change whenever the totals may have; reads one row per WARC file, not per capture."""
     return tuple(session.execute(_STATE).one())
 
 
 class SourceTotal(NamedTuple):
-    """What is kept of one source."""
-
     source_id: int
     code: str
     name: str
@@ -83,7 +81,7 @@ class SourceTotal(NamedTuple):
 
 
 def source_totals(session: Session) -> list[SourceTotal]:
-    """Return the totals of every source that has captures to show, by code. Reads every group: never for a request."""
+    """Return the totals of every source with visible captures, by code. Reads every group: not for use in requests."""
     # Groups keep their counts with the withdrawn in them: only those that have any are counted by their captures.
     touched = hidden_groups()
     kept: dict[int, _Kept] = {}
@@ -144,7 +142,7 @@ def _add(kept: dict[int, _Kept], source_id: int, more: _Kept) -> None:
 
 
 def document_total(session: Session) -> int:
-    """Return how many distinct texts the viewer may see. Reads an index from end to end: never for a request."""
+    """Return the number of distinct visible texts. Reads a whole index: not for use in requests."""
     if hidden_sources(session):
         texts = func.count(Snapshot.document_id.distinct())
         return session.scalar(select(texts).where(visible_source(Snapshot.source_id))) or 0
@@ -152,18 +150,18 @@ def document_total(session: Session) -> int:
 
 
 class RepresentativeCaptures(NamedTuple):
-    """The captures that may represent a source, best first; a route leaves out what `showing` does."""
+    """Candidates for the capture that represents a source, best first; routes skip those that `showing` omits."""
 
     newest: tuple[int, ...]
     entry: tuple[int, ...]
     languages: dict[str, tuple[int, ...]]
-    """The topmost pages in a language, by its first two or three letters."""
+    """The topmost pages in each language, by the first two or three letters of its code."""
 
 
 def topmost_by_language(session: Session) -> dict[int, dict[str, tuple[int, ...]]]:
-    """Return the good captures of each source's topmost pages in each language, by source: a few of each.
+    """Return a few good captures of each source's topmost pages in each language, by source.
 
-    Reads every group: never for a request.
+    Reads every group: not for use in requests.
     """
     # Slashes in the address: the first page of a site has the fewest.
     depth = func.length(PageGroup.url) - func.length(func.replace(PageGroup.url, "/", ""))
@@ -197,7 +195,7 @@ def topmost_by_language(session: Session) -> dict[int, dict[str, tuple[int, ...]
 def representative_captures(
     session: Session, source_id: int, base_url: str | None, languages: Mapping[str, tuple[int, ...]]
 ) -> RepresentativeCaptures:
-    """Return the newest captures of a source and of its first page: a few of each."""
+    """Return a few of the newest captures of a source and of its first page."""
     newest = session.scalars(
         # Not the latest, which may be an error or a block page, where there is a good one.
         select(func.coalesce(PageGroup.latest_ok_id, PageGroup.latest_id))
@@ -219,13 +217,11 @@ def representative_captures(
 
 
 def showing(session: Session, ids: Iterable[int]) -> dict[int, Snapshot]:
-    """Return those of these captures, by id, that are not withdrawn by now and were not found to be noise since."""
+    """Return those of these captures, by id, that have since been neither taken down nor classified as noise."""
     return {number: row for number, row in visible_snapshots(session, ids).items() if row.noise is None}
 
 
 class CrawlTotals(NamedTuple):
-    """What the crawls did so far, and what they have left to do."""
-
     counts: Sequence[dict[str, Any]]
     open: int
     succeeded: int
@@ -238,9 +234,9 @@ class CrawlTotals(NamedTuple):
 
 
 def crawl_totals(session: Session, clock: Clock) -> CrawlTotals:
-    """Return what the crawls did and what they have left to do, of sources that the viewer may see.
+    """Return the totals of crawls of sources that the viewer may see.
 
-    A few rows a crawl and a domain.
+    Reads a few rows per crawl and domain.
     """
     seen = visible_run(Queue.execution_id)
     queues = session.execute(
@@ -275,7 +271,6 @@ def crawl_totals(session: Session, clock: Clock) -> CrawlTotals:
 
 
 def _links(session: Session, *, is_some_hidden: bool) -> int:
-    """Return how many addresses the crawls that the viewer may see have met."""
     if not is_some_hidden:
         # Ids are never used again: the highest is how many there were, without counting them.
         return session.scalar(select(func.max(Page.id))) or 0
@@ -290,13 +285,11 @@ def _of_domain(domain_id: Any) -> ColumnElement[bool]:
 
 
 def failures_of(counts: dict[str, Any]) -> int:
-    """Return how many addresses a process's running totals count as failed; what a rule kept out is not."""
+    """Return the number of failed URLs in a process's running totals, without those that a rule excluded."""
     return sum(counts.get("outcomes", {}).get(word, 0) for word in FAILURES)
 
 
 class RecentCapture(NamedTuple):
-    """A page that was captured lately."""
-
     id: int
     url: str
     status: int | None
@@ -305,7 +298,7 @@ class RecentCapture(NamedTuple):
 
 
 def newest_pages(session: Session, *, limit: int) -> list[RecentCapture]:
-    """Return the latest visible capture of the most recently captured pages that shows its page, newest first."""
+    """Return the latest visible non-noise capture of each of the most recently captured pages, newest first."""
     newest = (
         select(PageGroup.latest_id, PageGroup.latest_ok_id)
         .where(visible_source(PageGroup.source_id))
@@ -327,7 +320,7 @@ def newest_pages(session: Session, *, limit: int) -> list[RecentCapture]:
 
 
 def latest_of_page(session: Session, url_hash: int, *, html: bool) -> Snapshot | None:
-    """Return the newest visible capture of a page that shows it, as HTML if that is asked for."""
+    """Return the newest visible non-noise capture of a page; only HTML if `html` is true."""
     wanted = [Snapshot.url_hash == url_hash, *visible(), is_ok(), Snapshot.noise.is_(None)]
     if html:
         wanted.append(Snapshot.media_type.in_(("text/html", "application/xhtml+xml")))
@@ -337,12 +330,11 @@ def latest_of_page(session: Session, url_hash: int, *, html: bool) -> Snapshot |
 
 
 def sources_by_id(session: Session, ids: Iterable[int]) -> dict[int, Source]:
-    """Return these sources by id."""
     return {row.id: row for row in session.scalars(select(Source).where(Source.id.in_(sorted(set(ids)))))}
 
 
 def warc_bytes(session: Session) -> dict[str, int]:
-    """Return how many bytes the sealed files of each source have; a row a file."""
+    """Return the bytes of sealed files by source; reads one row per file."""
     rows = session.execute(
         select(Source.code, func.sum(WarcFile.size))
         .join(Execution, Execution.id == WarcFile.execution_id)
@@ -355,7 +347,7 @@ def warc_bytes(session: Session) -> dict[str, int]:
 
 
 def active_workers(session: Session, clock: Clock) -> list[Owner]:
-    """Return the workers whose last heartbeat is fresh, oldest first: one that was killed never says that it ended."""
+    """Return the workers with a recent heartbeat, oldest first; a killed worker never reports its end."""
     fresh = moment_in(session, server_clock(clock)) - GONE
     return list(
         session.scalars(
@@ -367,7 +359,6 @@ def active_workers(session: Session, clock: Clock) -> list[Owner]:
 
 
 def origin_of(session: Session, snapshot: Snapshot) -> tuple[WarcFile, Execution, Job]:
-    """Return the file that holds a capture, the run that made it and that run's job."""
     file, execution, job = session.execute(
         select(WarcFile, Execution, Job)
         .select_from(WarcFile)
@@ -378,33 +369,21 @@ def origin_of(session: Session, snapshot: Snapshot) -> tuple[WarcFile, Execution
     return file, execution, job
 
 
-SNAPSHOT_IN_FULL = PreparedSelect(
+# By one prepared statement: an ORM session would cost eight times as much as the whole rest of the request.
+SNAPSHOT_DETAIL = PreparedSelect(
     select(
-        Snapshot.execution_id,
-        Snapshot.url,
-        Snapshot.captured_at,
-        Snapshot.backend,
-        Snapshot.fidelity,
-        Snapshot.media_type,
-        Snapshot.status,
-        Snapshot.noise,
-        Source.code,
-        Source.name,
         for_members(),
-        Document.title,
-        Document.language,
-        Document.snippet,
-        Document.author,
-        Document.published_at,
-        Document.modified_at,
-        Document.keywords,
-        Document.word_count,
-        Document.page_type,
-        NoiseVerdict.evidence,
+        Source.code.label("source_code"),
+        Source.name.label("source_name"),
+        *(getattr(Snapshot, name) for name in ("execution_id", "url", "captured_at", "backend", "fidelity")),
+        *(getattr(Snapshot, name) for name in ("media_type", "status", "noise")),
+        *(getattr(Document, name) for name in ("title", "language", "snippet", "author", "published_at")),
+        *(getattr(Document, name) for name in ("modified_at", "keywords", "word_count", "page_type")),
+        NoiseVerdict.evidence.label("noise_evidence"),
     )
     .join(Source, Source.id == Snapshot.source_id)
     .outerjoin(Document, Document.id == Snapshot.document_id)
     .outerjoin(NoiseVerdict, NoiseVerdict.snapshot_id == Snapshot.id)
     .where(Snapshot.id == bindparam("snapshot_id", type_=BigInteger, required=True), *visible())
 )
-"""One capture with all that an answer says of it; moments as microseconds."""
+"""One capture with all fields of its response; times are in microseconds."""

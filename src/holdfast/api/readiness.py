@@ -1,7 +1,7 @@
-"""Whether this process can serve: asked of each part on a thread and a connection of its own, within a deadline.
+"""Readiness of this process: checks each part on its own thread and connection, within a deadline.
 
-A look is shared by all who ask within a second, and one that hangs is answered for at once: a balancer learns that this
-server is not ready however many of its requests wait for a thread, for a connection, or for a dead disk.
+All callers within a second share one check, and a hanging check does not delay the response: a load balancer
+learns that this server is not ready however many requests wait for a thread, a connection, or a dead disk.
 """
 
 from __future__ import annotations
@@ -28,37 +28,34 @@ FRESH_S: Final = 1.0
 _OK: Final = "ok"
 _log = log.get()
 Check = Callable[[], str | None]
-"""Says what is wrong with a part, None if nothing is; what it raises is wrong, too."""
+"""Returns the problem of a part, None if it works; an exception is a problem too."""
 
 
 class BesideState(StrEnum):
-    """Why something that runs beside requests is not there."""
+    """Why a background part is not running."""
 
     NOT_BEGUN = "not_begun"
-    """It could not begin, and is tried again; the log says why."""
+    """It failed to start, and is retried; the log has the reason."""
     OPENING = "opening"
-    """The search index is being opened for the first time: who searches waits for it, all other requests do not."""
+    """The search index is being opened for the first time; only searches wait for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadyParts:
-    """How the parts answered."""
-
     parts: Mapping[str, str]
-    """`ok`, or what is wrong, by part."""
+    """`ok`, or the problem, by part."""
     serve: Mapping[str, str] | None = None
-    """How the parts of `holdfast serve` do, if that runs here: none of them keeps this process from answering."""
+    """State of the parts of `holdfast serve`, if it runs in this process; none of them affects readiness."""
     beside: Mapping[str, BesideState] | None = None
-    """What runs beside requests and is not there: that keeps none of them from being answered."""
+    """Background parts that are not running; they do not affect readiness."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether all of them are well."""
         return all(word == _OK for word in self.parts.values())
 
 
 class ReadinessProbe:
-    """Asks the parts when it is asked itself; for one event loop at a time."""
+    """Runs the checks on request; for one event loop at a time."""
 
     def __init__(
         self,
@@ -81,7 +78,7 @@ class ReadinessProbe:
         """What the parts have said in the look that is under way."""
 
     async def read(self) -> ReadyParts:
-        """Return how the parts are: as of a second ago at most, within the deadline."""
+        """Return the state of the parts, at most a second old, within the deadline."""
         now, look = self._clock.monotonic(), self._look
         if look is None or (look.done() and now - self._began_at >= self._fresh_s):
             look = self._begin(now)
@@ -92,7 +89,7 @@ class ReadinessProbe:
         return look.result() if look.done() else self._unfinished()
 
     def close(self) -> None:
-        """Let the thread end once it can; one that hangs is left behind, and does not keep the process."""
+        """Let the thread end once it can; a hanging one is abandoned and does not keep the process alive."""
         self._wishes.put(None)
 
     def _begin(self, now: float) -> Future[ReadyParts]:
@@ -129,7 +126,7 @@ class ReadinessProbe:
             return "does not answer"
 
     def _unfinished(self) -> ReadyParts:
-        """Return what was said so far: the first part that has not answered is the one that hangs."""
+        """Return the results so far; the first part without a result is the one that hangs."""
         told, parts = dict(self._told), dict[str, str]()
         for name in self._checks:
             waits = f"no answer in {self._deadline_s:g} s" if len(parts) == len(told) else "not asked"
@@ -139,14 +136,13 @@ class ReadinessProbe:
 
 
 class ArchiveChecks:
-    """What an archive needs to be served; its connection is used by the probe's thread alone."""
+    """Checks that an archive can be served; only the probe's thread uses the connection."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._raw_db: RawDatabase | None = None
 
     def as_mapping(self) -> dict[str, Check]:
-        """Return the checks by part, in the order in which they are made."""
         return {"database": self._database, "storage": self._storage, "search": self._search}
 
     def _database(self) -> str | None:
@@ -166,7 +162,7 @@ class ArchiveChecks:
         return None if self._settings.home.is_dir() else "the data directory is not there; is its disk mounted?"
 
     def _search(self) -> str | None:
-        # One that opens its index is ready: pages, lists and replay, most of what is asked for, do not wait for it.
-        # None is well: nothing was captured yet, or the index is kept elsewhere.
+        # A server is ready while its index opens: pages, lists and replay, which are most requests, do not need it.
+        # It is also ready without an index: nothing was captured yet, or another machine has it.
         IndexDirectory(self._settings.home).mark()
         return None

@@ -1,4 +1,4 @@
-"""What routes ask for that find captures: the search, and histories that are kept."""
+"""Dependencies of routes that find captures: the search service, and cached histories."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from typing import Annotated
 
 from fastapi import Depends
 
-from holdfast.api.costly_answers import CostlyAnswers
+from holdfast.api.adaptive_cache import AdaptiveCache
 from holdfast.api.dependencies import held
 from holdfast.replay.history import CountedYears, PageHistory
 from holdfast.search.search import SearchService
 
 SearchDep = Annotated[SearchService, Depends(held("search"))]
-"""One for the process, with the columns that it keeps in memory."""
+"""One per process, with its in-memory columns."""
 
 
-CountedYearsDep = Annotated[CostlyAnswers[CountedYears], Depends(held("counted_years"))]
-"""What is kept of addresses with many captures, which take long to count, by address alone."""
-HistoriesDep = Annotated[CostlyAnswers[PageHistory], Depends(held("histories"))]
-"""The same by address and year."""
+CountedYearsDep = Annotated[AdaptiveCache[CountedYears], Depends(held("counted_years"))]
+"""Cached counts of URLs with many captures, which are slow to count, by URL."""
+HistoriesDep = Annotated[AdaptiveCache[PageHistory], Depends(held("histories"))]
+"""Cached histories, by URL and year."""

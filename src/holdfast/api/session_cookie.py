@@ -1,8 +1,9 @@
 """The cookie that holds a browser's session: HttpOnly, SameSite=Strict, and bound to this host over https.
 
-On plain http its name has no `__Host-` prefix, because browsers accept that only with Secure. Plain http is only for
-loopback names of a server whose settings name no other host and no proxy. Browsers share cookies between the ports of a
-host name, so every name ends with an id of the archive: a sign-in to one archive leaves another one's session.
+On plain http its name has no `__Host-` prefix, because browsers accept that only with Secure. Plain http is
+only for loopback names of a server whose settings name no other host and no proxy. Browsers share cookies
+between the ports of a host name, so every name ends with an id of the archive: signing in to one archive does
+not sign out of another.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from holdfast.auth.known_browsers import LASTS
-from holdfast.auth.sessions import BegunSession
+from holdfast.auth.sessions import NewSession
 from holdfast.config import Settings
 from holdfast.db.installation import archive_id
 from holdfast.db.raw import DatabaseReadOnly
 from holdfast.wiring.server import is_loopback
 
 SESSION, FLOW, MARK = "session", "signin", "known"
-"""What the three cookies are for; see `cookie_name`."""
+"""Purposes of the three cookies; see `cookie_name`."""
 FLOW_S = 600
-"""How long signing in at an identity provider may take."""
+"""Time limit for signing in at an identity provider."""
 
 
 def _archive_id(settings: Settings) -> str:
@@ -34,7 +35,6 @@ def _archive_id(settings: Settings) -> str:
 
 
 def cookie_name(settings: Settings, purpose: str = SESSION, *, is_secure: bool = False) -> str:
-    """Return the name of a cookie of this archive."""
     return f"{'__Host-' if is_secure else ''}holdfast-{purpose}-{_archive_id(settings)}"
 
 
@@ -48,10 +48,10 @@ def _is_local(settings: Settings) -> bool:
 
 
 class SessionCookie:
-    """Reads and writes the cookie, and two that let no one in.
+    """Reads and writes the session cookie, and two cookies that grant no access.
 
-    A short-lived one binds a sign-in at an identity provider to the browser, a long-lived one says that the browser has
-    signed in before (`auth.known_browsers`).
+    A short-lived one binds a sign-in at an identity provider to the browser, a long-lived one records that the
+    browser has signed in before (`auth.known_browsers`).
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -63,21 +63,19 @@ class SessionCookie:
         _archive_id(settings)
 
     def is_secure(self, scope: Scope) -> bool:
-        """Return whether the browser must keep the cookie to https."""
         host = Headers(scope=scope).get("host", "")
         name = host if host.endswith("]") else host.rpartition(":")[0] or host
         return not (self._may_be_plain and scope.get("scheme", "http") == "http" and is_loopback(name))
 
     def read(self, scope: Scope, headers: Headers) -> str | None:
-        """Return the secret that a browser sends, None if it sends none."""
         return self._read(scope, headers, SESSION)
 
     def read_flow(self, scope: Scope) -> str | None:
-        """Return what binds a sign-in at an identity provider to this browser."""
+        """Return the value that binds a sign-in at an identity provider to this browser."""
         return self._read(scope, Headers(scope=scope), FLOW)
 
     def read_mark(self, scope: Scope) -> str | None:
-        """Return what a browser shows that has signed in before."""
+        """Return the mark of a browser that has signed in before."""
         return self._read(scope, Headers(scope=scope), MARK)
 
     def _read(self, scope: Scope, headers: Headers, purpose: str) -> str | None:
@@ -91,20 +89,20 @@ class SessionCookie:
         return None
 
     def written(self, scope: Scope, secret: str) -> str:
-        """Return the header that gives a browser its session."""
+        """Return the Set-Cookie header of a session."""
         return self._made(scope, SESSION, secret, self._max_age_s, "Strict")
 
     def cleared(self, scope: Scope) -> str:
-        """Return the header that makes a browser forget its session."""
+        """Return the Set-Cookie header that deletes the session cookie."""
         return self._made(scope, SESSION, "", 0, "Strict")
 
     def written_flow(self, scope: Scope, value: str) -> str:
-        """Return the header that binds a sign-in to the browser; empty makes it forget."""
+        """Return the Set-Cookie header that binds a sign-in to the browser; an empty value deletes the cookie."""
         # Lax: it has to come back with the redirect from the provider, which is another site.
         return self._made(scope, FLOW, value, FLOW_S if value else 0, "Lax")
 
-    def begun(self, scope: Scope, begun: BegunSession) -> list[str]:
-        """Return the headers that give a browser its session, and the mark by which it is known the next time."""
+    def begun(self, scope: Scope, begun: NewSession) -> list[str]:
+        """Return the Set-Cookie headers of a session, and of the mark that identifies the browser the next time."""
         session = self.written(scope, begun.secret)
         if begun.mark is None:
             return [session]

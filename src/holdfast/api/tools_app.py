@@ -1,4 +1,4 @@
-"""`holdfast mcp --http`: the application with `/mcp` alone, for requests that show a token; guesses are counted."""
+"""`holdfast mcp --http`: the application with only `/mcp`, for requests with a token; wrong tokens are counted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MISSING = "show an API token, or the admin token, as Authorization: Bearer; thi
 
 
 class TokenGate:
-    """Lets requests to `/mcp` in that show a token, and refuses an address whose tokens were wrong too often."""
+    """Admits requests to `/mcp` that have a token, and rejects an address that sent too many wrong tokens."""
 
     def __init__(self, app: ASGIApp, clock: Clock, *, per_minute: int = GUESSES_PER_MINUTE) -> None:
         self._app = app
@@ -33,7 +33,6 @@ class TokenGate:
         self._item, self._per_minute = RateLimitItemPerMinute(per_minute), per_minute
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or refuse it."""
         if scope["type"] != "http" or scope["path"] in _OPEN:
             await self._app(scope, receive, send)
             return
@@ -63,5 +62,4 @@ class TokenGate:
 
 
 def application() -> ASGIApp:
-    """Return the application for the settings in force, as the server starts it."""
     return TokenGate(whole_application(tools_only=True), SystemClock())

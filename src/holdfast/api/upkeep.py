@@ -1,4 +1,4 @@
-"""What waits in the archive, done beside the requests: judging, taking into the index, comparing, watching."""
+"""Background work of the archive: classifying, updating the search index, comparing captures, checking alerts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from threading import Event, Thread
 from sqlalchemy.exc import SQLAlchemyError
 
 from holdfast import log
-from holdfast.changes.compute import ComputeWish, compute_pending
+from holdfast.changes.compute import compute_pending
 from holdfast.errors import HoldfastError
 from holdfast.jobs.alerts import look_for_alerts
 from holdfast.noise.chore import judge_pending
@@ -30,7 +30,7 @@ _log = log.get()
 
 
 class Upkeep:
-    """A thread that does what waits, a little at a time, until it is closed."""
+    """A thread that does pending work in small steps until it is closed."""
 
     def __init__(self, archive: Archive, *, rest_s: float = _REST_S) -> None:
         self._archive, self._rest_s, self._ending = archive, rest_s, Event()
@@ -39,11 +39,10 @@ class Upkeep:
         self._thread = Thread(target=self._run, name="upkeep", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def close(self) -> None:
-        """End after the step that runs; does nothing if none ever began."""
+        """Stop after the current step; does nothing if it was never started."""
         self._ending.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -56,12 +55,11 @@ class Upkeep:
             self._ending.wait(self.rest_s(clock.monotonic() - began, more=more))
 
     def rest_s(self, took_s: float, *, more: bool) -> float:
-        """Return how long to rest behind a step that took so long."""
         # Requests share this process and its interpreter: while work waits, at least half of the time is theirs.
         return took_s if more else self._rest_s
 
     def step(self) -> bool:
-        """Do a little of what waits; return whether more does. What fails is logged and tried again later."""
+        """Do one step of the pending work; return whether more is pending. Failures are logged and retried later."""
         with seen_by(EVERYTHING):
             return self._step()
 
@@ -88,9 +86,9 @@ class Upkeep:
             ),
         )
         if archive.settings.api.changes and not self._ending.is_set():
-            wish = ComputeWish(max_events=_EVENTS)
             more |= self._tried(
-                "changes", lambda: compute_pending(archive.database, archive.clock, wish).events >= _EVENTS
+                "changes",
+                lambda: compute_pending(archive.database, archive.clock, max_events=_EVENTS).events >= _EVENTS,
             )
         if not more and not self._ending.is_set():
             self._tried("signals", self._signals)
@@ -98,16 +96,16 @@ class Upkeep:
         return more
 
     def _alerts(self) -> bool:
-        """Look whether something is wrong: the worker that would say so may be what has ended."""
+        """Check the alerts: the worker that would report a problem may be the one that died."""
         archive, now = self._archive, self._archive.clock.monotonic()
-        every_s = archive.settings.jobs.metrics_s
+        every_s = archive.settings.timings.jobs.metrics_s
         if self._judged_at is None or now - self._judged_at >= every_s:
             self._judged_at = now
             look_for_alerts(archive.database, archive.clock, every_s=every_s)
         return False
 
     def _signals(self) -> bool:
-        """Compute what links say of pages, where no worker does and there are few enough to do it beside requests."""
+        """Compute link signals of pages, if no worker does and there are few enough to do it beside requests."""
         archive, now = self._archive, self._archive.clock.monotonic()
         if self._looked_at is not None and now - self._looked_at < _LOOK_S:
             return False

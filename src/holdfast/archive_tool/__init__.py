@@ -1,4 +1,5 @@
-"""`archive-tool`: one crawl of zimit in a container, run, watched, resumed and kept. A program of its own.
+"""Command `archive-tool`: run, watch and resume one zimit crawl in a container and store its WARC files.
 
-It knows a directory and a `docker` command, never the database; a worker or an operator calls it as a subprocess.
+A separate program: it uses a directory and a `docker` command, never the database. A worker or an operator
+starts it as a subprocess.
 """

@@ -1,4 +1,4 @@
-"""`python -m holdfast.archive_tool`: the same as the command `archive-tool`."""
+"""`python -m holdfast.archive_tool`: alias of the command `archive-tool`."""
 
 from __future__ import annotations
 

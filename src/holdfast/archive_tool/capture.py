@@ -1,13 +1,12 @@
-"""The backends that are not zimit. `http_warc` is our own crawl as a subprocess; a browser is not available here yet.
+"""Capture backends other than zimit. `http_warc` runs Holdfast's own crawler; there is no browser backend yet.
 
-Our crawl brings what such a fallback needs: robots, politeness, the address guard, retries, and resuming after a kill.
+Holdfast's crawler brings robots.txt handling, politeness, the address guard, retries and resuming after a kill.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from holdfast.archive_tool.logs import stage_log
 from holdfast.archive_tool.options import Backend, Options
 from holdfast.archive_tool.stage import End, StageEnd, StageLog, Tools
 from holdfast.archive_tool.warc_files import FALLBACK_NAMES, consolidate, warcs_in
+from holdfast.coordination.runfile import own_command
 from holdfast.errors import HoldfastError
 from holdfast.warc.reader import read_records
 
@@ -40,19 +40,15 @@ _LIMITS = {
 }
 _INCLUDE, _EXCLUDE = ("--include", "--scopeIncludeRx"), ("--exclude", "--scopeExcludeRx")
 HEEDED = frozenset({*_LIMITS, *_INCLUDE, *_EXCLUDE, "--scopeType"})
-"""Flags for zimit that mean something to our own crawl, too."""
+"""zimit flags that Holdfast's own crawler supports, too."""
 _SCOPES = {"page-spa": "page", "custom": "page"}
 _ANSWER_S = 30.0
 
 
-def _holdfast(*words: str) -> list[str]:
-    return [sys.executable, "-P", "-m", "holdfast.cli.main", *words]
-
-
 def crawl_command(options: Options) -> list[str]:
-    """Return the command of our own crawl that captures what the zimit flags ask for.
+    """Return the command of Holdfast's own crawler for these zimit options.
 
-    With include patterns only what they match is in scope, besides the seeds; exclude patterns always win.
+    With include patterns, only matching URLs and the seeds are in scope; exclude patterns always win.
     """
     folder = options.output_dir / FALLBACK_NAMES[0]
     words = ["crawl", *options.seeds, "--json", "--home", str(folder / "home"), "--output", str(folder / "archive")]
@@ -67,18 +63,18 @@ def crawl_command(options: Options) -> list[str]:
             words += ["--exclude", flag.value or ""]
         elif flag.name in _LIMITS and flag.name != "--depth" and flag.value not in ("0", "-1"):
             words += [_LIMITS[flag.name], flag.value or ""]
-    return _holdfast(*words)
+    return [*own_command(*words)]
 
 
 def unheeded(options: Options) -> list[str]:
-    """Return the flags that are for zimit's browser or its ZIM alone, and do nothing here."""
+    """Return the flags that only affect zimit's browser or its ZIM and have no effect here."""
     return sorted({flag.name for flag in options.zimit} - HEEDED)
 
 
 def capture(tools: Tools, backend: Backend) -> StageEnd:
-    """Capture without zimit and give what was written its stable names.
+    """Capture without zimit and give the WARC files their stable names.
 
-    It succeeds if at least one page was fetched and at least one of the responses is HTML. CaptureUnavailable for a
+    Succeeds if at least one page was fetched and at least one response is HTML. Raise `CaptureUnavailable` for a
     backend that cannot run here.
     """
     if backend is not Backend.HTTP_WARC:
@@ -91,8 +87,6 @@ def capture(tools: Tools, backend: Backend) -> StageEnd:
 
 
 class _HttpCapture:
-    """One run of our own crawl, with statistics in the words of zimit's log."""
-
     def __init__(self, tools: Tools) -> None:
         self._tools, self._options = tools, tools.options
         self._folder = tools.options.output_dir / FALLBACK_NAMES[0]
@@ -104,7 +98,6 @@ class _HttpCapture:
         )
 
     def run(self) -> StageEnd:
-        """Crawl, and return how it ended."""
         self._folder.mkdir(exist_ok=True)
         self._tools.state.add_temp_dir(self._folder)
         process = subprocess.Popen(
@@ -132,7 +125,7 @@ class _HttpCapture:
         return StageEnd(End.SUCCESS if good else End.FAILED, code, self._output.log)
 
     def _watch(self, process: subprocess.Popen[bytes]) -> bool:
-        """Report until the crawl ends; return whether it was asked to end."""
+        """Report statistics until the crawl ends; return whether a stop was requested."""
         stop_request, passed_on = self._tools.stop_request, 0
         while not self._output.is_over:
             # A second request goes on to the crawl as well: it then hands back at once.
@@ -147,7 +140,7 @@ class _HttpCapture:
         return self._output.is_over or self._tools.stop_request.requests > passed_on
 
     def _report(self) -> None:
-        command = _holdfast("status", "--json", "--home", str(self._folder / "home"))
+        command = own_command("status", "--json", "--home", str(self._folder / "home"))
         try:
             done = subprocess.run(
                 command,
@@ -164,7 +157,6 @@ class _HttpCapture:
             return
 
     def _last_pages(self) -> int:
-        """Write the final statistics and return the number of pages; 0 if the crawl said nothing."""
         try:
             found = json.loads(self._answer[-1])
             self._output.note(self._statistics(found))
@@ -201,7 +193,7 @@ class _HttpCapture:
 
 
 def has_html(path: Path) -> bool:
-    """Return whether a WARC file holds at least one HTML response that is no error."""
+    """Return whether a WARC file contains at least one successful HTML response."""
     try:
         for record in read_records(path, on_damage=lambda damage: None):
             if record.head.type == "response":

@@ -1,7 +1,7 @@
-"""How jobs call `archive-tool`: a job's configuration in, an argument list out.
+"""Convert a job's configuration to the argument list of `archive-tool`.
 
-A configuration is checked before anything is queued. What runs on the host (the image, the VPN command) comes from the
-server's settings; a configuration that names it is refused.
+A configuration is checked before anything is queued. Settings that control the host (the image, the VPN
+command) come from the server; a configuration that contains them is rejected.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from holdfast.archive_tool.errors import ToolConfigRefused
 from holdfast.archive_tool.options import (
     CPUS,
+    LOG_LEVELS,
     MEMORY,
     SHM_SIZE,
     SHM_SIZE_HINT,
+    TOOL_FLAGS,
     UNAVAILABLE,
     Backend,
     ResumePolicy,
@@ -30,89 +32,28 @@ from holdfast.archive_tool.options import (
 from holdfast.archive_tool.zimit_flags import check_managed, read_flags, split_workers
 from holdfast.config import ZimitSettings
 from holdfast.errors import Invalid
+from holdfast.values import dataclass
 
 
-class FlagRule(NamedTuple):
-    """One option and its flag."""
-
-    field: str
-    flag: str
-    when: Callable[[Any], bool]
-    """Asked about all options of the job."""
-
-
-def _always(_options: Any) -> bool:
-    return True
-
-
-def _watched(options: Any) -> bool:
-    return bool(options.enable_monitoring)
-
-
-def _adaptive(options: Any) -> bool:
-    return bool(options.enable_monitoring and options.enable_adaptive_workers)
-
-
-def _rotating(options: Any) -> bool:
-    return bool(options.enable_monitoring and options.enable_vpn_rotation and options.vpn_connect_command)
-
-
-def _restarting(options: Any) -> bool:
-    return bool(options.enable_monitoring and options.enable_adaptive_restart)
-
-
-OPTION_FLAGS = (
-    FlagRule("docker_shm_size", "--docker-shm-size", _always),
-    FlagRule("browsertrix_config", "--browsertrix-config-json", _always),
-    FlagRule("enable_monitoring", "--enable-monitoring", _watched),
-    FlagRule("monitor_interval_seconds", "--monitor-interval-seconds", _watched),
-    FlagRule("stall_timeout_minutes", "--stall-timeout-minutes", _watched),
-    FlagRule("error_threshold_timeout", "--error-threshold-timeout", _watched),
-    FlagRule("error_threshold_http", "--error-threshold-http", _watched),
-    FlagRule("enable_adaptive_workers", "--enable-adaptive-workers", _adaptive),
-    FlagRule("min_workers", "--min-workers", _adaptive),
-    FlagRule("max_worker_reductions", "--max-worker-reductions", _adaptive),
-    FlagRule("enable_vpn_rotation", "--enable-vpn-rotation", _rotating),
-    FlagRule("vpn_connect_command", "--vpn-connect-command", _rotating),
-    FlagRule("max_vpn_rotations", "--max-vpn-rotations", _rotating),
-    FlagRule("vpn_rotation_frequency_minutes", "--vpn-rotation-frequency-minutes", _rotating),
-    FlagRule("enable_adaptive_restart", "--enable-adaptive-restart", _restarting),
-    FlagRule("max_container_restarts", "--max-container-restarts", _restarting),
-    FlagRule("backoff_delay_minutes", "--backoff-delay-minutes", _watched),
-    FlagRule("relax_perms", "--relax-perms", _always),
-    FlagRule("skip_final_build", "--skip-final-build", _always),
-)
-POLICY_FLAGS = (
-    FlagRule("capture_backend", "--capture-backend", lambda policy: policy.capture_backend != "browsertrix"),
-    FlagRule("resume_policy", "--resume-policy", lambda policy: policy.resume_policy != "auto"),
-    FlagRule("fallback_backend", "--fallback-backend", lambda policy: policy.fallback_backend != "none"),
-    FlagRule(
-        "max_fresh_failures_before_fallback",
-        "--max-fresh-failures-before-fallback",
-        lambda policy: policy.max_fresh_failures_before_fallback > 0,
-    ),
-    FlagRule("auto_reset_poisoned_state", "--auto-reset-poisoned-state", _always),
-    FlagRule("max_temp_dirs_before_reset", "--max-temp-dirs-before-reset", _always),
-)
-
-
-def words(options: Any, rules: tuple[FlagRule, ...]) -> list[str]:
-    """Return the flags of those options that are set and whose own condition holds, in order."""
+def words(options: Any, group: str) -> list[str]:
     found: list[str] = []
-    for rule in rules:
-        value = getattr(options, rule.field)
-        if value is None or value is False or not rule.when(options):
+    for one in TOOL_FLAGS:
+        if one.job != group:
+            continue
+        value = getattr(options, one.name)
+        is_default = value is None or value is False or (group == POLICY and value == one.default)
+        if is_default or not all(getattr(options, name) for name in one.needs):
             continue
         if value is True:
-            found.append(rule.flag)
+            found.append(one.flag)
         elif isinstance(value, dict):
-            found += [rule.flag, json.dumps(value, separators=(",", ":"), sort_keys=True)]
+            found += [one.flag, json.dumps(value, separators=(",", ":"), sort_keys=True)]
         else:
-            found += [rule.flag, str(value)]
+            found += [one.flag, str(value)]
     return found
 
 
-LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+OPTIONS, POLICY = "tool_options", "execution_policy"
 ANNUAL_RESTARTS, ANNUAL_ERRORS, ANNUAL_BACKOFF_MINUTES = 20, 50, 2
 _CAPS = ("--pageLimit", "--limit", "--maxPageLimit", "--depth")
 _LEAST = {
@@ -129,21 +70,20 @@ _MOST = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """What this server runs crawls with; from its settings, never from a request."""
+    """This server's crawl settings; never set by a request."""
 
     command: str = "archive-tool"
-    """May be several words, for example `python -m holdfast.archive_tool`."""
+    """One or more words, for example `python -m holdfast.archive_tool`."""
     image: str | None = None
     vpn_command: str | None = None
     extra_flags: tuple[str, ...] = ()
-    """zimit flags that this installation lets through besides our own list."""
+    """zimit flags that this installation allows in addition to the built-in list."""
     store_root: Path | None = None
     memory: str = MEMORY
     cpus: float = CPUS
 
     @classmethod
     def of(cls, settings: ZimitSettings) -> Self:
-        """Return it as the settings have it."""
         return cls(
             command=settings.command,
             image=settings.image,
@@ -157,7 +97,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOptions:
-    """`tool_options` of a job; None leaves the tool's own default."""
+    """`tool_options` of a job; None means the tool's default."""
 
     cleanup: bool = False
     overwrite: bool = False
@@ -186,7 +126,7 @@ class ToolOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionPolicy:
-    """`execution_policy` of a job: which backend, and what happens to earlier queues."""
+    """`execution_policy` of a job: the backend, and how to treat saved queues of earlier runs."""
 
     capture_backend: str = Backend.BROWSERTRIX.value
     resume_policy: str = ResumePolicy.AUTO.value
@@ -201,8 +141,6 @@ class ExecutionPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobConfig:
-    """A job's configuration, checked."""
-
     seeds: tuple[str, ...]
     zimit_passthrough_args: tuple[str, ...] = ()
     tool_options: ToolOptions = field(default_factory=ToolOptions)
@@ -210,7 +148,10 @@ class JobConfig:
 
 
 def read_job_config(content: Mapping[str, Any], host: Host) -> JobConfig:
-    """Return the configuration; ToolConfigRefused names the field that is wrong. Labels (`campaign_*`) pass."""
+    """Return the checked configuration; raise `ToolConfigRefused` naming the invalid field.
+
+    Labels (`campaign_*`) are allowed.
+    """
     if not isinstance(content, Mapping):
         raise ToolConfigRefused("config", "it must be an object")
     known = {"seeds", "zimit_passthrough_args", "tool_options", "execution_policy"}
@@ -238,12 +179,11 @@ def read_job_config(content: Mapping[str, Any], host: Host) -> JobConfig:
 
 
 def strip_separator(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments without one leading `--`, which people type before flags that are for zimit."""
+    """Return the arguments without one leading `--`, which people type before flags for zimit."""
     return list(arguments[1:] if list(arguments[:1]) == ["--"] else arguments)
 
 
 def _values(kind: type[ToolOptions] | type[ExecutionPolicy], group: str, content: object) -> dict[str, Any]:
-    """Return the given fields with their types checked against the declared ones."""
     if not isinstance(content, Mapping):
         raise ToolConfigRefused(group, "it must be an object")
     declared = {one.name: str(one.type) for one in fields(kind)}
@@ -253,7 +193,7 @@ def _values(kind: type[ToolOptions] | type[ExecutionPolicy], group: str, content
             raise ToolConfigRefused(f"{group}.{str(name)[:80]}", "there is no such option")
         if value is None and "None" in declared[name]:
             continue
-        wanted = declared[name].split(" ")[0].split("[")[0]
+        wanted = _kind(declared[name])
         if not _is_a(value, wanted):
             raise ToolConfigRefused(f"{group}.{name}", f"it must be {_ARTICLES[wanted]}")
         if wanted == "int" and not _LEAST.get(name, 0) <= value <= _MOST:
@@ -266,13 +206,17 @@ _ARTICLES = {"bool": "true or false", "int": "a whole number", "str": "a string"
 _TYPES: dict[str, type] = {"bool": bool, "int": int, "str": str, "dict": dict}
 
 
+def _kind(declared: str) -> str:
+    return declared.split(" ")[0].split("[")[0]
+
+
 def _is_a(value: object, wanted: str) -> bool:
     return isinstance(value, _TYPES[wanted]) and (wanted == "bool" or not isinstance(value, bool))
 
 
 def _check_options(options: ToolOptions, host: Host) -> None:
     # An option that would never reach the tool is refused, not ignored.
-    monitored = [rule.field for rule in OPTION_FLAGS if rule.when is _watched]
+    monitored = [one.name for one in TOOL_FLAGS if one.needs == ("enable_monitoring",)]
     for name in ("enable_adaptive_workers", "enable_adaptive_restart", "enable_vpn_rotation", *monitored):
         if getattr(options, name) not in (None, False) and not options.enable_monitoring:
             raise ToolConfigRefused(f"tool_options.{name}", "it needs enable_monitoring")
@@ -310,10 +254,10 @@ def _check_policy(policy: ExecutionPolicy) -> None:
 
 
 def tool_flags(config: JobConfig, host: Host) -> list[str]:
-    """Return the flags of a job in the order that is agreed, zimit's own last and without a separator.
+    """Return a job's flags in the agreed order, zimit's own last and without a separator.
 
-    Watching, adapting and rotating appear only together with what they need; a configuration that was stored before a
-    rule existed loses the group rather than the run.
+    Monitoring, adaptation and rotation flags appear only together with the flags they need. A configuration stored
+    before a rule existed loses that group of flags instead of failing the run.
     """
     options = replace(config.tool_options, vpn_connect_command=host.vpn_command)
     flags = ["--initial-workers", str(options.initial_workers)]
@@ -327,12 +271,11 @@ def tool_flags(config: JobConfig, host: Host) -> list[str]:
     flags += ["--store-root", str(host.store_root)] if host.store_root else []
     for name in host.extra_flags:
         flags += [f"--allow-zimit-flag={name}"]
-    flags += words(options, OPTION_FLAGS) + words(config.execution_policy, POLICY_FLAGS)
+    flags += words(options, OPTIONS) + words(config.execution_policy, POLICY)
     return [*flags, *config.zimit_passthrough_args]
 
 
 def tool_command(config: JobConfig, host: Host, *, name: str, output_dir: Path) -> list[str]:
-    """Return the whole command of one run, as a list; the program may be several words."""
     # A list of arguments, and no shell: a seed or a name is never read as a command.
     program = shlex.split(host.command)
     return [
@@ -348,9 +291,9 @@ def tool_command(config: JobConfig, host: Host, *, name: str, output_dir: Path) 
 
 
 def with_annual_minima(options: ToolOptions) -> ToolOptions:
-    """Return the options with the minima of annual crawls: restarts and thresholds at least, the wait exactly.
+    """Return the options with the minima of annual crawls: a lower bound for restarts and thresholds, an exact wait.
 
-    Thresholds and the wait only with monitoring: without it the tool takes neither.
+    Thresholds and the wait are set only with monitoring: without it the tool accepts neither.
     """
     options = replace(options, max_container_restarts=max(options.max_container_restarts or 0, ANNUAL_RESTARTS))
     if not options.enable_monitoring:
@@ -364,23 +307,20 @@ def with_annual_minima(options: ToolOptions) -> ToolOptions:
 
 
 def annual_caps(config: JobConfig, host: Host) -> list[str]:
-    """Return the flags that would cap an annual crawl by pages or depth, which it must not have."""
+    """Return the flags that limit pages or depth, which an annual crawl must not have."""
     return [flag.name for flag in read_flags(config.zimit_passthrough_args, host.extra_flags) if flag.name in _CAPS]
 
 
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
-class ConfigPatch(NamedTuple):
-    """Values to set in a job's configuration; None takes one away."""
+def read_patch(options: Iterable[str], policy: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return the values to set in a job's configuration, by group; None removes a value.
 
-    tool_options: dict[str, Any]
-    execution_policy: dict[str, Any]
-
-
-def read_patch(options: Iterable[str], policy: Iterable[str]) -> ConfigPatch:
-    """Return what the two options ask for; ToolConfigRefused names the word at fault."""
-    return ConfigPatch(_read(ToolOptions, "tool_options", options), _read(ExecutionPolicy, "execution_policy", policy))
+    Raise `ToolConfigRefused` naming the invalid word.
+    """
+    made = {OPTIONS: _read(ToolOptions, OPTIONS, options), POLICY: _read(ExecutionPolicy, POLICY, policy)}
+    return {group: given for group, given in made.items() if given}
 
 
 def _read(kind: type[ToolOptions] | type[ExecutionPolicy], group: str, words: Iterable[str]) -> dict[str, Any]:
@@ -396,23 +336,17 @@ def _read(kind: type[ToolOptions] | type[ExecutionPolicy], group: str, words: It
         try:
             made[name] = _typed(declared[name], written.strip())
         except ValueError as exc:
-            raise ToolConfigRefused(f"{group}.{name}", f"{written[:80]!r} is no {_wanted(declared[name])}") from exc
+            raise ToolConfigRefused(
+                f"{group}.{name}", f"{written[:80]!r} is not {_ARTICLES[_kind(declared[name])]}"
+            ) from exc
     return made
 
 
-def _wanted(declared: str) -> str:
-    return {"bool": "true or false", "int": "whole number", "dict": "JSON object"}.get(_plain(declared), "value")
-
-
-def _plain(declared: str) -> str:
-    return declared.split(" ")[0].split("[")[0]
-
-
 def _typed(declared: str, written: str) -> Any:
-    """Return a value of the declared type; ValueError if it is none."""
+    """Return a value of the declared type; raise ValueError if it does not parse."""
     if written.lower() in ("null", "none") and "None" in declared:
         return None
-    kind = _plain(declared)
+    kind = _kind(declared)
     if kind == "bool":
         if written.lower() not in (*_YES, *_NO):
             raise ValueError(written)
@@ -428,7 +362,7 @@ def _typed(declared: str, written: str) -> Any:
 
 
 class ToolMissing(Invalid):
-    """The command that runs zimit crawls cannot be started; trying again changes nothing."""
+    """The command that runs zimit crawls cannot be started; retrying does not help."""
 
     code = "tool_missing"
 
@@ -437,7 +371,7 @@ class ToolMissing(Invalid):
 
 
 def find_program(command: str, outer: Mapping[str, str] = os.environ) -> list[str]:
-    """Return the words of the command with the path of its program in front; ToolMissing if there is none."""
+    """Return the command's words with the path of its program first; raise `ToolMissing` if it is not found."""
     try:
         words = shlex.split(command)
     except ValueError as exc:

@@ -1,6 +1,6 @@
-"""The `docker` command: always a list of arguments, never a shell, with an environment that holds no secret.
+"""The `docker` command: always a list of arguments, never a shell, with an environment without secrets.
 
-Every crawl keeps its temporary directory (`--keep`): without it zimit deletes its WARC files when it is stopped.
+Every crawl preserves its temporary directory (`--keep`): without it, zimit deletes its WARC files when stopped.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import stat
 import subprocess
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
@@ -22,84 +21,54 @@ from holdfast.archive_tool.output_directory import temp_dirs_in
 from holdfast.archive_tool.warc_files import WARCS
 from holdfast.archive_tool.zimit_flags import Flag, for_final_build, with_size_left
 from holdfast.errors import Unavailable
+from holdfast.values import dataclass
 
 _PLAIN = (
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "LANG",
-    "LC_ALL",
-    "LC_CTYPE",
-    "TZ",
-    "TMPDIR",
-    "XDG_RUNTIME_DIR",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "PYTHONPATH",
-    "VIRTUAL_ENV",
-    "PYTHONDONTWRITEBYTECODE",
+    *("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "XDG_RUNTIME_DIR"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "PYTHONPATH", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE"),
 )
-_DOCKER = (
-    "DOCKER_HOST",
-    "DOCKER_CONTEXT",
-    "DOCKER_CONFIG",
-    "DOCKER_CERT_PATH",
-    "DOCKER_TLS_VERIFY",
-    "DOCKER_API_VERSION",
-)
+_DOCKER = tuple(f"DOCKER_{name}" for name in ("HOST", "CONTEXT", "CONFIG", "CERT_PATH", "TLS_VERIFY", "API_VERSION"))
 _CRAWL = (
-    "HOLDFAST_CONTACT",
-    "HOLDFAST_USER_AGENT",
-    "HOLDFAST_ALLOW_NETWORKS",
-    "HOLDFAST_LOG_LEVEL",
-    "HOLDFAST_LEASE_",
-    "HOLDFAST_POLITENESS_",
-    "HOLDFAST_FETCH_",
-    "HOLDFAST_PARSE_",
-    "HOLDFAST_WARC_",
-    "HOLDFAST_ENGINE_",
-    "HOLDFAST_DISK_",
+    *("HOLDFAST_CONTACT", "HOLDFAST_USER_AGENT", "HOLDFAST_ALLOW_NETWORKS", "HOLDFAST_LOG_LEVEL"),
+    *("HOLDFAST_POLITENESS_", "HOLDFAST_FETCH_", "HOLDFAST_TIMINGS_"),
+    *("HOLDFAST_WARC_", "HOLDFAST_ENGINE_", "HOLDFAST_DISK_"),
 )
 
 
 def docker_environment(outer: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return what `docker` and the VPN command see."""
     return {name: outer[name] for name in (*_PLAIN, *_DOCKER) if name in outer}
 
 
 def crawl_environment(outer: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return what our own crawl sees when it captures instead of zimit."""
+    """Return the environment of Holdfast's own crawler when it captures instead of zimit."""
     ours = {name: value for name, value in outer.items() if name.startswith(_CRAWL)}
     return {**{name: outer[name] for name in _PLAIN if name in outer}, **ours}
 
 
 def tool_environment(outer: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return what `archive-tool` itself sees when the backend calls it."""
     zimit = {name: value for name, value in outer.items() if name.startswith("HOLDFAST_ZIMIT_")}
     return {**docker_environment(outer), **crawl_environment(outer), **zimit}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """Seconds on this machine's monotonic clock."""
+    """Durations in seconds, measured on the monotonic clock."""
 
     stop_grace: float = 90.0
-    """What `docker stop` gives the container before it is killed."""
+    """Time that `docker stop` gives the container before killing it."""
     stop_margin: float = 30.0
-    """How much longer than the grace we wait for `docker` itself."""
+    """Extra time beyond the grace to wait for `docker` itself."""
     lookup_every: float = 2.0
-    """Between two looks for the container's id; there are five."""
     docker_answer: float = 60.0
-    """How long a `docker ps` or `docker --version` may take."""
+    """Timeout of `docker ps` and `docker --version`."""
     vpn_limit: float = 120.0
     vpn_settle: float = 15.0
     status_every: float = 30.0
-    """Between two statistics lines of our own crawl."""
+    """Interval between two statistics lines of Holdfast's own crawler."""
 
     @classmethod
     def scaled(cls, factor: float) -> Self:
-        """Return all of it multiplied; waiting for a program to answer keeps a floor."""
+        """Return all times multiplied by `factor`; timeouts for program responses have a floor."""
         plain = cls()
         return cls(
             stop_grace=plain.stop_grace * factor,
@@ -116,32 +85,26 @@ LOOKUPS = 5
 
 INSIDE = "/output"
 SUCCESS_CODES = frozenset({0, 14, 15, 16, 32, 33})
-"""Done; and the ways to stop at a limit with everything kept: size, time and disk, and the numbers that other versions
-of the crawler have for size and time. Such a crawl is not tried again."""
+"""Exit codes of success and of stops at a limit with all files preserved: size, time and disk.
+
+Includes the size and time codes of other crawler versions. Such a crawl is not retried.
+"""
 START_FAILURES = frozenset({125, 126, 127})
-"""The daemon refused, or there is no such program in the image."""
+"""The daemon refused the container, or the image lacks the program."""
 _POLL_S = 0.2
 _ID = re.compile(r"[0-9a-f]{6,64}")
 
 
 class DockerMissing(Unavailable):
-    """The container engine does not answer."""
+    """The container engine does not respond."""
 
     code = "docker_missing"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
-    """One container to run."""
-
-    label: str
-    command: tuple[str, ...]
 
 
 def crawl_arguments(options: Options, workers: int, config: Path | None, *, captured_bytes: int = 0) -> list[str]:
     """Return zimit's arguments for a crawl; `config` is a file in the output directory.
 
-    zimit weighs only what one container captures, so its size limit is less by what earlier ones did.
+    zimit counts only the bytes of one container, so its size limit is reduced by `captured_bytes`.
     """
     arguments = ["--seeds", ",".join(options.seeds), "--name", options.name, "--workers", str(workers)]
     arguments += _words(with_size_left(options.zimit, captured_bytes))
@@ -152,7 +115,7 @@ def crawl_arguments(options: Options, workers: int, config: Path | None, *, capt
 
 
 def build_arguments(options: Options, warcs: Sequence[str]) -> list[str]:
-    """Return zimit's arguments for building the ZIM from WARC files, named as the container sees them."""
+    """Return zimit's arguments for building the ZIM from WARC files, using their paths inside the container."""
     arguments = ["--seeds", options.seeds[0], "--name", options.name, "--zim-file", options.zim_path.name]
     arguments += ["--warcs", ",".join(warcs), *_words(for_final_build(options.zimit))]
     if options.overwrite:
@@ -165,75 +128,56 @@ def _words(flags: Sequence[Flag]) -> list[str]:
 
 
 def directory_label(output_dir: Path) -> str:
-    """Return the label by which the containers of an output directory are found again."""
     # By the directory, not by the process: the next tool there finds the containers that a killed one left running.
     return f"archive_dir={hashlib.sha256(str(output_dir).encode()).hexdigest()[:16]}"
 
 
-def prepare_launch(options: Options, zimit_arguments: Sequence[str]) -> Launch:
-    """Return the whole `docker run` command of one stage."""
-    label = f"archive-{options.name}-{uuid.uuid4().hex[:8]}"
-    command = [
-        "docker",
-        "run",
-        "--rm",
-        "-v",
-        f"{options.output_dir}:{INSIDE}",
-        "--label",
-        f"archive_job={label}",
-        "--label",
-        directory_label(options.output_dir),
-        "--memory",
-        options.memory,
-        "--memory-swap",
-        options.memory,
-        "--memory-swappiness",
-        "10",
-        "--cpus",
-        f"{options.cpus:g}",
-    ]
+def prepare_launch(options: Options, zimit_arguments: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the label of a new container, and the command that runs zimit in it."""
+    label = f"archive_job=archive-{options.name}-{uuid.uuid4().hex[:8]}"
+    command = ["docker", "run", "--rm", "-v", f"{options.output_dir}:{INSIDE}"]
+    command += ["--label", label, "--label", directory_label(options.output_dir)]
+    command += ["--memory", options.memory, "--memory-swap", options.memory, "--memory-swappiness", "10"]
+    command += ["--cpus", f"{options.cpus:g}"]
     if options.shm_size:
         command += ["--shm-size", options.shm_size]
-    return Launch(label=label, command=(*command, options.image, "zimit", *zimit_arguments))
+    return label, [*command, options.image, "zimit", *zimit_arguments]
 
 
 def inside_path(path: Path, output_dir: Path) -> str | None:
-    """Return a file's name inside the container; None if it cannot have one, or its name would be read as two."""
+    """Return a file's path inside the container; None if it has none or zimit would split its name in two."""
     if not path.is_relative_to(output_dir) or "," in path.name:
         return None
     return f"{INSIDE}/{path.relative_to(output_dir)}"
 
 
 class Docker:
-    """What is asked of the engine besides running a crawl."""
-
     def __init__(self, times: Times) -> None:
         self._times = times
 
     def check(self) -> str:
-        """Return the version of the engine's command; DockerMissing if it does not answer."""
-        try:
-            done = self._ask(["docker", "--version"])
-        except (OSError, subprocess.TimeoutExpired) as exc:
-            raise DockerMissing(f"docker does not answer ({exc}); install or start it, and run this again") from exc
+        done = self._demand(["docker", "--version"])
         if done.returncode != 0:
             raise DockerMissing(f"docker --version ended with {done.returncode}: {done.stderr[:200]}")
         return done.stdout.strip()
 
     def daemon(self) -> str:
-        """Return the version of the engine itself; DockerMissing if only its command is there, or not even that."""
-        try:
-            # The client answers `docker --version` even while its daemon is down.
-            done = self._ask(["docker", "version", "--format", "{{.Server.Version}}"])
-        except (OSError, subprocess.TimeoutExpired) as exc:
-            raise DockerMissing(f"docker does not answer ({exc}); install or start it, and run this again") from exc
+        """Return the version of the daemon; raise `DockerMissing` if the daemon or the command is unavailable."""
+        # The client answers `docker --version` even while its daemon is down.
+        done = self._demand(["docker", "version", "--format", "{{.Server.Version}}"])
         if done.returncode != 0 or not done.stdout.strip():
             said = " ".join((done.stderr or done.stdout).split())[:200]
             raise DockerMissing(f"docker is installed, and its daemon does not answer: {said or done.returncode}")
         return done.stdout.strip()
 
+    def _demand(self, command: list[str]) -> subprocess.CompletedProcess[str]:
+        try:
+            return self._ask(command)
+        except (OSError, subprocess.TimeoutExpired) as exc:
+            raise DockerMissing(f"docker does not answer ({exc}); install or start it, and run this again") from exc
+
     def containers(self, label: str) -> list[str]:
-        """Return the ids of running containers with a label; none if the engine does not answer."""
+        """Return the ids of running containers with a label; empty if the engine does not respond."""
         try:
             done = self._ask(["docker", "ps", "-q", "--filter", f"label={label}"])
         except (OSError, subprocess.TimeoutExpired):
@@ -242,7 +186,9 @@ class Docker:
         return [word for word in done.stdout.split() if _ID.fullmatch(word)] if done.returncode == 0 else []
 
     def stop(self, container: str, urgent: Callable[[], bool] = lambda: False) -> bool:
-        """Stop a container with its grace, which ends as soon as it is urgent; return whether the engine said so."""
+        """Stop a container with its grace, which ends as soon as `urgent()` is true; return whether the engine
+        confirmed.
+        """
         grace = 0.0 if urgent() else self._times.stop_grace
         # Whole seconds are all that docker takes; a scaled-down grace is never rounded down to none.
         seconds = max(1, round(grace)) if grace else 0
@@ -273,7 +219,7 @@ class Docker:
         return False
 
     def run_quietly(self, command: Sequence[str], timeout: float) -> bool:
-        """Run another docker command; return whether it ended well in time."""
+        """Run another docker command; return whether it succeeded within the timeout."""
         try:
             return self._ask(list(command), timeout=timeout).returncode == 0
         except (OSError, subprocess.TimeoutExpired):
@@ -301,9 +247,9 @@ Chmod = Callable[[Path, int], None]
 
 
 def relax(output_dir: Path, chmod: Chmod = os.chmod) -> int:
-    """Add read (and enter, for directories) for all below the temporary and stable directories; return the failures.
+    """Add read permission (and execute for directories) below the temporary and stable directories.
 
-    Files of another user cannot be changed from here: they are counted.
+    Return the number of failures: files of another user cannot be changed from here.
     """
     failures = 0
     for top in [*temp_dirs_in(output_dir), output_dir / WARCS]:
@@ -330,7 +276,9 @@ def _relax_one(path: Path, chmod: Chmod) -> int:
 
 
 def relax_with(docker: Docker, output_dir: Path, *, image: str, container: str | None, chmod: Chmod = os.chmod) -> bool:
-    """Loosen permissions, with the container's own user where ours may not; return whether all of it worked."""
+    """Relax permissions, as the container's own user where ours lacks the rights; return whether everything
+    succeeded.
+    """
     failures = relax(output_dir, chmod)
     if not failures:
         return True
@@ -338,17 +286,8 @@ def relax_with(docker: Docker, output_dir: Path, *, image: str, container: str |
     if container is not None:
         command = ["docker", "exec", container, *change]
     else:
-        command = [
-            "docker",
-            "run",
-            "--rm",
-            "-v",
-            f"{output_dir}:{INSIDE}",
-            "--entrypoint",
-            change[0],
-            image,
-            *change[1:],
-        ]
+        command = ["docker", "run", "--rm", "-v", f"{output_dir}:{INSIDE}"]
+        command += ["--entrypoint", change[0], image, *change[1:]]
     done = docker.run_quietly(command, _ASK_S)
     log.get().info("permissions.relaxed", failures=failures, by_container=done)
     return done

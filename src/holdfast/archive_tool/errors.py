@@ -1,4 +1,4 @@
-"""The errors of `archive-tool`: what an operator asked for that cannot be, and what broke under a run."""
+"""Errors of `archive-tool`: invalid requests by an operator, and failures during a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.errors import Conflict, Invalid, Unavailable
 
 
 class ToolConfigRefused(Invalid):
-    """A crawl's configuration cannot be used; `field` says which part of it. Retrying changes nothing."""
+    """A crawl's configuration is invalid; `field` names the invalid part. Retrying does not help."""
 
     code = "tool_config_refused"
     field: str
@@ -18,14 +18,14 @@ class ToolConfigRefused(Invalid):
         self.field, self.reason = field, reason
 
     def below(self, group: str) -> ToolConfigRefused:
-        """Return the same refusal with its field as a source's configuration names it: zimit.passthrough_args."""
+        """Return the same error with its field as in a source's configuration: `zimit.passthrough_args`."""
         made = ToolConfigRefused(f"{group}.{self.field.removeprefix(f'{group}_')}", self.reason)
         made.code = self.code
         return made
 
 
 class FlagRefused(ToolConfigRefused):
-    """A flag that is not on the list of those that may reach zimit."""
+    """The flag is not on the list of flags that may be passed to zimit."""
 
     code = "zimit_flag_refused"
 
@@ -36,7 +36,7 @@ class FlagRefused(ToolConfigRefused):
 
 
 class OutputBusy(Conflict):
-    """Another archive-tool works in this output directory."""
+    """Another archive-tool process uses this output directory."""
 
     code = "output_busy"
 
@@ -45,16 +45,16 @@ class OutputBusy(Conflict):
 
 
 class ZimExists(Conflict):
-    """The ZIM file that this run would build is there already."""
+    """The ZIM file that this run would build already exists."""
 
     code = "zim_exists"
 
     def __init__(self, path: Path) -> None:
-        super().__init__(f"{path} exists; pass --overwrite to build it anew, or --skip-final-build to need none")
+        super().__init__(f"{path} exists; pass --overwrite to replace it, or --skip-final-build to build none")
 
 
 class StoreMissing(Unavailable):
-    """The storage that should hold this crawl is not there; nothing was written in its place."""
+    """The storage for this crawl is missing; nothing was written in its place."""
 
     code = "store_missing"
 
@@ -63,7 +63,7 @@ class StoreMissing(Unavailable):
 
 
 class StateUnwritable(Unavailable):
-    """The state of a run cannot be kept, so the run does not go on."""
+    """The state of a run cannot be saved, so the run stops."""
 
     code = "state_unwritable"
 
@@ -78,6 +78,6 @@ class CaptureUnavailable(Unavailable):
 
 
 class StableNameTaken(Conflict):
-    """A different file has the name under which a WARC file should be kept."""
+    """A different file already has the stable name of a WARC file."""
 
     code = "stable_name_taken"

@@ -1,4 +1,4 @@
-"""The logs of a crawl on disk: their names, their ends, what they say of progress and of the temporary directory."""
+"""The logs of a crawl on disk: their names, last lines, and the progress and temporary directory they report."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.archive_tool.output_directory import is_temp_dir, temp_dirs_in
+from holdfast.values import dataclass
 
 MAX_LINE_BYTES = 1024 * 1024
 _MAX_COUNT = 2**53
@@ -24,14 +25,8 @@ _TIMEOUT = re.compile(
 )
 _HTTP = re.compile(r"net::ERR_[A-Z0-9_]+|\bstatus(?: code)?\W{1,4}[45]\d\d\b|\bHTTP(?:/[\d.]+)? [45]\d\d\b", re.I)
 _PAGE_CONTEXTS = (
-    "pageStatus",
-    "jsError",
-    "behavior",
-    "behaviorScript",
-    "behaviorScriptCustom",
-    "links",
-    "fetch",
-    "text",
+    *("pageStatus", "jsError", "behavior", "behaviorScript", "behaviorScriptCustom"),
+    *("links", "fetch", "text"),
 )
 _LOUD = ("error", "warn", "warning", "fatal")
 # How zimit itself writes what is no trouble.
@@ -40,8 +35,6 @@ _QUIET_LINE = re.compile(r"\[[\w.]{1,40}::[^\]]{1,40}\] (?:INFO|DEBUG):")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statistics:
-    """How far a crawl says that it is. `pending` and `failed` are -1 where it does not say."""
-
     crawled: int
     total: int
     pending: int = -1
@@ -49,22 +42,20 @@ class Statistics:
     limit_hit: bool = False
     at: datetime | None = None
     extra: dict[str, Any] = field(default_factory=dict)
-    """`limit`, `backend`, `captureMode` and `lastPage`, where there are any."""
+    """`limit`, `backend`, `captureMode` and `lastPage`, where present."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is left to ask for: something was crawled, nothing is under way, nothing is queued."""
         done = self.crawled + max(self.failed, 0)
         return self.crawled > 0 and self.pending == 0 and (done >= self.total or self.limit_hit)
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as jobs keep it (`last_stats_json`)."""
         counts = {"crawled": self.crawled, "total": self.total, "pending": self.pending, "failed": self.failed}
         return {**{key: value for key, value in counts.items() if value >= 0}, **self.extra}
 
 
 def read_statistics(line: bytes) -> Statistics | None:
-    """Return the statistics that a line reports, or None; `crawled` and `total` must be there and make sense."""
+    """Return the statistics that a line reports, or None; `crawled` and `total` must be present and plausible."""
     # Cheap first: a log of weeks has millions of lines, and few of them are statistics.
     if b'"Crawl statistics"' not in line:
         return None
@@ -93,8 +84,8 @@ def read_statistics(line: bytes) -> Statistics | None:
 def error_class(line: bytes) -> str | None:
     """Return `timeout`, `http` or `other` for a line that reports an error, else None.
 
-    A line of the crawler counts if it is loud about it (error or warning); one of any other program only if it names a
-    known error, for a stack trace is many lines.
+    A crawler line counts if its level is error or warning. A line of any other program counts only if it names a
+    known error, because a stack trace has many lines.
     """
     # Outside text: no pattern is tried on more of it than this.
     if len(line) > MAX_LINE_BYTES:
@@ -105,16 +96,14 @@ def error_class(line: bytes) -> str | None:
         return _class_of(text)
     if str(entry.get("logLevel", entry.get("level", ""))).lower() not in _LOUD:
         return None
-    details = entry.get("details")
-    details = details if isinstance(details, dict) else {}
+    details, said = _sentences(entry)
     status = _number(details.get("status", details.get("statusCode")))
-    said = (entry.get("message"), details.get("msg"), details.get("message"), details.get("error"))
-    found = _class_of(" ".join(one[:_MAX_TEXT] for one in said if isinstance(one, str)))
+    found = _class_of(" ".join(said))
     return found or ("http" if 400 <= status <= 599 else "other")
 
 
 def may_quote_a_page(line: bytes) -> bool:
-    """Return whether a page's own words may stand in a line: quiet talk of the crawler, or an error of a script."""
+    """Return whether a line may contain text from a page: a low-level crawler entry, or a script error."""
     entry = _entry(line)
     if entry is None:
         return False
@@ -122,15 +111,20 @@ def may_quote_a_page(line: bytes) -> bool:
 
 
 def sentence_of(line: bytes) -> str | None:
-    """Return what a line of a log says to a person: an entry's words, else the line; or None."""
+    """Return the human-readable message of a log line: an entry's message, else the line; or None."""
     entry = _entry(line)
     if entry is None:
         text = line[:_MAX_TEXT].decode("utf-8", "replace").strip()
         return text if text and not _QUIET_LINE.match(text) else None
+    return ": ".join(one.strip() for one in _sentences(entry)[1] if one.strip()) or None
+
+
+def _sentences(entry: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return the details of a log entry, and its messages."""
     details = entry.get("details")
     details = details if isinstance(details, dict) else {}
-    said = [entry.get("message"), details.get("msg"), details.get("message"), details.get("error")]
-    return ": ".join(one[:_MAX_TEXT].strip() for one in said if isinstance(one, str) and one.strip()) or None
+    said = (entry.get("message"), details.get("msg"), details.get("message"), details.get("error"))
+    return details, [one[:_MAX_TEXT] for one in said if isinstance(one, str)]
 
 
 def _class_of(text: str) -> str | None:
@@ -175,36 +169,32 @@ _SKIP_BYTES = 1024 * 1024 * 1024
 _TEMP_LINE = re.compile(rb"output to tempdir:?\s*[\"']?/?output/(\.tmp[A-Za-z0-9_.-]{1,100})", re.I)
 
 
-class StageLogFile(NamedTuple):
-    """The three files of one stage."""
-
-    combined: Path
-    stdout: Path
-    stderr: Path
-
-
-def stage_log(output_dir: Path, stage: str, at: datetime) -> StageLogFile:
-    """Return the names of a stage's logs; two stages of one second get different ones."""
+def stage_log(output_dir: Path, stage: str, at: datetime) -> Path:
+    """Return the name of a stage's combined log; two stages within one second get different names."""
     stem = f"archive_{stage.lower().replace(' ', '_')}_{at:%Y%m%d_%H%M%S}"
     name, number = stem, 1
     while (output_dir / f"{name}.combined.log").exists():
         number += 1
         name = f"{stem}_{number:02d}"
-    return StageLogFile(*(output_dir / f"{name}.{kind}.log" for kind in ("combined", "stdout", "stderr")))
+    return output_dir / f"{name}.combined.log"
+
+
+def stream_log(combined: Path, stream: str) -> Path:
+    """Return the name of the log of one output, `stdout` or `stderr`, beside the combined one."""
+    return combined.with_name(combined.name.removesuffix("combined.log") + f"{stream}.log")
 
 
 FINAL_BUILD = "Final Build"
-"""The stage that makes the ZIM from WARC files; it asks the site nothing and reports no crawl statistics."""
+"""The stage that builds the ZIM from WARC files; it sends no requests and reports no crawl statistics."""
 _BUILD_LOGS = f"archive_{FINAL_BUILD.lower().replace(' ', '_')}_"
 
 
 def newest_log(output_dir: Path) -> Path | None:
-    """Return the combined log that was written last, or None."""
     return _newest(output_dir, "")
 
 
 def newest_crawl_log(output_dir: Path) -> Path | None:
-    """Return the combined log that a crawl wrote last, or None: a build's log says nothing of pages."""
+    """Return the newest combined log of a crawl, or None. Build logs do not count: they report no pages."""
     return _newest(output_dir, _BUILD_LOGS)
 
 
@@ -223,7 +213,7 @@ def _newest(output_dir: Path, but_for: str) -> Path | None:
 
 
 def tail(path: Path, count: int) -> bytes:
-    """Return the last bytes of a file; nothing if it cannot be read."""
+    """Return the last `count` bytes of a file; empty if it cannot be read."""
     try:
         with path.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - count))
@@ -233,7 +223,7 @@ def tail(path: Path, count: int) -> bytes:
 
 
 def lines_backwards(path: Path) -> Iterator[bytes]:
-    """Yield the lines of a file from its end; one that is longer than a bound is passed over, whatever its length."""
+    """Yield the lines of a file from its end; skip lines longer than a fixed limit."""
     with path.open("rb") as file:
         at = os.fstat(file.fileno()).st_size
         # From the end, and no further back than a gigabyte: a log grows for weeks.
@@ -258,7 +248,6 @@ def lines_backwards(path: Path) -> Iterator[bytes]:
 
 
 def last_statistics(path: Path) -> Statistics | None:
-    """Return the newest statistics that make sense, from the last megabyte of lines; None if there are none."""
     return next(_statistics(path), None)
 
 
@@ -276,17 +265,8 @@ def _statistics(path: Path) -> Iterator[Statistics]:
         return
 
 
-class LogProgress(NamedTuple):
-    """How a crawl moves, as its log shows."""
-
-    last: Statistics
-    changed_at: datetime | None
-    """When `crawled` last changed; the oldest visible event if it never did."""
-    pages_per_minute: float
-
-
-def read_progress(path: Path) -> LogProgress | None:
-    """Return how the crawl of a log moves; None if no statistics can be seen."""
+def read_progress(path: Path) -> tuple[int, datetime | None, float] | None:
+    """Return the pages, when their number last changed (else the oldest event), and pages a minute."""
     events = list(_statistics(path))
     if not events:
         return None
@@ -298,17 +278,17 @@ def read_progress(path: Path) -> LogProgress | None:
             break
     seconds = (last.at - first.at).total_seconds() if last.at and first.at else 0.0
     rate = (last.crawled - first.crawled) / seconds * 60 if seconds > 0 else 0.0
-    return LogProgress(last, changed_at, rate)
+    return last.crawled, changed_at, rate
 
 
 def failure_text(output_dir: Path) -> str:
-    """Return the end of the newest log without the crawler's quiet talk: what says why a run failed."""
+    """Return the end of the newest log without low-level crawler entries, to explain why a run failed."""
     path = newest_log(output_dir)
     return "" if path is None else loud_text(tail(path, FAILURE_BYTES))
 
 
 def last_loud_line(output_dir: Path) -> tuple[str, str] | None:
-    """Return the name of the newest log and the last thing that it says loudly; None if there is no such thing."""
+    """Return the name of the newest log and its last warning or error; None if it has none."""
     path = newest_log(output_dir)
     if path is None:
         return None
@@ -319,13 +299,13 @@ def last_loud_line(output_dir: Path) -> tuple[str, str] | None:
 
 
 def loud_text(data: bytes) -> str:
-    """Return those lines that a page cannot have written."""
+    """Return the lines that cannot contain text from a page."""
     kept = [line for line in data.split(b"\n") if not may_quote_a_page(line)]
     return b"\n".join(kept).decode("utf-8", "replace")
 
 
 def announced_temp_dir(log: Path, output_dir: Path) -> Path | None:
-    """Return the temporary directory that a log announces, else the newest there is; None if there is none."""
+    """Return the temporary directory that a log announces, else the newest existing one, else None."""
     try:
         with log.open("rb") as file:
             edges = file.read(_EDGE_BYTES) + b"\n" + tail(log, _EDGE_BYTES)

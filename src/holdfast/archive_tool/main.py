@@ -1,6 +1,6 @@
-"""`archive-tool`: reads its arguments, takes hold of the output directory, runs, and says how it ended.
+"""Entry point of `archive-tool`: parse arguments, lock the output directory, run, report the result.
 
-Exit code 0 is success, 1 a crawl that failed or was stopped, 2 wrong usage or a fault of the program itself.
+Exit code 0 is success, 1 a crawl that failed or was stopped, 2 wrong usage or an internal error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holdfast.archive_tool.capture import crawl_command
 from holdfast.archive_tool.docker import Docker, Times, crawl_arguments, prepare_launch
 from holdfast.archive_tool.errors import ToolConfigRefused
 from holdfast.archive_tool.options import Backend, Options, read_options
-from holdfast.archive_tool.output_directory import LastEnd, forget_end, hold_output, load_state, note_end, open_place
+from holdfast.archive_tool.output_directory import forget_end, hold_output, load_state, note_end, open_place
 from holdfast.archive_tool.run import RESUME_NAME, EndState, RunMode, Survey, ToolRun, survey
 from holdfast.archive_tool.stage import StopRequest, Strategies, Tools, Vpn
 from holdfast.archive_tool.zimit_flags import MANAGED_NAME
@@ -25,17 +25,9 @@ from holdfast.errors import HoldfastError
 
 
 def describe_plan(options: Options, found: Survey, workers: int) -> str:
-    """Return the plan, one fact a line, the command last."""
     watch = options.watch
-    adaptive = [
-        word
-        for word, wanted in (
-            ("workers", watch.adaptive_workers),
-            ("VPN rotation", watch.vpn),
-            ("restart", watch.adaptive_restart),
-        )
-        if wanted
-    ]
+    measures = {"workers": watch.adaptive_workers, "VPN rotation": watch.vpn, "restart": watch.adaptive_restart}
+    adaptive = [word for word, wanted in measures.items() if wanted]
     last = found.statistics
     facts = {
         "name": options.name,
@@ -49,7 +41,7 @@ def describe_plan(options: Options, found: Survey, workers: int) -> str:
         "workers": str(workers),
         "monitoring": f"every {watch.interval_s:g} s, stalled after {watch.stall_s:g} s" if watch.enabled else "off",
         "adaptive": ", ".join(adaptive) or "nothing",
-        "fallback": options.recovery.fallback.value if options.recovery.fallback else "none",
+        "fallback": options.fallback.value if options.fallback else "none",
         "final build": options.zim_path.name if options.wants_build else "skipped",
         "command": shlex.join(_command(options, found, workers)),
     }
@@ -65,16 +57,14 @@ def _command(options: Options, found: Survey, workers: int) -> list[str]:
         config = options.output_dir / RESUME_NAME
     elif options.managed_config is not None:
         config = options.output_dir / MANAGED_NAME
-    return list(prepare_launch(options, crawl_arguments(options, workers, config)).command)
+    return prepare_launch(options, crawl_arguments(options, workers, config))[1]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit."""
     sys.exit(run_tool(sys.argv[1:] if arguments is None else arguments))
 
 
 def run_tool(arguments: Sequence[str]) -> int:
-    """Return the exit code; SystemExit(2) for wrong usage."""
     options = read_options(arguments)
     log.configure(options.log_level)
     try:
@@ -130,5 +120,5 @@ def _run(options: Options) -> EndState:
         ended = ToolRun(tools, place, survey(options)).execute()
         place.check_identity()
         # Still under the lock: a worker that finds the directory free finds this word, too.
-        note_end(options.output_dir, LastEnd(ended.value, ended.exit_code), clock.now())
+        note_end(options.output_dir, ended.value, ended.exit_code, clock.now())
         return ended

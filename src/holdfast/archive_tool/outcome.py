@@ -1,4 +1,4 @@
-"""What the end of a run means to its caller: finished, try again, or mend the configuration first. Only reads."""
+"""Classify the end of a run for its caller: finished, retry, or fix the configuration first. Only reads."""
 
 from __future__ import annotations
 
@@ -16,21 +16,12 @@ from holdfast.archive_tool.output_directory import load_state
 from holdfast.archive_tool.warc_files import discover_warcs
 
 FINALIZATION_FAILED = "warc_complete_finalization_failed"
-"""The stage of a job whose WARC files are complete although the run ended badly."""
+"""Stage of a job whose WARC files are complete although the run failed."""
 USAGE_MARK = "archive-tool: error:"
 STOPPED_MARK = "archive-tool: stopped"
-_STORAGE = frozenset(
-    {
-        errno.ENOTCONN,
-        errno.EIO,
-        errno.ETIMEDOUT,
-        errno.ENETUNREACH,
-        errno.ECONNREFUSED,
-        errno.EHOSTUNREACH,
-        errno.ENOSPC,
-        errno.ESTALE,
-        errno.EROFS,
-    }
+_STORAGE = (
+    *(errno.ENOTCONN, errno.EIO, errno.ETIMEDOUT, errno.ENETUNREACH, errno.ECONNREFUSED, errno.EHOSTUNREACH),
+    *(errno.ENOSPC, errno.ESTALE, errno.EROFS),
 )
 _INFRA_TEXT = re.compile(
     r"not writable|permission denied|transport endpoint (?:is )?not connected|read-only file system"
@@ -47,8 +38,6 @@ _CONFIG_TEXT = re.compile(
 
 
 class CrawlerStatus(StrEnum):
-    """In a word, how the crawler ended."""
-
     SUCCESS = "success"
     FAILED = "failed"
     INFRA = "infra_error"
@@ -56,7 +45,7 @@ class CrawlerStatus(StrEnum):
 
 
 class JobResult(NamedTuple):
-    """What a job becomes: the status, the crawler's word, and the stage if there is something to say."""
+    """The resulting job status, crawler status and, if relevant, stage."""
 
     status: str
     crawler_status: CrawlerStatus
@@ -70,14 +59,14 @@ _FAILED = JobResult("failed", CrawlerStatus.FAILED)
 
 
 def is_storage_errno(code: int | None) -> bool:
-    """Return whether an errno says that the storage is in trouble, not the file."""
+    """Return whether an errno indicates a storage problem rather than a problem with one file."""
     return code in _STORAGE
 
 
 def classify_error(exc: BaseException, output_dir: Path) -> JobResult:
-    """Return what an exception around a run means: storage trouble may be tried again, the rest is for a person.
+    """Classify an exception from a run: storage problems can be retried, everything else needs a person.
 
-    EACCES and EPERM count as storage trouble only for a path below the output directory.
+    EACCES and EPERM count as storage problems only for a path below the output directory.
     """
     seen: BaseException | None = exc
     while seen is not None:
@@ -97,21 +86,21 @@ def _is_below(name: object, output_dir: Path) -> bool:
 
 
 def is_config_text(text: str) -> bool:
-    """Return whether what was logged says that the arguments themselves are wrong: the same again fails the same."""
+    """Return whether the log shows that the arguments are wrong, so that a retry would fail the same way."""
     return bool(_CONFIG_TEXT.search(text)) or USAGE_MARK in text
 
 
 def is_infra_text(text: str) -> bool:
-    """Return whether what was logged says that the storage or its permissions are the trouble."""
+    """Return whether the log points to a problem with the storage or its permissions."""
     return bool(_INFRA_TEXT.search(text))
 
 
 def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> JobResult:
-    """Return what an exit code means, with the logs in the output directory and what the tool itself said.
+    """Classify an exit code, using the logs in the output directory and the tool's own output.
 
-    In this order: success; a run that was stopped; a configuration that the tool refused; an output directory that is
-    none; a crawl that came to its end and whose final build failed, for whatever reason; storage trouble; a
-    configuration that zimit refused; a crawl that failed, but whose WARC files are complete; a crawl that failed.
+    In this order: success; stopped run; configuration rejected by the tool; invalid output directory; finished
+    crawl whose final build failed for any reason; storage problem; configuration rejected by zimit; failed crawl
+    with complete WARC files; failed crawl.
     """
     if exit_code == 0:
         return _SUCCESS
@@ -142,13 +131,13 @@ def _is_directory(path: Path) -> bool:
 
 
 def is_warc_complete(output_dir: Path) -> bool:
-    """Return whether the crawl itself came to its end: nothing pending or queued, and WARC files to index."""
+    """Return whether the crawl itself finished: nothing pending or queued, and WARC files to index."""
     found = crawl_statistics(output_dir)
     return found is not None and found.is_complete and bool(discover_warcs(output_dir).files)
 
 
 def awaits_build(output_dir: Path) -> bool:
-    """Return whether the crawl came to its end with WARC files, and only its ZIM was not built."""
+    """Return whether the crawl finished with WARC files and only its ZIM is missing."""
     try:
         return load_state(output_dir, 1).awaits_build and bool(discover_warcs(output_dir).files)
     except OSError:
@@ -156,7 +145,6 @@ def awaits_build(output_dir: Path) -> bool:
 
 
 def crawl_statistics(output_dir: Path) -> Statistics | None:
-    """Return the last statistics of the newest log of a crawl, or None."""
     log = newest_crawl_log(output_dir)
     return None if log is None else last_statistics(log)
 
@@ -166,9 +154,9 @@ _STATE_LINE = re.compile(r"archive-tool: [a-z_]+")
 
 
 def failure_reason(output_dir: Path, said: str, exit_code: int) -> str:
-    """Return in one line why a run failed: what the tool itself said, and the last loud line of its newest log.
+    """Return in one line why a run failed: the tool's own output and the last warning or error in its newest log.
 
-    The combined log has the whole story; a person who looks at the job must not have to open it to know where to begin.
+    Lets an operator start from the job page instead of opening the combined log.
     """
     lines = [line.strip() for line in said.splitlines() if line.strip() and not line.lstrip().startswith("{")]
     words = list(dict.fromkeys(lines))[-3:] or [f"archive-tool ended with {exit_code}"]
@@ -185,9 +173,7 @@ FRESH_FAILED, FALLBACK_FAILED, EXHAUSTED = "fresh_failed", "fallback_failed", "f
 _PROMOTED = "promoted_to_"
 
 
-class RescueWord(StrEnum):
-    """How far a job is from its first plan."""
-
+class RecoveryMode(StrEnum):
     NORMAL = "normal"
     FRESH_FAILED = "fresh-failed"
     FALLBACK_ACTIVE = "fallback-active"
@@ -195,35 +181,32 @@ class RescueWord(StrEnum):
     FALLBACK_EXHAUSTED = "fallback-exhausted"
 
 
-class Rescue(NamedTuple):
-    """What a job becomes after a failure."""
-
+class RecoveryAction(NamedTuple):
     status: str
     stage: str
     policy: ExecutionPolicy
     restarts_count: bool
-    """Whether failures are counted from nothing again."""
+    """Whether the failure count restarts at zero."""
 
 
 def is_promoted(policy: ExecutionPolicy) -> bool:
-    """Return whether the fallback has replaced the backend that the job began with."""
     return policy.primary_backend is not None and policy.capture_backend != policy.primary_backend
 
 
-def after_failure(policy: ExecutionPolicy, failures: int) -> Rescue | None:
-    """Return what follows the n-th failure in a row with this backend; None if the ordinary retry rules apply.
+def after_failure(policy: ExecutionPolicy, failures: int) -> RecoveryAction | None:
+    """Return the action after the n-th consecutive failure with this backend; None if the ordinary retry rules apply.
 
-    Fresh phases fail up to the budget, then the fallback takes the backend's place; it may fail once, not twice.
+    Fresh phases may fail up to the budget, then the fallback replaces the backend; the fallback may fail once.
     """
     # There is nothing to fall back to after it.
     if is_promoted(policy):
         if failures >= FALLBACK_TRIES:
-            return Rescue("failed", EXHAUSTED, policy, False)
-        return Rescue("retryable", FALLBACK_FAILED, policy, False)
+            return RecoveryAction("failed", EXHAUSTED, policy, False)
+        return RecoveryAction("retryable", FALLBACK_FAILED, policy, False)
     if policy.resume_policy != ResumePolicy.FRESH_ONLY.value or policy.fallback_backend == "none":
         return None
     if failures < max(1, policy.max_fresh_failures_before_fallback):
-        return Rescue("retryable", FRESH_FAILED, policy, False)
+        return RecoveryAction("retryable", FRESH_FAILED, policy, False)
     promoted = replace(
         policy,
         capture_backend=policy.fallback_backend,
@@ -231,16 +214,16 @@ def after_failure(policy: ExecutionPolicy, failures: int) -> Rescue | None:
         last_promoted_from_backend=policy.capture_backend,
         last_promotion_reason=f"{failures} fresh failures",
     )
-    return Rescue("retryable", f"{_PROMOTED}{policy.fallback_backend}", promoted, True)
+    return RecoveryAction("retryable", f"{_PROMOTED}{policy.fallback_backend}", promoted, True)
 
 
-def rescue_word(policy: ExecutionPolicy, stage: str | None) -> RescueWord:
-    """Return how far a job is from its first plan."""
+def rescue_word(policy: ExecutionPolicy, stage: str | None) -> RecoveryMode:
+    """Return how far a job has moved from its original plan."""
     if stage == EXHAUSTED:
-        return RescueWord.FALLBACK_EXHAUSTED
+        return RecoveryMode.FALLBACK_EXHAUSTED
     if is_promoted(policy):
-        return RescueWord.FALLBACK_RETRY if stage == FALLBACK_FAILED else RescueWord.FALLBACK_ACTIVE
-    return RescueWord.FRESH_FAILED if stage == FRESH_FAILED else RescueWord.NORMAL
+        return RecoveryMode.FALLBACK_RETRY if stage == FALLBACK_FAILED else RecoveryMode.FALLBACK_ACTIVE
+    return RecoveryMode.FRESH_FAILED if stage == FRESH_FAILED else RecoveryMode.NORMAL
 
 
 _PLAIN = {
@@ -253,18 +236,18 @@ _PLAIN = {
 
 
 def operator_state(status: str, policy: ExecutionPolicy, stage: str | None) -> str:
-    """Return the word that operators see for a job's status, backend and stage; an unknown status stays itself."""
+    """Return the state that operators see for a job's status, backend and stage; unknown statuses pass through."""
     word = rescue_word(policy, stage)
     if status == "running":
-        if word is RescueWord.FALLBACK_RETRY:
+        if word is RecoveryMode.FALLBACK_RETRY:
             return "running-rescue"
         return "running-fallback" if is_promoted(policy) else "running-primary"
     if status == "retryable":
         return {
-            RescueWord.FRESH_FAILED: "waiting-fresh-retry",
-            RescueWord.FALLBACK_ACTIVE: "waiting-fallback",
-            RescueWord.FALLBACK_RETRY: "waiting-fallback-retry",
+            RecoveryMode.FRESH_FAILED: "waiting-fresh-retry",
+            RecoveryMode.FALLBACK_ACTIVE: "waiting-fallback",
+            RecoveryMode.FALLBACK_RETRY: "waiting-fallback-retry",
         }.get(word, "waiting-retry")
     if status == "failed":
-        return "failed-fallback-exhausted" if word is RescueWord.FALLBACK_EXHAUSTED else "failed"
+        return "failed-fallback-exhausted" if word is RecoveryMode.FALLBACK_EXHAUSTED else "failed"
     return _PLAIN.get(status, status)

@@ -1,6 +1,6 @@
-"""The output directory of a tool: its identity, who holds it, how its last run ended, and what that left for the next.
+"""The output directory of a tool: its identity, its lock, how its last run ended, and files left for the next run.
 
-Small files are written whole or not at all. A field of the state that has a wrong type is begun anew, alone.
+Small files are written atomically. A state field with a wrong type is reset; the others stay.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from holdfast.values import dataclass
 from holdfast.warc.outfile import sync_directory
 
 SENTINEL = ".holdfast-store"
-"""A file of this name in the root of mounted storage tells it from the empty directory below the mount."""
+"""File in the root of mounted storage that distinguishes it from the empty directory below the mount."""
 
 
 def write_whole(path: Path, data: bytes, *, mtime: float | None = None) -> None:
-    """Put a file in place with its bytes on disk first; a reader sees the old one or the new one."""
+    """Write a file atomically and sync it first; readers see the old or the new content."""
     fresh = path.with_name(f"{path.name}.new")
     # No link is followed: the container can write to this directory.
     fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
@@ -43,14 +43,14 @@ def write_whole(path: Path, data: bytes, *, mtime: float | None = None) -> None:
 
 
 class OutputDirectory(NamedTuple):
-    """An output directory, known by more than its name: a mount that goes away leaves another directory behind."""
+    """An output directory identified by more than its path: an unmounted disk leaves another directory behind."""
 
     path: Path
     device: int
     inode: int
 
     def check(self) -> None:
-        """StoreMissing if the directory is no longer the one that this run began with, or takes no writes."""
+        """Raise `StoreMissing` if the directory is no longer the one this run started with, or is not writable."""
         self.check_identity()
         probe = self.path / ".archive_tool.probe"
         try:
@@ -60,21 +60,21 @@ class OutputDirectory(NamedTuple):
             raise StoreMissing(self.path, f"not writable, errno {exc.errno}: {exc.strerror}") from exc
 
     def check_identity(self) -> None:
-        """StoreMissing if the directory is no longer the one that this run began with."""
+        """Raise `StoreMissing` if the directory is no longer the one this run started with."""
         try:
             now = self.path.stat()
         except OSError as exc:
             raise StoreMissing(self.path, f"errno {exc.errno}: {exc.strerror}") from exc
         # A mount that went away leaves an empty directory of the same name: not a byte may go there.
         if (now.st_dev, now.st_ino) != (self.device, self.inode):
-            raise StoreMissing(self.path, "another directory stands in its place")
+            raise StoreMissing(self.path, "another directory has taken its place")
 
 
 def open_place(output_dir: Path, store_root: Path | None) -> OutputDirectory:
-    """Return the output directory, made if it is missing; StoreMissing rather than a directory in a wrong place.
+    """Return the output directory, creating it if missing; raise `StoreMissing` if its parent or store is missing.
 
-    ToolConfigRefused if the directory does not lie below the store root. With a store root, its sentinel must be there,
-    and directories are made below it; without one, the parent must be.
+    Raise `ToolConfigRefused` if it is not below the store root. With a store root, its sentinel must exist, and
+    directories are created below it; without one, the parent must exist.
     """
     try:
         if store_root is not None:
@@ -98,7 +98,7 @@ def open_place(output_dir: Path, store_root: Path | None) -> OutputDirectory:
 
 
 def store_is_present(store_root: Path) -> bool:
-    """Return whether mounted storage is really there: its sentinel can be read."""
+    """Return whether the storage is really mounted: its sentinel can be read."""
     try:
         return (store_root / SENTINEL).is_file()
     except OSError:
@@ -112,21 +112,20 @@ _TRIES, _EVERY_S = 8, 0.05
 
 
 class Holder(NamedTuple):
-    """Who holds a directory, as far as it says."""
+    """The process that holds a directory, as far as its lock file says."""
 
     pid: int
-    """0 if it says nothing."""
+    """0 if unknown."""
     host: str
 
     @property
     def is_here(self) -> bool:
-        """Whether it runs on this machine."""
         return self.pid > 0 and self.host == socket.gethostname()
 
 
 @contextmanager
 def hold_output(output_dir: Path) -> Iterator[None]:
-    """Hold an output directory for this process alone; OutputBusy if another has it."""
+    """Lock an output directory for this process; raise `OutputBusy` if another process holds it."""
     fd = os.open(output_dir / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         _lock(fd, output_dir)
@@ -151,7 +150,6 @@ def _lock(fd: int, output_dir: Path) -> None:
 
 
 def holder_of(output_dir: Path) -> Holder | None:
-    """Return who holds an output directory now, None if no process does."""
     try:
         fd = os.open(output_dir / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -181,33 +179,26 @@ def _object(data: bytes) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-class LastEnd(NamedTuple):
-    """How the last run in a directory ended."""
-
-    state: str
-    exit_code: int
-
-
 def forget_end(output_dir: Path) -> None:
-    """Strike out how the last run ended: a new one begins."""
+    """Delete the record of the last run's end, because a new run starts."""
     (output_dir / END_NAME).unlink(missing_ok=True)
 
 
-def note_end(output_dir: Path, end: LastEnd, now: datetime) -> None:
-    """Leave word of the end; a disk that does not take it leaves none, and the run is then taken up again."""
-    content = {"state": end.state, "exit_code": end.exit_code, "at": now.isoformat()}
+def note_end(output_dir: Path, state: str, exit_code: int, now: datetime) -> None:
+    """Record the end of a run; if the write fails, the run counts as unfinished and is resumed."""
+    content = {"state": state, "exit_code": exit_code, "at": now.isoformat()}
     with suppress(OSError):
         write_whole(output_dir / END_NAME, (json.dumps(content) + "\n").encode())
 
 
-def last_end(output_dir: Path) -> LastEnd | None:
-    """Return how the last run ended; None if there was none, it still runs, or it was killed."""
+def last_end(output_dir: Path) -> tuple[str, int] | None:
+    """Return state and exit code of the last run's end; None if there was none, it still runs, or it was killed."""
     try:
         content = _object((output_dir / END_NAME).read_bytes())
     except OSError:
         return None
     state, code = content.get("state"), content.get("exit_code")
-    return LastEnd(state, code) if isinstance(state, str) and isinstance(code, int) else None
+    return (state, code) if isinstance(state, str) and isinstance(code, int) else None
 
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -217,7 +208,7 @@ MAX_BYTES = 64 * 1024 * 1024
 
 
 def read_mapping(path: Path) -> dict[str, Any] | None:
-    """Return the mapping that a file holds, or None if it holds none: missing, half-written, too large, no mapping."""
+    """Return the mapping in a file; None if the file is missing, half-written, too large or not a mapping."""
     try:
         if path.stat().st_size > MAX_BYTES:
             return None
@@ -230,7 +221,7 @@ def read_mapping(path: Path) -> dict[str, Any] | None:
 
 
 def as_text(content: dict[str, Any]) -> str:
-    """Return a mapping as YAML; keys keep their order."""
+    """Return a mapping as YAML with its key order preserved."""
     text: str = yaml.dump(content, Dumper=_DUMPER, sort_keys=False, allow_unicode=True)
     return text
 
@@ -243,15 +234,15 @@ _MAX_COUNT = 1_000_000
 
 
 def is_temp_dir(path: Path, output_dir: Path) -> bool:
-    """Return whether this is a temporary directory of a crawl: directly in the output directory, no link."""
+    """Return whether this is a crawl's temporary directory: directly in the output directory, not a symlink."""
     # Directly in the directory and no link: whatever is called so is removed with all that is in it.
     return path.name.startswith(TEMP_PREFIX) and path.parent == output_dir and path.is_dir() and not path.is_symlink()
 
 
 def temp_dirs_in(output_dir: Path) -> list[Path]:
-    """Return every temporary directory that stands in an output directory, oldest first.
+    """Return all temporary directories in an output directory, oldest first.
 
-    None where there is no such directory; OSError if the disk does not answer, for that is not the same.
+    Empty if the directory is missing; raise OSError if the disk fails, which is a different case.
     """
     try:
         found = list(output_dir.iterdir())
@@ -273,7 +264,7 @@ def _changed_at(path: Path) -> float:
 
 @dataclass(slots=True, kw_only=True)
 class CrawlState:
-    """Workers, temporary directories and what has been tried. Changes are on disk when a method returns."""
+    """Workers, temporary directories and countermeasures so far. Methods save changes to disk before they return."""
 
     output_dir: Path
     initial_workers: int
@@ -284,17 +275,18 @@ class CrawlState:
     container_restarts: int = 0
     errors: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ERROR_KINDS, 0))
     awaits_build: bool = False
-    """Whether the crawl has come to its end and only the ZIM is missing: the next run only builds."""
+    """Whether the crawl is finished and only the ZIM is missing, so that the next run only builds."""
     guard: Callable[[], None] = lambda: None
-    """Asked before each write; raises if the directory is no longer the one that it was."""
+    """Called before each write; raises if the directory is no longer the same one."""
 
     @property
     def path(self) -> Path:
-        """Where the state is kept."""
         return self.output_dir / STATE_NAME
 
     def save(self) -> None:
-        """Write the state, synced, without temporary directories that are gone; StateUnwritable if the disk refuses."""
+        """Write and sync the state without deleted temporary directories; raise `StateUnwritable` if the disk
+        fails.
+        """
         self.guard()
         self.temp_dirs = _by_age(path for path in self.temp_dirs if is_temp_dir(path, self.output_dir))
         content = {
@@ -313,7 +305,7 @@ class CrawlState:
             raise StateUnwritable(self.path, exc) from exc
 
     def add_temp_dir(self, path: Path) -> bool:
-        """Remember a temporary directory; False if it is none of this output directory's."""
+        """Record a temporary directory; return False if it does not belong to this output directory."""
         canonical = self.output_dir / path.name
         if path.resolve().parent != self.output_dir or not is_temp_dir(canonical, self.output_dir):
             return False
@@ -323,48 +315,46 @@ class CrawlState:
         return True
 
     def reduce_workers(self) -> None:
-        """Use one worker less from now on."""
         self.current_workers -= 1
         self.worker_reductions += 1
         self.save()
 
     def count_restart(self) -> None:
-        """Count one restart of the container."""
         self.container_restarts += 1
         self.save()
 
     def count_rotation(self) -> None:
-        """Count one change of the VPN that worked."""
         self.vpn_rotations += 1
         self.save()
 
     def note_crawl(self, *, awaits_build: bool) -> None:
-        """Write down whether a crawl has come to its end and waits for its final build."""
+        """Record whether a crawl has finished and waits for its final build."""
         if self.awaits_build != awaits_build:
             self.awaits_build = awaits_build
             self.save()
 
     def reset_adaptation(self) -> None:
-        """Begin a new phase: all workers, nothing tried yet."""
+        """Start a new phase: all workers, no countermeasures used."""
+        self._reset_adaptation()
+        self.save()
+
+    def _reset_adaptation(self) -> None:
         self.current_workers = self.initial_workers
         self.vpn_rotations = self.worker_reductions = self.container_restarts = 0
         self.errors = dict.fromkeys(ERROR_KINDS, 0)
-        self.save()
 
     def forget(self) -> None:
-        """Remove the file and begin as if nothing had been."""
+        """Delete the state file and reset all fields."""
         self.path.unlink(missing_ok=True)
         self.temp_dirs = []
         self.awaits_build = False
-        self.current_workers = self.initial_workers
-        self.vpn_rotations = self.worker_reductions = self.container_restarts = 0
-        self.errors = dict.fromkeys(ERROR_KINDS, 0)
+        self._reset_adaptation()
 
 
 def load_state(output_dir: Path, workers: int) -> CrawlState:
-    """Return the state of an output directory, with at most as many workers as are asked for now.
+    """Load the state of an output directory, with at most `workers` workers.
 
-    A missing or unreadable file is an empty state; temporary directories are those that exist, oldest first.
+    A missing or unreadable file gives an empty state; temporary directories are those that exist, oldest first.
     """
     output_dir = output_dir.resolve()
     content = _read(output_dir / STATE_NAME)
@@ -390,12 +380,9 @@ def load_state(output_dir: Path, workers: int) -> CrawlState:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        if path.stat().st_size > _MAX_BYTES:
-            return {}
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        return {} if path.stat().st_size > _MAX_BYTES else _object(path.read_bytes())
+    except OSError:
         return {}
-    return content if isinstance(content, dict) else {}
 
 
 def _count(content: dict[str, Any], key: str, default: int, *, least: int = 0) -> int:

@@ -1,24 +1,16 @@
-"""One run from the look at the directory to the end state: phases, attempts, fallback, final build, clearing up."""
+"""One run from inspecting the directory to the end state: phases, attempts, fallback, final build, clean-up."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from holdfast import log
 from holdfast.archive_tool.capture import capture
-from holdfast.archive_tool.docker import (
-    DockerMissing,
-    build_arguments,
-    crawl_arguments,
-    directory_label,
-    inside_path,
-    prepare_launch,
-)
+from holdfast.archive_tool.docker import DockerMissing, build_arguments, crawl_arguments, directory_label, inside_path
 from holdfast.archive_tool.errors import CaptureUnavailable, StateUnwritable, ZimExists
 from holdfast.archive_tool.logs import (
     FAILURE_BYTES,
@@ -54,11 +46,10 @@ from holdfast.archive_tool.warc_files import (
 )
 from holdfast.archive_tool.zimit_flags import MANAGED_NAME, merged, size_limit
 from holdfast.clock import Clock
+from holdfast.values import dataclass
 
 
 class RunMode(StrEnum):
-    """The four ways to begin."""
-
     FRESH = "Fresh"
     RESUME = "Resume"
     CONSOLIDATE = "New with Consolidation"
@@ -66,34 +57,23 @@ class RunMode(StrEnum):
 
     @property
     def stage(self) -> str:
-        """What a stage of this kind is called."""
         return {RunMode.RESUME: "Resume Crawl", RunMode.CONSOLIDATE: "New Crawl Phase"}.get(self, "Initial Crawl")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """What was found, and what was asked for."""
+def choose_mode(
+    *, zim_exists: bool, overwrite: bool, wants_build: bool, has_resume: bool, has_warcs: bool, may_resume: bool = True
+) -> RunMode | None:
+    """Return how to start, or None if a finished ZIM is in the way.
 
-    zim_exists: bool
-    overwrite: bool
-    wants_build: bool
-    has_resume: bool
-    has_warcs: bool
-    may_resume: bool = True
-    """False if the policy, a poisoned queue or too many temporary directories forbid it."""
-
-
-def choose_mode(found: Situation) -> RunMode | None:
-    """Return how to begin, or None if a finished ZIM is in the way.
-
-    In this order: the ZIM (which only matters if one is wanted), the saved queue, earlier WARC files, nothing.
+    In this order: the ZIM (only relevant if one is wanted), the saved queue, earlier WARC files, a fresh start.
+    `may_resume` is false if the policy, a poisoned queue or too many temporary directories forbid it.
     """
     # A finished ZIM is in the way only if one is wanted: captures alone are never refused for it.
-    if found.zim_exists and found.wants_build:
-        return RunMode.OVERWRITE if found.overwrite else None
-    if found.has_resume and found.may_resume:
+    if zim_exists and wants_build:
+        return RunMode.OVERWRITE if overwrite else None
+    if has_resume and may_resume:
         return RunMode.RESUME
-    return RunMode.CONSOLIDATE if found.has_warcs else RunMode.FRESH
+    return RunMode.CONSOLIDATE if has_warcs else RunMode.FRESH
 
 
 RESUME_NAME = ".zimit_resume.yaml"
@@ -107,7 +87,7 @@ _EMPTY_BUILD = (b"no entry found to push", b"unprocessable and looks probably mo
 
 
 def candidates(temp_dirs: Iterable[Path]) -> Iterator[Path]:
-    """Yield saved queues inside temporary directories: by the shape of their path, newest first in each."""
+    """Yield saved queues inside temporary directories, found by the pattern of their path, newest first in each."""
     folders = list(temp_dirs)
     seen: set[Path] = set()
     for patterns in _SHAPES:
@@ -119,7 +99,7 @@ def candidates(temp_dirs: Iterable[Path]) -> Iterator[Path]:
 
 
 def usable_resume(output_dir: Path, temp_dirs: Iterable[Path]) -> Path | None:
-    """Return the saved queue to go on from: the stable copy, else the first candidate that can be read."""
+    """Return the saved queue to resume from: the stable copy, else the first readable candidate."""
     stable = output_dir / RESUME_NAME
     if read_mapping(stable) is not None:
         return stable
@@ -127,9 +107,9 @@ def usable_resume(output_dir: Path, temp_dirs: Iterable[Path]) -> Path | None:
 
 
 def keep_resume(output_dir: Path, found: Path) -> Path | None:
-    """Copy a saved queue to its stable place, with the managed settings in it; None if it is no queue.
+    """Copy a saved queue to its stable path with the managed settings added; return None if it is not a queue.
 
-    The copy replaces the old one whole, and keeps the time of its original.
+    The copy replaces the old one atomically and has the modification time of its original.
     """
     stable = output_dir / RESUME_NAME
     content = read_mapping(found)
@@ -146,7 +126,7 @@ def keep_resume(output_dir: Path, found: Path) -> Path | None:
 
 
 def refresh_resume(output_dir: Path, temp_dir: Path) -> Path | None:
-    """After a stage, take over the queue that it saved; None if it saved none that can be used."""
+    """Adopt the queue that a stage saved; return None if there is no usable one."""
     for path in candidates([temp_dir]):
         if (kept := keep_resume(output_dir, path)) is not None:
             return kept
@@ -154,7 +134,6 @@ def refresh_resume(output_dir: Path, temp_dir: Path) -> Path | None:
 
 
 def write_managed(output_dir: Path, managed: dict[str, Any]) -> Path:
-    """Keep the managed settings in their file and return it."""
     path = output_dir / MANAGED_NAME
     if read_mapping(path) != managed:
         write_whole(path, as_text(managed).encode())
@@ -162,10 +141,10 @@ def write_managed(output_dir: Path, managed: dict[str, Any]) -> Path:
 
 
 def is_poisoned(output_dir: Path, *, managed: bool) -> bool:
-    """Return whether the last run shows that its queue leads nowhere.
+    """Return whether the last run shows that its queue is unusable.
 
-    Three things together: managed settings, a ZIM build that found nothing to build from, and statistics that are
-    missing or say that every page failed.
+    All three are required: managed settings, a ZIM build that found no input, and statistics that are missing or
+    report that every page failed.
     """
     log = newest_log(output_dir)
     if not managed or log is None:
@@ -185,8 +164,6 @@ def _all_failed(found: Statistics | None) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What was found, and how the run begins."""
-
     mode: RunMode | None
     """None if a finished ZIM is in the way."""
     resume: Path | None
@@ -195,11 +172,11 @@ class Survey:
     warcs: int
     statistics: Statistics | None
     reset: str | None
-    """Why the remains of earlier runs are cleared away first, if they are."""
+    """Why the files of earlier runs are deleted first; None if they are not."""
 
 
 def survey(options: Options) -> Survey:
-    """Look at the output directory; nothing is changed."""
+    """Inspect the output directory without changing anything."""
     output_dir = options.output_dir
     temp_dirs = all_temp_dirs(output_dir) if output_dir.is_dir() else []
     resume = usable_resume(output_dir, temp_dirs)
@@ -207,14 +184,12 @@ def survey(options: Options) -> Survey:
     files = discover_warcs(output_dir).files if output_dir.is_dir() else ()
     newest = newest_crawl_log(output_dir)
     mode = choose_mode(
-        Situation(
-            zim_exists=options.zim_path.exists(),
-            overwrite=options.overwrite,
-            wants_build=options.wants_build,
-            has_resume=resume is not None,
-            has_warcs=bool(files),
-            may_resume=may_resume,
-        )
+        zim_exists=options.zim_path.exists(),
+        overwrite=options.overwrite,
+        wants_build=options.wants_build,
+        has_resume=resume is not None,
+        has_warcs=bool(files),
+        may_resume=may_resume,
     )
     return Survey(
         mode=mode,
@@ -227,23 +202,22 @@ def survey(options: Options) -> Survey:
 
 
 def _judge(options: Options, temp_dirs: list[Path]) -> tuple[str | None, bool]:
-    """Return why earlier remains are cleared away, and whether a saved queue may be used."""
-    recovery, output_dir = options.recovery, options.output_dir
+    output_dir = options.output_dir
     managed = options.managed_config is not None or (output_dir / MANAGED_NAME).is_file()
     remains = bool(temp_dirs) or (output_dir / RESUME_NAME).exists()
-    if recovery.policy is ResumePolicy.FRESH_ONLY:
+    if options.resume_policy is ResumePolicy.FRESH_ONLY:
         return ("the resume policy is fresh_only" if remains else None), False
-    if recovery.max_temp_dirs is not None and len(temp_dirs) > recovery.max_temp_dirs:
-        return f"{len(temp_dirs)} temporary directories are more than {recovery.max_temp_dirs}", False
+    if options.max_temp_dirs is not None and len(temp_dirs) > options.max_temp_dirs:
+        return f"{len(temp_dirs)} temporary directories are more than {options.max_temp_dirs}", False
     if is_poisoned(output_dir, managed=managed):
-        return ("the saved queue is poisoned" if recovery.reset_poisoned else None), False
+        return ("the saved queue is poisoned" if options.reset_poisoned else None), False
     return None, True
 
 
 def reset(state: CrawlState, clock: Clock) -> Consolidation:
-    """Keep every WARC file under its stable name, then remove temporary directories, saved queue and state.
+    """Store every WARC file under its stable name, then delete temporary directories, saved queue and state.
 
-    NoSpace, Unavailable or StableNameTaken if a file cannot be kept: then nothing has been removed.
+    Raise `NoSpace`, `Unavailable` or `StableNameTaken` if a file cannot be stored; nothing is deleted then.
     """
     output_dir = state.output_dir
     # Every WARC file has its stable name before anything is removed.
@@ -257,7 +231,7 @@ def reset(state: CrawlState, clock: Clock) -> Consolidation:
 
 
 def remove_temp_dirs(output_dir: Path, folders: list[Path]) -> None:
-    """Remove temporary directories of this output directory, and nothing else."""
+    """Delete temporary directories of this output directory, and nothing else."""
     for folder in folders:
         # Asked again for each: the state file may name any path.
         if is_temp_dir(folder, output_dir):
@@ -265,8 +239,6 @@ def remove_temp_dirs(output_dir: Path, folders: list[Path]) -> None:
 
 
 class EndState(StrEnum):
-    """How a run can end. Only the first is exit code 0."""
-
     SUCCESS = "success"
     FAILED = "failed"
     MAX_ATTEMPTS = "failed_max_attempts"
@@ -279,12 +251,11 @@ class EndState(StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """0 for success, 1 for all the rest."""
         return 0 if self is EndState.SUCCESS else 1
 
 
 class ToolRun:
-    """One run. The place is checked before each phase: storage that went away is never written around."""
+    """One run. The directory is checked before each phase, so that nothing is written around missing storage."""
 
     def __init__(self, tools: Tools, place: OutputDirectory, found: Survey) -> None:
         self._tools, self._place, self._found = tools, place, found
@@ -293,7 +264,7 @@ class ToolRun:
         self._earlier: frozenset[tuple[int, int]] = frozenset()
 
     def execute(self) -> EndState:
-        """Run to the end and return how it ended; ZimExists, StoreMissing and other errors of ours may be raised."""
+        """Run to the end and return how it ended; may raise `ZimExists`, `StoreMissing` and other Holdfast errors."""
         try:
             return self._execute()
         except StateUnwritable as exc:
@@ -318,7 +289,7 @@ class ToolRun:
         return self._finish() if ended is EndState.SUCCESS else ended
 
     def _only_builds(self, mode: RunMode) -> bool:
-        """Return whether an earlier run here came to the end of its crawl and was only kept from building the ZIM."""
+        """Return whether an earlier run here finished its crawl but could not build the ZIM."""
         awaits, wants = self._state.awaits_build, self._options.wants_build
         if awaits and wants and mode is not RunMode.OVERWRITE and discover_warcs(self._options.output_dir).files:
             log.get().info("crawl.complete_already", warcs=self._found.warcs)
@@ -327,13 +298,14 @@ class ToolRun:
         return False
 
     def _stop_orphans(self) -> None:
-        """Stop containers that a killed archive-tool left running in this directory; `--keep` keeps their files."""
+        """Stop containers that a killed archive-tool left running in this directory; `--keep` preserves their
+        files.
+        """
         for container in self._tools.docker.containers(directory_label(self._options.output_dir)):
             log.get().warning("container.orphan", container=container)
             self._tools.docker.stop(container)
 
     def _begin(self, mode: RunMode) -> RunMode:
-        """Make the state what the mode asks for."""
         output_dir = self._options.output_dir
         if self._options.managed_config is not None:
             write_managed(output_dir, self._options.managed_config)
@@ -356,7 +328,6 @@ class ToolRun:
         return mode
 
     def _crawl(self, mode: RunMode) -> EndState:
-        """Run crawl stages until one ends well, nothing more may be tried, or a stop is asked for."""
         attempt, fresh_failures = 1, 0
         while attempt <= self._options.max_attempts:
             # Before each phase: storage that went away is never written around.
@@ -371,7 +342,7 @@ class ToolRun:
             if ended.end is not End.ADAPTED:
                 attempt += 1
                 fresh_failures += mode is not RunMode.RESUME
-                if 0 < self._options.recovery.fresh_failures <= fresh_failures and self._options.recovery.fallback:
+                if 0 < self._options.fresh_failures <= fresh_failures and self._options.fallback:
                     return self._capture()
             if attempt <= self._options.max_attempts and self._tools.stop_request.pause(self._options.watch.backoff_s):
                 return EndState.STOPPED
@@ -391,25 +362,24 @@ class ToolRun:
         )
         name = stage_name(mode.stage, attempt)
         log.get().info("stage.begins", stage=name, workers=self._state.current_workers)
-        ended = Stage(self._tools, name, prepare_launch(self._options, arguments)).run()
+        ended = Stage(self._tools, name, arguments).run()
         log.get().info("stage.ended", stage=name, end=ended.end.value, exit_code=ended.exit_code)
         # Before the log is read: a mount that vanished took it along.
         self._place.check_identity()
         if ended.end is not End.NOT_STARTED:
-            folder = announced_temp_dir(ended.log.combined, output_dir)
+            folder = announced_temp_dir(ended.log, output_dir)
             if folder is not None and self._state.add_temp_dir(folder):
                 refresh_resume(output_dir, folder)
         return ended
 
     def _captured_bytes(self) -> int:
-        """Return what this crawl's WARC files weigh; only counted where it matters."""
+        """Return the total size of this crawl's WARC files; computed only if a size limit needs it."""
         if size_limit(self._options.zimit) is None:
             return 0
         files = discover_warcs(self._options.output_dir).files
         return sum(file.size for file in files if file.identity not in self._earlier)
 
     def _is_full(self) -> bool:
-        """Return whether earlier stages have captured all that this crawl may."""
         limit = size_limit(self._options.zimit)
         if limit is None or (captured := self._captured_bytes()) < limit:
             return False
@@ -417,7 +387,7 @@ class ToolRun:
         return True
 
     def _settled(self, ended: StageEnd) -> EndState | None:
-        """Return the end state that a stage leads to, or None if another attempt makes sense."""
+        """Return the end state after a stage, or None if another attempt makes sense."""
         if ended.end is End.SUCCESS:
             return EndState.SUCCESS
         if ended.end is End.STOPPED or self._tools.stop_request.stopping:
@@ -426,12 +396,12 @@ class ToolRun:
             return EndState.DOCKER_START
         if ended.end is End.ADAPTED:
             return None
-        said = loud_text(tail(ended.log.combined, FAILURE_BYTES))
+        said = loud_text(tail(ended.log, FAILURE_BYTES))
         # Wrong arguments and broken storage fail the same way again: they are not tried a second time.
         if is_config_text(said) or is_infra_text(said):
-            log.get().error("crawl.hopeless", reason="the same again would fail the same", log=ended.log.combined.name)
+            log.get().error("crawl.hopeless", reason="the same again would fail the same", log=ended.log.name)
             return EndState.FAILED
-        last = last_statistics(ended.log.combined)
+        last = last_statistics(ended.log)
         # The crawl came to its end and only its build failed: another attempt would crawl the whole site again.
         if last is not None and last.is_complete and discover_warcs(self._options.output_dir).files:
             log.get().error("crawl.finalization_failed", crawled=last.crawled, total=last.total)
@@ -439,21 +409,20 @@ class ToolRun:
         return None
 
     def _next_mode(self) -> RunMode:
-        """Decide anew after a stage; a queue that has just shown to lead nowhere is not taken up once more."""
+        """Choose the mode after a stage; a queue just found to be poisoned is not resumed again."""
         output_dir = self._options.output_dir
         poisoned = is_poisoned(output_dir, managed=(output_dir / MANAGED_NAME).is_file())
-        if poisoned and self._options.recovery.reset_poisoned:
+        if poisoned and self._options.reset_poisoned:
             reset(self._state, self._tools.clock)
-        may_resume = self._options.recovery.policy is not ResumePolicy.FRESH_ONLY and not poisoned
+        may_resume = self._options.resume_policy is not ResumePolicy.FRESH_ONLY and not poisoned
         if may_resume and usable_resume(output_dir, self._state.temp_dirs):
             return RunMode.RESUME
         return RunMode.CONSOLIDATE if discover_warcs(output_dir).files else RunMode.FRESH
 
     def _capture(self) -> EndState:
-        """Capture with the other backend: the one asked for, or the fallback after too many failures."""
         backend = self._options.backend
-        if backend is Backend.BROWSERTRIX and self._options.recovery.fallback is not None:
-            backend = self._options.recovery.fallback
+        if backend is Backend.BROWSERTRIX and self._options.fallback is not None:
+            backend = self._options.fallback
         log.get().info("capture.begins", backend=backend.value)
         try:
             ended = capture(self._tools, backend)
@@ -465,7 +434,7 @@ class ToolRun:
         return EndState.SUCCESS if ended.end is End.SUCCESS else EndState.FAILED
 
     def _finish(self) -> EndState:
-        """Keep the WARC files under stable names, build the ZIM if one is wanted, clear up if that was asked for."""
+        """Give the WARC files stable names, build the ZIM if wanted, clean up if requested."""
         self._place.check()
         output_dir = self._options.output_dir
         consolidate(output_dir, warcs_in(all_temp_dirs(output_dir)), self._tools.clock)
@@ -487,7 +456,6 @@ class ToolRun:
         return EndState.SUCCESS
 
     def _own_files(self) -> list[ToolWarcFile]:
-        """Return this crawl's WARC files by their stable names."""
         stable = warcs_in([self._options.output_dir / WARCS])
         return [file for file in stable if file.identity not in self._earlier]
 
@@ -501,10 +469,9 @@ class ToolRun:
             return EndState.PATH_CONVERSION
         arguments = build_arguments(self._options, inside)
         # A build reports no crawl statistics: watching it would take its silence for a stall.
-        launch = prepare_launch(self._options, arguments)
-        ended = Stage(self._tools, FINAL_BUILD, launch, watched=False).run()
+        ended = Stage(self._tools, FINAL_BUILD, arguments, watched=False).run()
         log.get().info("stage.ended", stage=FINAL_BUILD, end=ended.end.value, exit_code=ended.exit_code)
-        folder = announced_temp_dir(ended.log.combined, self._options.output_dir)
+        folder = announced_temp_dir(ended.log, self._options.output_dir)
         if folder is not None:
             self._state.add_temp_dir(folder)
         if ended.end is End.SUCCESS and not self._options.zim_path.exists():

@@ -1,6 +1,6 @@
-"""One stage: one container from its start to its end, recorded, watched, and stopped with its WARC files kept.
+"""One stage: one container from start to end, logged, monitored, and stopped with its WARC files preserved.
 
-What is tried when a crawl is in trouble, in order: one worker less, another VPN exit, a restart, patience.
+Countermeasures for a failing crawl, in order: one worker fewer, another VPN exit, a restart, waiting.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -26,13 +26,13 @@ from holdfast.archive_tool.docker import (
     START_FAILURES,
     SUCCESS_CODES,
     Docker,
-    Launch,
     Times,
     docker_environment,
+    prepare_launch,
     relax_with,
 )
 from holdfast.archive_tool.errors import StoreMissing
-from holdfast.archive_tool.logs import MAX_LINE_BYTES, StageLogFile, Statistics, error_class, read_statistics, stage_log
+from holdfast.archive_tool.logs import MAX_LINE_BYTES, Statistics, error_class, read_statistics, stage_log, stream_log
 from holdfast.archive_tool.options import Options, WatchOptions
 from holdfast.archive_tool.output_directory import ERROR_KINDS, CrawlState
 from holdfast.clock import Clock
@@ -42,9 +42,7 @@ _CHUNK = 64 * 1024
 
 
 class StageLog:
-    """Records one process until both of its outputs are closed."""
-
-    def __init__(self, log: StageLogFile, listener: Listener, ended: Callable[[], None]) -> None:
+    def __init__(self, log: Path, listener: Listener, ended: Callable[[], None]) -> None:
         self.log = log
         self.trouble: OSError | None = None
         """Why the logs could not be written, if they could not."""
@@ -52,30 +50,29 @@ class StageLog:
         self._lock = threading.Lock()
         self._open = 2
         self._threads: list[threading.Thread] = []
-        self._combined = _create(log.combined)
+        self._combined = _create(log)
 
     @property
     def is_over(self) -> bool:
-        """Whether the process has closed both of its outputs."""
         return self._open == 0
 
     def record(self, process: Popen[bytes]) -> None:
-        """Begin; the process must have both outputs as pipes."""
+        """Start recording; the process must have both outputs as pipes."""
         assert process.stdout is not None
         assert process.stderr is not None
-        for stream, path in ((process.stdout, self.log.stdout), (process.stderr, self.log.stderr)):
+        for stream, name in ((process.stdout, "stdout"), (process.stderr, "stderr")):
+            path = stream_log(self.log, name)
             thread = threading.Thread(target=self._copy, args=(stream, _create(path)), name=path.name, daemon=True)
             self._threads.append(thread)
             thread.start()
 
     def note(self, line: str) -> None:
-        """Write a line of our own to the combined log, and listen to it."""
+        """Write a line to the combined log and pass it to the listener."""
         data = line.encode() + b"\n"
         self._write(self._combined, data)
         self._listener(data)
 
     def close(self, timeout: float) -> None:
-        """Wait for what is still under way, and close the files."""
         for thread in self._threads:
             thread.join(timeout)
         with self._lock:
@@ -116,7 +113,7 @@ class StageLog:
 
 
 def _create(path: Path) -> IO[bytes]:
-    """Open a log that must be new, unbuffered: an operator who looks at it sees everything that was said."""
+    """Create a log file that must not exist yet, unbuffered, so that an operator sees every line immediately."""
     # A new file and no link: the directory is one that the container can write to.
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     return os.fdopen(fd, "wb", buffering=0)
@@ -127,8 +124,6 @@ _LOOK_S = 0.05
 
 
 class End(Enum):
-    """How a stage ended."""
-
     SUCCESS = "success"
     FAILED = "failed"
     ADAPTED = "stopped for adaptation"
@@ -137,17 +132,13 @@ class End(Enum):
 
 
 class StageEnd(NamedTuple):
-    """How a stage ended, with what the container said last."""
-
     end: End
     exit_code: int | None
-    log: StageLogFile
+    log: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tools:
-    """What a stage works with."""
-
     options: Options
     state: CrawlState
     clock: Clock
@@ -158,17 +149,12 @@ class Tools:
 
 
 class Stage:
-    """Runs one container."""
-
-    def __init__(self, tools: Tools, name: str, launch: Launch, *, watched: bool = True) -> None:
-        self._tools, self._launch = tools, launch
+    def __init__(self, tools: Tools, name: str, arguments: Sequence[str], *, watched: bool = True) -> None:
+        self._tools = tools
+        self._label, self._command = prepare_launch(tools.options, arguments)
         self._watched = watched and tools.options.watch.enabled
         self._options, self._stop_request, self._clock = tools.options, tools.stop_request, tools.clock
-        watch = tools.options.watch
-        self._monitor = Monitor(
-            limits=TroubleLimits(watch.stall_s, watch.timeout_errors, watch.http_errors),
-            started=tools.clock.monotonic(),
-        )
+        self._monitor = Monitor(limits=tools.options.watch, started=tools.clock.monotonic())
         self._lock = threading.Lock()
         self._container: str | None = None
         self._output = StageLog(
@@ -176,10 +162,10 @@ class Stage:
         )
 
     def run(self) -> StageEnd:
-        """Run to the end; StoreMissing if the logs can no longer be written."""
+        """Run to the end; raise `StoreMissing` if the logs can no longer be written."""
         try:
             process = subprocess.Popen(
-                self._launch.command,
+                self._command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -211,7 +197,6 @@ class Stage:
         return StageEnd(end or _end_of(code), code, self._output.log)
 
     def _watch(self, process: subprocess.Popen[bytes]) -> End | None:
-        """Watch until the container ends by itself (None) or must be stopped, and why."""
         self._find_container()
         interval, relax_s = self._options.watch.interval_s, self._options.relax_perms_s
         next_check = self._clock.monotonic() + interval
@@ -237,14 +222,14 @@ class Stage:
     def _intervene(self, now: float) -> StageAction:
         with self._lock:
             errors = dict(self._monitor.errors)
-            signal = self._monitor.check(now)
+            trouble = self._monitor.check(now)
         if errors != self._tools.state.errors:
             self._tools.state.errors = errors
             self._tools.state.save()
-        if signal is None or self._stop_request.stopping:
+        if trouble is None or self._stop_request.stopping:
             return StageAction.CARRY_ON
-        log.get().warning("crawl.trouble", status=signal.status, reason=signal.reason, **errors)
-        action = self._tools.strategies.answer(signal, self._patience)
+        log.get().warning("crawl.trouble", status=trouble[0], reason=trouble[1], **errors)
+        action = self._tools.strategies.answer(trouble, self._patience)
         with self._lock:
             # What was answered is not answered twice.
             self._monitor.clear_errors()
@@ -261,17 +246,17 @@ class Stage:
 
     def _find_container(self) -> None:
         for _ in range(LOOKUPS):
-            found = self._tools.docker.containers(f"archive_job={self._launch.label}")
+            found = self._tools.docker.containers(self._label)
             if found:
                 self._container = found[0]
-                log.get().info("container.started", container=found[0], label=self._launch.label)
+                log.get().info("container.started", container=found[0], label=self._label)
                 return
             if self._patience(self._tools.times.lookup_every):
                 return
 
     def _stop(self, process: subprocess.Popen[bytes]) -> None:
-        """Stop the container with its grace; a second request to end takes the grace away."""
-        docker, label = self._tools.docker, f"archive_job={self._launch.label}"
+        """Stop the container with its grace; a second stop request ends the grace."""
+        docker, label = self._tools.docker, self._label
         # Its id may not have been found at the start.
         found = [self._container] if self._container else docker.containers(label)
         log.get().info("container.stopping", container=found[0] if found else None)
@@ -280,7 +265,7 @@ class Stage:
             process.terminate()
 
     def _wait(self, process: subprocess.Popen[bytes], end: End | None) -> int:
-        """Return the exit code of `docker run`, which is the container's; no container is left behind."""
+        """Return the exit code of `docker run`, which is the container's, and leave no container behind."""
         if end is None:
             while process.poll() is None and not self._stop_request.stopping:
                 # Both outputs are closed, so this is a moment.
@@ -292,7 +277,7 @@ class Stage:
             code = process.wait()
         # `docker run` itself was killed: its container goes on without it.
         if code < 0:
-            for left in self._tools.docker.containers(f"archive_job={self._launch.label}"):
+            for left in self._tools.docker.containers(self._label):
                 self._tools.docker.stop(left)
         return code
 
@@ -313,49 +298,33 @@ def _end_of(code: int) -> End:
 
 
 def stage_name(kind: str, attempt: int) -> str:
-    """Return what a stage is called."""
     return f"{kind} - Attempt {attempt}"
 
 
-class Signal(NamedTuple):
-    """Something must be done about the crawl."""
-
-    status: str
-    """`stalled` or `error`."""
-    reason: str
-
-
-NO_STATISTICS = Signal("stalled", "no_stats")
-NO_PROGRESS = Signal("stalled", "timeout")
-TIMEOUTS = Signal("error", "timeout_threshold")
-HTTP_ERRORS = Signal("error", "http_threshold")
-
-
-class TroubleLimits(NamedTuple):
-    """When there is trouble."""
-
-    stall_s: float
-    timeout_errors: int
-    http_errors: int
+# A status, `stalled` or `error`, and the reason.
+Trouble = tuple[str, str]
+NO_STATISTICS: Trouble = ("stalled", "no_stats")
+NO_PROGRESS: Trouble = ("stalled", "timeout")
+TIMEOUTS: Trouble = ("error", "timeout_threshold")
+HTTP_ERRORS: Trouble = ("error", "http_threshold")
 
 
 @dataclass(slots=True, kw_only=True)
 class Monitor:
     """Counters of one stage. Errors are counted since the last progress or signal."""
 
-    limits: TroubleLimits
+    limits: WatchOptions
     started: float
     errors: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ERROR_KINDS, 0))
     last: Statistics | None = None
     progressed: float | None = None
     quiet_since: float = field(init=False)
-    """When the wait for the first statistics began: at the start, or at the last signal about them."""
+    """Start of the wait for the first statistics: the stage's start, or the last signal about them."""
 
     def __post_init__(self) -> None:
         self.quiet_since = self.started
 
     def hear(self, line: bytes, now: float) -> None:
-        """Take in one line of the log."""
         found = read_statistics(line)
         if found is not None:
             # Progress forgives errors: they are counted since the last page.
@@ -368,18 +337,18 @@ class Monitor:
         if kind is not None:
             self.errors[kind] += 1
 
-    def check(self, now: float) -> Signal | None:
-        """Return what is wrong now, the first of: no statistics, no progress, timeouts, HTTP errors.
+    def check(self, now: float) -> Trouble | None:
+        """Return the first problem found: no statistics, no progress, timeouts, HTTP errors.
 
-        A signal clears the error counters. Only one about a standstill begins its own wait anew: a crawl that stands
-        still is noticed even if its errors keep raising other signals.
+        A signal clears the error counters. Only a stall signal restarts its own wait, so that a stalled crawl is
+        noticed even if its errors raise other signals.
         """
         signal = self._trouble(now)
         if signal is not None:
             self.clear_errors()
         return signal
 
-    def _trouble(self, now: float) -> Signal | None:
+    def _trouble(self, now: float) -> Trouble | None:
         if self.last is None and now - self.quiet_since > self.limits.stall_s:
             self.quiet_since = now
             return NO_STATISTICS
@@ -393,12 +362,11 @@ class Monitor:
         return HTTP_ERRORS if self.errors["http"] >= self.limits.http_errors else None
 
     def clear_errors(self) -> None:
-        """Count errors from nothing again."""
         self.errors = dict.fromkeys(ERROR_KINDS, 0)
 
 
 class StopRequest:
-    """Waiting that signals cut short. Safe to wake from threads and from signal handlers: SimpleQueue re-enters."""
+    """Interruptible waiting. Safe to wake from threads and signal handlers, because SimpleQueue is reentrant."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -408,32 +376,26 @@ class StopRequest:
 
     @property
     def stopping(self) -> bool:
-        """Whether a signal asked for the end."""
         return self.requests > 0
 
     def wake(self) -> None:
-        """Wake the thread that waits."""
         self._wakes.put(None)
 
     def ask_to_stop(self, _number: int = 0, _frame: FrameType | None = None) -> None:
-        """Ask for the end; also a signal handler."""
         self.requests += 1
         self.wake()
 
     def catch_signals(self) -> None:
-        """Take SIGTERM and SIGINT as a request to end."""
         signal.signal(signal.SIGTERM, self.ask_to_stop)
         signal.signal(signal.SIGINT, self.ask_to_stop)
 
     def wait(self, seconds: float) -> None:
-        """Return when it is woken, or after this long."""
         try:
             self._wakes.get(timeout=max(0.0, seconds))
         except Empty:
             return
 
     def wait_until(self, done: Callable[[], bool], seconds: float) -> bool:
-        """Wait until something is so, or this long has passed; return whether it is so."""
         deadline = self._clock.monotonic() + seconds
         while not done():
             left = deadline - self._clock.monotonic()
@@ -443,7 +405,7 @@ class StopRequest:
         return True
 
     def pause(self, seconds: float) -> bool:
-        """Wait this long unless a signal asks for the end; return whether one did."""
+        """Wait unless a signal requests a stop; return whether one did."""
         return self.wait_until(lambda: self.stopping, seconds)
 
 
@@ -451,13 +413,11 @@ _POLL_S = 0.1
 
 
 class Vpn:
-    """Runs the connect command."""
-
     def __init__(self, command: str, times: Times, stop_request: StopRequest) -> None:
         self._command, self._times, self._stop_request = command, times, stop_request
 
     def arguments(self) -> list[str] | None:
-        """Return the command as a list, its program as a path; None if it makes no sense or is not on PATH."""
+        """Return the command with its program as a path; None if it is invalid or not on PATH."""
         try:
             words = shlex.split(self._command)
         except ValueError:
@@ -466,7 +426,7 @@ class Vpn:
         return [program, *words[1:]] if program else None
 
     def rotate(self) -> bool:
-        """Connect anew and let the network settle; return whether the command ended well, in time."""
+        """Reconnect and let the network settle; return whether the command succeeded in time."""
         arguments = self.arguments()
         if arguments is None:
             log.get().warning("vpn.command_missing", command=self._command[:100])
@@ -492,7 +452,7 @@ class Vpn:
         return True
 
     def _finish(self, process: subprocess.Popen[bytes]) -> int | None:
-        """Return the exit code; None if the time ran out or a signal asked for the end."""
+        """Return the exit code; None on timeout or if a signal requested a stop."""
         waited = 0.0
         while waited < self._times.vpn_limit and not self._stop_request.stopping:
             step = min(_POLL_S, self._times.vpn_limit)
@@ -507,22 +467,20 @@ class Vpn:
 
 
 class StageAction(Enum):
-    """What the stage does now."""
-
     STOP_CONTAINER = "stop the container and resume"
     CARRY_ON = "carry on"
 
 
 class Strategies:
-    """Remembers when the VPN last changed; the counts are in the state, and outlive the process."""
+    """Choose countermeasures; the counts are in the state and survive the process."""
 
     def __init__(self, watch: WatchOptions, state: CrawlState, clock: Clock, vpn: Vpn | None) -> None:
         self._watch, self._state, self._clock, self._vpn = watch, state, clock, vpn
         self._rotated: float | None = None
 
-    def answer(self, signal: Signal, patience: Callable[[float], bool]) -> StageAction:
-        """Try the first strategy that may be tried; `patience` waits while the crawl goes on."""
-        events = log.get(status=signal.status, reason=signal.reason)
+    def answer(self, trouble: Trouble, patience: Callable[[float], bool]) -> StageAction:
+        """Try the first allowed countermeasure; `patience` waits while the crawl continues."""
+        events = log.get(status=trouble[0], reason=trouble[1])
         # The gentlest first: a worker less asks the site less, a restart loses what is in flight.
         if self._may_reduce():
             self._state.reduce_workers()

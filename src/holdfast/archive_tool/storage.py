@@ -1,8 +1,8 @@
-"""What a job's WARC storage weighs and whether it is whole: statistics by inode, verification of files and manifest.
+"""Size and integrity of a job's WARC storage: statistics by inode, verification of files and manifest.
 
-A disk that does not answer is told apart from a file that is damaged. Then: what may be moved or removed in a job's
-directory, by hand or by a retention rule. Every WARC file that is whole keeps a stable name before anything else is
-touched, and nothing outside the job is.
+Disk failures are distinguished from damaged files. Also decides which files in a job's directory may be moved
+or deleted, by hand or by a retention rule: every intact WARC file gets a stable name first, and nothing outside
+the job is touched.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ import shutil
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from holdfast.archive_tool.outcome import crawl_statistics, is_storage_errno
 from holdfast.archive_tool.output_directory import STATE_NAME, temp_dirs_in
@@ -39,6 +38,7 @@ from holdfast.archive_tool.zimit_flags import MANAGED_NAME
 from holdfast.clock import Clock, digits14
 from holdfast.errors import HoldfastError, Invalid
 from holdfast.gzip_streams import GZIP, DeflateStream, EndOfInput
+from holdfast.records import Operator, from_row, record
 from holdfast.warc.member import ByteSource, open_source
 from holdfast.warc.outfile import disk_error, sync_directory
 from holdfast.warc.reader import DamagedWarc, Record, read_records
@@ -47,22 +47,22 @@ from holdfast.warc.verify import verify_file
 _PIECE = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class StorageStatistics:
-    """Bytes of one job; a file with several names counts once."""
+    """Size of one job in bytes; a file with several names counts once."""
 
-    warc_files: int
-    warc_bytes: int
-    output_bytes: int
-    tmp_bytes: int
-    tmp_non_warc_bytes: int
+    warc_files: Operator[int]
+    warc_bytes: Operator[int]
+    output_bytes: Operator[int]
+    tmp_bytes: Operator[int]
+    tmp_non_warc_bytes: Operator[int]
 
 
 NO_WEIGHT = StorageStatistics(warc_files=0, warc_bytes=0, output_bytes=0, tmp_bytes=0, tmp_non_warc_bytes=0)
 
 
 def storage_statistics(output_dir: Path) -> StorageStatistics:
-    """Return what a job's directory weighs; OSError if the disk does not answer."""
+    """Return the size of a job's directory; raise OSError if the disk fails."""
     output_dir = output_dir.resolve()
     temp = _inodes(temp_dirs_in(output_dir))
     warcs = {file.identity: file.size for file in warcs_below(output_dir)}
@@ -90,67 +90,59 @@ def _inodes(folders: Iterable[Path]) -> dict[tuple[int, int], int]:
 
 
 class ErrorKind(StrEnum):
-    """Why a WARC file did not pass."""
-
     INFRA = "infra_error"
     CORRUPT = "corrupt_or_unreadable"
     NOT_A_FILE = "not_a_file"
     EMPTY = "empty_file"
 
 
-class WarcVerdict(NamedTuple):
-    """What was found about one file."""
+@record
+class WarcVerdict:
+    """Result of the verification of one file."""
 
-    path: Path
-    ok: bool
-    error_kind: ErrorKind | None = None
-    error: str | None = None
-    records: int | None = None
+    path: Operator[Path]
+    ok: Operator[bool]
+    error_kind: Operator[ErrorKind | None] = None
+    error: Operator[str | None] = None
+    records: Operator[int | None] = None
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as the report shows it."""
-        return {
-            "path": str(self.path),
-            "ok": self.ok,
-            "error_kind": self.error_kind and self.error_kind.value,
-            "error": self.error,
-            "records": self.records,
-        }
+
+def _bad(path: Path, kind: ErrorKind, error: str, records: int | None = None) -> WarcVerdict:
+    return WarcVerdict(path=path, ok=False, error_kind=kind, error=error, records=records)
 
 
 def verify_warc(path: Path, level: int = 1) -> WarcVerdict:
-    """Return whether a WARC file is whole: 0 looks at the file, 1 reads its gzip stream, 2 reads every record."""
+    """Return whether a WARC file is intact: level 0 checks the file, 1 its gzip stream, 2 every record."""
     if level not in (0, 1, 2):
         raise Invalid(f"there is no level {level}; 0 looks at the file, 1 at the gzip stream, 2 at every record")
     try:
         seen = path.stat()
         if not stat.S_ISREG(seen.st_mode):
-            return WarcVerdict(path, False, ErrorKind.NOT_A_FILE, "it is no regular file")
+            return _bad(path, ErrorKind.NOT_A_FILE, "it is no regular file")
         if seen.st_size == 0:
-            return WarcVerdict(path, False, ErrorKind.EMPTY, "there is nothing in it")
+            return _bad(path, ErrorKind.EMPTY, "there is nothing in it")
         # Cheapest first: a broken stream needs no look at its records.
         if level >= 1 and (why := _broken_stream(path)):
-            return WarcVerdict(path, False, ErrorKind.CORRUPT, why)
-        return _verify_records(path) if level == 2 else WarcVerdict(path, True)
+            return _bad(path, ErrorKind.CORRUPT, why)
+        return _verify_records(path) if level == 2 else WarcVerdict(path=path, ok=True)
     except FileNotFoundError:
-        return WarcVerdict(path, False, ErrorKind.NOT_A_FILE, "there is no such file")
+        return _bad(path, ErrorKind.NOT_A_FILE, "there is no such file")
     except HoldfastError as exc:
         cause = exc.__cause__
         kind = ErrorKind.INFRA if isinstance(cause, OSError) and _is_infra(cause) else ErrorKind.CORRUPT
-        return WarcVerdict(path, False, kind, str(exc))
+        return _bad(path, kind, str(exc))
     except OSError as exc:
         kind = ErrorKind.INFRA if _is_infra(exc) else ErrorKind.CORRUPT
-        return WarcVerdict(path, False, kind, f"errno {exc.errno}: {exc.strerror}")
+        return _bad(path, kind, f"errno {exc.errno}: {exc.strerror}")
 
 
 def _verify_records(path: Path) -> WarcVerdict:
-    """Read every record to its end, with lengths and digests; the first problem is told."""
     report = verify_file(path)
     if report.ok:
-        return WarcVerdict(path, True, records=report.records)
+        return WarcVerdict(path=path, ok=True, records=report.records)
     first = report.problems[0]
     why = f"{report.problem_count} problems, the first at {first.offset} ({first.kind}): {first.detail}"
-    return WarcVerdict(path, False, ErrorKind.CORRUPT, why, report.records)
+    return _bad(path, ErrorKind.CORRUPT, why, report.records)
 
 
 def _is_infra(exc: OSError) -> bool:
@@ -159,7 +151,7 @@ def _is_infra(exc: OSError) -> bool:
 
 
 def _broken_stream(path: Path) -> str | None:
-    """Return why the gzip stream of a file is broken, or None; members are inflated in steps and nothing is kept."""
+    """Return why a file's gzip stream is broken, or None; inflates members in steps to bound memory."""
     if not path.name.endswith(".gz"):
         return None
     with path.open("rb") as file:
@@ -177,64 +169,59 @@ def _broken_stream(path: Path) -> str | None:
     return None
 
 
-def warc_report(verdicts: Sequence[WarcVerdict], level: int) -> dict[str, Any]:
-    """Return the report over many files: totals by kind of error, and one entry for each."""
-    kinds = {kind.value: sum(verdict.error_kind is kind for verdict in verdicts) for kind in ErrorKind}
+@record
+class WarcReport:
+    """Verification results of many files."""
+
+    level: Operator[int]
+    warcs_total: Operator[int]
+    warcs_ok: Operator[int]
+    warcs_failed: Operator[int]
+    errors: Operator[dict[str, int]]
+    """Number of files by kind of error."""
+    results: Operator[list[WarcVerdict]]
+
+
+def warc_report(verdicts: Sequence[WarcVerdict], level: int) -> WarcReport:
     failed = sum(not verdict.ok for verdict in verdicts)
-    return {
-        "level": level,
-        "warcs_total": len(verdicts),
-        "warcs_ok": len(verdicts) - failed,
-        "warcs_failed": failed,
-        "errors": kinds,
-        "results": [verdict.as_json() for verdict in verdicts],
-    }
+    return WarcReport(
+        level=level,
+        warcs_total=len(verdicts),
+        warcs_ok=len(verdicts) - failed,
+        warcs_failed=failed,
+        errors={kind.value: sum(verdict.error_kind is kind for verdict in verdicts) for kind in ErrorKind},
+        results=list(verdicts),
+    )
 
 
 class ManifestLevel(StrEnum):
-    """How closely files are compared with their manifest."""
-
     PRESENCE = "presence"
     SIZE = "size"
     HASH = "hash"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class ManifestReport:
-    """How a job's stable files compare with their manifest. Orphans are told, and fail nothing."""
+    """Comparison of a job's stable files with their manifest. Orphans are listed but are not failures."""
 
-    status: ManifestStatus
-    level: ManifestLevel
-    entries_total: int
-    entries_verified: int
-    missing: tuple[str, ...]
-    size_mismatches: tuple[str, ...]
-    hash_mismatches: tuple[str, ...]
-    orphaned: tuple[str, ...]
-
-    @property
-    def valid(self) -> bool:
-        """Whether everything that the manifest lists is as it says."""
-        return self.status is ManifestStatus.VALID and self.entries_verified == self.entries_total
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it as the report shows it."""
-        return {
-            "valid": self.valid,
-            "manifest_status": self.status.value,
-            "level": self.level.value,
-            "entries_total": self.entries_total,
-            "entries_verified": self.entries_verified,
-            "missing": list(self.missing),
-            "size_mismatches": list(self.size_mismatches),
-            "hash_mismatches": list(self.hash_mismatches),
-            "orphaned": list(self.orphaned),
-        }
+    valid: Operator[bool]
+    """Whether every entry of the manifest matches its file."""
+    manifest_status: Operator[ManifestStatus]
+    level: Operator[ManifestLevel]
+    entries_total: Operator[int]
+    entries_verified: Operator[int]
+    missing: Operator[list[str]]
+    size_mismatches: Operator[list[str]]
+    hash_mismatches: Operator[list[str]]
+    orphaned: Operator[list[str]]
 
     def describe(self) -> str:
-        """Return it as lines for a person; the last is the verdict."""
         problems = [
-            *([] if self.status is ManifestStatus.VALID else [f"the manifest is {self.status.value}"]),
+            *(
+                []
+                if self.manifest_status is ManifestStatus.VALID
+                else [f"the manifest is {self.manifest_status.value}"]
+            ),
             *(f"missing: {name}" for name in self.missing),
             *(f"size differs: {name}" for name in self.size_mismatches),
             *(f"hash differs: {name}" for name in self.hash_mismatches),
@@ -245,25 +232,27 @@ class ManifestReport:
 
 
 def verify_manifest(output_dir: Path, level: ManifestLevel = ManifestLevel.SIZE) -> ManifestReport:
-    """Return how the files in `warcs/` compare with the manifest there."""
+    """Compare the files in `warcs/` with their manifest."""
     warcs_dir = output_dir / WARCS
     manifest = read_job_manifest(warcs_dir)
     found = [(entry.stable_name, _compare(warcs_dir, entry, level)) for entry in manifest.entries]
     listed = {entry.stable_name for entry in manifest.entries}
     orphans = sorted(file.path.name for file in warcs_below(warcs_dir) if file.path.name not in listed)
 
-    def those(verdict: str) -> tuple[str, ...]:
-        return tuple(name for name, said in found if said == verdict)
+    def those(verdict: str) -> list[str]:
+        return [name for name, said in found if said == verdict]
 
+    verified = len(those("ok"))
     return ManifestReport(
-        status=manifest.status,
+        valid=manifest.status is ManifestStatus.VALID and verified == len(found),
+        manifest_status=manifest.status,
         level=level,
         entries_total=len(found),
-        entries_verified=len(those("ok")),
+        entries_verified=verified,
         missing=those("missing"),
         size_mismatches=those("size"),
         hash_mismatches=those("hash"),
-        orphaned=tuple(orphans),
+        orphaned=orphans,
     )
 
 
@@ -279,75 +268,87 @@ def _compare(warcs_dir: Path, entry: StableFile, level: ManifestLevel) -> str:
 
 
 class StorageVerdict(StrEnum):
-    """How a job's storage stands."""
-
     PASS = "pass"  # noqa: S105 a verdict, no password
     INCOMPLETE = "incomplete"
     FAIL = "fail"
 
 
-class Issue(NamedTuple):
-    """One thing that is not as it should be."""
+@record
+class Issue:
+    """A problem of a job's storage."""
 
-    code: str
-    detail: str
-    fails: bool
+    code: Operator[str]
+    detail: Operator[str]
+    fails: Operator[bool]
 
 
-def integrity_report(output_dir: Path, *, level: int = 1) -> dict[str, Any]:
+@record
+class IntegrityReport:
+    """Verdict on the storage of a job, with its issues and counts."""
+
+    verdict: Operator[StorageVerdict]
+    output_dir: Operator[str]
+    level: Operator[int]
+    issues: Operator[list[Issue]]
+    warc_files: Operator[int]
+    warc_bytes: Operator[int]
+    tmp_bytes: Operator[int]
+
+
+def integrity_report(output_dir: Path, *, level: int = 1) -> IntegrityReport:
     """Return the verdict with its issues and counts.
 
-    `fail`: something is lost or damaged. `incomplete`: nothing is, but the job is not finished (no WARC files, files
-    that only stand in temporary directories, a crawl with pages left). `level` is that of the files' own verification.
+    `fail`: data is lost or damaged. `incomplete`: all data is intact, but the job is not finished (no WARC files,
+    files only in temporary directories, or a crawl with pages left). `level` is the verification level of the
+    files.
     """
     output_dir = output_dir.resolve()
     try:
         issues, weight = _issues(output_dir, level), storage_statistics(output_dir)
     except OSError as exc:
-        trouble = Issue(ErrorKind.INFRA.value, f"{output_dir}: errno {exc.errno}: {exc.strerror}", True)
-        issues, weight = [trouble], NO_WEIGHT
+        issues, weight = [_fault(ErrorKind.INFRA.value, f"{output_dir}: errno {exc.errno}: {exc.strerror}")], NO_WEIGHT
     fails = any(issue.fails for issue in issues)
     verdict = StorageVerdict.FAIL if fails else StorageVerdict.INCOMPLETE if issues else StorageVerdict.PASS
-    return {
-        "verdict": verdict.value,
-        "output_dir": str(output_dir),
-        "level": level,
-        "issues": [{"code": issue.code, "detail": issue.detail, "fails": issue.fails} for issue in issues],
-        "warc_files": weight.warc_files,
-        "warc_bytes": weight.warc_bytes,
-        "tmp_bytes": weight.tmp_bytes,
-    }
+    return from_row(IntegrityReport, weight, verdict=verdict, output_dir=str(output_dir), level=level, issues=issues)
+
+
+def _fault(code: str, detail: str) -> Issue:
+    return Issue(code=code, detail=detail, fails=True)
+
+
+def _note(code: str, detail: str) -> Issue:
+    return Issue(code=code, detail=detail, fails=False)
 
 
 def _issues(output_dir: Path, level: int) -> list[Issue]:
     if not output_dir.is_dir():
-        return [Issue("output_dir_missing", str(output_dir), True)]
+        return [_fault("output_dir_missing", str(output_dir))]
     found = discover_warcs(output_dir)
     issues = [
-        Issue(verdict.error_kind.value if verdict.error_kind else "unknown", f"{verdict.path}: {verdict.error}", True)
+        _fault(verdict.error_kind.value if verdict.error_kind else "unknown", f"{verdict.path}: {verdict.error}")
         for verdict in (verify_warc(file.path, level) for file in found.files)
         if not verdict.ok
     ]
     if found.manifest_status in (ManifestStatus.INVALID, ManifestStatus.UNREADABLE):
-        issues.append(Issue(f"manifest_{found.manifest_status.value}", str(output_dir), True))
+        issues.append(_fault(f"manifest_{found.manifest_status.value}", str(output_dir)))
     elif found.manifest_status is ManifestStatus.VALID:
         issues += _manifest_issues(output_dir)
     if not found.files:
-        issues.append(Issue("no_warcs", "there is nothing to index", False))
+        issues.append(_note("no_warcs", "there is nothing to index"))
     elif found.source not in ("stable",):
-        issues.append(Issue("not_consolidated", f"{len(temp_dirs_in(output_dir))} temporary directories", False))
+        issues.append(_note("not_consolidated", f"{len(temp_dirs_in(output_dir))} temporary directories"))
     last = crawl_statistics(output_dir)
     if last is not None and not last.is_complete:
-        issues.append(Issue("crawl_incomplete", f"{last.crawled} of {last.total} crawled", False))
+        issues.append(_note("crawl_incomplete", f"{last.crawled} of {last.total} crawled"))
     return issues
 
 
 def _manifest_issues(output_dir: Path) -> list[Issue]:
     report = verify_manifest(output_dir, ManifestLevel.SIZE)
     return [
-        *(Issue("warc_missing", name, True) for name in report.missing),
-        *(Issue("warc_size_mismatch", name, True) for name in report.size_mismatches),
-        *(Issue("warc_orphaned", name, False) for name in report.orphaned),
+        *(_fault("warc_missing", name) for name in report.missing),
+        *(_fault("warc_size_mismatch", name) for name in report.size_mismatches),
+        *(_note("warc_orphaned", name) for name in report.orphaned),
     ]
 
 
@@ -356,10 +357,11 @@ PROVENANCE = "provenance"
 
 
 def quarantine(output_dir: Path, verdicts: Iterable[WarcVerdict], clock: Clock) -> list[Path]:
-    """Move damaged WARC files to `warcs_quarantine/<moment>/`, with their paths below the job; return where they are.
+    """Move damaged WARC files to `warcs_quarantine/<time>/` and return their new paths.
 
-    Only what is damaged moves: a file that the disk would not give us may be whole. Invalid if one is not the job's.
-    The caller refuses a job that runs or whose snapshots point into these files.
+    Paths below the job are preserved. Only damaged files move: a file the disk could not read may be intact. Raise
+    `Invalid` if a file does not belong to the job. The caller rejects jobs that are running or whose snapshots
+    refer to these files.
     """
     output_dir = output_dir.resolve()
     damaged = [one.path for one in verdicts if one.error_kind in (ErrorKind.CORRUPT, ErrorKind.EMPTY)]
@@ -385,23 +387,20 @@ def quarantine(output_dir: Path, verdicts: Iterable[WarcVerdict], clock: Clock) 
 
 
 class Cleaned(NamedTuple):
-    """What a clean-up did."""
-
     temp_dirs: int
     state_removed: bool
     moved: dict[Path, Path]
-    """Where each temporary WARC file can be found now; rows that name the old path follow it."""
+    """New path of each temporary WARC file; rows that contain the old path must be updated."""
 
     @property
     def is_nothing(self) -> bool:
-        """Whether there was nothing to clean up."""
         return self.temp_dirs == 0 and not self.state_removed
 
 
 def clean_temp(output_dir: Path) -> Cleaned:
-    """Remove temporary directories, WARC files in them included, and the state (mode `temp`).
+    """Delete temporary directories, including their WARC files, and the state (mode `temp`).
 
-    The caller has made sure that this job is indexed or given up, and that nothing replays from these files.
+    The caller must ensure that this job is indexed or abandoned and that no replay uses these files.
     """
     output_dir = output_dir.resolve()
     folders = all_temp_dirs(output_dir)
@@ -412,9 +411,9 @@ def clean_temp(output_dir: Path) -> Cleaned:
 
 
 def lost_by_cleaning(output_dir: Path, kept: Iterable[Path]) -> list[Path]:
-    """Return the temporary WARC files that a clean-up of mode `temp` would lose: bytes that stand nowhere else.
+    """Return the temporary WARC files that exist nowhere else and that mode `temp` would lose.
 
-    `kept` are folders beside the temporary ones in which files stand for good.
+    `kept` lists folders beside the temporary ones whose files are permanent.
     """
     output_dir = output_dir.resolve()
     safe = {file.identity for file in warcs_in([output_dir / WARCS, *kept])} | copied_files(output_dir)
@@ -424,10 +423,10 @@ def lost_by_cleaning(output_dir: Path, kept: Iterable[Path]) -> list[Path]:
 def clean_temp_nonwarc(
     output_dir: Path, clock: Clock, on_kept: Callable[[dict[Path, Path]], None] = lambda moved: None
 ) -> Cleaned:
-    """Keep every temporary WARC file under its stable name, copy state and settings to `provenance/`, remove the rest.
+    """Give temporary WARC files stable names, copy state and settings to `provenance/`, delete the rest.
 
-    `on_kept` hears where each file can be found before anything is removed, so that rows can follow first. NoSpace,
-    Unavailable or StableNameTaken if a file cannot be kept: then nothing has been removed.
+    `on_kept` receives the new paths before anything is deleted, so that rows can be updated first. Raise `NoSpace`,
+    `Unavailable` or `StableNameTaken` if a file cannot be preserved; nothing is deleted then.
     """
     output_dir = output_dir.resolve()
     folders = all_temp_dirs(output_dir)
@@ -451,46 +450,43 @@ COMPACTED = "warcs_compacted"
 DROPPED_KINDS = ("video/", "audio/")
 
 
-class Compacted(NamedTuple):
-    """One staged copy."""
+@record
+class Compacted:
+    """A smaller copy of a WARC file, staged or planned."""
 
-    source: Path
-    staged: Path
-    before_bytes: int
-    after_bytes: int
-    dropped: int
-    """Records that the copy leaves out."""
+    file: Operator[Path]
+    staged: Operator[Path | None]
+    """The copy; null if none was written."""
+    before_bytes: Operator[int]
+    after_bytes: Operator[int]
+    dropped: Operator[int]
+    """Records that the copy omits."""
 
 
 def compact(
     output_dir: Path, files: Iterable[ToolWarcFile], clock: Clock, kinds: tuple[str, ...] = DROPPED_KINDS
 ) -> list[Compacted]:
-    """Stage smaller copies under `warcs_compacted/<moment>/` and return them; files with nothing to drop have none.
+    """Write smaller copies to `warcs_compacted/<time>/` and return them; files with nothing to drop get none.
 
-    DamagedWarc if a file is damaged (a copy would hide that); Invalid if a copy does not verify; NoSpace or Unavailable
-    if the disk refuses.
+    Raise `DamagedWarc` if a file is damaged (a copy would hide the damage), `Invalid` if a copy fails verification,
+    `NoSpace` or `Unavailable` if the disk fails.
     """
     folder = output_dir / COMPACTED / digits14(clock.now())
     return [made for file in files if (made := _compact_one(file, folder, kinds)) is not None]
 
 
-class Compactable(NamedTuple):
-    """What a compaction of one file would leave out."""
-
-    source: Path
-    before_bytes: int
-    dropped: int
-    dropped_bytes: int
-
-
-def measure(files: Iterable[ToolWarcFile], kinds: tuple[str, ...] = DROPPED_KINDS) -> list[Compactable]:
-    """Return what `compact` would leave out, and write nothing; files with nothing to drop are not listed."""
+def measure(files: Iterable[ToolWarcFile], kinds: tuple[str, ...] = DROPPED_KINDS) -> list[Compacted]:
+    """Return what `compact` would drop, without writing; files with nothing to drop are not listed."""
     found = []
     for file in files:
         gone = [length for _, length, drop in _spans(file.path, kinds) if drop]
         if gone:
-            found.append(Compactable(file.path, file.size, len(gone), sum(gone)))
+            found.append(_compacted(file, None, file.size - sum(gone), len(gone)))
     return found
+
+
+def _compacted(file: ToolWarcFile, staged: Path | None, after_bytes: int, dropped: int) -> Compacted:
+    return Compacted(file=file.path, staged=staged, before_bytes=file.size, after_bytes=after_bytes, dropped=dropped)
 
 
 def _spans(path: Path, kinds: tuple[str, ...]) -> list[tuple[int, int, bool]]:
@@ -522,7 +518,7 @@ def _compact_one(file: ToolWarcFile, folder: Path, kinds: tuple[str, ...]) -> Co
     report = verify_file(target)
     if not report.ok or report.records != len(spans) - dropped:
         raise Invalid(f"the copy {target} does not verify: {report.problems[:1]}; the original is as it was")
-    return Compacted(file.path, target, file.size, target.stat().st_size, dropped)
+    return _compacted(file, target, target.stat().st_size, dropped)
 
 
 def _is_dropped(record: Record, kinds: tuple[str, ...]) -> bool:

@@ -1,6 +1,6 @@
-"""Consolidation: WARC files get a stable name in `warcs/`, by hard link, before anything temporary is touched.
+"""Consolidation: hard-link WARC files to stable names in `warcs/` before deleting anything temporary.
 
-Doing it again changes nothing. A name that is taken by other bytes is never overwritten.
+Idempotent. A name in use by other bytes is never overwritten.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -23,6 +23,7 @@ from holdfast.archive_tool.errors import StableNameTaken
 from holdfast.archive_tool.output_directory import load_state, temp_dirs_in, write_whole
 from holdfast.clock import Clock
 from holdfast.errors import Unavailable
+from holdfast.values import dataclass
 from holdfast.warc.outfile import disk_error, sync_directory
 
 MANIFEST = "manifest.json"
@@ -32,8 +33,6 @@ _MAX_BYTES = 256 * 1024 * 1024
 
 
 class ManifestStatus(StrEnum):
-    """What came of reading one."""
-
     MISSING = "missing"
     VALID = "valid"
     INVALID = "invalid"
@@ -42,19 +41,15 @@ class ManifestStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StableFile:
-    """One stable file and where it came from."""
-
     source_path: str
     stable_name: str
     link_type: str
-    """`hardlink`, `copy`, or `found` for a file that was in the stable directory before there was an entry."""
+    """`hardlink`, `copy`, or `found` for a file that was in the stable directory before it had an entry."""
     size_bytes: int
     sha256: str
 
 
 class ToolManifest(NamedTuple):
-    """What was read."""
-
     status: ManifestStatus
     entries: tuple[StableFile, ...] = ()
     created_at: str | None = None
@@ -96,7 +91,7 @@ def _entry(item: Any) -> StableFile:
 
 
 def write_job_manifest(warcs_dir: Path, entries: Iterable[StableFile], *, before: ToolManifest, now: datetime) -> None:
-    """Put the manifest in place, whole; it keeps the moment at which it was first made."""
+    """Write the manifest atomically; its creation time is preserved."""
     moment = now.isoformat()
     content = {
         "version": _VERSION,
@@ -116,8 +111,6 @@ FALLBACK_NAMES = (".tmp-http-warc", ".tmp-playwright-warc")
 
 
 class ToolWarcFile(NamedTuple):
-    """One file, and which body of bytes it is."""
-
     path: Path
     size: int
     device: int
@@ -125,12 +118,14 @@ class ToolWarcFile(NamedTuple):
 
     @property
     def identity(self) -> tuple[int, int]:
-        """The same for two names of one file."""
+        """Device and inode: equal for two names of one file."""
         return self.device, self.inode
 
 
 def warcs_below(folder: Path) -> Iterator[ToolWarcFile]:
-    """Yield the WARC files in a folder and all folders below, by path; no empty ones, no dangling links, no loops."""
+    """Yield the WARC files in a folder and its subfolders, sorted by path; skip empty files, dangling links and
+    loops.
+    """
     found = []
     # Links are not followed: they could lead in a circle, or out of the job.
     for root, folders, names in os.walk(folder, onerror=_unless_gone, followlinks=False):
@@ -159,7 +154,6 @@ def _file(path: Path) -> ToolWarcFile | None:
 
 
 def warcs_in(folders: Iterable[Path]) -> list[ToolWarcFile]:
-    """Return the WARC files of several folders, each body of bytes once."""
     once: dict[tuple[int, int], ToolWarcFile] = {}
     for folder in folders:
         for file in warcs_below(folder):
@@ -170,8 +164,6 @@ def warcs_in(folders: Iterable[Path]) -> list[ToolWarcFile]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Discovery:
-    """What a job's directory holds."""
-
     files: tuple[ToolWarcFile, ...]
     source: str
     """`stable`, `temp`, `fallback`, `mixed` or `none`."""
@@ -179,14 +171,13 @@ class Discovery:
 
     @property
     def paths(self) -> list[Path]:
-        """Where the files stand."""
         return [file.path for file in self.files]
 
 
 def discover_warcs(output_dir: Path) -> Discovery:
     """Return the union of a job's stable, temporary and fallback WARC files.
 
-    A temporary file counts once with its stable twin: by inode, and by the manifest where it was copied.
+    A temporary file and its stable twin count once: matched by inode, or by the manifest if it was copied.
     """
     output_dir = output_dir.resolve()
     manifest = read_job_manifest(output_dir / WARCS)
@@ -205,7 +196,7 @@ def discover_warcs(output_dir: Path) -> Discovery:
 
 
 def all_temp_dirs(output_dir: Path) -> list[Path]:
-    """Return the temporary directories that the state names, and those that stand there besides."""
+    """Return the temporary directories listed in the state and any others that exist."""
     return list(dict.fromkeys([*load_state(output_dir, 1).temp_dirs, *temp_dirs_in(output_dir)]))
 
 
@@ -215,7 +206,6 @@ def copied_files(output_dir: Path) -> set[tuple[int, int]]:
 
 
 def _copied(manifest: ToolManifest, stable: list[ToolWarcFile]) -> set[tuple[int, int]]:
-    """Return the identities of temporary files whose copy is in the stable directory."""
     names = {file.path.name: file.size for file in stable}
     found = set()
     for entry in manifest.entries:
@@ -231,16 +221,14 @@ _PIECE = 1024 * 1024
 
 
 class Consolidation(NamedTuple):
-    """What became of each file that was handed in."""
-
     created: int
     reused: int
     paths: tuple[Path, ...]
-    """The stable files, in the order of their sources. In a dry run, those that would be."""
+    """The stable files in the order of their sources. In a dry run, the paths they would get."""
 
 
 def next_number(warcs_dir: Path) -> int:
-    """Return the number after the highest in use; gaps stay gaps, for a manifest may remember what stood there."""
+    """Return the highest number in use plus one; gaps are not reused, because a manifest may refer to them."""
     numbers = [int(match.group(1)) for path in _names(warcs_dir) if (match := _STABLE.fullmatch(path))]
     return max(numbers, default=0) + 1
 
@@ -255,10 +243,10 @@ def _names(folder: Path) -> list[str]:
 def consolidate(
     output_dir: Path, files: Iterable[ToolWarcFile], clock: Clock, *, allow_copy: bool = False, dry_run: bool = False
 ) -> Consolidation:
-    """Give every file a stable name and note it in the manifest; return how many were new and how many known.
+    """Give every file a stable name and record it in the manifest; return how many were new and how many known.
 
-    A manifest that is missing or makes no sense is made anew from what is there. NoSpace or Unavailable if the disk
-    refuses; StableNameTaken if a name holds other bytes.
+    A missing or invalid manifest is rebuilt from the files. Raise `NoSpace` or `Unavailable` if the disk fails,
+    `StableNameTaken` if a name holds other bytes.
     """
     warcs_dir = output_dir / WARCS
     before = read_job_manifest(warcs_dir)
@@ -281,8 +269,6 @@ def consolidate(
 
 
 class _StableNames:
-    """Where files get their names, one at a time."""
-
     def __init__(self, warcs_dir: Path, before: ToolManifest, *, allow_copy: bool, dry_run: bool) -> None:
         self._dir = warcs_dir
         self._allow_copy, self._dry_run = allow_copy, dry_run
@@ -294,7 +280,6 @@ class _StableNames:
         self.changed = False
 
     def settle(self, file: ToolWarcFile) -> Path:
-        """Return the stable path of a file, made if there is none."""
         source = str(file.path)
         known = self.entries.get(source)
         if known is not None and self._sizes.get(known.stable_name) == known.size_bytes == file.size:
@@ -312,7 +297,7 @@ class _StableNames:
         return target
 
     def adopt(self) -> None:
-        """Note what is in the stable directory and in no entry: a manifest that was lost is made anew from it."""
+        """Record files in the stable directory that have no entry, to rebuild a lost manifest."""
         listed = {entry.stable_name for entry in self.entries.values()}
         for file in self._here.values():
             if file.path.name not in listed:
@@ -356,7 +341,6 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def sha256_of_file(path: Path) -> str:
-    """Return the SHA-256 of a file, in hex."""
     hasher = hashlib.sha256()
     with path.open("rb") as file:
         while piece := file.read(_PIECE):

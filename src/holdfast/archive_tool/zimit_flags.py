@@ -1,8 +1,8 @@
-"""Which flags may reach zimit inside the container, what may stand behind them, and which a source's fields become.
+"""The flags that may be passed to zimit in the container, their values, and the mapping from a source's fields.
 
-Every other flag is refused. The list holds what says *what* to crawl. It leaves out what names files, programs,
-proxies or ports, what decides where output goes, and what would let zimit delete its WARC files: those belong to this
-tool alone.
+Every other flag is rejected. The list contains flags that define *what* to crawl. It omits flags that name
+files, programs, proxies or ports, flags that set the output location, and flags that would let zimit delete its
+WARC files: those are reserved for this tool.
 """
 
 from __future__ import annotations
@@ -21,97 +21,28 @@ MAX_VALUE_CHARS = 4096
 
 
 class Takes(Enum):
-    """What stands behind a flag."""
-
     NOTHING = "nothing"
     NUMBER = "number"
     TEXT = "text"
 
 
 _SWITCHES = (
-    "allowHashUrls",
-    "headless",
-    "generateCDX",
-    "combineWARC",
-    "failOnFailedSeed",
-    "failOnFailedLimit",
-    "failOnInvalidStatus",
-    "noMobileDevice",
-    "blockAds",
-    "restartsOnError",
-    "keep",
+    *("allowHashUrls", "headless", "generateCDX", "combineWARC", "failOnFailedSeed", "failOnFailedLimit"),
+    *("failOnInvalidStatus", "noMobileDevice", "blockAds", "restartsOnError", "keep"),
 )
 _NUMBERS = (
-    "workers",
-    "depth",
-    "extraHops",
-    "pageLimit",
-    "limit",
-    "maxPageLimit",
-    "pageLoadTimeout",
-    "timeout",
-    "rolloverSize",
-    "behaviorTimeout",
-    "postLoadDelay",
-    "pageExtraDelay",
-    "delay",
-    "saveStateInterval",
-    "saveStateHistory",
-    "sizeSoftLimit",
-    "sizeHardLimit",
-    "sizeLimit",
-    "diskUtilization",
-    "timeSoftLimit",
-    "timeHardLimit",
-    "timeLimit",
-    "netIdleWait",
-    "maxPageRetries",
+    *("workers", "depth", "extraHops", "pageLimit", "limit", "maxPageLimit", "pageLoadTimeout", "timeout"),
+    *("rolloverSize", "behaviorTimeout", "postLoadDelay", "pageExtraDelay", "delay", "saveStateInterval"),
+    *("saveStateHistory", "netIdleWait", "maxPageRetries", "sizeSoftLimit", "sizeHardLimit", "sizeLimit"),
+    *("diskUtilization", "timeSoftLimit", "timeHardLimit", "timeLimit"),
 )
 _TEXTS = (
-    "scopeType",
-    "scopeIncludeRx",
-    "scopeExcludeRx",
-    "include",
-    "exclude",
-    "waitUntil",
-    "selectLinks",
-    "clickSelector",
-    "blockRules",
-    "blockMessage",
-    "adBlockMessage",
-    "collection",
-    "logging",
-    "logLevel",
-    "logContext",
-    "logExcludeContext",
-    "text",
-    "mobileDevice",
-    "userAgent",
-    "userAgentSuffix",
-    "useSitemap",
-    "sitemapFromDate",
-    "sitemapToDate",
-    "behaviors",
-    "dedupPolicy",
-    "screenshot",
-    "warcInfo",
-    "saveState",
-    "lang",
-    "warcPrefix",
-    "serviceWorker",
-    "adminEmail",
-    "title",
-    "description",
-    "long-description",
-    "zim-lang",
-    "favicon",
-    "creator",
-    "publisher",
-    "source",
-    "tags",
-    "crawlId",
-    "acceptable-crawler-exit-codes",
-    "profile",
+    *("scopeType", "scopeIncludeRx", "scopeExcludeRx", "include", "exclude", "waitUntil", "selectLinks"),
+    *("clickSelector", "blockRules", "blockMessage", "adBlockMessage", "collection", "logging", "logLevel"),
+    *("logContext", "logExcludeContext", "text", "mobileDevice", "userAgent", "userAgentSuffix", "useSitemap"),
+    *("sitemapFromDate", "sitemapToDate", "behaviors", "dedupPolicy", "screenshot", "warcInfo", "saveState", "lang"),
+    *("warcPrefix", "serviceWorker", "adminEmail", "title", "description", "long-description", "zim-lang", "favicon"),
+    *("creator", "publisher", "source", "tags", "crawlId", "profile", "acceptable-crawler-exit-codes"),
 )
 FLAGS: dict[str, Takes] = {
     **{f"--{name}": Takes.NOTHING for name in _SWITCHES},
@@ -120,17 +51,8 @@ FLAGS: dict[str, Takes] = {
     "-w": Takes.NUMBER,
 }
 _BUILD = (
-    "--title",
-    "--description",
-    "--long-description",
-    "--zim-lang",
-    "--lang",
-    "--favicon",
-    "--creator",
-    "--publisher",
-    "--source",
-    "--tags",
-    "--adminEmail",
+    *("--title", "--description", "--long-description", "--zim-lang", "--lang", "--favicon"),
+    *("--creator", "--publisher", "--source", "--tags", "--adminEmail"),
 )
 _NUMBER = re.compile(r"-?\d{1,15}")
 _WORKERS = ("--workers", "-w")
@@ -140,24 +62,22 @@ _PROFILE = re.compile(r"(?:/output/)?[A-Za-z0-9_-][A-Za-z0-9._-]{0,200}")
 
 
 class Flag(NamedTuple):
-    """One flag as it was given, with its value if it takes one."""
-
     name: str
     value: str | None
 
     @property
     def words(self) -> list[str]:
-        """The flag as it goes into an argument list; a value that begins with a dash is tied to it."""
+        """The flag as argument list words; a value that starts with a dash is joined with `=`."""
         if self.value is None:
             return [self.name]
         return [f"{self.name}={self.value}"] if self.value.startswith("-") else [self.name, self.value]
 
 
 def read_flags(arguments: Sequence[str], allowed: Iterable[str] = ()) -> tuple[Flag, ...]:
-    """Return the flags that go to zimit; FlagRefused names the first that may not.
+    """Return the flags to pass to zimit; raise `FlagRefused` naming the first that is not allowed.
 
-    One leading `--` is passed over. `allowed` are flags with a text value that this installation permits besides. Of a
-    soft and a hard limit zimit takes one.
+    One leading `--` is skipped. `allowed` lists extra flags with a text value that this installation permits. Of a
+    soft and a hard limit, zimit accepts only one.
     """
     words = list(arguments[1:] if arguments[:1] == ["--"] else arguments)
     # From the server's settings alone: no request can widen the list.
@@ -208,9 +128,9 @@ def _checked(name: str, value: str, takes: Takes) -> str:
 
 
 def split_workers(flags: Iterable[Flag]) -> tuple[int | None, tuple[Flag, ...]]:
-    """Return the number of workers that the flags ask for, None if they do not, and the other flags.
+    """Return the number of workers in the flags (None if not set) and the other flags.
 
-    FlagRefused if it is less than one.
+    Raise `FlagRefused` if it is less than one.
     """
     workers, others = None, []
     for flag in flags:
@@ -225,13 +145,13 @@ def split_workers(flags: Iterable[Flag]) -> tuple[int | None, tuple[Flag, ...]]:
 
 
 def size_limit(flags: Iterable[Flag]) -> int | None:
-    """Return how many bytes of WARC files a crawl may capture before it ends well; None if there is no such limit."""
+    """Return the WARC size in bytes at which a crawl ends successfully; None without a limit."""
     found = [int(flag.value or "0") for flag in flags if flag.name == _SIZE]
     return found[-1] if found and found[-1] > 0 else None
 
 
 def with_size_left(flags: Iterable[Flag], captured_bytes: int) -> tuple[Flag, ...]:
-    """Return the flags with a size limit that is less by what has been captured, and never none at all."""
+    """Return the flags with the size limit reduced by `captured_bytes`, but never to zero."""
     return tuple(
         # Never 0, which zimit takes for no limit at all.
         Flag(flag.name, str(max(1, int(flag.value or "0") - captured_bytes)))
@@ -242,7 +162,7 @@ def with_size_left(flags: Iterable[Flag], captured_bytes: int) -> tuple[Flag, ..
 
 
 def for_final_build(flags: Iterable[Flag]) -> tuple[Flag, ...]:
-    """Return the flags that also say something about the finished ZIM: title, description, language, icon."""
+    """Return the flags that also apply to the finished ZIM: title, description, language, icon."""
     return tuple(flag for flag in flags if flag.name in _BUILD)
 
 
@@ -250,67 +170,24 @@ MANAGED_NAME = ".browsertrix_managed_config.yaml"
 _FIELD = "browsertrix_config"
 _KEYS = frozenset(
     {
-        "extraChromeArgs",
-        "scopeType",
-        "include",
-        "exclude",
-        "scopeIncludeRx",
-        "scopeExcludeRx",
-        "depth",
-        "extraHops",
-        "pageLoadTimeout",
-        "timeout",
-        "behaviorTimeout",
-        "behaviors",
-        "postLoadDelay",
-        "pageExtraDelay",
-        "delay",
-        "netIdleWait",
-        "maxPageRetries",
-        "waitUntil",
-        "blockRules",
-        "blockAds",
-        "userAgent",
-        "userAgentSuffix",
-        "lang",
-        "saveState",
-        "saveStateInterval",
-        "saveStateHistory",
-        "rolloverSize",
-        "dedupPolicy",
-        "serviceWorker",
-        "mobileDevice",
-        "logging",
-        "logLevel",
-        "context",
-        "useSitemap",
-        "allowHashUrls",
-        "selectLinks",
-        "clickSelector",
-        "failOnFailedSeed",
-        "failOnInvalidStatus",
-        "warcInfo",
-        "warcPrefix",
-        "diskUtilization",
-        "screenshot",
-        "text",
-        "useRobots",
+        *("scopeType", "include", "exclude", "scopeIncludeRx", "scopeExcludeRx", "depth", "extraHops", "useSitemap"),
+        *("allowHashUrls", "pageLoadTimeout", "timeout", "behaviorTimeout", "behaviors", "postLoadDelay"),
+        *("pageExtraDelay", "delay", "netIdleWait", "maxPageRetries", "waitUntil", "blockRules", "blockAds"),
+        *("userAgent", "userAgentSuffix", "lang", "mobileDevice", "serviceWorker", "extraChromeArgs", "saveState"),
+        *("saveStateInterval", "saveStateHistory", "rolloverSize", "dedupPolicy", "diskUtilization", "warcInfo"),
+        *("warcPrefix", "logging", "logLevel", "context", "selectLinks", "clickSelector", "failOnFailedSeed"),
+        *("failOnInvalidStatus", "screenshot", "text", "useRobots"),
     }
 )
-_CHROME_ARGS = frozenset(
-    {
-        "--disable-http2",
-        "--disable-quic",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--disable-background-networking",
-    }
+_CHROME_ARGS = (
+    *("--disable-http2", "--disable-quic", "--disable-gpu", "--disable-dev-shm-usage"),
+    "--disable-background-networking",
 )
 _MAX_LIST = 500
 
 
 def check_managed(content: object) -> dict[str, Any]:
-    """Return the settings as they came; ToolConfigRefused if they are no object, or one of them may not be managed."""
+    """Return the settings unchanged; raise `ToolConfigRefused` if not an object or if one may not be managed."""
     if not isinstance(content, dict):
         raise ToolConfigRefused(_FIELD, "it must be an object")
     for key, value in content.items():
@@ -332,10 +209,10 @@ def _plain(value: object) -> bool:
 
 
 def merged(managed: dict[str, Any], resume: dict[str, Any]) -> dict[str, Any]:
-    """Return the saved settings with the managed ones over them.
+    """Return the saved settings overridden by the managed ones.
 
-    Managed scalars win, lists begin with the managed entries and name each once, mappings are merged inside, and all
-    that only the saved file has stays as it is.
+    Managed scalars win, lists start with the managed entries without duplicates, mappings are merged recursively,
+    and values that exist only in the saved file stay.
     """
     result = dict(resume)
     for key, value in managed.items():
@@ -367,11 +244,11 @@ _MANAGED = "browsertrix_config"
 
 
 def politeness_flags(config: SourceConfig, allowed: Sequence[str] = (), *, delay_s: float = 1.0) -> list[str]:
-    """Return the flags for delay and quota that the source's own flags for zimit leave open.
+    """Return the delay and quota flags that the source's own zimit flags do not set.
 
-    zimit waits after each page, and each of its workers by itself: the wait grows with their number, so that pages of a
-    domain start no closer than the source says, or `delay_s` if it says nothing. A quota ends the crawl well; what was
-    captured is kept.
+    zimit waits after each page in each worker separately. The delay grows with the number of workers, so that pages
+    of a domain start no closer together than the source's delay, or `delay_s` if it has none. A quota ends the
+    crawl successfully; captured pages are preserved.
     """
     workers, flags = split_workers(read_flags(config.zimit.passthrough_args, allowed))
     given = {flag.name for flag in flags}
@@ -391,7 +268,7 @@ def politeness_flags(config: SourceConfig, allowed: Sequence[str] = (), *, delay
 
 
 def within_time(given: Sequence[str], most_s: float | None, allowed: Sequence[str] = ()) -> list[str]:
-    """Return the source's own flags with limits of time that are longer than a run may take cut to that."""
+    """Return the source's own flags with time limits reduced to `most_s` where they are longer."""
     if most_s is None or not {word.partition("=")[0] for word in given}.intersection(_TIME):
         return list(given)
     most = math.ceil(most_s)
@@ -412,10 +289,10 @@ def _workers(options: Mapping[str, Any]) -> int:
 
 
 def with_robots(config: SourceConfig, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tool options with robots.txt obeyed by the browser unless the source says otherwise.
+    """Return the tool options with robots.txt enabled in the browser unless the source disables it.
 
-    Only the crawler inside zimit knows of robots.txt, so this goes into the settings that every phase has. A crawler
-    that is too old for it passes over the setting. ToolConfigRefused if the settings speak of it themselves.
+    Only the crawler inside zimit reads robots.txt, so this goes into the settings used in every phase. Old crawler
+    versions ignore the setting. Raise `ToolConfigRefused` if the settings already contain it.
     """
     managed = options.get(_MANAGED)
     if isinstance(managed, Mapping) and _ROBOTS in managed:
@@ -435,10 +312,11 @@ _CONTACT = ("--adminEmail", "--userAgent")
 
 
 def scope_flags(config: SourceConfig, contact: str | None, allowed: Sequence[str] = ()) -> list[str]:
-    """Return the flags for scope, rules, depth and pages that the source's own flags for zimit leave open.
+    """Return the scope, rule, depth and page flags that the source's own zimit flags do not set.
 
-    With include rules only what they match is in scope, besides the seeds, as with our own crawler. An e-mail address
-    as contact is told to the sites. FlagRefused if one of the source's own flags may not reach zimit.
+    With include rules, only matching URLs and the seeds are in scope, as with Holdfast's own crawler. A contact
+    that is an e-mail address is sent to the sites. Raise `FlagRefused` if one of the source's own flags is not
+    allowed.
     """
     given = {flag.name for flag in read_flags(config.zimit.passthrough_args, allowed)}
     flags: list[str] = []
@@ -464,5 +342,5 @@ def scope_flags(config: SourceConfig, contact: str | None, allowed: Sequence[str
 
 
 def _either(rules: Sequence[str]) -> str:
-    """Return one pattern that matches what any of the rules does: zimit hears one, the last."""
+    """Return one pattern that matches if any rule does: zimit only uses the last pattern given."""
     return rules[0] if len(rules) == 1 else "|".join(f"(?:{rule})" for rule in rules)

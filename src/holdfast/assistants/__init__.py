@@ -1,1 +1,1 @@
-"""The archive as read-only tools for assistants: bounded answers, each with its citation."""
+"""The archive as read-only tools for assistants: bounded responses, each with its citation."""

@@ -1,4 +1,4 @@
-"""Moments as people and assistants write them: ISO dates, or the digits of replay addresses. Never Unix seconds."""
+"""Dates and times as people and assistants write them: ISO dates, or the digits of replay URLs. Never Unix time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HELP = "write a date such as 2026, 2026-03, 2026-03-31 or 2026-03-31T12:00:00Z,
 
 
 class BadMoment(Invalid):
-    """A text that is no moment."""
+    """The text is not a valid date or time."""
 
     code = "bad_moment"
 
@@ -25,16 +25,16 @@ class BadMoment(Invalid):
 
 
 class Period(NamedTuple):
-    """What a date means: from its first to its last moment; both are the same for a moment to the microsecond."""
+    """The period of a date, from its first to its last moment; both are equal for a time to the microsecond."""
 
     start: datetime
     end: datetime
 
 
 def read_period(text: str) -> Period:
-    """Return the period that a date names: `2026` is a year, `2026-03` a month; BadMoment if it is none.
+    """Return the period of a date: `2026` is a year, `2026-03` a month; raise BadMoment if it is invalid.
 
-    Digits are read as in replay addresses: a number of seconds since 1970 is refused, not guessed at.
+    Digits are read as in replay URLs; seconds since 1970 are rejected rather than guessed.
     """
     written = text.strip()
     if _ISO_TIME.fullmatch(written):
@@ -57,7 +57,7 @@ def _instant(written: str, text: str) -> Period:
 
 
 def _is_date(digits: str) -> bool:
-    """Return whether digits name a day that there is: `1700000000` would be month 00 of the year 1700."""
+    """Return whether the digits are a valid date; `1700000000` would be month 00 of the year 1700."""
     filled = digits + "00000101000000"[len(digits) :]
     try:
         return datetime.strptime(filled, "%Y%m%d%H%M%S").replace(tzinfo=UTC).year >= 1000

@@ -1,4 +1,4 @@
-"""The captures that tools answer with: what the viewer may see, each list bounded."""
+"""Captures for the tools: only those that the viewer may see, each list limited."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ COUNTED = 10_000
 
 
 class CapturesOf(NamedTuple):
-    """Which captures: of one normalised address, or of the key that its spellings share."""
+    """A selection of captures: of one normalised URL, or of the key that its spellings share."""
 
     clause: ColumnElement[bool]
     is_exact: bool
 
 
 def captures_of(session: Session, *, url_hash: int, key: str) -> CapturesOf:
-    """Return how the captures of an address are found: by its hash, or by its key where it has none of its own."""
+    """Return the selection for a URL: by its hash, or by its key if the hash has no captures."""
     exact = Snapshot.url_hash == url_hash
     if session.scalar(select(Snapshot.id).where(exact, *visible()).limit(1)) is not None:
         return CapturesOf(exact, True)
@@ -34,7 +34,7 @@ def captures_of(session: Session, *, url_hash: int, key: str) -> CapturesOf:
 def history(
     session: Session, which: CapturesOf, period: Period | None, *, before: tuple[datetime, int] | None, limit: int
 ) -> list[Snapshot]:
-    """Return captures, newest first, from before this place on."""
+    """Return captures, newest first, starting before a position."""
     query = select(Snapshot).where(which.clause, *visible())
     if period is not None:
         query = query.where(Snapshot.captured_at >= period.start, Snapshot.captured_at <= period.end)
@@ -45,15 +45,15 @@ def history(
 
 
 def count(session: Session, which: CapturesOf) -> int:
-    """Return how many captures there are, at most one more than COUNTED."""
+    """Return the number of captures, at most one more than COUNTED."""
     found = select(Snapshot.id).where(which.clause, *visible()).limit(COUNTED + 1).subquery()
     return session.scalar(select(func.count()).select_from(found)) or 0
 
 
 def near(session: Session, which: CapturesOf, period: Period | None) -> list[Snapshot]:
-    """Return the captures with a text that are next to a period: the last of it or before it, and the first after it.
+    """Return the captures with text around a period: the last one in or before it, and the first one after it.
 
-    Without a period, the newest.
+    Without a period, return the newest.
     """
     readable = select(Snapshot).where(which.clause, Snapshot.document_id.is_not(None), *visible()).limit(1)
     newest = readable.order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())

@@ -1,6 +1,6 @@
 """The tools as an MCP server (Model Context Protocol): over standard input and output, or one HTTP request.
 
-Loaded only by `holdfast mcp` and by the first request to `/mcp`: the SDK is large.
+Imported only by `holdfast mcp` and by the first request to `/mcp`, because the SDK is large.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from holdfast.auth.principal import Principal
 from holdfast.auth.roles import Permission, Role
 from holdfast.db.raw import DatabaseMoved
 from holdfast.errors import HoldfastError, without_folders
+from holdfast.records import Audience, Spelling, encode
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by
 
 _log = log.get()
@@ -52,18 +53,20 @@ _INSTRUCTIONS = (
 
 
 class ToolKind(NamedTuple):
-    """One tool: what it is asked with, what it does, and who may use it."""
+    """One tool: its input, its function, and the permission that it requires."""
 
     asked: type[ToolInput]
-    run: Callable[[ToolArchive, Any], dict[str, Any]]
+    run: Callable[[ToolArchive, Any], Any]
+    """Returns a record."""
     about: str
     permission: Permission = Permission.READ
+    spelling: Spelling = Spelling.SNAKE
     is_heavy: bool = False
-    """Whether it is work of the kind that a server does only a few at a time."""
+    """Whether the server limits how many of its calls run at the same time."""
 
 
 RunTool = Callable[[Callable[[], CallToolResult], bool], Awaitable[CallToolResult]]
-"""Runs a tool on a thread, given whether it is heavy; HoldfastError if there is no room for it."""
+"""Runs a tool on a thread, given whether it is heavy; raises HoldfastError if there is no capacity."""
 
 
 async def _on_thread(work: Callable[[], CallToolResult], _is_heavy: bool) -> CallToolResult:
@@ -99,12 +102,13 @@ TOOLS: Final[dict[str, ToolKind]] = {
         "Everything the archive knows of an address and why: spelling, scope rules, robots, domain, attempts, "
         "captures, what happens next.",
         Permission.OPERATE,
+        Spelling.CAMEL,
     ),
 }
 
 
 def make_server(tools: ToolArchive, who: Callable[[Any], Principal], run: RunTool = _on_thread) -> Server[Any]:
-    """Return a server of these tools; `who` tells from a request in whose name a call is made."""
+    """Return a server of these tools; `who` returns the principal of a call's context."""
 
     async def list_tools(context: Any, _params: PaginatedRequestParams | None) -> ListToolsResult:
         principal = who(context)
@@ -147,10 +151,11 @@ def _described(name: str, kind: ToolKind) -> Tool:
 
 
 def _run(kind: ToolKind, tools: ToolArchive, asked: ToolInput, principal: Principal) -> CallToolResult:
-    """Run a tool on a thread, for the eyes of who asks; what goes wrong is told in one sentence."""
+    """Run a tool with the access of the principal; an error becomes one sentence."""
     with seen_by(EVERYTHING if principal.role.is_at_least(Role.MEMBER) else PUBLIC):
         try:
-            found = kind.run(tools, asked)
+            audience = Audience.PUBLIC if kind.permission is Permission.READ else Audience.OPERATOR
+            found = encode(kind.run(tools, asked), audience, kind.spelling)
         except HoldfastError as exc:
             return _refused(_sentence(exc))
         except Exception:
@@ -162,7 +167,7 @@ def _run(kind: ToolKind, tools: ToolArchive, asked: ToolInput, principal: Princi
 
 
 def _sentence(error: HoldfastError) -> str:
-    """Return what went wrong as a stranger may read it: no host, port, file or folder of this server."""
+    """Return an error message without hosts, ports, files or folders of this server."""
     if isinstance(error.__cause__, SQLAlchemyError) or isinstance(error, DatabaseMoved):
         _log.error("mcp.tool_failed", message=str(error))
         return "the database of this archive does not answer; try again in a moment"
@@ -174,7 +179,7 @@ def _refused(sentence: str) -> CallToolResult:
 
 
 async def serve_stdio(tools: ToolArchive, principal: Principal) -> None:
-    """Serve the program that started this one, in one name, until standard input ends."""
+    """Serve the program that started this process, as one principal, until standard input ends."""
     server = make_server(tools, lambda _context: principal)
     messages, passed = create_memory_object_stream[SessionMessage | Exception](0)
 
@@ -198,7 +203,7 @@ async def serve_stdio(tools: ToolArchive, principal: Principal) -> None:
 async def serve_request(
     tools: ToolArchive, principal: Principal, scope: Scope, receive: Receive, send: Send, run: RunTool
 ) -> None:
-    """Answer one HTTP request of a client: no session is kept, so any process of several may answer the next."""
+    """Serve one HTTP request. There are no sessions, so another process may serve the next one."""
     server = make_server(tools, lambda _context: principal, run)
     # Host and Origin were judged by the layers in front.
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False)

@@ -1,7 +1,7 @@
-"""The tools, as plain functions: what an assistant asks for in, one bounded object out.
+"""The tools, as plain functions: an input model in, one bounded object out.
 
-Every answer that holds text of a page says that it is untrusted, and names what it cites: permalink, record, digest.
-Who may see what is decided by who looks (`withdrawals.viewers`), as everywhere.
+Every response with text of a page says that the text is untrusted, and cites permalink, record and digest. As
+everywhere, the current viewer decides what is visible (`withdrawals.viewers`).
 """
 
 from __future__ import annotations
@@ -10,21 +10,23 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy.orm import Session
 
 from holdfast.assistants import queries
 from holdfast.assistants.moments import BadMoment, Period, read_period
-from holdfast.changes.pairs import WantedComparison, compare_captures
+from holdfast.changes.pairs import TextMode, compare_captures
 from holdfast.changes.rendering import diff_text
 from holdfast.config import Settings
 from holdfast.db.models import Snapshot
 from holdfast.errors import Invalid, NotFound
-from holdfast.explanation.explaining import ExplainWish, explain
+from holdfast.explanation.explaining import explain
+from holdfast.explanation.model import Explanation
 from holdfast.index.queries import document_of, shown_text
 from holdfast.outside_text import clean
+from holdfast.records import Public, record
 from holdfast.replay.origins import browse_url
 from holdfast.search.query import MAX_QUERY_CHARS
 from holdfast.search.search import Hit, ResultKind, SearchRequest, SearchService
@@ -48,19 +50,90 @@ _MAX_RESULTS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolArchive:
-    """What the tools read from."""
-
     archive: Archive
     search: SearchService
 
     @property
     def settings(self) -> Settings:
-        """The settings in force."""
         return self.archive.settings
 
 
+@record
+class Citation:
+    """Where a capture is shown, and what identifies it."""
+
+    permalink: Public[str]
+    url: Public[str]
+    captured_at: Public[datetime]
+    snapshot: Public[int]
+    record_id: Public[str | None]
+    digest: Public[str | None]
+    status: Public[int | None]
+
+
+@record
+class FoundPage:
+    title: Public[str | None]
+    source: Public[str]
+    language: Public[str | None]
+    passages: Public[list[str]]
+    citation: Public[Citation]
+
+
+@record
+class FoundPages:
+    notice: Public[str] = UNTRUSTED
+    total: Public[int]
+    total_is_exact: Public[bool]
+    page: Public[int]
+    did_you_mean: Public[str | None]
+    results: Public[list[FoundPage]]
+
+
+@record
+class HistoryEntry:
+    noise: Public[str | None]
+    same_as: Public[int | None]
+    citation: Public[Citation]
+
+
+@record
+class PageHistory:
+    url: Public[str | None]
+    other_spelling: Public[bool]
+    count: Public[int]
+    count_is_exact: Public[bool]
+    captures: Public[list[HistoryEntry]]
+    next: Public[str | None]
+
+
+@record
+class PageText:
+    notice: Public[str] = UNTRUSTED
+    citation: Public[Citation]
+    title: Public[str | None]
+    language: Public[str | None]
+    author: Public[str | None]
+    published_at: Public[datetime | None]
+    noise: Public[str | None]
+    text: Public[str]
+    offset: Public[int]
+    chars: Public[int]
+    next_offset: Public[int | None]
+
+
+@record
+class PageComparison:
+    notice: Public[str] = UNTRUSTED
+    change: Public[str]
+    earlier: Public[Citation | None]
+    later: Public[Citation]
+    diff: Public[str | None]
+    is_cut: Public[bool]
+
+
 class ToolInput(BaseModel):
-    """What a tool is asked; an unknown field is refused."""
+    """The input of a tool; unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, str_max_length=MAX_URL_CHARS)
 
@@ -69,11 +142,11 @@ _Moment = Annotated[
     str | None,
     Field(default=None, max_length=40, description="A date: 2026, 2026-03, 2026-03-31, an ISO time, or 14 digits."),
 ]
-_Address = Annotated[str, Field(min_length=1, description="The page's address; without a scheme, https is meant.")]
+_Address = Annotated[str, Field(min_length=1, description="The page's address; without a scheme, https is assumed.")]
 
 
 class SearchInput(ToolInput):
-    """Words to find."""
+    """Words to search for."""
 
     query: str = Field(
         min_length=1,
@@ -88,7 +161,7 @@ class SearchInput(ToolInput):
 
 
 class HistoryInput(ToolInput):
-    """A page, and the time that is of interest."""
+    """A page, and a period."""
 
     url: _Address
     since: _Moment
@@ -98,7 +171,7 @@ class HistoryInput(ToolInput):
 
 
 class TextInput(ToolInput):
-    """A page and a moment, or one capture by its id."""
+    """A page and a time, or one capture by id."""
 
     url: str | None = Field(default=None, description="The page's address; or give `snapshot`.")
     at: _Moment
@@ -108,7 +181,7 @@ class TextInput(ToolInput):
 
 
 class CompareInput(ToolInput):
-    """Two captures of one page, by id, or by its address and two moments."""
+    """Two captures of one page, by id, or by its URL and two times."""
 
     url: str | None = Field(default=None, description="The page's address, with `earlier` and `later` as dates.")
     earlier: _Moment
@@ -118,12 +191,12 @@ class CompareInput(ToolInput):
 
 
 class ExplainInput(ToolInput):
-    """An address to explain."""
+    """A URL to explain."""
 
     url: _Address
 
 
-def search_archive(tools: ToolArchive, asked: SearchInput) -> dict[str, Any]:
+def search_archive(tools: ToolArchive, asked: SearchInput) -> FoundPages:
     """Find captures by words; each result has a passage and its citation."""
     request = SearchRequest(
         q=asked.query,
@@ -139,52 +212,48 @@ def search_archive(tools: ToolArchive, asked: SearchInput) -> dict[str, Any]:
     with tools.archive.database.read() as session:
         rows = visible_snapshots(session, [hit.row.id for hit in answer.hits])
         cite = _citing(session, tools.settings, rows.values())
-    return {
-        "notice": UNTRUSTED,
-        "total": answer.total,
-        "total_is_exact": answer.exact,
-        "page": asked.page,
-        "did_you_mean": answer.did_you_mean,
-        "results": [_result(hit, cite(rows[hit.row.id])) for hit in answer.hits if hit.row.id in rows],
-    }
+    return FoundPages(
+        total=answer.total,
+        total_is_exact=answer.exact,
+        page=asked.page,
+        did_you_mean=answer.did_you_mean,
+        results=[_result(hit, cite(rows[hit.row.id])) for hit in answer.hits if hit.row.id in rows],
+    )
 
 
-def _result(hit: Hit, cited: dict[str, Any]) -> dict[str, Any]:
+def _result(hit: Hit, cited: Citation) -> FoundPage:
     passages = ["".join(piece.text for piece in pieces)[:_SNIPPET_CHARS] for pieces in hit.passages]
-    return {
-        "title": (hit.row.title or "")[:_SNIPPET_CHARS] or None,
-        "source": hit.source_code,
-        "language": hit.row.language,
-        "passages": passages or [(hit.row.snippet or "")[:_SNIPPET_CHARS]],
-        "citation": cited,
-    }
+    return FoundPage(
+        title=(hit.row.title or "")[:_SNIPPET_CHARS] or None,
+        source=hit.source_code,
+        language=hit.row.language,
+        passages=passages or [(hit.row.snippet or "")[:_SNIPPET_CHARS]],
+        citation=cited,
+    )
 
 
-def _citing(
-    session: Session, settings: Settings, rows: Iterable[Snapshot | None]
-) -> Callable[[Snapshot], dict[str, Any]]:
-    """Return what cites these captures: those that not everybody may see by where a member is led to them."""
+def _citing(session: Session, settings: Settings, rows: Iterable[Snapshot | None]) -> Callable[[Snapshot], Citation]:
+    """Return a function that cites these captures; those that are not public get a URL that works for members."""
     led = members_among(session, (row.id for row in rows if row is not None))
     return lambda row: citation(settings, row, for_members=row.id in led)
 
 
-def citation(settings: Settings, row: Snapshot, *, for_members: bool = False) -> dict[str, Any]:
-    """Return what an assistant cites: where the capture is shown, which record it is, and its digest."""
+def citation(settings: Settings, row: Snapshot, *, for_members: bool = False) -> Citation:
     shown_at = browse_url(settings, row, for_members=for_members)
-    return {
+    return Citation(
         # Whole: what is cited is read far from this server.
-        "permalink": f"{settings.site_origin}{shown_at}" if shown_at.startswith("/") else shown_at,
-        "url": row.url,
-        "captured_at": _iso(row.captured_at),
-        "snapshot": row.id,
-        "record_id": f"urn:uuid:{row.record_id}" if row.record_id and ":" not in row.record_id else row.record_id,
-        "digest": row.payload_digest,
-        "status": row.status,
-    }
+        permalink=f"{settings.site_origin}{shown_at}" if shown_at.startswith("/") else shown_at,
+        url=row.url,
+        captured_at=row.captured_at,
+        snapshot=row.id,
+        record_id=f"urn:uuid:{row.record_id}" if row.record_id and ":" not in row.record_id else row.record_id,
+        digest=row.payload_digest,
+        status=row.status,
+    )
 
 
-def page_history(tools: ToolArchive, asked: HistoryInput) -> dict[str, Any]:
-    """List the captures of a page, newest first, piece by piece."""
+def page_history(tools: ToolArchive, asked: HistoryInput) -> PageHistory:
+    """List the captures of a page, newest first, page by page."""
     period = Period(
         _period(asked.since).start if asked.since else datetime.min.replace(tzinfo=UTC),
         _period(asked.until).end if asked.until else datetime.max.replace(tzinfo=UTC),
@@ -200,25 +269,26 @@ def page_history(tools: ToolArchive, asked: HistoryInput) -> dict[str, Any]:
         cite = _citing(session, tools.settings, shown)
         # The capture that another one is equal to may be taken down, or of a source that the viewer may not see.
         known = visible_snapshots(session, (row.canonical_id for row in shown if row.canonical_id is not None))
-    return {
-        "url": clean(asked.url, MAX_URL_CHARS),
-        "other_spelling": not which.is_exact and bool(shown),
-        "count": min(total, queries.COUNTED),
-        "count_is_exact": total <= queries.COUNTED,
-        "captures": [
-            {
-                "noise": row.noise,
-                "same_as": row.canonical_id if row.canonical_id in known else None,
-                "citation": cite(row),
-            }
+        entries = [
+            HistoryEntry(
+                noise=row.noise,
+                same_as=row.canonical_id if row.canonical_id in known else None,
+                citation=cite(row),
+            )
             for row in shown
-        ],
-        "next": _cursor(shown[-1]) if len(rows) > asked.limit else None,
-    }
+        ]
+    return PageHistory(
+        url=clean(asked.url, MAX_URL_CHARS),
+        other_spelling=not which.is_exact and bool(shown),
+        count=min(total, queries.COUNTED),
+        count_is_exact=total <= queries.COUNTED,
+        captures=entries,
+        next=_cursor(shown[-1]) if len(rows) > asked.limit else None,
+    )
 
 
-def page_text(tools: ToolArchive, asked: TextInput) -> dict[str, Any]:
-    """Return the main text of a page as it was at a moment, a piece of it at a time."""
+def page_text(tools: ToolArchive, asked: TextInput) -> PageText:
+    """Return the main text of a page at a given time, one part at a time."""
     with tools.archive.database.read() as session:
         row = _capture(session, asked.snapshot, asked.url, asked.at, what="url or snapshot")
         document = document_of(session, row)
@@ -229,23 +299,22 @@ def page_text(tools: ToolArchive, asked: TextInput) -> dict[str, Any]:
         raise NotFound(f"capture {row.id} has no text: it is {what}, status {row.status}")
     piece = text[asked.offset : asked.offset + asked.max_chars]
     end = asked.offset + len(piece)
-    return {
-        "notice": UNTRUSTED,
-        "citation": cited,
-        "title": document.title,
-        "language": document.language,
-        "author": document.author,
-        "published_at": _iso(document.published_at) if document.published_at else None,
-        "noise": row.noise,
-        "text": piece,
-        "offset": asked.offset,
-        "chars": len(text),
-        "next_offset": end if end < len(text) else None,
-    }
+    return PageText(
+        citation=cited,
+        title=document.title,
+        language=document.language,
+        author=document.author,
+        published_at=document.published_at,
+        noise=row.noise,
+        text=piece,
+        offset=asked.offset,
+        chars=len(text),
+        next_offset=end if end < len(text) else None,
+    )
 
 
-def compare_page(tools: ToolArchive, asked: CompareInput) -> dict[str, Any]:
-    """Say what differs between two captures of a page, line by line."""
+def compare_page(tools: ToolArchive, asked: CompareInput) -> PageComparison:
+    """Return the differences between two captures of a page, line by line."""
     with tools.archive.database.read() as session:
         later = _capture(session, asked.later_snapshot, asked.url, asked.later, what="url or later_snapshot")
         earlier: Snapshot | None = None
@@ -258,29 +327,25 @@ def compare_page(tools: ToolArchive, asked: CompareInput) -> dict[str, Any]:
             f"earlier and later lead to one capture, of {later.captured_at:%Y-%m-%d %H:%M} UTC; list others with "
             "page_history, or leave earlier out to compare it with the one before it"
         )
-    wanted = WantedComparison(later.id, None if earlier is None else earlier.id)
-    archive = tools.archive
-    found = compare_captures(archive.database, archive.home, archive.clock, wanted)
+    archive, before = tools.archive, None if earlier is None else earlier.id
+    found = compare_captures(archive.database, archive.home, archive.clock, later.id, before, mode=TextMode.MAIN)
     text = diff_text(found.hunks) if found.hunks is not None else None
     with archive.database.read() as session:
         cite = _citing(session, tools.settings, (found.earlier, found.later))
-    return {
-        "notice": UNTRUSTED,
-        "change": str(found.event.type),
-        "earlier": None if found.earlier is None else cite(found.earlier),
-        "later": cite(found.later),
-        "diff": None if text is None else text[:MAX_TEXT_CHARS],
-        "is_cut": found.truncated or (text is not None and len(text) > MAX_TEXT_CHARS),
-    }
+    return PageComparison(
+        change=str(found.event.type),
+        earlier=None if found.earlier is None else cite(found.earlier),
+        later=cite(found.later),
+        diff=None if text is None else text[:MAX_TEXT_CHARS],
+        is_cut=found.truncated or (text is not None and len(text) > MAX_TEXT_CHARS),
+    )
 
 
-def explain_address(tools: ToolArchive, asked: ExplainInput) -> dict[str, Any]:
-    """Say everything that the system knows of an address and why; for operators."""
+def explain_address(tools: ToolArchive, asked: ExplainInput) -> Explanation:
+    """Return everything that the system knows about a URL, and why; for operators."""
     archive = tools.archive
     with archive.database.read() as session:
-        found = explain(session, ExplainWish(url=asked.url, limit=10), archive.settings, now=archive.now(session))
-    told: dict[str, Any] = found.model_dump(mode="json")
-    return told
+        return explain(session, archive.settings, asked.url, now=archive.now(session), limit=10)
 
 
 def _period(text: str | None) -> Period:
@@ -296,7 +361,7 @@ def _which(session: Session, url: str) -> queries.CapturesOf:
 
 
 def _capture(session: Session, number: int | None, url: str | None, at: str | None, *, what: str) -> Snapshot:
-    """Return one capture: by its id, or the one of a page that stands for a moment."""
+    """Return one capture with a text: by its id, or the one of a page that is nearest to a given time."""
     if number is not None:
         return visible_snapshot(session, number)
     if not url:
@@ -304,7 +369,7 @@ def _capture(session: Session, number: int | None, url: str | None, at: str | No
     period = _period(at) if at is not None else None
     found = queries.near(session, _which(session, url), period)
     if not found:
-        raise NotFound(f"no capture of {(clean(url, 200) or '')!r} with a text is here; list what is with page_history")
+        raise NotFound(f"no capture of {(clean(url, 200) or '')!r} has a text; list them all with page_history")
     return min(found, key=lambda row: _distance(row.captured_at, period))
 
 
@@ -331,5 +396,5 @@ def _place(cursor: str | None) -> tuple[datetime, int] | None:
         if moment.tzinfo is None or type(number) is not int or not 0 <= number < 1 << 63:
             raise ValueError
     except (ValueError, TypeError, AttributeError, RecursionError):
-        raise Invalid("cursor: it is not one that page_history answered with; leave it out to start anew") from None
+        raise Invalid("cursor: it is not one that page_history answered with; leave it out to start again") from None
     return moment, number

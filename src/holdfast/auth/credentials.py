@@ -1,7 +1,7 @@
-"""Secrets that are handed out once: how they are made, recognised without a look at the database, and kept.
+"""Secrets that are shown once: how to create them, check them without a database query, and store them.
 
-Each ends in a checksum of itself, so that guesses, truncated copies and secrets of other systems are refused at no
-cost; of each only the SHA-256 is kept.
+Each ends in a checksum of itself, so that guesses, truncated copies and secrets of other systems are rejected
+without a query. Only the SHA-256 is stored.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ _CHARS = 48
 
 
 def new_secret(prefix: str = "") -> str:
-    """Return a new secret: 256 random bits and their checksum."""
     random = secrets.token_bytes(_RANDOM_BYTES)
     return prefix + base64.urlsafe_b64encode(random + _checksum(prefix, random)).decode("ascii")
 
 
 def digest_of(secret: str, prefix: str = "") -> bytes | None:
-    """Return what is kept of a secret; None if this cannot be one."""
+    """Return the digest that is stored for a secret; None if the checksum does not match."""
     if len(secret) != len(prefix) + _CHARS or not secret.startswith(prefix) or not secret.isascii():
         return None
     try:
@@ -42,13 +41,13 @@ def _checksum(prefix: str, random: bytes) -> bytes:
 
 
 def csrf_token(session_secret: str) -> str:
-    """Return the token that a page of ours sends with each change; it is worth nothing without its session."""
+    """Return the token that our pages send with each change; it is useless without its session."""
     made = hmac.digest(session_secret.encode("utf-8", "surrogatepass"), b"holdfast csrf", "sha256")
     return base64.urlsafe_b64encode(made).decode("ascii").rstrip("=")
 
 
 def is_same(shown: str, expected: str) -> bool:
-    """Return whether two secrets are equal; how long it takes tells nothing of where they differ."""
+    """Compare two secrets in constant time."""
     # Digests of equal length, so that neither the length nor the first wrong character can be timed.
     digests = (sha256(one.encode("utf-8", "surrogatepass")).digest() for one in (shown, expected))
     return hmac.compare_digest(*digests)

@@ -1,4 +1,4 @@
-"""What can go wrong with identities. `Unauthenticated` is answered with 401, the rest by its kind."""
+"""Errors of authentication and authorization. `Unauthenticated` is answered with 401, the rest by their kind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from holdfast.errors import Conflict, Invalid, NotFound, NotPermitted, Unavailab
 
 
 class Unauthenticated(NotPermitted):
-    """The request does not say who asks, or says it wrongly."""
+    """The request has no credentials, or malformed ones."""
 
     code = "unauthenticated"
     summary = "Authentication required"
@@ -19,7 +19,7 @@ class Unauthenticated(NotPermitted):
 
 
 class CredentialWrong(Unauthenticated):
-    """A credential was shown that is not valid: unknown, revoked, expired or damaged."""
+    """The credential is unknown, revoked, expired or damaged."""
 
     code = "credential_wrong"
 
@@ -28,7 +28,7 @@ class CredentialWrong(Unauthenticated):
 
 
 class SignInFailed(Unauthenticated):
-    """The name or the password is wrong; which of them is not said."""
+    """The name or the password is wrong; the answer does not reveal which."""
 
     code = "sign_in_failed"
     summary = "Invalid credentials"
@@ -38,7 +38,7 @@ class SignInFailed(Unauthenticated):
 
 
 class RoleTooLow(NotPermitted):
-    """Who asks is known, and may not do this."""
+    """The caller is known, but lacks the permission."""
 
     code = "role_too_low"
     summary = "Insufficient permissions"
@@ -48,7 +48,7 @@ class RoleTooLow(NotPermitted):
 
 
 class CrossSiteRefused(NotPermitted):
-    """A change in a signed-in browser that a page of ours did not send."""
+    """A change from a signed-in browser that none of our pages sent."""
 
     code = "cross_site_refused"
 
@@ -71,13 +71,13 @@ class SignInThrottled(Unavailable):
 
 
 class PasswordRefused(Invalid):
-    """This password is not taken."""
+    """The password does not meet the requirements."""
 
     code = "password_refused"
 
 
 class UserNotFound(NotFound):
-    """There is no such user."""
+    """The user does not exist."""
 
     code = "user_not_found"
 
@@ -86,7 +86,7 @@ class UserNotFound(NotFound):
 
 
 class UserExists(Conflict):
-    """The name is taken."""
+    """Another user already has this name."""
 
     code = "user_exists"
 
@@ -95,7 +95,7 @@ class UserExists(Conflict):
 
 
 class LastAdministrator(Conflict):
-    """The last administrator that can sign in would be gone."""
+    """The change would remove the last administrator that can sign in."""
 
     code = "last_administrator"
 
@@ -113,7 +113,7 @@ class NoAccount(Conflict):
 
 
 class LinkSpent(NotFound):
-    """A one-time link that was used, replaced, or is too old."""
+    """The one-time link was used, replaced, or has expired."""
 
     code = "link_spent"
 
@@ -122,7 +122,7 @@ class LinkSpent(NotFound):
 
 
 class SessionNotFound(NotFound):
-    """There is no such session, or it is another user's."""
+    """The session does not exist, or belongs to another user."""
 
     code = "session_not_found"
 
@@ -131,7 +131,7 @@ class SessionNotFound(NotFound):
 
 
 class TokenNotFound(NotFound):
-    """There is no such token, or it is another user's."""
+    """The token does not exist, or belongs to another user."""
 
     code = "token_not_found"
 
@@ -140,12 +140,12 @@ class TokenNotFound(NotFound):
 
 
 class ProviderFailed(Unavailable):
-    """The identity provider does not answer, or not as it must."""
+    """The identity provider does not answer, or its answer is invalid."""
 
     code = "provider_failed"
 
 
 class ProviderRefused(NotPermitted):
-    """The identity provider's answer does not let this person in."""
+    """The identity provider's answer does not permit this person to sign in."""
 
     code = "provider_refused"

@@ -1,4 +1,4 @@
-"""Who a session or a token belongs to, with a memory of a second: a revocation is seen everywhere within it."""
+"""Principals of sessions and tokens, cached for one second: a revocation takes effect everywhere within it."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
 
 REMEMBERED_S = 1.0
-"""How long an answer of the database is believed."""
+"""How long a cached database result is valid."""
 _REMEMBERED = 10_000
 _log = log.get()
 
 
 class Identities:
-    """Finds the principal of a secret's digest; for any thread."""
+    """Finds the principal for a secret's digest. Thread-safe."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock, self._lock = database, clock, Lock()
@@ -31,13 +31,13 @@ class Identities:
         self._tokens: dict[int, datetime] = {}
 
     def remembered(self, digest: bytes) -> tuple[bool, Principal | None]:
-        """Return whether the answer is known without a question, and the answer."""
+        """Return whether the digest is cached, and its principal."""
         with self._lock:
             found = self._known.get(digest, _UNKNOWN)
         return (False, None) if found is _UNKNOWN else (True, found)
 
     def by_session(self, digest: bytes) -> Principal | None:
-        """Return whose session this is; None if it has ended, expired, or never was. Asks the database."""
+        """Return the principal of a session from the database; None if it is unknown, ended or expired."""
         now = self._clock.now()
         with self._database.read() as session:
             row = queries.session_of(session, digest, now=now)
@@ -53,7 +53,7 @@ class Identities:
         return found
 
     def by_token(self, digest: bytes) -> Principal | None:
-        """Return whose token this is; None if it was revoked, has expired, or never was. Asks the database."""
+        """Return the principal of a token from the database; None if it is unknown, revoked or expired."""
         now = self._clock.now()
         with self._database.read() as session:
             row = queries.token_of(session, digest, now=now)
@@ -74,12 +74,12 @@ class Identities:
         return found
 
     def forget(self) -> None:
-        """Forget all answers: this process has just changed what they say."""
+        """Clear the cache: this process has just changed sessions or tokens."""
         with self._lock:
             self._known.clear()
 
     def flush(self) -> None:
-        """Write when sessions and tokens were last used; if the database is away, it is not written."""
+        """Write when sessions and tokens were last used; skip it if the database is unavailable."""
         # Not with each request: reading changes nothing, and a crawl would wait for the writer's lock.
         with self._lock:
             sessions, self._sessions = self._sessions, {}

@@ -1,4 +1,4 @@
-"""Bearer tokens that another system signs with a secret that it shares with us (JWT, HS256 alone)."""
+"""Bearer tokens that another system signs with a secret it shares with us (JWT, only HS256)."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from holdfast.clock import Clock
 from holdfast.config import AuthSettings
 from holdfast.errors import Invalid
 
+_MAX_S = 86_400.0
+"""Longest time from `iat` to `exp`: a token cannot be revoked before it ends."""
+
 if TYPE_CHECKING:
     from jwt.types import Options
 
 SECRET_BYTES = 32
-"""RFC 7518, 3.2: a key as long as the hash, or longer."""
+"""RFC 7518, 3.2: the key must be at least as long as the hash."""
 _MAX_CHARS = 4096
 _NAME_CHARS = 64
 # Clocks of two machines differ.
@@ -25,7 +28,7 @@ _CLAIMS = ("exp", "iat", "aud", "iss", "sub")
 
 
 def demand_strong_secret(settings: AuthSettings) -> None:
-    """Refuse, with Invalid, a secret that can be guessed from one signed token."""
+    """Raise Invalid if the secret could be guessed from one signed token."""
     secret = settings.jwt_secret
     if secret is not None and len(secret.get_secret_value().encode()) < SECRET_BYTES:
         raise Invalid(
@@ -35,10 +38,10 @@ def demand_strong_secret(settings: AuthSettings) -> None:
 
 
 class JwtBearer:
-    """Reads tokens; off until a secret is set."""
+    """Verifies JWTs; disabled until a secret is configured."""
 
     def __init__(self, settings: AuthSettings, clock: Clock) -> None:
-        """Take the settings; Invalid if the secret is too short."""
+        """Raise Invalid if the configured secret is too short."""
         demand_strong_secret(settings)
         self._settings, self._clock = settings, clock
         self._key = None if settings.jwt_secret is None else settings.jwt_secret.get_secret_value()
@@ -46,11 +49,10 @@ class JwtBearer:
         self._jwt: Any = None if self._key is None else importlib.import_module("jwt")
 
     def looks_like(self, shown: str) -> bool:
-        """Return whether something has the three parts of such a token."""
         return shown.count(".") == 2
 
     def principal(self, shown: str) -> Principal:
-        """Return who a token speaks for; CredentialWrong for one that is not whole, not ours, or not now."""
+        """Return the principal of a token; raise CredentialWrong if it is malformed, badly signed or not valid now."""
         if self._key is None or len(shown) > _MAX_CHARS:
             raise CredentialWrong("the bearer token")
         jwt = self._jwt
@@ -87,7 +89,7 @@ class JwtBearer:
             not times_are_whole
             or not max(issued, starts) - _LEEWAY_S <= now < expires + _LEEWAY_S
             # A token that never ends cannot be taken back.
-            or not 0 < expires - issued <= self._settings.jwt_max_s
+            or not 0 < expires - issued <= _MAX_S
         ):
             raise CredentialWrong("the bearer token")
         # Without a role it is refused: members see more than the public, and the other system has not said so.

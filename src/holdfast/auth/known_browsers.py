@@ -1,8 +1,8 @@
-"""Browsers that have signed in before: by a mark that they keep, an account's owner signs in while strangers guess.
+"""Known browsers: an account's owner can sign in from one while strangers guess the password.
 
-A mark lets no one in. It says that this browser was let in once, so that its attempts are counted by themselves and not
-with those of strangers. It is signed with what is kept of the password: a new password makes all marks worthless, and
-nothing of them is stored here.
+A mark lets no one in. It proves that this browser has signed in before, so that its attempts are counted apart
+from those of strangers. It is signed with the stored password hash: a new password invalidates all marks, and
+none is stored here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NAME_BYTES: Final = 12
 
 
 def new_mark(user: User, *, now: datetime) -> str | None:
-    """Return the mark of a browser that has just shown a user's password; None for a user without one."""
+    """Return a mark for a browser whose user has just entered the password; None for a user without one."""
     if user.password_hash is None:
         return None
     said = f"{int((now + LASTS).timestamp())}.{secrets.token_urlsafe(_NAME_BYTES)}"
@@ -29,7 +29,7 @@ def new_mark(user: User, *, now: datetime) -> str | None:
 
 
 def known_browser(user: User | None, mark: str | None, *, now: datetime) -> str | None:
-    """Return what a browser is known as that shows the mark of this user; None if it shows none that holds."""
+    """Return the name in a browser's mark; None if the mark is missing, expired or not valid for this user."""
     if user is None or user.password_hash is None or mark is None or len(mark) > _MAX_CHARS or not mark.isascii():
         return None
     said, _, signature = mark.rpartition(".")

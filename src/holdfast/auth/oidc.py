@@ -1,7 +1,7 @@
 """Sign-in at an identity provider: OpenID Connect, code flow with PKCE, state and nonce.
 
-It asks the provider through what it is handed, which dials only what the address guard lets pass; nothing that the
-provider says is believed before its signature, issuer, audience, time and nonce are checked.
+All requests go through the function passed in, which connects only to addresses that the address guard permits.
+No claim is trusted before its signature, issuer, audience, time and nonce are checked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from holdfast.errors import Invalid
 from holdfast.types import FetchRequest
 
 AskProvider = Callable[[FetchRequest], Awaitable[bytes]]
-"""Returns the body of a good answer; ProviderFailed if there is none."""
+"""Returns the body of a successful response; raises ProviderFailed otherwise."""
 # Signed with a key that only the provider has: never `none`, and never a secret that we share with it.
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
 _REMEMBERED_S = 600.0
@@ -43,14 +43,14 @@ _log = log.get()
 
 
 class BegunFlow(NamedTuple):
-    """Where a browser goes to sign in, and what it keeps until it is back."""
+    """The provider's URL to send a browser to, and the flow that the browser stores until it returns."""
 
     url: str
     flow: SignInFlow
 
 
 def role_map(settings: AuthSettings) -> dict[str, Role]:
-    """Return which value of the claim means which role; Invalid if one is not written as value=role."""
+    """Return the role for each value of the claim; raise Invalid if an entry is not written as value=role."""
     found = {}
     for pair in settings.oidc_roles:
         value, _, role = pair.rpartition("=")
@@ -61,10 +61,10 @@ def role_map(settings: AuthSettings) -> dict[str, Role]:
 
 
 class IdentityProvider:
-    """The provider that the settings name."""
+    """The configured provider."""
 
     def __init__(self, settings: AuthSettings, ask: AskProvider, clock: Clock) -> None:
-        """Take the settings; Invalid if they are not whole, or would send secrets in the clear."""
+        """Raise Invalid if the settings are incomplete, or would send secrets unencrypted."""
         issuer, client_id = settings.oidc_issuer, settings.oidc_client_id
         if not issuer or not client_id:
             raise Invalid("HOLDFAST_AUTH_OIDC_ISSUER needs HOLDFAST_AUTH_OIDC_CLIENT_ID beside it")
@@ -75,7 +75,7 @@ class IdentityProvider:
         self._documents: dict[str, tuple[float, dict[str, Any]]] = {}
 
     async def begin(self, redirect_uri: str, following: str) -> BegunFlow:
-        """Return where to send a browser; ProviderFailed if the provider does not answer."""
+        """Return where to send a browser; raise ProviderFailed if the provider does not answer."""
         flow = SignInFlow(
             state=secrets.token_urlsafe(32),
             nonce=secrets.token_urlsafe(32),
@@ -97,14 +97,14 @@ class IdentityProvider:
         return BegunFlow(url, flow)
 
     async def finish(self, answer: Mapping[str, str], flow: SignInFlow, redirect_uri: str) -> ProviderIdentity:
-        """Return who came back from the provider; ProviderRefused if it refused the user, or something does not fit."""
+        """Return the user who came back; raise ProviderRefused if the provider refused, or a check fails."""
         if not hmac.compare_digest(answer.get("state", "").encode(), flow.state.encode()):
-            raise ProviderRefused("this answer belongs to another sign-in; start anew")
+            raise ProviderRefused("this answer belongs to another sign-in; start again")
         # RFC 9207: an answer of another provider must not be taken to this one.
         if answer.get("iss", self._issuer) != self._issuer:
-            raise ProviderRefused("this answer comes from another identity provider; start anew")
+            raise ProviderRefused("this answer comes from another identity provider; start again")
         if "error" in answer or not answer.get("code"):
-            raise ProviderRefused("the identity provider did not let you in; start anew, or ask its administrator")
+            raise ProviderRefused("the identity provider did not let you in; start again, or ask its administrator")
         tokens = await self._exchange(answer["code"], flow, redirect_uri)
         claims = await self._verified(tokens.get("id_token"), flow.nonce)
         claims = await self._with_userinfo(claims, tokens.get("access_token"))
@@ -126,7 +126,6 @@ class IdentityProvider:
         )
 
     def _role(self, claimed: Any) -> Role | None:
-        """Return the highest role that the claim's values mean; the default where none means any."""
         values = claimed if isinstance(claimed, list) else [claimed]
         found = [self._roles[value] for value in values if isinstance(value, str) and value in self._roles]
         default = self._settings.oidc_default_role
@@ -151,7 +150,6 @@ class IdentityProvider:
         return await self._asked(url, headers=tuple(headers), content=body.encode("ascii"))
 
     async def _verified(self, token: Any, nonce: str) -> dict[str, Any]:
-        """Return the claims of an ID token whose signature, issuer, audience, time and nonce are right."""
         if not isinstance(token, str) or len(token) > 64 * 1024:
             raise ProviderFailed("the identity provider sent no ID token")
         registry = jwt.JWTClaimsRegistry(
@@ -177,12 +175,12 @@ class IdentityProvider:
                 continue
             # OpenID Connect Core, 3.1.3.7: with several audiences, the one that it was made for.
             if claims.get("azp", self._client_id) != self._client_id:
-                raise ProviderRefused("what the identity provider says is meant for another application")
+                raise ProviderRefused("the identity provider's answer is for another application")
             return dict(claims)
         raise AssertionError
 
     async def _with_userinfo(self, claims: dict[str, Any], access_token: Any) -> dict[str, Any]:
-        """Return the claims with those of the user's own page at the provider, where the token lacks what we need."""
+        """Add claims from the userinfo endpoint where the ID token lacks those we need."""
         wanted = {self._settings.oidc_name_claim, self._settings.oidc_role_claim}
         endpoint = (await self._metadata()).get("userinfo_endpoint")
         if wanted <= claims.keys() or not endpoint or not isinstance(access_token, str):

@@ -1,4 +1,4 @@
-"""Passwords: argon2id, and what may be one."""
+"""Passwords: argon2id hashes and the requirements for a new password."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from holdfast.auth.errors import PasswordRefused
 
 MIN_CHARS = 12
 MAX_BYTES = 256
-"""More is refused before it is hashed: hashing a megabyte is work for a stranger's benefit."""
+"""Longer passwords are rejected before hashing: hashing a megabyte would let strangers waste our CPU."""
 # Characters that are looked at: some are typed as three and kept as one.
 _MAX_GIVEN = 4 * MAX_BYTES
 # OWASP's first choice of 19 MiB and two passes: 50 ms and little enough memory for several at once. RFC 9106's 64 MiB
@@ -22,7 +22,7 @@ _NOBODY = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAA
 
 
 def hash_password(password: str, *, name: str = "") -> str:
-    """Return what is kept of a password; PasswordRefused if it is too short, too long, or the user's own name."""
+    """Hash a password; raise PasswordRefused if it is too short, too long, or equal to the user name."""
     text = unicodedata.normalize("NFKC", password)
     if len(text) < MIN_CHARS:
         raise PasswordRefused(f"a password has at least {MIN_CHARS} characters; choose a longer one")
@@ -34,7 +34,7 @@ def hash_password(password: str, *, name: str = "") -> str:
 
 
 def is_password(stored: str | None, given: str) -> bool:
-    """Return whether a password is the one that was kept; it takes as long where none was kept."""
+    """Verify a password; takes as long if no hash is stored."""
     text = unicodedata.normalize("NFKC", given[:_MAX_GIVEN]).encode("utf-8", "surrogatepass")
     # Cut off and not refused: an answer that comes sooner would tell something, and no kept password is that long.
     fits = len(given) <= _MAX_GIVEN and len(text) <= MAX_BYTES
@@ -45,5 +45,4 @@ def is_password(stored: str | None, given: str) -> bool:
 
 
 def is_outdated(stored: str) -> bool:
-    """Return whether a password was hashed with other parameters than today's."""
     return _HASHER.check_needs_rehash(stored)

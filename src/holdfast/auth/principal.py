@@ -1,4 +1,4 @@
-"""Who asks: one principal a request, whatever way they signed in, and what it may do."""
+"""The principal of a request, however it signed in, and its permissions."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from holdfast.values import dataclass
 
 
 class SignInWay(StrEnum):
-    """How a request showed who asks."""
+    """How a request authenticated."""
 
     ANONYMOUS = "anonymous"
     LOCAL = "local"
-    """A command on the server's machine, such as `holdfast mcp`; no request over HTTP."""
+    """A command on the server's machine, such as `holdfast mcp`, not an HTTP request."""
     ADMIN_TOKEN = "admin_token"  # noqa: S105 - a word, no secret
     SESSION = "session"
     TOKEN = "token"  # noqa: S105 - a word, no secret
@@ -23,7 +23,7 @@ class SignInWay(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Who asks."""
+    """The authenticated caller of a request."""
 
     role: Role
     name: str
@@ -32,12 +32,11 @@ class Principal:
     user_id: int | None = None
     session_id: int | None = None
     scopes: frozenset[Permission] | None = None
-    """What a token is limited to; None if to nothing but its role."""
+    """The permissions that a token is limited to; None if only the role limits it."""
     ends_at: datetime | None = None
-    """When a token ends; None for any other way of signing in."""
+    """When a token expires; None for any other way of signing in."""
 
     def may(self, permission: Permission) -> bool:
-        """Return whether this principal has a permission."""
         # Reading the control room and explaining were a part of operating it once: such tokens go on.
         is_part = permission in (Permission.WATCH, Permission.EXPLAIN)
         granting = (permission, Permission.OPERATE) if is_part else (permission,)
@@ -47,4 +46,4 @@ class Principal:
 
 
 ANONYMOUS = Principal(role=Role.ANONYMOUS, name="anonymous", way=SignInWay.ANONYMOUS)
-"""Who shows nothing."""
+"""The principal of a request without credentials."""

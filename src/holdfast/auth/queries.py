@@ -1,4 +1,4 @@
-"""The questions about accounts, and the few statements that must be one step."""
+"""Queries of accounts, and the statements that must be atomic."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from holdfast.db.models import AccountLink, ApiToken, SignInFailure, User, UserS
 
 
 class FoundSession(NamedTuple):
-    """A session that holds, with its user."""
-
     id: int
     user_id: int
     name: str
@@ -25,8 +23,6 @@ class FoundSession(NamedTuple):
 
 
 class FoundToken(NamedTuple):
-    """A token that holds, with its user."""
-
     id: int
     user_id: int
     name: str
@@ -36,7 +32,7 @@ class FoundToken(NamedTuple):
 
 
 def session_of(session: Session, digest: bytes, *, now: datetime) -> FoundSession | None:
-    """Return the session of this secret, if it has not expired and its user is not disabled."""
+    """Return the session of this secret, unless it has expired or its user is disabled."""
     row = session.execute(
         select(UserSession.id, User.id, User.name, User.role, UserSession.expires_at)
         .join(User, User.id == UserSession.user_id)
@@ -46,7 +42,7 @@ def session_of(session: Session, digest: bytes, *, now: datetime) -> FoundSessio
 
 
 def token_of(session: Session, digest: bytes, *, now: datetime) -> FoundToken | None:
-    """Return the token of this secret, if it has not expired and its user is not disabled."""
+    """Return the token of this secret, unless it has expired or its user is disabled."""
     row = session.execute(
         select(ApiToken.id, User.id, User.name, User.role, ApiToken.expires_at, ApiToken.scopes)
         .join(User, User.id == ApiToken.user_id)
@@ -56,36 +52,35 @@ def token_of(session: Session, digest: bytes, *, now: datetime) -> FoundToken | 
 
 
 def user_by_name(session: Session, name: str) -> User | None:
-    """Return a user by what is typed to sign in."""
     return session.scalar(select(User).where(User.name == name))
 
 
 def locked_user(session: Session, user_id: int) -> User | None:
-    """Return a user as it is now; no other process changes it before this transaction ends."""
+    """Return a user, reloaded and locked until this transaction ends."""
     # Not its key: PostgreSQL looks at that whenever a session or a token of the user is written.
     asked = select(User).where(User.id == user_id).with_for_update(key_share=True)
     return session.scalar(asked.execution_options(populate_existing=True))
 
 
 def user_of_provider(session: Session, *, issuer: str, subject: str) -> User | None:
-    """Return the user that an identity provider knows under this subject, locked until the transaction ends."""
+    """Return the user with this subject at an identity provider, locked until the transaction ends."""
     # Before its sessions: a password change and the disabling of a user lock in this order.
     asked = select(User).where(User.issuer == issuer, User.subject == subject)
     return session.scalar(asked.with_for_update(key_share=True))
 
 
 def has_administrator(session: Session) -> bool:
-    """Return whether there is an administrator, invited ones included: they have a link of their own."""
+    """Return whether an administrator exists, including invited ones, which have a link of their own."""
     return session.scalar(select(User.id).where(User.role == Role.ADMINISTRATOR.value).limit(1)) is not None
 
 
 def users(session: Session, *, after: int, limit: int) -> list[User]:
-    """Return users by id, behind this one."""
+    """Return users in order of id, after this one."""
     return list(session.scalars(select(User).where(User.id > after).order_by(User.id).limit(limit)))
 
 
 def administrators(session: Session) -> list[int]:
-    """Return the administrators that can sign in, locked until the end of the transaction."""
+    """Return the administrators that can sign in, locked until the transaction ends."""
     # Locked: of two that demote each other at the same moment, the second then finds one left.
     asked = select(User.id).where(
         User.role == Role.ADMINISTRATOR.value,
@@ -96,24 +91,23 @@ def administrators(session: Session) -> list[int]:
 
 
 def sessions_of(session: Session, user_id: int, *, now: datetime, after: int, limit: int) -> list[UserSession]:
-    """Return the sessions of a user that hold, by id, behind this one."""
+    """Return a user's unexpired sessions in order of id, after this one."""
     asked = select(UserSession).where(UserSession.user_id == user_id, UserSession.expires_at > now)
     return list(session.scalars(asked.where(UserSession.id > after).order_by(UserSession.id).limit(limit)))
 
 
 def tokens_of(session: Session, user_id: int, *, after: int, limit: int) -> list[ApiToken]:
-    """Return the tokens of a user, expired ones too, by id, behind this one."""
+    """Return a user's tokens, including expired ones, in order of id, after this one."""
     asked = select(ApiToken).where(ApiToken.user_id == user_id, ApiToken.id > after)
     return list(session.scalars(asked.order_by(ApiToken.id).limit(limit)))
 
 
 def count_tokens(session: Session, user_id: int) -> int:
-    """Return how many tokens a user has."""
     return session.scalar(select(func.count()).select_from(ApiToken).where(ApiToken.user_id == user_id)) or 0
 
 
 def delete_sessions(session: Session, user_id: int, *, keep: int | None = None) -> int:
-    """End the sessions of a user, all or all but one; return how many there were."""
+    """Delete a user's sessions, all except `keep`; return how many."""
     clauses = [UserSession.user_id == user_id]
     if keep is not None:
         clauses.append(UserSession.id != keep)
@@ -121,30 +115,27 @@ def delete_sessions(session: Session, user_id: int, *, keep: int | None = None) 
 
 
 def delete_session(session: Session, digest: bytes) -> int | None:
-    """End the session of this secret; return its user, None if there was none."""
+    """Delete the session of this secret; return its user's id, None if it did not exist."""
     return session.scalar(delete(UserSession).where(UserSession.secret_hash == digest).returning(UserSession.user_id))
 
 
 def delete_expired_sessions(session: Session, *, now: datetime, limit: int) -> None:
-    """Remove some sessions that have expired."""
     old = select(UserSession.id).where(UserSession.expires_at <= now).order_by(UserSession.expires_at).limit(limit)
     # They belong to other users, too: waiting for one of them could be a deadlock.
     session.execute(delete(UserSession).where(UserSession.id.in_(old.with_for_update(skip_locked=True))))
 
 
 def oldest_sessions(session: Session, user_id: int, *, keep: int) -> Sequence[int]:
-    """Return the sessions of a user that are older than the newest ones."""
     asked = select(UserSession.id).where(UserSession.user_id == user_id).order_by(UserSession.id.desc())
     return session.scalars(asked.offset(keep)).all()
 
 
 def delete_sessions_by_id(session: Session, ids: Sequence[int]) -> None:
-    """End these sessions."""
     session.execute(delete(UserSession).where(UserSession.id.in_(ids)))
 
 
 def note_seen(session: Session, *, sessions: Mapping[int, datetime], tokens: Mapping[int, datetime]) -> None:
-    """Write when sessions and tokens were last used; what is gone or being changed meanwhile is left alone."""
+    """Record the last use of sessions and tokens; skip rows that are deleted or locked by another transaction."""
     # They belong to many users: waiting for one of them, while holding others, could be a deadlock.
     free = select(UserSession.id).where(UserSession.id.in_(sessions)).with_for_update(skip_locked=True)
     for session_id in session.scalars(free).all():
@@ -158,30 +149,27 @@ def note_seen(session: Session, *, sessions: Mapping[int, datetime], tokens: Map
 
 
 def take_link(session: Session, link_id: int) -> bool:
-    """Delete a link; False if it is gone: of two that use it at once, one gets it."""
+    """Delete a link; return False if it is gone. Of two concurrent uses, one succeeds."""
     return session.scalar(delete(AccountLink).where(AccountLink.id == link_id).returning(AccountLink.id)) is not None
 
 
 def find_link(session: Session, digest: bytes, *, now: datetime) -> AccountLink | None:
-    """Return the link of this secret, if it holds."""
     return session.scalar(select(AccountLink).where(AccountLink.secret_hash == digest, AccountLink.expires_at > now))
 
 
 def delete_links(session: Session, user_id: int | None) -> None:
-    """Remove the link of a user, or, for None, the one that makes the first administrator."""
+    """Delete the link of a user, or, for None, the one that creates the first administrator."""
     whose = AccountLink.user_id.is_(None) if user_id is None else AccountLink.user_id == user_id
     session.execute(delete(AccountLink).where(whose))
 
 
 class Failures(NamedTuple):
-    """The failures of one key in its window."""
-
     failures: int
     since: datetime
 
 
 def count_failure(session: Session, key: str, *, now: datetime, window_began: datetime) -> Failures:
-    """Count one more failure of a key; a window that has passed begins anew."""
+    """Count one more failure of a key; start a new window if the old one has passed."""
     insert = insert_into(session, SignInFailure).values(key=key, failures=1, since=now)
     # Also one that begins a whole window from now: a clock that was ahead has been set back, and the owner of the
     # account would wait until it is there again.
@@ -199,7 +187,7 @@ def count_failure(session: Session, key: str, *, now: datetime, window_began: da
 
 
 def forgive(session: Session, keys: Sequence[str]) -> None:
-    """Take back one failure of each key."""
+    """Subtract one failure from each key."""
     session.execute(
         update(SignInFailure)
         .where(SignInFailure.key.in_(keys), SignInFailure.failures > 0)
@@ -208,11 +196,9 @@ def forgive(session: Session, keys: Sequence[str]) -> None:
 
 
 def forget_failures(session: Session, key: str) -> None:
-    """Forget the failures of a key."""
     session.execute(delete(SignInFailure).where(SignInFailure.key == key))
 
 
 def delete_old_failures(session: Session, *, window_began: datetime, limit: int) -> None:
-    """Remove some rows whose window has passed."""
     old = select(SignInFailure.key).where(SignInFailure.since <= window_began).order_by(SignInFailure.since)
     session.execute(delete(SignInFailure).where(SignInFailure.key.in_(old.limit(limit))))

@@ -1,4 +1,4 @@
-"""Five roles, and what each may do."""
+"""The five roles and their permissions."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What a person or a program is trusted with; each role may do all that the ones before it may."""
+    """How far a person or program is trusted; each role includes the permissions of the ones before it."""
 
     ANONYMOUS = "anonymous"
     MEMBER = "member"
     OBSERVER = "observer"
-    """Reads the control room and the metrics, and changes nothing but its own account."""
+    """Reads the control room and the metrics, and changes only its own account."""
     OPERATOR = "operator"
     ADMINISTRATOR = "administrator"
 
     def is_at_least(self, other: Role) -> bool:
-        """Return whether this role may do all that the other may."""
         return _RANK[self] >= _RANK[other]
 
 
@@ -24,18 +23,18 @@ _RANK = {role: rank for rank, role in enumerate(Role)}
 
 
 class Permission(StrEnum):
-    """What a route asks for; a token may be limited to some of them."""
+    """The permission that a route requires; a token may be limited to some of them."""
 
     READ = "read"
-    """What is public, and for members what is theirs."""
+    """Public data, and for members also data restricted to members."""
     OWN_ACCOUNT = "own_account"
-    """One's own password, sessions and tokens."""
+    """The user's own password, sessions and tokens."""
     EXPLAIN = "explain"
-    """Ask why an address is in the archive or is not, as far as the sources go that one may see."""
+    """Find out why a URL is or is not in the archive, limited to the sources that the caller may see."""
     WATCH = "watch"
     """Read the control room: figures, streams, sources, jobs, the frontier, domains, editions, the index."""
     OPERATE = "operate"
-    """Change these, and read what readers report and send. A token with this scope may watch, too."""
+    """Change these, and read reports and messages from readers. A token with this scope also has `watch`."""
     ADMINISTER = "administer"
     """Users, tokens of others, webhooks, the audit log, settings, takedowns."""
 
@@ -48,4 +47,3 @@ LOWEST_ROLE = {
     Permission.OPERATE: Role.OPERATOR,
     Permission.ADMINISTER: Role.ADMINISTRATOR,
 }
-"""The lowest role that has each permission."""

@@ -1,4 +1,4 @@
-"""Sessions of browsers: begun by signing in, ended by signing out, by another session of the user, or by time."""
+"""Browser sessions: created by signing in; ended by signing out, from another session of the user, or by expiry."""
 
 from __future__ import annotations
 
@@ -35,42 +35,44 @@ from holdfast.db.models import User, UserSession
 from holdfast.values import dataclass
 
 PER_USER = 50
-"""Sessions that one user may have; the oldest end."""
+"""Maximum number of sessions per user; the oldest are ended."""
 _SWEPT = 100
 _log = log.get()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Browser:
-    """What a user signs in with, and from where."""
+    """The browser that a user signs in with, and its address."""
 
     address: str
     agent: str
     old_secret: str | None = None
-    """Of the session that the browser had until now: it ends."""
+    """The secret of the browser's previous session, which ends."""
     mark: str | None = None
-    """What it was given when it signed in before (`known_browsers`)."""
+    """The mark from an earlier sign-in (`known_browsers`)."""
 
 
-class BegunSession(NamedTuple):
-    """What a browser gets."""
+class NewSession(NamedTuple):
+    """The session's secret and the marks for the browser to store."""
 
     secret: str
     expires_at: datetime
     principal: Principal
     mark: str | None = None
-    """What it shows the next time, so that guesses of others do not keep it waiting; None without a password."""
+    """A mark that keeps other people's guesses from delaying the next sign-in; None without a password."""
 
 
 class SignIn:
-    """Signs users in with their passwords; for any thread."""
+    """Signs users in. Thread-safe."""
 
     def __init__(self, database: Database, clock: Clock, settings: AuthSettings) -> None:
         self._database, self._clock, self._settings = database, clock, settings
-        self._throttle = Throttle(clock, settings)
+        self._throttle = Throttle(clock)
 
-    def with_password(self, name: str, password: str, browser: Browser) -> BegunSession:
-        """Begin a session; SignInFailed if name or password is wrong, SignInThrottled if that happened too often."""
+    def with_password(self, name: str, password: str, browser: Browser) -> NewSession:
+        """Start a session; raise SignInFailed if name or password is wrong, SignInThrottled after too many
+        failures.
+        """
         kept = name.strip().lower()[:256].replace("\x00", "")
         with self._database.write() as session:
             user = queries.user_by_name(session, kept)
@@ -96,8 +98,11 @@ class SignIn:
             begun = begin_session(session, self._clock, current, browser, settings=self._settings)
             return begun._replace(mark=new_mark(current, now=self._clock.now()))
 
-    def with_link(self, secret: str, *, name: str, password: str, browser: Browser) -> BegunSession:
-        """Choose a password with a one-time link and begin a session; LinkSpent, PasswordRefused, Invalid."""
+    def with_link(self, secret: str, *, name: str, password: str, browser: Browser) -> NewSession:
+        """Choose a password with a one-time link and start a session.
+
+        Raise LinkSpent, PasswordRefused or Invalid.
+        """
         with self._database.read() as session:
             owner = link_owner(session, self._clock, secret)
         kept = checked_name(name) if owner is None else owner.name
@@ -107,22 +112,22 @@ class SignIn:
             begun = begin_session(session, self._clock, user, browser, settings=self._settings)
             return begun._replace(mark=new_mark(user, now=self._clock.now()))
 
-    def with_sign_in_link(self, secret: str, browser: Browser) -> BegunSession:
-        """Begin the session of a link that signs in; LinkSpent."""
+    def with_sign_in_link(self, secret: str, browser: Browser) -> NewSession:
+        """Start a session with a sign-in link; raise LinkSpent."""
         with self._database.write() as session:
             user = use_sign_in_link(session, self._clock, secret)
             with acting(f"{user.name}@{browser.address}"):
                 return begin_session(session, self._clock, user, browser, settings=self._settings)
 
-    def with_identity(self, identity: ProviderIdentity, browser: Browser) -> BegunSession:
-        """Begin a session of the user that an identity provider vouches for; ProviderRefused if it is disabled."""
+    def with_identity(self, identity: ProviderIdentity, browser: Browser) -> NewSession:
+        """Start a session for a user of an identity provider; raise ProviderRefused if the user is disabled."""
         try:
             return self._with_identity(identity, browser)
         except UserExists:
             # A second sign-in of the same new user was quicker: now there is one.
             return self._with_identity(identity, browser)
 
-    def _with_identity(self, identity: ProviderIdentity, browser: Browser) -> BegunSession:
+    def _with_identity(self, identity: ProviderIdentity, browser: Browser) -> NewSession:
         with (
             self._database.write() as session,
             # In the name that is kept here: what a provider calls a user may be `admin`, or a page of text.
@@ -134,7 +139,8 @@ class SignIn:
     def change_password(self, user_id: int, *, current: str, new: str, browser: Browser, keep: int | None) -> int:
         """Change a user's own password and end all other sessions; return how many ended.
 
-        PasswordRefused if the current one is wrong, or the new one is not taken; SignInThrottled as for signing in.
+        Raise PasswordRefused if the current password is wrong or the new one is rejected, SignInThrottled as for
+        signing in.
         """
         with self._database.write() as session:
             user = find_user(session, user_id)
@@ -161,8 +167,8 @@ class SignIn:
 
 def begin_session(
     session: Session, clock: Clock, user: User, browser: Browser, *, settings: AuthSettings
-) -> BegunSession:
-    """Begin a session of a user in place of the one that the browser had; audited."""
+) -> NewSession:
+    """Start a session in place of the browser's previous one, and audit it."""
     now = clock.now()
     if browser.old_secret is not None and (old := digest_of(browser.old_secret)) is not None:
         queries.delete_session(session, old)
@@ -185,16 +191,15 @@ def begin_session(
     principal = Principal(
         role=Role(user.role), name=user.name, way=SignInWay.SESSION, user_id=user.id, session_id=row.id
     )
-    return BegunSession(secret, row.expires_at, principal)
+    return NewSession(secret, row.expires_at, principal)
 
 
 def _plain(agent: str) -> str:
-    """Return what a browser calls itself, in characters that any terminal can show."""
     return "".join(character if character.isprintable() else " " for character in agent)[:200]
 
 
 def end_session(session: Session, clock: Clock, user: User, session_id: int) -> None:
-    """End a session of a user; SessionNotFound, also if it is another user's."""
+    """End a session of a user; raise SessionNotFound, also if it belongs to another user."""
     row = session.get(UserSession, session_id)
     if row is None or row.user_id != user.id:
         raise SessionNotFound
@@ -204,7 +209,6 @@ def end_session(session: Session, clock: Clock, user: User, session_id: int) -> 
 
 
 def end_sessions(session: Session, clock: Clock, user: User, *, keep: int | None = None) -> int:
-    """End the sessions of a user, all or all but one; return how many ended."""
     ended = queries.delete_sessions(session, user.id, keep=keep)
     audit.record(session, clock, action="session.ended_all", subject=f"user {user.name}", detail={"sessions": ended})
     return ended

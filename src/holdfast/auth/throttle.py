@@ -1,8 +1,8 @@
-"""How often signing in may fail: to an account from one address, from one address to any, and to an account from all.
+"""Limits on failed sign-ins: per account and address, per address, and per account.
 
-Counted in the database, for all processes. A stranger who guesses fills the count of their own address and keeps no one
-else waiting; only very many addresses together fill that of an account, and then its owner still signs in with a
-browser that has signed in before.
+Counted in the database, for all processes. A stranger who guesses exhausts the limit of their own address and
+delays no one else. Only very many addresses together exhaust an account's limit, and even then its owner can
+sign in with a browser that has signed in before.
 """
 
 from __future__ import annotations
@@ -16,36 +16,38 @@ from sqlalchemy.orm import Session
 from holdfast.auth import queries
 from holdfast.auth.errors import SignInThrottled
 from holdfast.clock import Clock
-from holdfast.config import AuthSettings
 from holdfast.values import dataclass
 
+# Failed sign-ins within the window after which the next must wait for its end. Across all addresses an account has more
+# room, or anybody could lock its owner out; a browser that has signed in before is not counted there at all.
+FAILURE_MINUTES = 15
+FAILURES_PER_ACCOUNT_AND_ADDRESS, FAILURES_PER_ADDRESS, FAILURES_PER_ACCOUNT = 10, 30, 100
+
 _SWEPT = 100
-"""Rows of past windows that each attempt removes: it adds three at most, so the table holds one window's attempts."""
+"""Expired rows that each attempt deletes: it adds three at most, so the table holds one window's attempts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignInAttempt:
-    """Who is signed in to, and from where."""
+    """The account to sign in to, and the address of the client."""
 
     account: str
     address: str
     known_as: str | None = None
-    """What is known of the browser, if it has signed in to this account before: it is counted by itself."""
+    """The browser's name if it has signed in to this account before: its failures are counted separately."""
 
     @property
     def own_key(self) -> str:
-        """This account from this address, or from this browser, as it is counted."""
+        """The key that counts this account from this address, or from this known browser."""
         kind, place = ("address", self.address) if self.known_as is None else ("known", self.known_as)
         return f"account-{kind}:{_hashed(self.account, place)}"
 
     @property
     def address_key(self) -> str:
-        """The address as it is counted."""
         return f"address:{self.address[:64]}"
 
     @property
     def account_key(self) -> str:
-        """The account as it is counted."""
         return f"account:{_hashed(self.account)}"
 
 
@@ -55,26 +57,25 @@ def _hashed(*parts: str) -> str:
 
 
 class Throttle:
-    """Lets so many attempts of a window fail."""
+    """Limits failed sign-ins per window."""
 
-    def __init__(self, clock: Clock, settings: AuthSettings) -> None:
-        self._clock, self._settings = clock, settings
-        self._window = timedelta(minutes=settings.failure_minutes)
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._window = timedelta(minutes=FAILURE_MINUTES)
 
     def _limits(self, attempt: SignInAttempt) -> dict[str, int]:
-        settings = self._settings
-        own = {attempt.own_key: settings.failures_per_account_and_address}
+        own = {attempt.own_key: FAILURES_PER_ACCOUNT_AND_ADDRESS}
         if attempt.known_as is not None:
             return own
         return own | {
-            attempt.address_key: settings.failures_per_address,
-            attempt.account_key: settings.failures_per_account,
+            attempt.address_key: FAILURES_PER_ADDRESS,
+            attempt.account_key: FAILURES_PER_ACCOUNT,
         }
 
     def demand_room(self, session: Session, attempt: SignInAttempt) -> None:
-        """Count an attempt as a failure until it is forgiven; SignInThrottled if there were too many.
+        """Count an attempt as a failure until `forgive`; raise SignInThrottled if there were too many.
 
-        What is refused is not counted: an attacker who goes on does not lock the owner out for longer.
+        Rejected attempts are not counted: an attacker who goes on does not lock the owner out for longer.
         """
         now = self._clock.now()
         began = now - self._window
@@ -87,7 +88,7 @@ class Throttle:
                 raise SignInThrottled(max(1, math.ceil((found.since + self._window - now).total_seconds())))
 
     def forgive(self, session: Session, attempt: SignInAttempt) -> None:
-        """Take an attempt back that succeeded, and all failures of this account from the same place."""
+        """Uncount a successful attempt, and all failures of this account from the same place."""
         # In the same order as above.
         for key in sorted(self._limits(attempt)):
             if key == attempt.own_key:

@@ -1,4 +1,4 @@
-"""API tokens: secrets of programs that act for a user, with some of its permissions, for a time. Shown once."""
+"""API tokens: secrets for programs that act for a user, with limited permissions and lifetime. Shown once."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from holdfast.db.models import ApiToken, User
 from holdfast.errors import Conflict, Invalid
 
 PER_USER = 100
-"""Tokens that one user may have."""
+"""Maximum number of tokens per user."""
 DEFAULT_DAYS = 90
 MAX_DAYS = 366
 _HINT_CHARS = 8
 
 
 class MadeToken(NamedTuple):
-    """A new token: the only time that its secret is known."""
+    """A new token with its secret, which cannot be read later."""
 
     secret: str
     row: ApiToken
@@ -34,7 +34,7 @@ class MadeToken(NamedTuple):
 def make_token(
     session: Session, clock: Clock, user: User, *, name: str, scopes: Collection[Permission], days: int = DEFAULT_DAYS
 ) -> MadeToken:
-    """Make a token for a user; Invalid if it would be worth more than the user, Conflict if there are too many."""
+    """Create a token; raise Invalid if it would exceed the user's permissions, Conflict if there are too many."""
     label = " ".join(name.split())
     if not label or len(label) > 100 or not label.isprintable():
         raise Invalid("name: a token's name has 1 to 100 characters that can be shown", field="name")
@@ -65,13 +65,13 @@ def make_token(
 
 
 def end_with(made: MadeToken, ends_at: datetime) -> MadeToken:
-    """Let a token end no later than the one that made it, which could otherwise renew itself for ever."""
+    """Limit a token to the lifetime of the token that created it, which could otherwise renew itself forever."""
     made.row.expires_at = min(made.row.expires_at, ends_at)
     return made
 
 
 def revoke_token(session: Session, clock: Clock, user: User, token_id: int) -> None:
-    """Revoke a token of a user; TokenNotFound, also if it is another user's."""
+    """Revoke a token of a user; raise TokenNotFound, also if it belongs to another user."""
     row = session.get(ApiToken, token_id)
     if row is None or row.user_id != user.id:
         raise TokenNotFound

@@ -1,4 +1,4 @@
-"""Users: made, invited, given a role, disabled, deleted. Every change is audited, and the last administrator stays."""
+"""Users: create, invite, change role, disable, delete. Every change is audited; the last administrator cannot go."""
 
 from __future__ import annotations
 
@@ -24,43 +24,31 @@ from holdfast.values import dataclass
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9._@+-]{0,62}[a-z0-9])?")
 RESERVED = ("admin", "anonymous")
-"""Names that the audit log gives to the admin token and to anonymous requests."""
+"""Names that the audit log uses for the admin token and anonymous requests."""
 LINK_HOURS = 72
-"""How long an invitation holds."""
+"""How long an invitation is valid."""
 SETUP_HOURS = 24
-"""How long the link holds that makes the first administrator."""
+"""How long the link that creates the first administrator is valid."""
 UserRole = Literal["member", "observer", "operator", "administrator"]
 ROLES = tuple(map(Role, get_args(UserRole)))
-"""What a user can be."""
 
 
 class UserState(StrEnum):
-    """Whether a user can sign in."""
-
     ACTIVE = "active"
     INVITED = "invited"
-    """The invitation was not used yet."""
+    """The invitation has not been used yet."""
     DISABLED = "disabled"
 
 
 def state_of(user: User) -> UserState:
-    """Return whether a user can sign in."""
     if user.disabled_at is not None:
         return UserState.DISABLED
     return UserState.ACTIVE if user.password_hash or user.subject else UserState.INVITED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UserChanges:
-    """What is changed of a user; None leaves it as it is."""
-
-    role: Role | None = None
-    disabled: bool | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderIdentity:
-    """Who an identity provider vouches for, and the role that its claims mean here."""
+    """A user as the identity provider reports it, with the role that its claims map to."""
 
     issuer: str
     subject: str
@@ -69,7 +57,7 @@ class ProviderIdentity:
 
 
 def checked_name(name: str) -> str:
-    """Return a name as it is kept; Invalid if it cannot be one."""
+    """Return a name in its stored form; raise Invalid if it is not allowed."""
     kept = name.strip().lower()
     if not _NAME.fullmatch(kept):
         raise Invalid(
@@ -81,14 +69,14 @@ def checked_name(name: str) -> str:
 
 
 def checked_role(role: Role) -> Role:
-    """Return a role that a user can have; Invalid for anonymous."""
+    """Return the role; raise Invalid for anonymous."""
     if role not in ROLES:
         raise Invalid(f"role: a user is {', '.join(ROLES[:-1])} or {ROLES[-1]}", field="role")
     return role
 
 
 def add_user(session: Session, clock: Clock, *, name: str, role: Role, password: str | None = None) -> User:
-    """Make a user, who is only invited without a password; UserExists, Invalid or PasswordRefused."""
+    """Create a user, only invited if without a password; raise UserExists, Invalid or PasswordRefused."""
     kept = checked_name(name)
     hashed = None if password is None else hash_password(password, name=kept)
     return _made(session, clock, name=kept, role=checked_role(role), hashed=hashed)
@@ -118,23 +106,24 @@ def _made(session: Session, clock: Clock, *, name: str, role: Role, hashed: str 
 
 
 def find_user(session: Session, user: int | str) -> User:
-    """Return a user by id or name; UserNotFound."""
+    """Return a user by id or name; raise UserNotFound."""
     found = session.get(User, user) if isinstance(user, int) else queries.user_by_name(session, user.strip().lower())
     if found is None:
         raise UserNotFound(user)
     return found
 
 
-def change_user(session: Session, clock: Clock, user_id: int | str, changes: UserChanges) -> User:
-    """Give a user another role, or disable or enable it; UserNotFound, LastAdministrator."""
+def change_user(
+    session: Session, clock: Clock, user_id: int | str, *, role: Role | None = None, disabled: bool | None = None
+) -> User:
+    """Change a user's role, or disable or enable the user; raise UserNotFound or LastAdministrator."""
     user = find_user(session, user_id)
-    role = changes.role
     if role is not None and checked_role(role).value != user.role:
         if role is not Role.ADMINISTRATOR:
             _demand_another(session, user)
         before, user.role = user.role, role.value
         _record(session, clock, "role_changed", user, **{"from": before, "to": user.role})
-    if changes.disabled is True and user.disabled_at is None:
+    if disabled is True and user.disabled_at is None:
         _demand_another(session, user)
         user.disabled_at = clock.now()
         # As with a new password: no session may be begun between their end and this commit.
@@ -142,7 +131,7 @@ def change_user(session: Session, clock: Clock, user_id: int | str, changes: Use
         ended = queries.delete_sessions(session, user.id)
         queries.delete_links(session, user.id)
         _record(session, clock, "disabled", user, sessions=ended)
-    elif changes.disabled is False and user.disabled_at is not None:
+    elif disabled is False and user.disabled_at is not None:
         user.disabled_at = None
         _record(session, clock, "enabled", user)
     session.flush()
@@ -150,7 +139,7 @@ def change_user(session: Session, clock: Clock, user_id: int | str, changes: Use
 
 
 def delete_user(session: Session, clock: Clock, user_id: int | str) -> None:
-    """Remove a user with its sessions, tokens and link; UserNotFound, LastAdministrator."""
+    """Delete a user with its sessions, tokens and link; raise UserNotFound or LastAdministrator."""
     user = find_user(session, user_id)
     _demand_another(session, user)
     _record(session, clock, "deleted", user, role=user.role)
@@ -159,18 +148,18 @@ def delete_user(session: Session, clock: Clock, user_id: int | str) -> None:
 
 
 def _demand_another(session: Session, user: User) -> None:
-    """Refuse, with LastAdministrator, to let go of the only administrator that can sign in."""
+    """Raise LastAdministrator if this is the only administrator that can sign in."""
     if queries.administrators(session) == [user.id]:
         raise LastAdministrator
 
 
 def set_password(session: Session, clock: Clock, user: User, password: str) -> None:
-    """Give a user a password and end all its sessions; PasswordRefused."""
+    """Set a user's password and end all its sessions; raise PasswordRefused."""
     replace_password(session, clock, user, hash_password(password, name=user.name))
 
 
 def replace_password(session: Session, clock: Clock, user: User, hashed: str, *, keep: int | None = None) -> int:
-    """Give a user a password that was hashed before; end its sessions, all but the one to keep; return how many."""
+    """Set an already hashed password; end the user's sessions except `keep` and return how many ended."""
     user.password_hash = hashed
     # Before the sessions go: a sign-in at this moment waits for the row and finds the password changed, or has begun a
     # session that is there to be ended.
@@ -188,7 +177,7 @@ def link_url(site: str, secret: str) -> str:
 
 
 def make_link(session: Session, clock: Clock, user: User, *, signs_in: bool = False) -> str:
-    """Return the secret of a link by which a user, once, chooses a password or only signs in; older links end."""
+    """Create a one-time link to choose a password, or only to sign in; return its secret. Older links end."""
     if user.disabled_at is not None:
         raise Invalid(f"{user.name} is disabled; enable the account first: holdfast user enable {user.name}")
     _record(session, clock, "link_made", user)
@@ -196,7 +185,7 @@ def make_link(session: Session, clock: Clock, user: User, *, signs_in: bool = Fa
 
 
 def make_setup_link(session: Session, clock: Clock) -> str | None:
-    """Return the secret of the link that makes the first administrator; None if there is one."""
+    """Return the secret of the link that creates the first administrator; None if one exists."""
     return None if queries.has_administrator(session) else _new_link(session, clock, None, hours=SETUP_HOURS)
 
 
@@ -211,14 +200,13 @@ def _new_link(session: Session, clock: Clock, user_id: int | None, *, hours: int
 
 
 def _link_digest(secret: str, *, signs_in: bool = False) -> bytes | None:
-    """Return what is stored of a link's secret; None for an invalid one."""
     digest = digest_of(secret)
     # Another digest: a link to choose a password never signs in without changing it, which the owner would not notice.
     return sha256(b"sign in" + digest).digest() if digest is not None and signs_in else digest
 
 
 def link_owner(session: Session, clock: Clock, secret: str) -> User | None:
-    """Return whose link this is, None for the one of the first administrator; LinkSpent. Nothing is used up."""
+    """Return the owner of a link, None for the one of the first administrator. Raise LinkSpent. Does not use it up."""
     digest = digest_of(secret)
     link = None if digest is None else queries.find_link(session, digest, now=clock.now())
     if link is None or (link.user_id is None and queries.has_administrator(session)):
@@ -227,9 +215,9 @@ def link_owner(session: Session, clock: Clock, secret: str) -> User | None:
 
 
 def use_link(session: Session, clock: Clock, secret: str, *, name: str, hashed: str) -> User:
-    """Take a password with a one-time link, and make the first administrator if it is that one's; return the user.
+    """Set the password through a one-time link, creating the first administrator if it is that link.
 
-    LinkSpent, also for the second of two that use it at once.
+    Raise LinkSpent, also for the second of two concurrent uses.
     """
     user = _take_link(session, clock, secret)
     if user is None:
@@ -239,7 +227,7 @@ def use_link(session: Session, clock: Clock, secret: str, *, name: str, hashed: 
 
 
 def use_sign_in_link(session: Session, clock: Clock, secret: str) -> User:
-    """Return the user that a one-time link signs in; LinkSpent, also for the second of two that use it at once."""
+    """Return the user that a one-time link signs in; raise LinkSpent, also for the second of two concurrent uses."""
     user = _take_link(session, clock, secret, signs_in=True)
     if user is None:
         raise LinkSpent
@@ -247,7 +235,7 @@ def use_sign_in_link(session: Session, clock: Clock, secret: str) -> User:
 
 
 def _take_link(session: Session, clock: Clock, secret: str, *, signs_in: bool = False) -> User | None:
-    """Use up a link and return its user, None for the link of the first administrator; LinkSpent."""
+    """Use up a link and return its user, None for the link of the first administrator; raise LinkSpent."""
     digest = _link_digest(secret, signs_in=signs_in)
     link = None if digest is None else queries.find_link(session, digest, now=clock.now())
     if link is None:
@@ -262,16 +250,16 @@ def _take_link(session: Session, clock: Clock, secret: str, *, signs_in: bool = 
 
 
 def name_of_identity(session: Session, identity: ProviderIdentity) -> str:
-    """Return what a user of an identity provider is called here, or will be called; never a name of another meaning."""
+    """Return the present or future name of an identity provider's user here; never one that another user has."""
     user = queries.user_of_provider(session, issuer=identity.issuer, subject=identity.subject)
     return _free_name(session, identity.name) if user is None else user.name
 
 
 def user_of_identity(session: Session, clock: Clock, identity: ProviderIdentity) -> User:
-    """Return the user that an identity provider vouches for, made at the first sign-in; the role follows its claims.
+    """Return the user of an identity, created at the first sign-in; the role follows its claims.
 
-    By issuer and subject alone: a name or an address may be given to another person. ProviderRefused if disabled,
-    UserExists if another process makes the same user at this moment.
+    Matches only issuer and subject: a name or an address may pass to another person. Raise ProviderRefused if
+    disabled, UserExists if another process creates the same user concurrently.
     """
     user = queries.user_of_provider(session, issuer=identity.issuer, subject=identity.subject)
     if user is None:
@@ -286,7 +274,7 @@ def user_of_identity(session: Session, clock: Clock, identity: ProviderIdentity)
         raise ProviderRefused("this account is disabled; ask an administrator")
     if user.role != identity.role.value:
         try:
-            change_user(session, clock, user.id, UserChanges(role=identity.role))
+            change_user(session, clock, user.id, role=identity.role)
         except LastAdministrator:
             # The only one left who could mend a wrong claim.
             log.get().warning("auth.last_administrator_kept", user=user.name)
@@ -294,7 +282,6 @@ def user_of_identity(session: Session, clock: Clock, identity: ProviderIdentity)
 
 
 def _free_name(session: Session, wished: str) -> str:
-    """Return a name that can be kept and no user has, as near to the wish as possible."""
     base = re.sub(r"[^a-z0-9._@+-]+", "-", wished.strip().lower())[:56].strip("._@+-") or "user"
     candidates = (base, *(f"{base}-{number}" for number in range(2, 1000)))
     for name in candidates:

@@ -1,1 +1,1 @@
-"""What happened to a page between two captures: compare (pure), compute (rows), and lists for readers."""
+"""Page changes between two captures: pure comparison, computation of the rows, and lists for readers."""

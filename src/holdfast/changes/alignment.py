@@ -1,6 +1,6 @@
-"""Which items of two sequences belong together: exact where that is affordable, by landmarks where it is not.
+"""Alignment of two sequences: exact where affordable, by landmarks otherwise.
 
-Pure: the work is bounded by counting it, never by a clock, so that a diff is the same on every machine.
+Pure: the work is limited by counting it, never by a clock, so that a diff is the same on every machine.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from rapidfuzz import fuzz
 from rapidfuzz.distance import Indel
 
 MAX_CELLS = 100_000_000
-"""Largest table that one exact alignment fills: 10,000 by 10,000 lines take 31 ms and 13 MB."""
+"""Largest table of one exact alignment: 10,000 by 10,000 lines take 31 ms and 13 MB."""
 
 
 class AlignedRun(NamedTuple):
-    """A stretch of both sequences: the same items, or what stands in one in place of what stands in the other."""
-
     same: bool
     a_start: int
     a_end: int
@@ -29,9 +27,10 @@ class AlignedRun(NamedTuple):
 
 
 def align(a: Sequence[Hashable], b: Sequence[Hashable], *, max_cells: int = MAX_CELLS) -> list[AlignedRun]:
-    """Return runs that cover both sequences in order, same and different ones in turn.
+    """Return alternating equal and different runs that cover both sequences in order.
 
-    Beyond `max_cells` items that occur once in both serve as landmarks, and what has none is one whole difference.
+    Beyond `max_cells`, items that occur once in both sequences serve as landmarks; a gap without landmarks is one
+    different run.
     """
     # Most of two versions is the same at both ends: the table is filled for the middle only.
     head = common_head(a, b)
@@ -43,7 +42,6 @@ def align(a: Sequence[Hashable], b: Sequence[Hashable], *, max_cells: int = MAX_
 
 
 def common_head(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
-    """Return how many items both begin with."""
     count = 0
     for left, right in zip(a, b, strict=False):
         if left != right:
@@ -53,7 +51,7 @@ def common_head(a: Sequence[Hashable], b: Sequence[Hashable]) -> int:
 
 
 def common_tail(a: Sequence[Hashable], b: Sequence[Hashable], head: int) -> int:
-    """Return how many items both end with, not counting the first `head`."""
+    """Return the length of the common suffix, not counting the first `head` items."""
     count, most = 0, min(len(a), len(b)) - head
     while count < most and a[-1 - count] == b[-1 - count]:
         count += 1
@@ -61,7 +59,6 @@ def common_tail(a: Sequence[Hashable], b: Sequence[Hashable], head: int) -> int:
 
 
 def _between(a: Sequence[Hashable], b: Sequence[Hashable], gap: AlignedRun, max_cells: int) -> Iterator[AlignedRun]:
-    """Yield the runs of a gap; landmarks part it once, their gaps are exact or whole."""
     if _cells(gap) <= max_cells:
         yield from _exact(a, b, gap)
         return
@@ -98,7 +95,7 @@ def _exact(a: Sequence[Hashable], b: Sequence[Hashable], gap: AlignedRun) -> Ite
 
 
 def _landmarks(a: Sequence[Hashable], b: Sequence[Hashable], gap: AlignedRun) -> list[tuple[int, int]]:
-    """Return the longest rising chain of places whose items occur exactly once on both sides of a gap."""
+    """Return the longest increasing chain of positions whose items occur exactly once on both sides of a gap."""
     once_a, once_b = _once(a, gap.a_start, gap.a_end), _once(b, gap.b_start, gap.b_end)
     pairs = sorted((at, once_b[item]) for item, at in once_a.items() if item in once_b)
     tops: list[int] = []
@@ -119,7 +116,6 @@ def _landmarks(a: Sequence[Hashable], b: Sequence[Hashable], gap: AlignedRun) ->
 
 
 def _once(items: Sequence[Hashable], start: int, end: int) -> dict[Hashable, int]:
-    """Return where each item stands that occurs once between two places."""
     places: dict[Hashable, int] = {}
     for at in range(start, end):
         places[items[at]] = at if items[at] not in places else -1
@@ -127,7 +123,6 @@ def _once(items: Sequence[Hashable], start: int, end: int) -> dict[Hashable, int
 
 
 def _merged(pieces: list[AlignedRun]) -> Iterator[AlignedRun]:
-    """Yield runs with neighbours of one kind joined, and none that is empty on both sides."""
     held: AlignedRun | None = None
     for piece in pieces:
         if piece.a_start == piece.a_end and piece.b_start == piece.b_end:
@@ -147,7 +142,7 @@ _MAX_CELLS = 4_000_000
 # Lines longer than this together are not cut into words: only what their two ends share is the same.
 _MAX_CHARS = 200_000
 MAX_COMPARED_CHARS = 500_000
-"""Characters of one comparison that are cut into words altogether; the rest keeps what its ends share."""
+"""Characters that one comparison splits into words; beyond that, only common prefixes and suffixes are matched."""
 # Lines of a rewritten block that are held against each other: 40 by 40.
 _MAX_PAIRINGS = 1_600
 _COMPARED_CHARS = 400
@@ -161,22 +156,20 @@ _TOKEN = re.compile(rf"[^\W{_UNSPACED}]+|\s+|.", re.DOTALL)
 
 
 class PartKind(StrEnum):
-    """What became of a piece of a line."""
-
     SAME = "same"
     REMOVED = "removed"
     ADDED = "added"
 
 
 class Part(NamedTuple):
-    """A piece of a line."""
-
     kind: PartKind
     text: str
 
 
 class WordBudget:
-    """How much one comparison may still cut into words: counted, so that a diff is the same on every machine."""
+    """Limit on the characters one comparison splits into words: counted, so that a diff is the same on every
+    machine.
+    """
 
     __slots__ = ("_left",)
 
@@ -184,7 +177,7 @@ class WordBudget:
         self._left = chars
 
     def take(self, chars: int) -> bool:
-        """Count two lines; return whether there was room for them."""
+        """Charge the length of two lines to the budget; return False if it does not fit."""
         if chars > min(self._left, _MAX_CHARS):
             return False
         self._left -= chars
@@ -192,9 +185,9 @@ class WordBudget:
 
 
 def diff_words(old: str, new: str, budget: WordBudget | None = None) -> tuple[Part, ...]:
-    """Return the parts of both lines in reading order; a lone blank between two changes belongs to them.
+    """Return the parts of both lines in reading order; a single space between two changes belongs to the change.
 
-    Without room in the budget, only what the two ends share is the same.
+    If the budget is used up, only the common prefix and suffix count as the same.
     """
     if not (budget or WordBudget()).take(len(old) + len(new)):
         return _ends(old, new)
@@ -229,7 +222,7 @@ def _pending(removed: str, added: str) -> list[Part]:
 
 
 def pair_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
-    """Return which lines of a rewritten block are versions of each other, in order and at most once each."""
+    """Return pairs of lines of a rewritten block that are versions of each other, in order, each line at most once."""
     # The pairing with the greatest likeness wins; a block too large for that is paired line by line from its start:
     # every line against every other would take minutes for 10,000 changed ones.
     if len(old) * len(new) > _MAX_PAIRINGS:
@@ -253,5 +246,4 @@ def pair_lines(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def _likeness(old: str, new: str) -> float:
-    """Return how alike two lines are above the threshold, by their first characters; 0 if they are not."""
     return max(0.0, fuzz.ratio(old[:_COMPARED_CHARS], new[:_COMPARED_CHARS]) - _ALIKE)

@@ -1,39 +1,37 @@
-"""What differs between two documents: sections, lines, words, and how much of it is noise. Pure; the same everywhere.
+"""Compare two documents: sections, lines, words, and how much of the difference is noise. Pure and deterministic.
 
-1. Both texts become lines (`read_text`), sections and lines are counted.
-2. Lines are aligned; what differs is shown in hunks with three lines around it, at most 400 lines in all.
-3. Inside a hunk, lines that were rewritten are paired and compared word by word.
+1. Both texts become lines (`read_text`); sections and lines are counted.
+2. Lines are aligned; differences are shown in hunks with three lines of context, at most 400 lines in all.
+3. Inside a hunk, rewritten lines are paired and compared word by word.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from holdfast.changes.alignment import AlignedRun, Part, PartKind, WordBudget, align, diff_words, pair_lines
+from holdfast.values import dataclass
 
 LEAD = "Content"
-"""What stands before the first heading, or all of a page without headings."""
+"""Title of the text before the first heading, or of a whole page without headings."""
 
 MAX_LINES = 200_000
-"""Lines of one document that are compared; 4 MB of prose have 40,000."""
+"""Limit on the compared lines of one document; 4 MB of prose have 40,000."""
 
 
 class ComparableText(NamedTuple):
-    """A document ready to be compared."""
-
     lines: tuple[str, ...]
     headings: tuple[str, ...] = ()
-    """In document order; some may not stand in the text, as those of a page's header."""
+    """In document order; some may be missing from the text, for example those of a page's header."""
     cut: bool = False
-    """There were more lines than are compared."""
+    """True if the document has more lines than are compared."""
 
 
 def read_text(text: str | None, headings: str | None) -> ComparableText:
-    """Return the lines of a stored text, blanks folded and empty lines gone, with its headings."""
+    """Return the lines of a stored text (whitespace collapsed, empty lines dropped) and its headings."""
     lines = [folded for line in (text or "").split("\n") if (folded := _folded(line))]
     titles = tuple(folded for line in (headings or "").split("\n") if (folded := _folded(line)))
     return ComparableText(tuple(lines[:MAX_LINES]), titles, len(lines) > MAX_LINES)
@@ -43,15 +41,12 @@ def _folded(line: str) -> str:
     return " ".join(line.split())
 
 
-class SectionKey(NamedTuple):
-    """A section's heading, and which one it is of those that have the same."""
-
-    title: str
-    number: int
+# A section's heading, and its number among sections with the same heading.
+SectionKey = tuple[str, int]
 
 
 def sections(reading: ComparableText) -> dict[SectionKey, tuple[str, ...]]:
-    """Return the lines of each section; a lead without lines is left out unless it is all there is."""
+    """Return the lines of each section; an empty lead is omitted unless it is the only section."""
     starts = _heading_lines(reading)
     found: dict[SectionKey, tuple[str, ...]] = {}
     seen: Counter[str] = Counter()
@@ -60,14 +55,13 @@ def sections(reading: ComparableText) -> dict[SectionKey, tuple[str, ...]]:
         lines = reading.lines[begin:at]
         if lines or begin > 0 or not starts:
             seen[title] += 1
-            found[SectionKey(title, seen[title])] = lines
+            found[title, seen[title]] = lines
         if at < len(reading.lines):
             begin, title = at + 1, reading.lines[at]
     return found
 
 
 def _heading_lines(reading: ComparableText) -> list[int]:
-    """Return the lines that are headings: the last ones of their text, for a table of contents stands before them."""
     left = Counter(reading.headings)
     starts = []
     # From the end: a table of contents repeats every heading before the text.
@@ -78,66 +72,55 @@ def _heading_lines(reading: ComparableText) -> list[int]:
     return starts[::-1]
 
 
-class SectionCounts(NamedTuple):
-    """How many sections came, went, or have other lines now."""
-
-    added: int
-    removed: int
-    changed: int
-
-
 def compare_sections(
     a: Mapping[SectionKey, Sequence[str]], b: Mapping[SectionKey, Sequence[str]]
-) -> tuple[SectionCounts, tuple[str, ...]]:
-    """Return the counts, and the titles of what differs, in the order of the later document, then of the earlier."""
+) -> tuple[tuple[int, int, int], tuple[str, ...]]:
+    """Return how many sections were added, removed and changed, and the titles of all of them.
+
+    The titles are in the order of the later document, then the earlier.
+    """
     added = [key for key in b if key not in a]
     removed = [key for key in a if key not in b]
     changed = [key for key in b if key in a and a[key] != b[key]]
-    touched = dict.fromkeys(key.title for key in b if key not in a or a[key] != b[key])
-    touched.update(dict.fromkeys(key.title for key in removed))
-    return SectionCounts(len(added), len(removed), len(changed)), tuple(touched)
+    differing = [key for key in b if a.get(key) != b[key]] + removed
+    return (len(added), len(removed), len(changed)), tuple(dict.fromkeys(title for title, _ in differing))
 
 
 DIFF_VERSION = 1
-"""Of the comparison below; raised when it gives another answer for the same lines."""
+"""Version of the comparison; raise it when the same lines give a different result."""
 NORMALISATION_VERSION = 1
-"""Of the lines that are compared; raised when a document gives other lines."""
+"""Version of the extracted lines; raise it when a document gives different lines."""
 VERSION = DIFF_VERSION * 1000 + NORMALISATION_VERSION
-"""Both together, as the cache of diffs keeps them."""
+"""Both versions combined, as the cache of diffs stores them."""
 WHOLE_VERSION = VERSION + 500
-"""The same for all that pages show, with what stands around their content."""
+"""The same for comparisons of the whole page, including what surrounds the main content."""
 
 CONTEXT_LINES = 3
 MAX_SHOWN_LINES = 400
 MAX_SHOWN_CHARS = 4_000
-"""Of one line; longer ones are shortened where nothing differs, then cut."""
+"""Limit of one shown line; longer ones are shortened where nothing differs, then cut."""
 _NOISY_RATIO, _NOISY_SHARE = 0.6, 0.7
 _KEPT_CHARS = 160
 ELLIPSIS = " […] "
 
 
 class LineKind(StrEnum):
-    """What a line of a diff says."""
-
     CONTEXT = "context"
     REMOVED = "removed"
     ADDED = "added"
 
 
 class DiffLine(NamedTuple):
-    """One shown line; its parts, joined, are the text."""
-
     kind: LineKind
     parts: tuple[Part, ...]
 
     @property
     def text(self) -> str:
-        """The line in one piece."""
         return "".join(part.text for part in self.parts)
 
 
 class Hunk(NamedTuple):
-    """A stretch of lines around a difference; places are counted from 0."""
+    """A range of lines around a difference; positions count from 0."""
 
     a_start: int
     a_count: int
@@ -148,9 +131,8 @@ class Hunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextComparison:
-    """What differs between an earlier and a later document."""
-
-    sections: SectionCounts
+    sections: tuple[int, int, int]
+    """Added, removed and changed ones."""
     touched: tuple[str, ...]
     """Titles of the sections that differ."""
     added_lines: int
@@ -163,7 +145,7 @@ class TextComparison:
 
 
 def compare(a: ComparableText, b: ComparableText) -> TextComparison:
-    """Return what differs; two readings with the same lines give no hunks and a ratio of 0."""
+    """Return the differences; two documents with the same lines give no hunks and a ratio of 0."""
     counts, touched = compare_sections(sections(a), sections(b))
     runs = align(a.lines, b.lines)
     removed = sum(run.a_end - run.a_start for run in runs if not run.same)
@@ -185,7 +167,6 @@ def compare(a: ComparableText, b: ComparableText) -> TextComparison:
 
 
 def _shown(a: Sequence[str], b: Sequence[str], runs: list[AlignedRun]) -> tuple[tuple[Hunk, ...], bool]:
-    """Return the hunks that fit, and whether anything was left out."""
     hunks: list[Hunk] = []
     left, is_cut, budget = MAX_SHOWN_LINES, False, WordBudget()
     for group in _groups(runs):
@@ -208,7 +189,6 @@ def _shown(a: Sequence[str], b: Sequence[str], runs: list[AlignedRun]) -> tuple[
 
 
 def _groups(runs: list[AlignedRun]) -> Iterator[list[AlignedRun]]:
-    """Yield the runs of each hunk: differences that stand near each other, with the lines around them."""
     group: list[AlignedRun] = []
     for run in runs:
         if not run.same:
@@ -248,7 +228,6 @@ def _lines(
 
 
 def _rewritten(old: Sequence[str], new: Sequence[str], budget: WordBudget) -> Iterator[DiffLine]:
-    """Yield the lines that went and came; those that are versions of each other stand together, compared by word."""
     i = j = 0
     for left, right in [*pair_lines(old, new), (len(old), len(new))]:
         yield from (DiffLine(LineKind.REMOVED, (Part(PartKind.REMOVED, line),)) for line in old[i:left])
@@ -261,7 +240,6 @@ def _rewritten(old: Sequence[str], new: Sequence[str], budget: WordBudget) -> It
 
 
 def _fitted(line: DiffLine) -> tuple[DiffLine, bool]:
-    """Return a line short enough to be shown, and whether that took anything from it."""
     if sum(len(part.text) for part in line.parts) <= MAX_SHOWN_CHARS:
         return line, False
     left, parts = MAX_SHOWN_CHARS, []

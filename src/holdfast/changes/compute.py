@@ -1,20 +1,20 @@
-"""Turns captures that are not compared yet into changes, a small batch at a time; may be stopped and run twice at once.
+"""Compares new captures with their predecessors in small batches; safe to stop and to run in parallel.
 
 1. Read a batch of captures and judge each against the one before it (`verdict`).
 2. Compare the texts that are not in the cache yet, outside any transaction.
-3. In short transactions judge again, for captures may have arrived meanwhile, and write what still holds.
+3. In short transactions, judge again (captures may have arrived meanwhile) and write what still holds.
 
-A capture that arrives late also changes what follows it: the next ones are judged anew, up to the first that answered.
-What was committed is not judged again by the run after a kill.
+A capture that arrives late also affects those after it: they are judged again, up to the first that was
+answered. A run after a kill does not repeat what was committed.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -24,6 +24,7 @@ from holdfast.changes.verdict import ChangeVerdict, ComparedCapture, judge
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.index.queries import mark_compared
+from holdfast.values import dataclass
 
 # Captures of one transaction: 64 take 38 ms on SQLite, 76 at most on a busy machine; no other process writes meanwhile.
 _BATCH = 64
@@ -37,48 +38,44 @@ _STEPS = 128
 Pair = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComputeWish:
-    """What is to be compared."""
-
-    source_id: int | None = None
-    """All sources if None."""
-    max_events: int | None = None
-    since_days: float | None = None
-    """Only captures of the last days."""
-    backfill: bool = False
-    """Also what was compared before."""
-    dry_run: bool = False
-    """Count the changes, and write nothing."""
-
-
 @dataclass(slots=True, kw_only=True)
 class Computed:
-    """What came of it so far."""
-
     looked_at: int = 0
     events: int = 0
     types: Counter[str] = field(default_factory=Counter)
     diffs: int = 0
-    """Texts that were compared; the others were in the cache."""
+    """Number of compared texts; the others were in the cache."""
     left: int = 0
-    """Captures that a later run will take: their neighbours changed while they were compared."""
+    """Captures left to a later run, because their neighbours changed during the comparison."""
 
 
 OnProgress = Callable[[Computed], None]
 
 
 def compute_pending(
-    database: Database, clock: Clock, wish: ComputeWish | None = None, on_progress: OnProgress | None = None
+    database: Database,
+    clock: Clock,
+    on_progress: OnProgress | None = None,
+    *,
+    source_id: int | None = None,
+    max_events: int | None = None,
+    since_days: float | None = None,
+    backfill: bool = False,
+    dry_run: bool = False,
 ) -> Computed:
-    """Compare what waits, source by source, and return what came of it; what is done stays done if it is stopped.
+    """Compare pending captures, source by source, and return the counts; finished work survives an interruption.
 
-    Unavailable if the database does not answer; call it again.
+    `since_days` leaves out older captures; `backfill` compares captures again that were compared before; `dry_run`
+    counts the changes without writing them. Raise Unavailable if the database does not answer; it is safe to call
+    this again.
     """
-    run = _Run(database, clock, wish or ComputeWish(), on_progress)
+    since = None if since_days is None else clock.now() - timedelta(days=since_days)
+    run = _Run(
+        database, clock, on_progress, since=since, max_events=max_events, is_backfill=backfill, is_dry_run=dry_run
+    )
     with database.read() as session:
-        known = queries.source_ids(session)
-    for source_id in known if run.wish.source_id is None else [run.wish.source_id]:
+        known = queries.source_ids(session) if source_id is None else [source_id]
+    for source_id in known:
         # What the sources before this one have left over stays counted: only the passes of one source replace each
         # other.
         left_before = run.result.left
@@ -86,42 +83,48 @@ def compute_pending(
             run.result.left = left_before
             run.source(source_id)
             # A backfill takes everything up again with every pass: one more is enough for what was left over.
-            if run.result.left == left_before or run.is_over or (run.wish.backfill and number):
+            if run.result.left == left_before or run.is_over or (backfill and number):
                 break
     return run.result
 
 
 class _Run:
-    """One run over some sources."""
-
-    def __init__(self, database: Database, clock: Clock, wish: ComputeWish, on_progress: OnProgress | None) -> None:
-        self.wish, self.result = wish, Computed()
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        on_progress: OnProgress | None,
+        *,
+        since: datetime | None,
+        max_events: int | None,
+        is_backfill: bool,
+        is_dry_run: bool,
+    ) -> None:
+        self.result = Computed()
         self._database, self._clock, self._on_progress = database, clock, on_progress
-        days = wish.since_days
-        self._since: datetime | None = None if days is None else clock.now() - timedelta(days=days)
+        self._since, self._is_backfill, self._is_dry_run = since, is_backfill, is_dry_run
+        self._most = sys.maxsize if max_events is None else max_events
 
     @property
     def is_over(self) -> bool:
-        """Whether as much was done as was wished for."""
-        return self.wish.max_events is not None and self.result.events >= self.wish.max_events
+        return self.result.events >= self._most
 
     def source(self, source_id: int) -> None:
-        """Go through what waits of one source, by id."""
         last = -1
         while not self.is_over:
-            most = _BATCH if self.wish.max_events is None else min(_BATCH, self.wish.max_events - self.result.events)
+            most = min(_BATCH, self._most - self.result.events)
             with self._database.read() as session:
                 batch = queries.pending(
-                    session, source_id, after=last, limit=most, since=self._since, again=self.wish.backfill
+                    session, source_id, after=last, limit=most, since=self._since, again=self._is_backfill
                 )
-                plans = _plans(session, batch).plans
+                plans, _ = _plans(session, batch)
                 wanted = _wanted(plans)
                 # Two bodies that follow each other are compared once, whatever page or year they are of.
                 missing = wanted - queries.diff_ids(session, wanted).keys()
             if not batch:
                 return
             last = batch[-1].id
-            if self.wish.dry_run:
+            if self._is_dry_run:
                 self._count(plans)
                 self._report_progress(len(batch))
             else:
@@ -139,7 +142,7 @@ class _Run:
         return compare(read_text(*texts[0]), read_text(*texts[1]))
 
     def _write(self, batch: list[ComparedCapture], fresh: dict[Pair, TextComparison]) -> None:
-        """Write a batch, in as many transactions as it takes; `on_progress` may raise, and end the run there."""
+        """Write a batch in as many transactions as needed; `on_progress` may raise to end the run."""
         ids = {capture.id for capture in batch}
         while ids:
             unread = self._write_slice(ids, fresh)
@@ -147,9 +150,9 @@ class _Run:
             ids, fresh = unread, {}
 
     def _write_slice(self, ids: set[int], fresh: dict[Pair, TextComparison]) -> set[int]:
-        """Write some of these captures, and return those that are still to be written.
+        """Write some of these captures; return those that are still to be written.
 
-        What needs a diff that is not made yet is left for the next pass.
+        Captures that need a diff not computed yet are left for the next pass.
         """
         now = self._clock.now()
         with self._database.write() as session:
@@ -188,17 +191,13 @@ class _Run:
 _Plan = tuple[ComparedCapture, ChangeVerdict, int]
 
 
-class _Plans(NamedTuple):
-    """What to say, and of which captures of the batch it was not asked any more."""
+def _plans(
+    session: Session, batch: list[ComparedCapture], most_steps: int | None = None
+) -> tuple[list[_Plan], set[int]]:
+    """Return verdicts for these captures, and for later ones that were compared before these arrived.
 
-    plans: list[_Plan]
-    unread: set[int]
-
-
-def _plans(session: Session, batch: list[ComparedCapture], most_steps: int | None = None) -> _Plans:
-    """Return what to say of these captures, and of those that follow them and were compared before they arrived.
-
-    With `most_steps`, captures are left unread once so many that follow them were looked at; the first never is.
+    `most_steps` stops the batch after that many later captures were read; the first capture is always processed.
+    The ids of captures that were not processed are returned as well.
     """
     own = {capture.id: capture for capture in batch if capture.counts}
     around = queries.neighbours(session, own.keys())
@@ -210,7 +209,7 @@ def _plans(session: Session, batch: list[ComparedCapture], most_steps: int | Non
         if most_steps is not None and steps >= most_steps:
             unread.add(owner)
             continue
-        followers = _followers(session, near, around[owner].after)
+        followers = _followers(session, near, around[owner][2])
         owners.update(dict.fromkeys(followers, owner))
         steps += len(followers)
     late = {follower: near[follower] for follower in owners if near[follower].compared and follower not in own}
@@ -221,15 +220,14 @@ def _plans(session: Session, batch: list[ComparedCapture], most_steps: int | Non
         before, answered, _ = around[capture.id]
         verdict = judge(capture, near.get(before or -1), near.get(answered or -1))
         plans.append((capture, verdict, owners.get(capture.id, capture.id) if capture.id in late else capture.id))
-    return _Plans(plans, unread)
+    return plans, unread
 
 
-def _near(around: dict[int, queries.ComparedNeighbours]) -> set[int]:
+def _near(around: dict[int, queries.Neighbours]) -> set[int]:
     return {found for three in around.values() for found in three if found is not None}
 
 
 def _followers(session: Session, near: dict[int, ComparedCapture], after: int | None) -> list[int]:
-    """Return the captures whose verdict may hang on one before them: those after it, up to the first that answered."""
     found: list[int] = []
     while after is not None and len(found) < _FOLLOWERS:
         if after not in near:
@@ -238,7 +236,7 @@ def _followers(session: Session, near: dict[int, ComparedCapture], after: int | 
         # Whatever comes behind an answered capture is held against that one, not against what arrived before it.
         if near[after].is_answered:
             break
-        after = queries.neighbours(session, [after])[after].after
+        after = queries.neighbours(session, [after])[after][2]
     return found
 
 

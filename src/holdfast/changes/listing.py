@@ -1,6 +1,6 @@
-"""Lists of changes for readers: their values, the sentence that sums one up, the feed, and the questions to the table.
+"""Lists of changes for readers: the queries, and the feed.
 
-Nothing withdrawn is among them, on either side; no question reads all of the table.
+Captures under a takedown are excluded, on either side; no query reads the whole table.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from html import escape
 from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, and_, bindparam, case, column, func, select, text
+from sqlalchemy import Row, Select, and_, bindparam, case, column, func, select, text
 from sqlalchemy.orm import Session
 
+from holdfast.changes.records import ChangeEvent
 from holdfast.changes.verdict import ChangeType
 from holdfast.clock import to_micros
 from holdfast.db.models import Change, Diff, Document, PageGroup, Snapshot, Source
@@ -26,8 +27,6 @@ from holdfast.withdrawals.visibility import visible, visible_change, visible_sou
 
 
 class ChangeScope(NamedTuple):
-    """Which changes are meant."""
-
     source_id: int | None = None
     execution_id: int | None = None
     latest: bool = False
@@ -36,121 +35,19 @@ class ChangeScope(NamedTuple):
     until: datetime | None = None
     """Exclusive."""
     unchanged: bool = False
-    """Also the captures at which nothing had changed."""
+    """Include captures without a change."""
     noise: bool = False
-    """Also those that do not show their page."""
+    """Include captures that do not show their page."""
     type: ChangeType | None = None
-    """Only these, among the newest that a list is long."""
-
-
-class ListedChange(NamedTuple):
-    """One change, with what readers want to know of it."""
-
-    id: int | None
-    type: str
-    source_code: str
-    source_name: str
-    group: str | None
-    from_snapshot_id: int | None
-    to_snapshot_id: int
-    from_captured_at: datetime | None
-    to_captured_at: datetime
-    from_execution_id: int | None
-    to_execution_id: int
-    diff_id: int | None
-    added_sections: int | None
-    removed_sections: int | None
-    changed_sections: int | None
-    added_lines: int | None
-    removed_lines: int | None
-    ratio: float | None
-    diff_noise: bool | None
-    truncated: bool | None
-    has_diff: bool | None
-    version: int | None
-    error: str | None
-    computed_at: datetime | None
-    title: str | None = None
-    """Of the page; of the earlier capture where the later one is no capture of the page."""
-
-    @property
-    def high_noise(self) -> bool:
-        """Whether the change says little: almost all is new, or it cannot be compared as text."""
-        return bool(self.diff_noise) if self.diff_id is not None else self.type == ChangeType.UPDATED
-
-    @property
-    def diff_available(self) -> bool:
-        """Whether there is a diff to show."""
-        return self.diff_id is not None and bool(self.has_diff)
-
-    @property
-    def summary(self) -> str:
-        """What happened, in a sentence."""
-        return summary(self)
-
-
-class ChangePage(NamedTuple):
-    """A page of events."""
-
-    events: tuple[ListedChange, ...]
-    total: int
-    is_exact: bool
-
-
-class TimelineEntry(NamedTuple):
-    """One capture in the history of a page."""
-
-    id: int
-    url_hash: int
-    url: str
-    captured_at: datetime
-    execution_id: int
-    title: str | None
-    status: int | None
-    noise: str | None
-
-
-_PLAIN = {
-    ChangeType.NEW_PAGE: "First capture of this page",
-    ChangeType.UNCHANGED: "No change since the capture before",
-    ChangeType.GONE: "The page is gone",
-    ChangeType.ERROR: "The page could not be captured",
-    ChangeType.NOISE: "Something else was captured in place of the page",
-}
-
-
-def summary(event: ListedChange) -> str:
-    """Return what happened: sections where they are known, else lines, with a warning where most of it is noise."""
-    kind = ChangeType(event.type)
-    if kind in (ChangeType.ERROR, ChangeType.NOISE) and event.error:
-        return f"{_PLAIN[kind]}: {event.error}"
-    if kind is not ChangeType.UPDATED:
-        return _PLAIN[kind]
-    if event.diff_id is None:
-        return "Updated; the two versions cannot be compared as text (high noise)"
-    sections = event.added_sections or 0, event.removed_sections or 0, event.changed_sections or 0
-    return counts_summary(sections, (event.added_lines or 0, event.removed_lines or 0), has_high_noise=event.high_noise)
-
-
-def counts_summary(sections: tuple[int, int, int], lines: tuple[int, int], *, has_high_noise: bool) -> str:
-    """Return a sentence about added, removed and changed sections; about added and removed lines if there are none."""
-    added, removed, changed = sections
-    found = _counted("section", (changed, "changed"), (added, "added"), (removed, "removed"))
-    summed_up = found or _counted("line", (lines[0], "added"), (lines[1], "removed")) or "Updated; the text is the same"
-    return f"{summed_up} (high noise)" if has_high_noise else summed_up
-
-
-def _counted(noun: str, *counts: tuple[int, str]) -> str:
-    parts = [f"{count} {noun if count == 1 else f'{noun}s'} {verb}" for count, verb in counts if count]
-    return ", ".join(parts)
+    """Only changes of this type among the newest `listed` ones."""
 
 
 def span(
     first: date | None, last: date | None, *, names: tuple[str, str] = ("from", "to")
 ) -> tuple[datetime | None, datetime | None]:
-    """Return the begin of the first day and the end of the last, which is exclusive; Invalid if they are turned.
+    """Return the start of the first day and the exclusive end of the last; raise Invalid if they are reversed.
 
-    `names` are those that the caller gave the two days.
+    `names` are the caller's names of the two days, for the error message.
     """
     if first is not None and last is not None and first > last:
         raise Invalid(f"`{names[0]}` is later than `{names[1]}`; turn them around")
@@ -164,7 +61,7 @@ MAX_ITEMS = 50
 _UNSAYABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def rss(events: Sequence[ListedChange], *, site: str, title: str) -> bytes:
+def rss(events: Sequence[ChangeEvent], *, site: str, title: str) -> bytes:
     """Return the feed of these events, newest first; the same events give the same bytes."""
     parts = [
         '<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"><channel>',
@@ -181,19 +78,18 @@ def rss(events: Sequence[ListedChange], *, site: str, title: str) -> bytes:
     return "\n".join(parts).encode("utf-8", "replace")
 
 
-def compare_path(event: ListedChange) -> str:
-    """Return where the change is told to programs."""
+def compare_path(event: ChangeEvent) -> str:
     before = "" if event.from_snapshot_id is None else f"&fromSnapshotId={event.from_snapshot_id}"
     return f"/api/changes/compare?toSnapshotId={event.to_snapshot_id}{before}"
 
 
 def compare_page(to_snapshot_id: int, from_snapshot_id: int | None = None) -> str:
-    """Return where a change is shown to people; without an earlier capture, against the one before it."""
+    """Return the path of the comparison page; without an earlier capture, it compares with the previous one."""
     before = "" if from_snapshot_id is None else f"&from={from_snapshot_id}"
     return f"/compare?to={to_snapshot_id}{before}"
 
 
-def _item(event: ListedChange, site: str) -> str:
+def _item(event: ChangeEvent, site: str) -> str:
     return "\n".join(
         (
             "<item>",
@@ -214,26 +110,19 @@ def _element(name: str, text: str) -> str:
 
 
 MAX_LISTED = 10_000
-"""Changes that are counted and paged through, newest first; as many as search counts."""
+"""Limit on the changes counted and paged through, newest first; search has the same limit."""
 _LEAST_EACH = 20
 _MAX_CRAWLS = 200
 
 
-class NewestCrawl(NamedTuple):
-    """The crawl that brought the newest change of a source."""
-
-    at: datetime
-    """When that was."""
-    execution_id: int
-
-
-def latest_crawls(session: Session, source_id: int | None, *, limit: int) -> list[NewestCrawl]:
-    """Return the latest crawl of a source, or of each source that has changes: the newest ones, newest first."""
-    # Only sources that have changes are asked about: for one that has none a planner may walk all changes there are.
+def latest_crawls(session: Session, source_id: int | None, *, limit: int) -> list[tuple[datetime, int]]:
+    """Return moment and execution of the latest crawl of a source, or of each source with changes, newest first."""
+    # Only sources that have changes are looked up: for one that has none a planner may walk all changes there are.
     if source_id is not None:
-        crawls = _CRAWLS_OF_SOURCE.where(Change.source_id == source_id)
-        return [NewestCrawl._make(row) for row in session.execute(crawls.limit(1))]
-    return [NewestCrawl._make(row) for row in session.execute(_CRAWLS.limit(limit))]
+        crawls = _CRAWLS_OF_SOURCE.where(Change.source_id == source_id).limit(1)
+    else:
+        crawls = _CRAWLS.limit(limit)
+    return [(row[0], row[1]) for row in session.execute(crawls)]
 
 
 _CRAWLS_OF_SOURCE = select(Change.to_captured_at, Change.to_execution_id).order_by(
@@ -267,92 +156,68 @@ _CRAWLS = _crawls()
 
 def page_of_events(
     session: Session, scope: ChangeScope, *, offset: int, limit: int, listed: int = MAX_LISTED
-) -> ChangePage:
-    """Return a page of events, newest first, and how many there are; not exact where more were in scope than `listed`.
+) -> tuple[list[ChangeEvent], int, bool]:
+    """Return a page of events, newest first, their number, and whether it is exact: not if over `listed` are in scope.
 
-    Paging ends there too: what is older is reached with an earlier `until`.
+    Paging also ends at `listed`; older events are reached with an earlier `until`.
     """
-    found = (_of_latest if scope.latest else _of_one)(session, scope, listed)
-    places = [row.id for row in found.rows if row.is_shown]
-    return ChangePage(
-        events=tuple(events_of(session, places[offset : offset + limit])), total=len(places), is_exact=found.is_all
-    )
+    rows, is_exact = (_of_latest if scope.latest else _of_one)(session, scope, listed)
+    places = [row.id for row in rows if row.is_shown]
+    return events_of(session, places[offset : offset + limit]), len(places), is_exact
 
 
 class _Place(NamedTuple):
-    """Where a change stands in the order of a list."""
-
     at: datetime
     id: int
     is_shown: bool
 
 
-class _Newest(NamedTuple):
-    rows: list[_Place]
-    """Newest first."""
-    is_all: bool
+def _of_one(session: Session, scope: ChangeScope, listed: int) -> tuple[list[_Place], bool]:
+    rows = _read(session, scope, scope.execution_id, listed + 1)
+    return rows[:listed], len(rows) <= listed
 
 
-def _of_one(session: Session, scope: ChangeScope, listed: int) -> _Newest:
-    """Return the newest changes of an execution, of a source, or of all: one stretch of one index."""
-    if scope.execution_id is not None:
-        part = _Slice("execution", scope.execution_id, listed + 1)
-    elif scope.source_id is not None:
-        part = _Slice("source", scope.source_id, listed + 1)
-    else:
-        part = _Slice("moment", None, listed + 1)
-    rows = _read(session, scope, part)
-    return _Newest(rows[:listed], len(rows) <= listed)
-
-
-def _of_latest(session: Session, scope: ChangeScope, listed: int) -> _Newest:
-    """Return the newest changes of the latest crawls: one stream each, merged as far as a page needs."""
+def _of_latest(session: Session, scope: ChangeScope, listed: int) -> tuple[list[_Place], bool]:
     # Only so many crawls are looked into; where the next one could have a newer change, the list ends, and is not all.
     crawls = latest_crawls(session, scope.source_id, limit=_MAX_CRAWLS + 1)
-    beyond = crawls[_MAX_CRAWLS].at if len(crawls) > _MAX_CRAWLS else None
+    beyond = crawls[_MAX_CRAWLS][0] if len(crawls) > _MAX_CRAWLS else None
     # About what each crawl contributes: one that brings more is read on, one that brings less costs little.
     batch = max(_LEAST_EACH, listed // max(1, len(crawls)) + 1)
     streams = [_stream(session, scope, crawl, batch) for crawl in crawls[:_MAX_CRAWLS]]
     merged = (row for row in heapq.merge(*streams, reverse=True) if row.id != _AHEAD)
     # Behind that moment a crawl that was not looked into could have the next change.
     rows = list(islice(takewhile(lambda row: beyond is None or row.at > beyond, merged), listed + 1))
-    return _Newest(rows[:listed], beyond is None and len(rows) <= listed)
-
-
-class _Slice(NamedTuple):
-    """The newest changes of one owner, in the order of time."""
-
-    by: str
-    """execution, source, or moment: the changes of all."""
-    owner: int | None
-    most: int
+    return rows[:listed], beyond is None and len(rows) <= listed
 
 
 _AHEAD = (1 << 63) - 1
 
 
-def _stream(session: Session, scope: ChangeScope, crawl: NewestCrawl, batch: int) -> Iterator[_Place]:
-    """Yield the changes of a crawl, newest first, read a batch at a time, and nothing before its turn has come."""
+def _stream(session: Session, scope: ChangeScope, crawl: tuple[datetime, int], batch: int) -> Iterator[_Place]:
+    """Yield the changes of a crawl, newest first; each batch is read only when its turn comes."""
     # A place ahead of all its changes: the merge reads the crawl only when its turn has come.
-    yield _Place(crawl.at, _AHEAD, False)
-    part = _Slice("execution", crawl.execution_id, batch)
-    rows = _read(session, scope, part)
+    at, execution_id = crawl
+    yield _Place(at, _AHEAD, False)
+    rows = _read(session, scope, execution_id, batch)
     yield from rows
     while len(rows) == batch:
-        rows = _read(session, scope, part, behind=rows[-1])
+        rows = _read(session, scope, execution_id, batch, behind=rows[-1])
         yield from rows
 
 
-def _read(session: Session, scope: ChangeScope, part: _Slice, *, behind: _Place | None = None) -> list[_Place]:
-    """Return where the changes of a slice stand, newest first, and whether they may be shown."""
-    given: dict[str, object] = {"most": part.most}
-    if part.owner is not None:
-        given["owner"] = part.owner
+def _read(
+    session: Session, scope: ChangeScope, execution_id: int | None, most: int, *, behind: _Place | None = None
+) -> list[_Place]:
+    """Return the newest changes of an execution, else of the scope's source, else of all sources."""
+    by = "execution" if execution_id is not None else "source" if scope.source_id is not None else "moment"
+    given: dict[str, object] = {"most": most}
+    if (owner := scope.source_id if execution_id is None else execution_id) is not None:
+        given["owner"] = owner
     if scope.since is not None:
         given["since"] = to_micros(scope.since)
     if scope.until is not None:
         given["until"] = to_micros(scope.until)
-    if part.by == "execution" and scope.source_id is not None:
+    if by == "execution" and scope.source_id is not None:
         given["source"] = scope.source_id
     if scope.type is not None:
         given["type"] = scope.type.value
@@ -360,26 +225,20 @@ def _read(session: Session, scope: ChangeScope, part: _Slice, *, behind: _Place 
         given |= {"at": to_micros(behind.at), "id": behind.id}
     is_sqlite, found = session.get_bind().dialect.name == "sqlite", list[_Place]()
     for which in _indexes(scope):
-        rows = session.execute(_slice(part.by, which, is_sqlite, frozenset(given)), given)
+        rows = session.execute(_slice(by, which, is_sqlite, frozenset(given)), given)
         found += [_Place(row[0], row[1], bool(row[2])) for row in rows]
-    return sorted(found, reverse=True)[: part.most]
+    return sorted(found, reverse=True)[:most]
 
 
-class _Held(NamedTuple):
-    """An index of changes: how its name ends, and which it holds, as it is spelled there; or what is left of it."""
-
-    ending: str
-    clause: str
-
-
-_TOLD = _Held("_told", "type <> 'unchanged' AND type <> 'noise'")
-_NOISE = _Held("_noise", "type = 'noise'")
+# A partial index of changes: the end of its name, and its condition exactly as the index spells it.
+_PartialIndex = tuple[str, str]
+_TOLD: _PartialIndex = ("_told", "type <> 'unchanged' AND type <> 'noise'")
+_NOISE: _PartialIndex = ("_noise", "type = 'noise'")
 
 
-def _indexes(scope: ChangeScope) -> tuple[_Held, ...]:
-    """Return the indexes that hold what is asked for: each is read no further than a list is long."""
+def _indexes(scope: ChangeScope) -> tuple[_PartialIndex, ...]:
     if scope.unchanged:
-        return (_Held("", "true" if scope.noise else "type <> 'noise'"),)
+        return (("", "true" if scope.noise else "type <> 'noise'"),)
     return (_TOLD, _NOISE) if scope.noise else (_TOLD,)
 
 
@@ -392,13 +251,13 @@ _NARROWED = {
 
 
 @cache
-def _slice(by: str, which: _Held, is_sqlite: bool, given: frozenset[str]) -> Select[*tuple[Any, ...]]:
-    """Return the question for a slice; only it is read, and only once."""
+def _slice(by: str, which: _PartialIndex, is_sqlite: bool, given: frozenset[str]) -> Select[*tuple[Any, ...]]:
     # Written out for the sake of a hint: without statistics SQLite takes the index that holds the unchanged ones too,
     # and walks through all of them. `+ 0` keeps the index of sources away from a question about an execution.
     owner = {"execution": ["to_execution_id = :owner"], "source": ["source_id = :owner"], "moment": []}[by]
-    index = f"ix_changes_{by}{which.ending}"
-    clauses = [*owner, which.clause]
+    ending, condition = which
+    index = f"ix_changes_{by}{ending}"
+    clauses = [*owner, condition]
     clauses += [clause for name, clause in _NARROWED.items() if name in given]
     statement = text(
         "SELECT id, source_id, from_snapshot_id, to_snapshot_id, to_captured_at, type FROM changes"  # noqa: S608 - all ours
@@ -420,31 +279,13 @@ def _events() -> Select[*tuple[Any, ...]]:
     titled = case((lost, Change.from_snapshot_id), else_=Change.to_snapshot_id)
     return (
         select(
-            Change.id,
-            Change.type,
-            Source.code,
-            Source.name,
-            PageGroup.url,
-            Change.from_snapshot_id,
-            Change.to_snapshot_id,
-            Change.from_captured_at,
-            Change.to_captured_at,
-            Change.from_execution_id,
-            Change.to_execution_id,
-            Diff.id,
-            Diff.added_sections,
-            Diff.removed_sections,
-            Diff.changed_sections,
-            Diff.added_lines,
-            Diff.removed_lines,
-            Diff.ratio,
-            Diff.high_noise,
-            Diff.truncated,
-            Diff.body.is_not(None),
-            Diff.version,
-            Change.error,
-            Change.computed_at,
-            Document.title,
+            *(Change.id, Change.type, Change.error, Change.computed_at, Document.title),
+            *(Source.code.label("source_code"), Source.name.label("source_name"), PageGroup.url.label("group")),
+            *(Change.from_snapshot_id, Change.from_captured_at, Change.from_execution_id),
+            *(Change.to_snapshot_id, Change.to_captured_at, Change.to_execution_id),
+            *(Diff.added_sections, Diff.removed_sections, Diff.changed_sections, Diff.added_lines, Diff.removed_lines),
+            *(Diff.id.label("diff_id"), Diff.ratio, Diff.high_noise.label("diff_noise"), Diff.truncated),
+            Diff.body.is_not(None).label("has_diff"),
         )
         .select_from(Change)
         .join(Source, Source.id == Change.source_id)
@@ -455,47 +296,37 @@ def _events() -> Select[*tuple[Any, ...]]:
     )
 
 
-def event_at(session: Session, to_snapshot_id: int) -> ListedChange | None:
-    """Return what happened at this capture, if that is known and may be shown."""
+def event_at(session: Session, to_snapshot_id: int) -> ChangeEvent | None:
     row = session.execute(
         _events().where(Change.to_snapshot_id == to_snapshot_id, *visible_change(Change))
     ).one_or_none()
-    return None if row is None else ListedChange._make(row)
+    return None if row is None else ChangeEvent(**row._asdict())
 
 
-def events_of(session: Session, ids: Sequence[int]) -> list[ListedChange]:
-    """Return these changes in this order, less what may not be shown; ask for some hundred."""
+def events_of(session: Session, ids: Sequence[int]) -> list[ChangeEvent]:
+    """Return these changes in this order, without those that may not be shown; pass a few hundred at most."""
     rows = session.execute(_events().where(Change.id.in_(ids), *visible_change(Change)))
-    found = {row[0]: ListedChange._make(row) for row in rows}
+    found = {row.id: ChangeEvent(**row._asdict()) for row in rows}
     return [found[change_id] for change_id in ids if change_id in found]
 
 
-def timeline(session: Session, group_id: int, *, limit: int) -> list[TimelineEntry]:
-    """Return the newest captures of a group that may be shown, oldest first."""
+def timeline(session: Session, group_id: int, *, limit: int) -> Sequence[Row[*tuple[Any, ...]]]:
     rows = session.execute(
         select(
-            Snapshot.id,
-            Snapshot.url_hash,
-            Snapshot.url,
-            Snapshot.captured_at,
-            Snapshot.execution_id,
-            Document.title,
-            Snapshot.status,
-            Snapshot.noise,
+            *(Snapshot.id, Snapshot.url_hash, Snapshot.url, Snapshot.captured_at, Snapshot.execution_id),
+            *(Document.title, Snapshot.status, Snapshot.noise),
         )
         .outerjoin(Document, Document.id == Snapshot.document_id)
         .where(Snapshot.group_id == group_id, *visible())
         .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
         .limit(limit)
     )
-    return [TimelineEntry._make(row) for row in rows][::-1]
+    return rows.all()[::-1]
 
 
 def group_url(session: Session, group_id: int | None) -> str | None:
-    """Return the address of a group."""
     return None if group_id is None else session.scalar(select(PageGroup.url).where(PageGroup.id == group_id))
 
 
 def source(session: Session, source_id: int) -> Source:
-    """Return a source."""
     return session.get_one(Source, source_id)

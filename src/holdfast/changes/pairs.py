@@ -1,22 +1,21 @@
-"""Any two captures of one page held against each other. Reading stores nothing: there are as many pairs as captures
-squared, and a reader does not wait for a writer.
+"""Comparison of any two captures of one page. Reading stores nothing: there are as many pairs as captures squared,
+and a reader does not wait for a writer.
 
-The diffs of neighbours are made and kept by `changes.compute`; others are made when they are asked for, in work that
-is bounded by counting it (`changes.alignment`).
+`changes.compute` computes and stores the diffs of neighbours; others are computed on request, with the work
+limited by counting it (`changes.alignment`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple, TypedDict
 
 from sqlalchemy.orm import Session
 
 from holdfast.changes import listing, queries
 from holdfast.changes.compare import VERSION, WHOLE_VERSION, ComparableText, Hunk, compare, read_text
-from holdfast.changes.listing import ListedChange
+from holdfast.changes.records import ChangeEvent
 from holdfast.changes.rendering import unpack
 from holdfast.changes.verdict import ChangeType, ChangeVerdict, ComparedCapture, comparable, judge
 from holdfast.clock import Clock
@@ -28,21 +27,15 @@ from holdfast.parse.child import parse_safely
 from holdfast.parse.content import SiteTemplate
 from holdfast.parse.document import DocumentKind, kind_of
 from holdfast.parse.page import MAX_PARSED_BYTES
+from holdfast.values import dataclass
 from holdfast.warc.reader import DamagedWarc
 from holdfast.withdrawals.visibility import visible_snapshot
 
 
-class TextOptions(TypedDict, total=False):
-    """Which text of an HTML page is compared: its main content without any of them."""
-
-    whole: bool
-    """All that the page shows."""
-    template: SiteTemplate
-    """Where the pages of its source have their content."""
-
-
-def read_record(database: Database, home: Path, found: Snapshot, options: TextOptions) -> ComparableText | None:
-    """Return the lines of a stored record; None if it cannot be read any more, or has no text."""
+def read_record(
+    database: Database, home: Path, found: Snapshot, *, whole: bool, template: SiteTemplate | None = None
+) -> ComparableText | None:
+    """Parse the body of a capture like `read_lines`; return None if it cannot be read, too."""
     try:
         # The session ends before the parser begins: that may take seconds.
         with database.read() as session, open_stored(session, home, found) as stored:
@@ -50,46 +43,52 @@ def read_record(database: Database, home: Path, found: Snapshot, options: TextOp
             charset = stored.head.charset if stored.head is not None else None
     except (NotFound, DamagedWarc, OSError):
         return None
-    return read_lines(body, found.media_type, charset, found.url, options)
+    return read_lines(body, found.media_type, charset, found.url, whole=whole, template=template)
 
 
 def read_lines(
-    body: bytes, media_type: str | None, charset: str | None, url: str, options: TextOptions
+    body: bytes,
+    media_type: str | None,
+    charset: str | None,
+    url: str,
+    *,
+    whole: bool,
+    template: SiteTemplate | None = None,
 ) -> ComparableText | None:
-    """Parse a body as HTML, text or PDF, whichever it is; None if it is none of them, or its parser failed."""
+    """Parse a body as HTML, text or PDF; return None for other types, and if the parser failed.
+
+    `whole` reads the whole visible page; `template` locates the main content on pages of the source.
+    """
     kind = kind_of(body, media_type)
     if kind is DocumentKind.OTHER:
         return None
-    document = parse_safely(body, kind=kind.value, media_type=media_type, charset=charset, url=url, **options)
+    document = parse_safely(
+        body, kind=kind.value, media_type=media_type, charset=charset, url=url, whole=whole, template=template
+    )
     return read_text(document.text, "\n".join(document.headings)) if document.text or not document.problems else None
 
 
 class PairMismatch(Invalid):
-    """These two captures are not of one page."""
+    """These two captures are not of the same page."""
 
     code = "pair_mismatch"
 
 
 class NothingToCompare(NotFound):
-    """This capture has none before it."""
+    """There is no earlier capture to compare with."""
 
     code = "nothing_to_compare"
 
 
 class TextMode(StrEnum):
-    """Which text of a page is compared."""
-
     MAIN = "main"
-    """Its content, as the index keeps it."""
     FULL = "full"
-    """All that it shows, with what stands around the content."""
+    """All visible text, including what surrounds the main content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """Two captures and what differs between them."""
-
-    event: ListedChange
+    event: ChangeEvent
     earlier: Snapshot | None
     """None for the first capture of a page."""
     later: Snapshot
@@ -98,27 +97,20 @@ class Compared:
     touched: tuple[str, ...] = ()
     truncated: bool = False
     mode: TextMode
-    """The text that was compared."""
 
 
-class WantedComparison(NamedTuple):
-    """What is to be compared: a capture with an earlier one, or with the one before it."""
+def compare_captures(
+    database: Database, home: Path, clock: Clock, later_id: int, earlier_id: int | None = None, *, mode: TextMode
+) -> Compared:
+    """Return the differences between a capture and an earlier one of its page, by default the one just before it.
 
-    later: int
-    earlier: int | None = None
-    mode: TextMode = TextMode.MAIN
-
-
-def compare_captures(database: Database, home: Path, clock: Clock, wanted: WantedComparison) -> Compared:
-    """Return what differs between two captures of a page.
-
-    SnapshotNotFound, PairMismatch, or NothingToCompare if nothing is known of what was before. Where a record cannot be
+    Raise SnapshotNotFound, PairMismatch, or NothingToCompare if no earlier capture is known. If a record cannot be
     read for the full text, the main text is compared, and `mode` says so.
     """
     with database.read() as session:
-        later = visible_snapshot(session, wanted.later)
-        known = listing.event_at(session, wanted.later)
-        earlier = _earlier(session, later, known, wanted.earlier)
+        later = visible_snapshot(session, later_id)
+        known = listing.event_at(session, later_id)
+        earlier = _earlier(session, later, known, earlier_id)
         now, before = _capture(session, later), None if earlier is None else _capture(session, earlier)
         pair = None if before is None else comparable(before, now)
         # The same text under two bodies: there is nothing to compare.
@@ -128,9 +120,9 @@ def compare_captures(database: Database, home: Path, clock: Clock, wanted: Wante
         for one in (earlier, later) if pair is not None else ():
             if one is not None:
                 demand_body(session, one)
-    found, mode = None, wanted.mode
+    found = None
     if pair is not None and earlier is not None:
-        found, mode = _diff(database, home, clock, _Two(pair, earlier, later), wanted.mode)
+        found, mode = _diff(database, home, clock, pair, (earlier, later), mode)
     is_known = known is not None and known.from_snapshot_id == (None if earlier is None else earlier.id)
     with database.read() as session:
         event = known if known is not None and is_known else _event(session, later, _verdict(now, before))
@@ -148,39 +140,33 @@ def compare_captures(database: Database, home: Path, clock: Clock, wanted: Wante
     )
 
 
-class _Two(NamedTuple):
-    """Two captures whose text can be compared."""
-
-    documents: tuple[int, int]
-    earlier: Snapshot
-    later: Snapshot
-
-
-def _diff(database: Database, home: Path, clock: Clock, two: _Two, mode: TextMode) -> tuple[Diff, TextMode]:
-    """Return the diff, as it is kept or made now, and of which text it is; one that is not kept has the id 0."""
+def _diff(
+    database: Database,
+    home: Path,
+    clock: Clock,
+    documents: tuple[int, int],
+    sides: tuple[Snapshot, Snapshot],
+    mode: TextMode,
+) -> tuple[Diff, TextMode]:
+    """Return the stored or newly computed diff and the mode of its text; a diff that is not stored has the id 0."""
     version = WHOLE_VERSION if mode is TextMode.FULL else VERSION
     with database.read() as session:
-        found = queries.diff(session, two.documents, version)
+        found = queries.diff(session, documents, version)
     if found is not None:
         return found, mode
-    a, b = _wholes(database, home, two) if mode is TextMode.FULL else _mains(database, two)
+    if mode is TextMode.FULL:
+        a, b = (read_record(database, home, one, whole=True) for one in sides)
+    else:
+        with database.read() as session:
+            a, b = (read_text(*queries.text_and_headings(session, one)) for one in documents)
     if a is None or b is None:
         # The records are read for the full text only; the main text is in the database and still there.
-        return _diff(database, home, clock, two, TextMode.MAIN)
+        return _diff(database, home, clock, documents, sides, TextMode.MAIN)
     # Not stored: there are as many pairs as captures squared, and a reader must not wait for the writer.
-    return Diff(id=0, **queries.diff_values(two.documents, compare(a, b), clock.now(), version)), mode
+    return Diff(id=0, **queries.diff_values(documents, compare(a, b), clock.now(), version)), mode
 
 
-def _mains(database: Database, two: _Two) -> list[ComparableText]:
-    with database.read() as session:
-        return [read_text(*queries.text_and_headings(session, one)) for one in two.documents]
-
-
-def _wholes(database: Database, home: Path, two: _Two) -> list[ComparableText | None]:
-    return [read_record(database, home, one, {"whole": True}) for one in (two.earlier, two.later)]
-
-
-def _earlier(session: Session, later: Snapshot, known: ListedChange | None, wanted: int | None) -> Snapshot | None:
+def _earlier(session: Session, later: Snapshot, known: ChangeEvent | None, wanted: int | None) -> Snapshot | None:
     if wanted is not None:
         earlier = visible_snapshot(session, wanted)
         same_group = later.group_id is not None and later.group_id == earlier.group_id
@@ -191,7 +177,7 @@ def _earlier(session: Session, later: Snapshot, known: ListedChange | None, want
         return earlier
     if known is not None:
         return None if known.from_snapshot_id is None else visible_snapshot(session, known.from_snapshot_id)
-    before = queries.neighbours(session, [later.id])[later.id].before
+    before = queries.neighbours(session, [later.id])[later.id][0]
     if before is None:
         raise NothingToCompare(f"there is no capture of this page before {later.id}; name another with fromSnapshotId")
     return visible_snapshot(session, before)
@@ -202,7 +188,6 @@ def _capture(session: Session, row: Snapshot) -> ComparedCapture:
 
 
 def _verdict(now: ComparedCapture, before: ComparedCapture | None) -> ChangeVerdict:
-    """Return what to say of two captures that need not be neighbours."""
     if before is None:
         return ChangeVerdict(ChangeType.NEW_PAGE, None)
     found = judge(now, before, before if before.is_answered else None)
@@ -213,10 +198,9 @@ def _verdict(now: ComparedCapture, before: ComparedCapture | None) -> ChangeVerd
     )
 
 
-def _event(session: Session, later: Snapshot, verdict: ChangeVerdict) -> ListedChange:
-    """Return an event for a pair that is not in the table."""
+def _event(session: Session, later: Snapshot, verdict: ChangeVerdict) -> ChangeEvent:
     source, before = listing.source(session, later.source_id), verdict.before
-    return ListedChange(
+    return ChangeEvent(
         id=None,
         type=verdict.type.value,
         source_code=source.code,
@@ -228,26 +212,15 @@ def _event(session: Session, later: Snapshot, verdict: ChangeVerdict) -> ListedC
         to_captured_at=later.captured_at,
         from_execution_id=before.execution_id if before else None,
         to_execution_id=later.execution_id,
-        diff_id=None,
-        added_sections=None,
-        removed_sections=None,
-        changed_sections=None,
-        added_lines=None,
-        removed_lines=None,
-        ratio=None,
-        diff_noise=None,
-        truncated=None,
-        has_diff=None,
-        version=None,
         error=verdict.error,
-        computed_at=None,
     )
 
 
-def _with_diff(event: ListedChange, found: Diff | None) -> ListedChange:
+def _with_diff(event: ChangeEvent, found: Diff | None) -> ChangeEvent:
     if found is None:
         return event
-    return event._replace(
+    return replace(
+        event,
         diff_id=found.id,
         added_sections=found.added_sections,
         removed_sections=found.removed_sections,
@@ -258,5 +231,4 @@ def _with_diff(event: ListedChange, found: Diff | None) -> ListedChange:
         diff_noise=found.high_noise,
         truncated=found.truncated,
         has_diff=found.body is not None,
-        version=found.version,
     )

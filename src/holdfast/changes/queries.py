@@ -1,21 +1,12 @@
-"""The rows of changes and diffs, and what the comparison asks of snapshots. Nothing withdrawn is compared or shown."""
+"""Queries on changes and diffs, and on the snapshots to compare. Captures under a takedown are excluded."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Row,
-    ScalarSelect,
-    and_,
-    bindparam,
-    or_,
-    select,
-    text,
-)
+from sqlalchemy import ColumnElement, Row, ScalarSelect, and_, bindparam, or_, select, text
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.changes.compare import VERSION, TextComparison
@@ -33,25 +24,15 @@ _WAITING = text("snapshots.is_page AND NOT snapshots.compared")
 
 
 def take_turn(session: Session) -> None:
-    """Let only one transaction at a time decide which captures are adjacent; freed at its end."""
+    """Wait for the lock that lets one transaction at a time decide which captures are adjacent; held until it ends."""
     lock_changes(session)
 
 
 _SHOWN = and_(Snapshot.canonical_id.is_(None), *visible())
 _CAPTURES = select(
-    Snapshot.id,
-    Snapshot.source_id,
-    Snapshot.group_id,
-    Snapshot.url_hash,
-    Snapshot.execution_id,
-    Snapshot.captured_at,
-    Snapshot.status,
-    Snapshot.body_hash,
-    Snapshot.payload_digest,
-    Snapshot.document_id,
-    Document.text_chars,
-    Snapshot.redirect_to,
-    Snapshot.truncated,
+    *(Snapshot.id, Snapshot.source_id, Snapshot.group_id, Snapshot.url_hash, Snapshot.execution_id),
+    *(Snapshot.captured_at, Snapshot.status, Snapshot.body_hash, Snapshot.payload_digest),
+    *(Snapshot.document_id, Document.text_chars, Snapshot.redirect_to, Snapshot.truncated),
     _SHOWN.label("counts"),
     Snapshot.compared,
     Snapshot.noise,
@@ -66,14 +47,13 @@ def _capture(row: Row[*tuple[Any, ...]]) -> ComparedCapture:
 
 
 def source_ids(session: Session) -> list[int]:
-    """Return all sources."""
     return list(session.scalars(select(Source.id).order_by(Source.id)))
 
 
 def pending(
     session: Session, source_id: int, *, after: int, limit: int, since: datetime | None = None, again: bool = False
 ) -> list[ComparedCapture]:
-    """Return the next captures of pages that were not compared yet, or all with `again`, by id."""
+    """Return the next captures of pages that were not compared yet (all with `again`), by id."""
     query = _CAPTURES.where(Snapshot.source_id == source_id, Snapshot.is_page, Snapshot.id > after)
     if not again:
         # The partial index holds only what waits: a few rows of millions.
@@ -84,27 +64,20 @@ def pending(
 
 
 def captures(session: Session, ids: Collection[int]) -> dict[int, ComparedCapture]:
-    """Return these captures as they are now; what is gone is left out."""
     if not ids:
         return {}
     return {row[0]: _capture(row) for row in session.execute(_BY_ID, {"ids": sorted(ids)})}
 
 
-class ComparedNeighbours(NamedTuple):
-    """The captures of the same page around one, by id: those that count."""
-
-    before: int | None
-    """Not what was captured in its place."""
-    answered: int | None
-    """The last one before that did not fail."""
-    after: int | None
+# The previous capture that is no noise, the last earlier one that did not fail, and the next one.
+Neighbours = tuple[int | None, int | None, int | None]
 
 
-def neighbours(session: Session, ids: Collection[int]) -> dict[int, ComparedNeighbours]:
-    """Return what stands around each of these captures, in the order of time and then of id: three seeks each."""
+def neighbours(session: Session, ids: Collection[int]) -> dict[int, Neighbours]:
+    """Return the neighbours of each capture, ordered by time and then id: three index seeks each."""
     if not ids:
         return {}
-    return {row[0]: ComparedNeighbours(*row[1:]) for row in session.execute(_NEIGHBOURS, {"ids": sorted(ids)})}
+    return {row[0]: (row[1], row[2], row[3]) for row in session.execute(_NEIGHBOURS, {"ids": sorted(ids)})}
 
 
 _Here = aliased(Snapshot)
@@ -143,7 +116,6 @@ _NEIGHBOURS = select(
 
 
 def text_and_headings(session: Session, document_id: int) -> tuple[str | None, str | None]:
-    """Return the text and the headings of a document."""
     row = session.execute(
         select(DocumentText.text, Document.headings)
         .select_from(Document)
@@ -154,12 +126,11 @@ def text_and_headings(session: Session, document_id: int) -> tuple[str | None, s
 
 
 def diff_ids(session: Session, pairs: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
-    """Return the cached diffs of these pairs of documents."""
     if not pairs:
         return {}
     earlier, later = sorted({pair[0] for pair in pairs}), sorted({pair[1] for pair in pairs})
     rows = session.execute(_DIFFS, {"earlier": earlier, "later": later})
-    # The two lists are asked for independently: pairs that were not meant come along.
+    # The two lists are filtered independently: further pairs come along.
     return {(row[0], row[1]): row[2] for row in rows if (row[0], row[1]) in pairs}
 
 
@@ -171,21 +142,20 @@ _DIFFS = select(Diff.from_document_id, Diff.to_document_id, Diff.id).where(
 
 
 def diff(session: Session, pair: tuple[int, int], version: int = VERSION) -> Diff | None:
-    """Return the cached diff of two documents."""
     return session.scalars(
         select(Diff).where(Diff.from_document_id == pair[0], Diff.to_document_id == pair[1], Diff.version == version)
     ).one_or_none()
 
 
+SECTION_COUNTS = ("added_sections", "removed_sections", "changed_sections")
+
+
 def diff_values(pair: tuple[int, int], found: TextComparison, now: datetime, version: int = VERSION) -> dict[str, Any]:
-    """Return the columns of a diff."""
     return {
         "from_document_id": pair[0],
         "to_document_id": pair[1],
         "version": version,
-        "added_sections": found.sections.added,
-        "removed_sections": found.sections.removed,
-        "changed_sections": found.sections.changed,
+        **dict(zip(SECTION_COUNTS, found.sections, strict=True)),
         "added_lines": found.added_lines,
         "removed_lines": found.removed_lines,
         "ratio": found.ratio,
@@ -199,7 +169,7 @@ def diff_values(pair: tuple[int, int], found: TextComparison, now: datetime, ver
 def insert_diffs(
     session: Session, found: Mapping[tuple[int, int], TextComparison], now: datetime, version: int = VERSION
 ) -> None:
-    """Keep diffs by their pair of documents; what another run has put there meanwhile stays."""
+    """Store diffs by their pair of documents; an existing diff of another run stays."""
     values = [diff_values(pair, one, now, version) for pair, one in found.items()]
     if values:
         session.connection().execute(insert_into(session, Diff).on_conflict_do_nothing(), values)
@@ -208,7 +178,7 @@ def insert_diffs(
 def write_changes(
     session: Session, verdicts: Iterable[tuple[ComparedCapture, ChangeVerdict, int | None]], moment: datetime
 ) -> None:
-    """Write what happened to pages: at which capture, what, and with which diff; an earlier verdict is replaced."""
+    """Write the change at each capture with its diff; an earlier verdict is replaced."""
     values = [
         {
             "source_id": now.source_id,

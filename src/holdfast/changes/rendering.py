@@ -1,6 +1,6 @@
-"""A comparison for people and programs: escaped HTML, plain lines, a structured form; and its form in the cache.
+"""Comparisons as escaped HTML, as plain text, and in their stored form.
 
-Everything that came from a page is escaped or plain data here; nothing is ever trusted as markup.
+Everything from a page is escaped or plain data here; nothing is ever trusted as markup.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import Any
 
 import zstandard
 
@@ -16,7 +15,7 @@ from holdfast.changes.alignment import Part, PartKind
 from holdfast.changes.compare import DiffLine, Hunk, LineKind
 
 MAX_STORED_BYTES = 32 << 20
-"""Of a stored diff; 400 lines of 4,000 characters have less than a fifth of it."""
+"""Limit of a stored diff; 400 lines of 4,000 characters need less than a fifth of it."""
 
 _MARKS = {LineKind.CONTEXT: " ", LineKind.REMOVED: "-", LineKind.ADDED: "+"}
 _CLASSES = {LineKind.CONTEXT: "context", LineKind.REMOVED: "del", LineKind.ADDED: "add"}
@@ -26,7 +25,7 @@ _LEVEL = 6
 
 
 def pack(hunks: Sequence[Hunk], touched: Sequence[str]) -> bytes | None:
-    """Return hunks and section titles as they are stored; None if there is nothing to show."""
+    """Return hunks and section titles in their stored form; None if there is nothing to show."""
     if not hunks:
         return None
     content = {
@@ -45,11 +44,10 @@ def pack(hunks: Sequence[Hunk], touched: Sequence[str]) -> bytes | None:
 
 
 def unpack(body: bytes | None) -> tuple[tuple[Hunk, ...], tuple[str, ...]]:
-    """Return the hunks and section titles of a stored diff."""
     if body is None:
         return (), ()
     # The size is bounded although the row is ours: a database may come from elsewhere. Asked first, because zstandard
-    # heeds `max_output_size` only where a frame does not say how large it is.
+    # applies `max_output_size` only where a frame does not say how large it is.
     if zstandard.frame_content_size(body) > MAX_STORED_BYTES:
         raise zstandard.ZstdError("a stored diff is larger than any that is written")
     content = json.loads(zstandard.decompress(body, max_output_size=MAX_STORED_BYTES))
@@ -66,7 +64,7 @@ def _line(kind: LineKind, pieces: list[list[str]]) -> DiffLine:
 
 
 def diff_html(hunks: Iterable[Hunk]) -> str:
-    """Return the diff as a unified view in HTML, empty for no hunks; changed words stand in `del` and `ins`."""
+    """Return the diff as a unified view in HTML, empty without hunks; changed words are in `del` and `ins`."""
     rows: list[str] = []
     for hunk in hunks:
         # Escaped here, line by line: this string is put into a page as it is.
@@ -89,35 +87,14 @@ def _html_parts(line: DiffLine) -> str:
 
 
 def diff_text(hunks: Iterable[Hunk]) -> str:
-    """Return the diff as plain unified lines."""
     rows: list[str] = []
     for hunk in hunks:
         rows += [hunk_head(hunk), *(_MARKS[line.kind] + line.text for line in hunk.lines)]
     return "\n".join(rows)
 
 
-def diff_object(hunks: Iterable[Hunk], touched: Sequence[str]) -> dict[str, Any]:
-    """Return the diff as data: hunks of lines of parts."""
-    return {
-        "sections": list(touched),
-        "hunks": [
-            {
-                "fromLine": hunk.a_start + 1,
-                "fromCount": hunk.a_count,
-                "toLine": hunk.b_start + 1,
-                "toCount": hunk.b_count,
-                "lines": [
-                    {"type": line.kind.value, "parts": [{"type": p.kind.value, "text": p.text} for p in line.parts]}
-                    for line in hunk.lines
-                ],
-            }
-            for hunk in hunks
-        ],
-    }
-
-
 def hunk_head(hunk: Hunk) -> str:
-    """Return the `@@` line of a hunk; as everywhere, an empty side names the line before it."""
+    """Return the `@@` line of a hunk; an empty side names the line before it, as in unified diffs."""
     return f"@@ -{_place(hunk.a_start, hunk.a_count)} +{_place(hunk.b_start, hunk.b_count)} @@"
 
 

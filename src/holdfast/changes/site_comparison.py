@@ -1,4 +1,4 @@
-"""Two executions of a source held against each other, page by page, in slices of bounded size."""
+"""Comparison of two executions of a source, page by page, in slices of limited size."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from holdfast.changes.verdict import AnswerKind, answer_of
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Job, Snapshot
 from holdfast.errors import Invalid, NotFound, UrlRefused
@@ -20,19 +21,16 @@ from holdfast.index.queries import CaptureRange, holding_of
 from holdfast.jobs.attempt_queries import attempts_on
 from holdfast.jobs.endings import DONE, Shortfall
 from holdfast.jobs.store import FEED
-from holdfast.types import BROKEN_OFF
 from holdfast.urls import parse_seed
 from holdfast.withdrawals.visibility import visible, visible_source
 
 # Captures of one document that are looked at to find out whether a page moved.
 _MAX_TWINS = 50
-# How a run ends that asked for everything in its scope; a tool and an import give no reason for a good end.
+# How a run ends that requested everything in its scope; a tool and an import give no reason for a good end.
 _ASKED_FOR_ALL = (None, DONE, Shortfall.TRUNCATED)
 
 
 class SiteCapture(NamedTuple):
-    """One capture of a page in one of the two executions."""
-
     id: int
     execution_id: int
     url: str
@@ -42,44 +40,30 @@ class SiteCapture(NamedTuple):
     body_hash: bytes | None
     document_id: int | None
     truncated: str | None = None
-    """Why the stored body is short (WARC-Truncated)."""
+    """The value of WARC-Truncated: why the stored body is short."""
     noise: str | None = None
-    """What it is instead of the page."""
-
-    @property
-    def broke_off(self) -> bool:
-        """Whether the body ended before its server had sent all of it: what is missing was not removed."""
-        return self.truncated in BROKEN_OFF and (self.status is None or self.status < 300)
 
     @property
     def is_ok(self) -> bool:
-        """Whether the page was there, came whole, and is what was captured."""
-        answered = self.status is None or 200 <= self.status < 300 or self.status == 304
-        return answered and self.noise is None and not self.broke_off
+        """True if the page was found, complete, and shown by the capture."""
+        return answer_of(self.status, self.truncated, self.noise) is AnswerKind.OK
 
     @property
     def has_failed(self) -> bool:
-        """Whether the capture proves nothing: it failed, was forbidden, broke off, or shows something else."""
-        refused = self.status is not None and self.status >= 400 and self.status not in (404, 410)
-        return self.noise is not None or self.broke_off or refused
+        """True if the capture proves nothing: it failed, was forbidden, was cut off, or shows something else."""
+        return answer_of(self.status, self.truncated, self.noise) in (AnswerKind.FAILED, AnswerKind.NOISE)
 
 
 _COLUMNS: tuple[Any, ...] = (
-    Snapshot.id,
-    Snapshot.execution_id,
-    Snapshot.url,
-    Snapshot.url_hash,
-    Snapshot.captured_at,
-    Snapshot.status,
-    Snapshot.body_hash,
-    Snapshot.document_id,
-    Snapshot.truncated,
-    Snapshot.noise,
+    *(Snapshot.id, Snapshot.execution_id, Snapshot.url, Snapshot.url_hash, Snapshot.captured_at, Snapshot.status),
+    *(Snapshot.body_hash, Snapshot.document_id, Snapshot.truncated, Snapshot.noise),
 )
 
 
 def source_of(session: Session, execution_id: int) -> int:
-    """Return the source that an execution belongs to; NotFound if there is no such execution, or it may not be seen."""
+    """Return the source id of an execution; raise NotFound if the execution is missing or not visible to the
+    viewer.
+    """
     query = select(Job.source_id).join(Execution, Execution.job_id == Job.id).where(Execution.id == execution_id)
     found = session.scalar(query.where(visible_source(Job.source_id)))
     if found is None:
@@ -88,17 +72,16 @@ def source_of(session: Session, execution_id: int) -> int:
 
 
 Holdings = Mapping[int, CaptureRange]
-"""Where the captures of each execution stand, by execution; one without a file is left out."""
+"""Ranges of the captures of each execution; an execution without a file is missing."""
 
 
 def holdings_of(session: Session, executions: Collection[int]) -> dict[int, CaptureRange]:
-    """Return where the captures of these executions stand. Reads a row a file: once for each slice of a walk."""
+    """Return the capture ranges of these executions. Reads one row per file: call it once per slice of a walk."""
     found = {execution_id: holding_of(session, execution_id) for execution_id in executions}
     return {execution_id: holding for execution_id, holding in found.items() if holding is not None}
 
 
 def stretch(session: Session, execution_id: int, *, after: int, limit: int) -> list[SiteCapture]:
-    """Return the next captures of pages of an execution, by id."""
     rows = session.execute(
         select(*_COLUMNS)
         .where(Snapshot.execution_id == execution_id, Snapshot.is_page, Snapshot.id > after, *visible())
@@ -109,7 +92,7 @@ def stretch(session: Session, execution_id: int, *, after: int, limit: int) -> l
 
 
 def of_pages(session: Session, holdings: Holdings, pages: Collection[int]) -> dict[tuple[int, int], SiteCapture]:
-    """Return the last capture of each of these pages in each execution, by execution and page."""
+    """Return the last capture of each of these pages in each execution, keyed by execution and page."""
     # Of a page's history only the stretch is read in which the execution's captures lie.
     rows: list[SiteCapture] = []
     for holding in holdings.values():
@@ -125,7 +108,7 @@ def of_pages(session: Session, holdings: Holdings, pages: Collection[int]) -> di
 
 
 def twins(session: Session, holdings: Holdings, document_id: int) -> list[SiteCapture]:
-    """Return captures of a document in these executions, by id; only the first few where it is everywhere."""
+    """Return captures of a document in these executions, by id; only the first few if it is everywhere."""
     found: list[SiteCapture] = []
     for execution_id, holding in holdings.items():
         # A snapshot's id begins with its file's: the index on documents is read only where this execution's lie.
@@ -149,42 +132,34 @@ SLICE = 500
 
 
 class SourcesDiffer(Invalid):
-    """These two executions are of different sources: nothing became of one in the other."""
+    """These two executions belong to different sources, so they cannot be compared."""
 
     code = "sources_differ"
 
 
 class SiteKind(StrEnum):
-    """What became of a page from one execution to the other."""
-
     NEW = "new"
     GONE = "gone"
     CHANGED = "changed"
     UNCHANGED = "unchanged"
     MOVED = "moved"
-    """The same body, at another address."""
+    """The same body, at another URL."""
     ERROR = "error"
-    """It was there, and now nothing can be said: it was asked for in vain, forbidden, or not got to."""
+    """The page existed before; now its state is unknown: the request failed, was forbidden, or was never made."""
     WITHDRAWN = "withdrawn"
-    """What one of the two holds of it is withdrawn; no address is given then."""
+    """One of the two captures is under a takedown; no URL is given then."""
 
 
 class PageDifference(NamedTuple):
-    """What became of one page from an earlier set of pages to a later: of two executions, or of two editions."""
-
     kind: str
-    """A `SiteKind`."""
     url: str | None = None
-    """Where it is; where it was, if it is gone."""
+    """Current URL; the former one if the page is gone."""
     from_url: str | None = None
-    """Where it was, if it moved."""
     from_snapshot_id: int | None = None
     to_snapshot_id: int | None = None
 
 
 class Cursor(NamedTuple):
-    """How far a walk is: which execution's captures are gone through, and behind which."""
-
     is_later: bool = True
     after: int = -1
 
@@ -193,35 +168,28 @@ class Cursor(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the cursor that was printed so; Invalid if it is none."""
+        """Return a cursor from its text; raise Invalid for any other text."""
         match = re.fullmatch(r"(to|from)-(-1|[0-9]{1,18})", text)
         if not match:
-            raise Invalid("this is no cursor of ours; leave it out to begin at the start")
+            raise Invalid("invalid cursor; omit it to start from the beginning")
         return cls(match[1] == "to", int(match[2]))
 
 
-class SiteSlice(NamedTuple):
-    """A stretch of the walk."""
-
-    entries: tuple[PageDifference, ...]
-    following: Cursor | None
-    """Where to go on; None at the end."""
-
-
 def walk_site(database: Database, earlier: int, later: int) -> Iterator[PageDifference]:
-    """Yield what became of every page; NotFound, SourcesDiffer or Invalid if the two cannot be compared."""
+    """Yield the change of every page; raise NotFound, SourcesDiffer or Invalid if the two cannot be compared."""
     cursor: Cursor | None = Cursor()
     while cursor is not None:
         with database.read() as session:
-            found = site_slice(session, earlier, later, cursor)
-        yield from found.entries
-        cursor = found.following
+            entries, cursor = site_slice(session, earlier, later, cursor)
+        yield from entries
 
 
-def site_slice(session: Session, earlier: int, later: int, cursor: Cursor, *, limit: int = SLICE) -> SiteSlice:
-    """Return what became of the next pages; NotFound if an execution is not here, Invalid if both are one.
+def site_slice(
+    session: Session, earlier: int, later: int, cursor: Cursor, *, limit: int = SLICE
+) -> tuple[list[PageDifference], Cursor | None]:
+    """Return the changes of the next pages, and the cursor of the next slice, None at the end.
 
-    SourcesDiffer if they are of different sources.
+    Raise NotFound if an execution is missing, Invalid if both are the same, SourcesDiffer if their sources differ.
     """
     sources = {source_of(session, execution_id) for execution_id in (earlier, later)}
     if earlier == later:
@@ -237,25 +205,16 @@ def site_slice(session: Session, earlier: int, later: int, cursor: Cursor, *, li
     alone = [held for held in rows if (other, held.url_hash) not in both]
     hidden = _held(session, holdings.get(other), {held.url_hash for held in alone})
     unproven = set() if cursor.is_later else _unproven(session, later, alone)
-    walk = _Walk(session, (earlier, later), holdings, both, _Unknown(hidden, unproven))
+    walk = _Walk(session, (earlier, later), holdings, both, hidden=hidden, unproven=unproven)
     entries = [entry for held in rows if (entry := (walk.later if cursor.is_later else walk.earlier)(held))]
     # A full slice may be followed by more; the pages that only the earlier execution has come last.
     if len(rows) == limit:
-        return SiteSlice(tuple(entries), Cursor(cursor.is_later, rows[-1].id))
-    return SiteSlice(tuple(entries), Cursor(is_later=False) if cursor.is_later else None)
-
-
-class _Unknown(NamedTuple):
-    """Pages that one execution shows, and the other does not, without being new or gone for that."""
-
-    hidden: Collection[int]
-    """Captured in the other as well, and withdrawn there."""
-    unproven: Collection[int]
-    """The other did not find out."""
+        return entries, Cursor(cursor.is_later, rows[-1].id)
+    return entries, Cursor(is_later=False) if cursor.is_later else None
 
 
 def _held(session: Session, holding: CaptureRange | None, pages: Collection[int]) -> set[int]:
-    """Return which of these pages an execution has captured, whether that may be seen or not."""
+    """Return which of these pages an execution has captured, visible or not."""
     if holding is None or not pages:
         return set()
     held = select(Snapshot.url_hash).where(Snapshot.url_hash.in_(pages), Snapshot.is_page, *holding.clauses())
@@ -263,9 +222,10 @@ def _held(session: Session, holding: CaptureRange | None, pages: Collection[int]
 
 
 def _unproven(session: Session, later: int, lost: Collection[SiteCapture]) -> set[int]:
-    """Return of which pages the later execution, which shows no capture of them, did not find out that they are gone.
+    """Return pages that the later execution lacks without proof that they are gone.
 
-    It did where it asked for all that it met, and did not meet them, or was led elsewhere.
+    A page is proven gone if the execution requested everything it found and either did not find the page or was
+    redirected from it.
     """
     pages = {held.url_hash for held in lost}
     # A retry goes on with the frontier of the run before it.
@@ -279,7 +239,7 @@ def _unproven(session: Session, later: int, lost: Collection[SiteCapture]) -> se
 
 
 def asked_for_all(kind: str, state: str, reason: str | None) -> bool:
-    """Say whether a run that ended so asked for all that it met; a poll of feeds asks for what they name alone."""
+    """Return True if a run with this ending requested everything it found; a poll of feeds never does."""
     return state == "completed" and reason in _ASKED_FOR_ALL and kind != FEED
 
 
@@ -293,22 +253,27 @@ def _domains(pages: Iterable[SiteCapture]) -> set[str]:
 
 
 class _Walk:
-    """One slice at work: what both executions hold of its pages."""
-
     def __init__(
         self,
         session: Session,
         executions: tuple[int, int],
         holdings: Holdings,
         both: dict[tuple[int, int], SiteCapture],
-        unknown: _Unknown,
+        *,
+        hidden: Collection[int],
+        unproven: Collection[int],
     ) -> None:
-        self._session, self._holdings, self._both, self._unknown = session, holdings, both, unknown
+        """`hidden` pages were captured in the other execution too, but are under a takedown there.
+
+        The other execution could not determine the state of the `unproven` ones.
+        """
+        self._session, self._holdings, self._both = session, holdings, both
+        self._hidden, self._unproven = hidden, unproven
         self._a, self._b = executions
         self._moves: dict[int, list[tuple[SiteCapture, SiteCapture]]] = {}
 
     def later(self, held: SiteCapture) -> PageDifference | None:
-        """Say what became of a page that the later execution has; None if another capture speaks for it."""
+        """Return the change of a page that the later execution has; None if another capture represents it."""
         before, now = self._both.get((self._a, held.url_hash)), self._both[self._b, held.url_hash]
         if now.id != held.id:
             return None
@@ -322,7 +287,7 @@ class _Walk:
             return (
                 None if self._moved_away(before) else PageDifference(SiteKind.GONE, before.url, None, before.id, now.id)
             )
-        if before is None and held.url_hash in self._unknown.hidden:
+        if before is None and held.url_hash in self._hidden:
             return PageDifference(SiteKind.WITHDRAWN)
         if before is None or not was_there:
             origin = next((a for a, b in self._moves_of(now) if b.url_hash == now.url_hash), None)
@@ -334,24 +299,24 @@ class _Walk:
         return PageDifference(SiteKind.UNCHANGED if same else SiteKind.CHANGED, now.url, None, before.id, now.id)
 
     def earlier(self, held: SiteCapture) -> PageDifference | None:
-        """Say of a page which only the earlier execution has that it is gone, or that this cannot be known.
+        """Return the change of a page that only the earlier execution has: gone, or unknown.
 
-        None if it moved, or was listed before.
+        Return None if it moved, or was listed before.
         """
         if (self._b, held.url_hash) in self._both or self._both[self._a, held.url_hash].id != held.id:
             return None
-        if held.is_ok and held.url_hash in self._unknown.hidden:
+        if held.is_ok and held.url_hash in self._hidden:
             return PageDifference(SiteKind.WITHDRAWN)
         if not held.is_ok or self._moved_away(held):
             return None
-        kind = SiteKind.ERROR if held.url_hash in self._unknown.unproven else SiteKind.GONE
+        kind = SiteKind.ERROR if held.url_hash in self._unproven else SiteKind.GONE
         return PageDifference(kind, held.url, None, held.id, None)
 
     def _moved_away(self, before: SiteCapture) -> bool:
         return any(a.url_hash == before.url_hash for a, _ in self._moves_of(before))
 
     def _moves_of(self, held: SiteCapture) -> list[tuple[SiteCapture, SiteCapture]]:
-        """Return from where to where this body moved: its lost addresses and its new ones, paired in order."""
+        """Return the moves of this body: its lost captures and its new ones, paired in order."""
         if held.document_id is None:
             return []
         known = self._moves.get(held.document_id)
@@ -373,7 +338,6 @@ class _Walk:
 
 
 def count_kinds(differences: Iterable[PageDifference], counts: Counter[str]) -> Iterator[PageDifference]:
-    """Pass differences on, and count them by kind."""
     for difference in differences:
         counts[difference.kind] += 1
         yield difference

@@ -1,4 +1,4 @@
-"""What happened to a page between two of its captures, judged by their rows alone. Pure; no text is read here."""
+"""Judges what happened to a page between two captures by their rows alone. Pure; no text is read here."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from holdfast.types import BROKEN_OFF
 
 
 class ChangeType(StrEnum):
-    """What became of a page."""
-
     NEW_PAGE = "new_page"
     UNCHANGED = "unchanged"
     UPDATED = "updated"
     GONE = "gone"
     ERROR = "error"
     NOISE = "noise"
-    """Something else was captured in its place: an error page, a wall, a block page."""
+    """Something else was captured instead: an error page, a login or consent wall, a block page."""
 
 
 class AnswerKind(StrEnum):
-    """How the server answered at a capture."""
+    """Result of the request at a capture."""
 
     OK = "ok"
     MOVED = "moved"
@@ -31,9 +29,21 @@ class AnswerKind(StrEnum):
     NOISE = "noise"
 
 
-class ComparedCapture(NamedTuple):
-    """What a snapshot's row says that matters here."""
+def answer_of(status: int | None, truncated: str | None, noise: str | None) -> AnswerKind:
+    """Return the result that a capture's status, WARC-Truncated and noise tell of."""
+    if noise is not None:
+        return AnswerKind.NOISE
+    if truncated in BROKEN_OFF and (status is None or status < 300):
+        return AnswerKind.FAILED
+    # What has no status (a resource record) is there; a 304 says that the page is.
+    if status is None or 200 <= status < 300 or status == 304:
+        return AnswerKind.OK
+    if 300 <= status < 400:
+        return AnswerKind.MOVED
+    return AnswerKind.GONE if status in (404, 410) else AnswerKind.FAILED
 
+
+class ComparedCapture(NamedTuple):
     id: int
     source_id: int
     group_id: int | None
@@ -45,54 +55,40 @@ class ComparedCapture(NamedTuple):
     payload_digest: str | None
     document_id: int | None
     text_chars: int | None
-    """How much text the document has: a scanned PDF has none."""
+    """Length of the document's text; a scanned PDF has none."""
     redirect_to: str | None
     truncated: str | None
-    """Why the stored body is short (WARC-Truncated)."""
     counts: bool
-    """Neither withdrawn nor a duplicate of the same day."""
+    """False if the capture is under a takedown or a duplicate of the same day."""
     compared: bool
     noise: str | None = None
-    """What it is instead of the page (a `NoiseKind`)."""
+    """Type of noise captured instead of the page (a `NoiseKind`)."""
 
     @property
     def broke_off(self) -> bool:
-        """Whether the body ended before its server had sent all of it: what is missing was not removed."""
+        """True if the body is cut off: content missing from it was not removed from the page."""
         return self.truncated in BROKEN_OFF
 
     @property
     def answer(self) -> AnswerKind:
-        """The answer in one word."""
-        if self.noise is not None:
-            return AnswerKind.NOISE
-        if self.broke_off and (self.status is None or self.status < 300):
-            return AnswerKind.FAILED
-        # What has no status (a resource record) is there; a 304 says that the page is.
-        if self.status is None or 200 <= self.status < 300 or self.status == 304:
-            return AnswerKind.OK
-        if 300 <= self.status < 400:
-            return AnswerKind.MOVED
-        return AnswerKind.GONE if self.status in (404, 410) else AnswerKind.FAILED
+        return answer_of(self.status, self.truncated, self.noise)
 
     @property
     def is_answered(self) -> bool:
-        """Whether the page was there, or said where it is now."""
+        """True if the page was found, or redirected to its new URL."""
         return self.answer in (AnswerKind.OK, AnswerKind.MOVED)
 
 
 class ChangeVerdict(NamedTuple):
-    """What happened at a capture."""
-
     type: ChangeType
     before: ComparedCapture | None
-    """What it is held against."""
     error: str | None = None
     documents: tuple[int, int] | None = None
-    """The documents to compare, if their text can be."""
+    """The documents to compare, if their text can be compared."""
 
 
 def judge(now: ComparedCapture, before: ComparedCapture | None, answered: ComparedCapture | None) -> ChangeVerdict:
-    """Return what happened, given the capture just before and the last one before that was answered."""
+    """Return the verdict, given the previous capture and the last earlier one that was answered."""
     # A page that failed in between is compared with what it was before the failure, so that an outage is no rewrite.
     match now.answer:
         case AnswerKind.NOISE:
@@ -119,7 +115,6 @@ def judge(now: ComparedCapture, before: ComparedCapture | None, answered: Compar
 
 
 def has_same_body(a: ComparedCapture, b: ComparedCapture) -> bool:
-    """Return whether two captures are known to hold the same bytes."""
     if a.body_hash is not None and b.body_hash is not None:
         return a.body_hash == b.body_hash
     # A revisit whose original is not here: its digest, or the server's word (304), tells.
@@ -127,7 +122,7 @@ def has_same_body(a: ComparedCapture, b: ComparedCapture) -> bool:
 
 
 def comparable(a: ComparedCapture, b: ComparedCapture) -> tuple[int, int] | None:
-    """Return the two documents if there is text in one of them, whatever their types are; None otherwise."""
+    """Return the two documents if at least one has text, whatever their types are."""
     if a.document_id is None or b.document_id is None or not (a.text_chars or b.text_chars):
         return None
     return a.document_id, b.document_id

@@ -1,1 +1,1 @@
-"""The command line: one file per noun. Each command parses, calls one flow, and renders."""
+"""The command line: one file per noun. Each command parses its input, calls one function, and prints the result."""

@@ -1,4 +1,4 @@
-"""`holdfast api`: serves the archive over HTTP until it is told to stop; refuses to be open without a secret."""
+"""`holdfast api`: serves the archive over HTTP until it is stopped; refuses to serve publicly without a secret."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from uvicorn.importer import import_from_string
 from holdfast import config, log
 from holdfast.auth.users import SETUP_HOURS
 from holdfast.cli.parameters import Home
+from holdfast.cli.runner import example
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.db.schema import open_to_others
@@ -42,20 +43,18 @@ _DRAIN_S = 10
 _CONNECTIONS = 1000
 
 
+@example("api --port 8060")
 def api(
-    host: Annotated[str | None, typer.Option("--host", help="Address to listen on (HOLDFAST_API_HOST).")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on (HOLDFAST_API_HOST).")] = None,
     port: Annotated[
-        int | None, typer.Option("--port", min=0, max=65535, help="Port (HOLDFAST_API_PORT; 8060); 0 is any free one.")
+        int | None, typer.Option(min=0, max=65535, help="Port (HOLDFAST_API_PORT; 8060); 0 is any free one.")
     ] = None,
     processes: Annotated[
-        int, typer.Option("--processes", min=1, max=64, help="Processes that answer; one for each core is enough.")
+        int, typer.Option(min=1, max=64, help="Processes that answer; one for each core is enough.")
     ] = 1,
     home: Home = None,
 ) -> None:
-    """Serve search, replay, changes and exports over HTTP until Ctrl-C.
-
-    Example: holdfast api --port 8060
-    """
+    """Serve search, replay, changes and exports over HTTP until Ctrl-C."""
     settings = configured(home=str(home) if home else None, host=host, port=port)
     log.configure(settings.log_level)
     serve(settings, ready=lambda address: announce(settings, address), processes=processes)
@@ -65,7 +64,7 @@ def api(
 
 
 def announce(settings: Settings, address: str) -> None:
-    """Say that the server answers, and how the first administrator is made if there is none."""
+    """Print the server's address and, without any administrator, how to create the first one."""
     # For the links that other commands print. A data directory that may only be read goes without.
     with suppress(OSError):
         address_path(settings.home).parent.mkdir(exist_ok=True)
@@ -86,7 +85,7 @@ def announce(settings: Settings, address: str) -> None:
 
 
 def configured(*, home: str | None, host: str | None, port: int | None) -> Settings:
-    """Return the settings with a command's own values, which also go to the environment, where the server reads."""
+    """Return the settings with a command's own values, and export those to the environment for the server."""
     # The application is made by uvicorn from its import path and reads the environment, not our arguments.
     for name, value in (("HOLDFAST_HOME", home), ("HOLDFAST_API_HOST", host), ("HOLDFAST_API_PORT", port)):
         if value is not None:
@@ -97,7 +96,9 @@ def configured(*, home: str | None, host: str | None, port: int | None) -> Setti
 def serve(
     settings: Settings, *, ready: Callable[[str], None], processes: int = 1, application: str = _APPLICATION
 ) -> None:
-    """Serve until SIGINT or SIGTERM, then let what is in flight end; `ready` is told the address once it answers."""
+    """Serve until SIGINT or SIGTERM, then finish running requests; `ready` is called with the address once it
+    serves.
+    """
     # Bound here and handed over: a port that is taken is one sentence, not a traceback of uvicorn.
     listener = listen(settings)
     if (advice := open_to_others(settings)) is not None:
@@ -138,7 +139,7 @@ def _serve_child(
 
 
 def _serve_here(settings: Settings, listener: socket.socket, application: str, ready: Callable[[], None]) -> int:
-    """Serve in this process; return 1 if it could not begin."""
+    """Serve in this process; return 1 if it could not start."""
     server = _Server(
         uvicorn.Config(
             application,
@@ -168,27 +169,28 @@ def _serve_here(settings: Settings, listener: socket.socket, application: str, r
 
 
 def _protocol(settings: Settings) -> type[asyncio.Protocol]:
-    """Return how requests are read: within the limits that are set."""
     api = settings.api
     limits = ConnectionLimits(
         in_all=_CONNECTIONS, per_address=api.connections_per_address, trusted_proxies=api.trusted_proxies
     )
-    return strict_http(head_bytes=_HEAD_BYTES, head_s=api.head_s, write_s=api.write_s, limits=limits)
+    return strict_http(
+        head_bytes=_HEAD_BYTES,
+        head_s=settings.timings.server.head_s,
+        write_s=settings.timings.server.write_s,
+        limits=limits,
+    )
 
 
 def _nothing(_number: int, _frame: FrameType | None) -> None:
-    """Take a signal that has been acted on already."""
+    """Ignore a signal that was already handled."""
 
 
 class _Server(uvicorn.Server):
-    """Says when it answers."""
-
     def __init__(self, settings: uvicorn.Config, *, ready: Callable[[], None]) -> None:
         super().__init__(settings)
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and tell."""
         await super().startup(sockets)
         if self.started:
             # What is there by now stays: it need not be looked through again and again.
@@ -197,11 +199,8 @@ class _Server(uvicorn.Server):
             self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop; live streams end first, for it waits until every connection is closed."""
+        """Stop. Live streams end first, since uvicorn waits until every connection is closed."""
         end_streams = self.lifespan.state.get(END_STREAMS)
         if end_streams is not None:
             end_streams()
         await super().shutdown(sockets)
-
-
-app_command = api

@@ -1,319 +1,205 @@
-"""`holdfast archive`: what was derived from WARC files, checked and set right. Rows change only with --apply."""
+"""`holdfast archive`: checks and repairs data derived from WARC files. Rows change only with --apply."""
 
 from __future__ import annotations
 
-import json as jsonlib
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from typing import Annotated, Any
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import partial
+from typing import Annotated, Any, NoReturn
 
 import typer
 
-from holdfast import config
-from holdfast.cli.formatting import counted, lines, text
-from holdfast.cli.index import as_object, describe, stoppable, take_in
-from holdfast.cli.job_selector import (
-    NewestOfJob,
-    OfExecution,
-    OfJob,
-    OneExecution,
-    SelectedExecutions,
-    find_completed,
-    find_executions,
-)
-from holdfast.cli.parameters import Apply, AsJson, Home, command_group, configure_log
-from holdfast.cli.progress import ProgressLine
+from holdfast.cli.formatting import counted, text
+from holdfast.cli.index import as_object, file_lines, reading, take_in
+from holdfast.cli.job_selector import OfExecutions, OneExecution, SelectedExecutions
+from holdfast.cli.parameters import Apply, AsJson, OfSource, command_group
+from holdfast.cli.printing import counter, picked
+from holdfast.cli.resource import Done, OpenDatabase, command
 from holdfast.config import Settings
 from holdfast.coordination.runfile import step_back
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict, NotFound, Unavailable
 from holdfast.imports.importer import Importer, IndexedExecution, NothingToIndex, index_execution
 from holdfast.index import queries
-from holdfast.index.indexer import Indexed, open_indexer
+from holdfast.index.indexer import Indexer
 from holdfast.index.maintenance import Duplicates, LinkReader, dedupe, group_pages, rebuild_groups, restore
 from holdfast.jobs.imports import ImportWish
 from holdfast.parse.child import ParseChild
 from holdfast.replay.checks import Replayable, check_execution, each_execution
 from holdfast.search.outbox import take_over_signals
 from holdfast.search.signals import recompute
-from holdfast.sources.queries import find_source
+from holdfast.sources.queries import source_id_of
 from holdfast.wiring import Runtime, open_runtime
-from holdfast.wiring.archive import open_archive
+from holdfast.wiring.archive import Archive
+
+app_command = command_group(
+    "What was derived from WARC files: check it, set it right. Example: holdfast archive check-replay --id 3"
+)
+_command = partial(command, app_command, opened=open_runtime)
+# A page that takes longer is pathological: its parser is killed, and the next page gets a fresh one.
+_CHILD_S = 20.0
 
 
-def index_job(
-    job_id: NewestOfJob = None, execution: OneExecution = None, json: AsJson = False, home: Home = None
-) -> None:
-    """Index all WARC files of a job's run again, with what lies in its folder and was not registered before.
+@_command("index", example="index-job --id 3", is_derived=True)
+def index_job(runtime: Runtime, database: OpenDatabase, which: OneExecution, json: AsJson = False) -> Done:
+    """Index all WARC files of a job's run again, including unregistered files in its folder."""
+    meant = which.find(database)
+    with reading(runtime, quiet=json) as (indexer, _):
+        done = _index_execution(runtime, database, indexer, meant.only)
+        take_in(runtime.settings, runtime.clock)
+    files = [as_object(one) for one in done.files]
+    names = "source snapshots taken_in busy errors"
+    facts = picked(done, names, job=meant.job_id, execution=done.execution_id, files=files)
+    printed = [file_lines(one) for one in done.files]
+    printed.append(f"{meant.told()}: {counted(len(done.files), 'file')}, {counted(done.snapshots, 'snapshot')}")
+    return Done(facts, printed, not done.errors, [f"failed: {text(error)}" for error in done.errors])
 
-    Acts at once: what it writes is derived, and can be made anew.
-    Example: holdfast index-job --id 3
-    """
-    settings = config.load(home=home)
-    configure_log(settings, as_json=False)
-    step_back(settings.index.nice)
-    with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
-        meant = find_completed(database, job_id, execution)
-        line = ProgressLine(runtime.clock, quiet=json)
-        opened = open_indexer(runtime.raw_db, runtime.clock, settings.home, on_progress=line.progress)
-        with opened as indexer, stoppable(indexer):
-            # Its files belong to an execution already: source and name are not used.
-            wish = ImportWish(source="", name=None, home=settings.home, config={})
-            importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
-            done = index_execution(database, importer, indexer, meant.only, clock=runtime.clock)
-        take_in(settings, runtime.clock)
-        line.clear()
-    if json:
-        print(jsonlib.dumps({"job": meant.job_id, **_facts(done)}))
-    else:
-        for one in done.files:
-            typer.echo(lines(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"))
-        typer.echo(f"{meant.told()}: {counted(len(done.files), 'file')}, {counted(done.snapshots, 'snapshot')}")
-        for error in done.errors:
-            typer.echo(f"failed: {text(error)}", err=True)
-    if done.errors:
-        raise typer.Exit(1)
+
+def _index_execution(runtime: Runtime, database: Database, indexer: Indexer, execution_id: int) -> IndexedExecution:
+    # Its files belong to an execution already: source and name are not used.
+    wish = ImportWish(source="", name=None, home=runtime.settings.home, config={})
+    importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
+    return index_execution(database, importer, indexer, execution_id, clock=runtime.clock)
 
 
 def read_executions(settings: Settings, execution_ids: Sequence[int], *, quiet: bool) -> list[str]:
-    """Read the files of executions that wait for it, one after the other; return what went wrong, one line each.
+    """Index the pending files of executions, one after another; return the errors, one line each.
 
-    Those that Ctrl-C leaves over wait for a worker, or for `holdfast index`.
+    Executions that Ctrl-C leaves over wait for a worker, or for `holdfast index`.
     """
     if not execution_ids:
         return []
     step_back(settings.index.nice)
     errors = []
-    with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
-        line = ProgressLine(runtime.clock, quiet=quiet)
-        opened = open_indexer(runtime.raw_db, runtime.clock, settings.home, on_progress=line.progress)
-        with opened as indexer, stoppable(indexer):
-            wish = ImportWish(source="", name=None, home=settings.home, config={})
-            for execution_id in execution_ids:
-                importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
-                try:
-                    done = index_execution(database, importer, indexer, execution_id, clock=runtime.clock)
-                except (NotFound, NothingToIndex, Conflict) as exc:
-                    # The others go on: one lost file must not keep a whole list of executions unread.
-                    errors.append(f"execution {execution_id}: {exc}")
-                    continue
-                if done.errors:
-                    errors.append(f"execution {execution_id}: {done.errors[0]}")
+    with (
+        open_runtime(settings) as runtime,
+        closing(Database(settings.database)) as database,
+        reading(runtime, quiet=quiet) as (indexer, _),
+    ):
+        for execution_id in execution_ids:
+            try:
+                done = _index_execution(runtime, database, indexer, execution_id)
+            except (NotFound, NothingToIndex, Conflict) as exc:
+                # The others go on: one lost file must not keep a whole list of executions unread.
+                errors.append(f"execution {execution_id}: {exc}")
+                continue
+            if done.errors:
+                errors.append(f"execution {execution_id}: {done.errors[0]}")
         take_in(settings, runtime.clock)
-        line.clear()
     return errors
 
 
-def _facts(done: IndexedExecution) -> dict[str, object]:
-    return {
-        "execution": done.execution_id,
-        "source": done.source,
-        "snapshots": done.snapshots,
-        "taken_in": done.taken_in,
-        "busy": done.busy,
-        "errors": done.errors,
-        "files": [as_object(one) for one in done.files],
-    }
+@command(app_command, "page-signals", example="recompute-page-signals", is_derived=True)
+def recompute_page_signals(archive: Archive) -> Done:
+    """Compute the link signals of pages, which search uses for ranking."""
+    pages = recompute(archive.database, archive.clock)
+    take_over_signals(archive.database, archive.home)
+    return Done({"pages": pages}, f"signals of {counted(pages, 'page')}")
 
 
-def recompute_page_signals(json: AsJson = False, home: Home = None) -> None:
-    """Compute what links say of pages, and let search rank by it.
-
-    Acts at once: what it writes is derived, and can be made anew.
-    Example: holdfast recompute-page-signals
-    """
-    settings = config.load(home=home)
-    configure_log(settings, as_json=False)
-    step_back(settings.index.nice)
-    with open_archive(settings) as archive:
-        pages = recompute(archive.database, archive.clock)
-        take_over_signals(archive.database, archive.home)
-    typer.echo(jsonlib.dumps({"pages": pages}) if json else f"signals of {counted(pages, 'page')}")
-
-
-app_command = command_group(
-    "What was derived from WARC files: check it, set it right. Example: holdfast archive check-replay --id 3"
-)
-app_command.command(name="index")(index_job)
-app_command.command(name="page-signals")(recompute_page_signals)
-
-OneSource = Annotated[str | None, typer.Option("--source", help="Only this source's.", metavar="CODE")]
-Settling = Callable[..., Duplicates]
-_DRY = "nothing was written; add --apply to do so"
-# A page that takes longer is pathological: its parser is killed, and the next page gets a fresh one.
-_CHILD_S = 20.0
-
-
-@contextmanager
-def _opened(settings: Settings) -> Iterator[tuple[Runtime, Database]]:
-    configure_log(settings, as_json=False)
-    with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
-        yield runtime, database
-
-
-def _counter(what: str, *, quiet: bool) -> Callable[[int], None]:
-    """Return what shows a growing number on a terminal."""
-
-    def seen(count: int) -> None:
-        if not quiet and sys.stderr.isatty():
-            print(f"\r{count:,} {what}", end="", file=sys.stderr, flush=True)
-
-    return seen
-
-
-def _source_id(database: Database, code: str | None) -> int | None:
+@_command("rebuild-pages", example="rebuild-pages --apply")
+def rebuild_pages(
+    runtime: Runtime, database: OpenDatabase, source: OfSource = None, apply: Apply = False, json: AsJson = False
+) -> Done:
+    """Compare the groups that people browse with their captures, and rewrite those that are wrong."""
+    seen = counter("groups", quiet=json)
     with database.read() as session:
-        return None if code is None else find_source(session, code).id
+        source_id = source_id_of(session, source)
+    found = rebuild_groups(runtime.raw_db, source_id=source_id, apply=apply, seen=seen)
+    were = "were" if apply else "are"
+    sentence = f"{counted(found.looked, 'group')}, {found.wrong:,} {were} wrong, {found.empty:,} empty"
+    return Done({"groups": found.looked, "wrong": found.wrong, "empty": found.empty}, sentence)
 
 
-def _print_result(content: dict[str, Any], sentence: str, *, json: bool, dry: bool = False) -> None:
-    if sys.stderr.isatty() and not json:
-        print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
-    print(jsonlib.dumps(content) if json else sentence)
-    if dry and not json:
-        print(_DRY)
+@_command("backfill-groups", example="backfill-normalized-url-groups --apply")
+def backfill_groups(
+    runtime: Runtime, database: OpenDatabase, source: OfSource = None, apply: Apply = False, json: AsJson = False
+) -> Done:
+    """Assign pages without a group to their group: scheme, host and path without the query."""
+    seen = counter("pages", quiet=json)
+    with database.read() as session:
+        source_id = source_id_of(session, source)
+    count = group_pages(runtime.raw_db, runtime.clock, source_id=source_id, apply=apply, seen=seen)
+    if apply and count:
+        take_in(runtime.settings, runtime.clock)
+    return Done({"pages": count}, f"{counted(count, 'page')} {'had' if apply else 'with'} no group")
 
 
-@app_command.command(name="rebuild-pages")
-def rebuild_pages(source: OneSource = None, apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
-    """Hold the groups that people browse against their captures, and rewrite those that are wrong.
-
-    Example: holdfast rebuild-pages --apply
-    """
-    with _opened(config.load(home=home)) as (runtime, database):
-        found = rebuild_groups(
-            runtime.raw_db, source_id=_source_id(database, source), apply=apply, seen=_counter("groups", quiet=json)
-        )
-    content = {"groups": found.looked, "wrong": found.wrong, "empty": found.empty, "applied": apply}
-    sentence = (
-        f"{counted(found.looked, 'group')}, {found.wrong:,} {'were' if apply else 'are'} wrong, {found.empty:,} empty"
-    )
-    _print_result(content, sentence, json=json, dry=bool(found.wrong) and not apply)
-
-
-@app_command.command(name="backfill-groups")
-def backfill_groups(source: OneSource = None, apply: Apply = False, json: AsJson = False, home: Home = None) -> None:
-    """Give pages that belong to no group theirs: scheme, host and path without the query.
-
-    Example: holdfast backfill-normalized-url-groups --apply
-    """
-    settings = config.load(home=home)
-    with _opened(settings) as (runtime, database):
-        count = group_pages(
-            runtime.raw_db,
-            runtime.clock,
-            source_id=_source_id(database, source),
-            apply=apply,
-            seen=_counter("pages", quiet=json),
-        )
-        if apply and count:
-            take_in(settings, runtime.clock)
-    sentence = f"{counted(count, 'page')} {'had' if apply else 'with'} no group"
-    _print_result({"pages": count, "applied": apply}, sentence, json=json, dry=bool(count) and not apply)
-
-
-@app_command.command(name="dedupe")
+@_command("dedupe", example="dedupe-snapshots --id 3 --apply")
 def dedupe_snapshots(
-    job_id: OfJob = None, execution: OfExecution = None, apply: Apply = False, json: AsJson = False, home: Home = None
-) -> None:
+    runtime: Runtime, database: OpenDatabase, which: OfExecutions, apply: Apply = False, json: AsJson = False
+) -> Done:
     """Settle which captures are duplicates: same source, address, UTC day and body; the earliest is canonical.
 
-    The rule is kept whenever captures are indexed; this is for archives that were changed by hand.
-    Example: holdfast dedupe-snapshots --id 3 --apply
+    Indexing always applies this rule; the command is for archives that were changed by hand.
     """
-    meant, done = _each(dedupe, (job_id, execution), "captures", apply=apply, json=json, home=home)
-    sentence = (
-        f"{meant.told()}: {counted(done.looked, 'capture')}, {done.changed:,} {'settled' if apply else 'to settle'}"
-    )
-    content = {**meant.facts(), "captures": done.looked, "changed": done.changed, "applied": apply}
-    _print_result(content, sentence, json=json, dry=bool(done.changed) and not apply)
+    meant = which.find(database)
+    done = _each(runtime, dedupe, meant, apply=apply, quiet=json)
+    what = "settled" if apply else "to settle"
+    sentence = f"{meant.told()}: {counted(done.looked, 'capture')}, {done.changed:,} {what}"
+    return Done({**meant.facts(), "captures": done.looked, "changed": done.changed}, sentence)
 
 
 def _each(
-    work: Settling, named: tuple[int | None, int | None], what: str, *, apply: bool, json: bool, home: Home
-) -> tuple[SelectedExecutions, Duplicates]:
-    """Do something to the captures of each execution that is meant, and let search know; return all that came of it."""
-    settings, done = config.load(home=home), Duplicates()
-    with _opened(settings) as (runtime, database):
-        meant, count = find_executions(database, *named), _counter(what, quiet=json)
-        for one in meant.each():
-            before = done.looked
-            part = work(
-                runtime.raw_db,
-                runtime.clock,
-                execution_id=one,
-                apply=apply,
-                # Bound now: the lambda is called while the loop goes on.
-                seen=lambda looked, before=before: count(before + looked),
-            )
-            done.looked, done.changed = done.looked + part.looked, done.changed + part.changed
-        if apply and done.changed:
-            take_in(settings, runtime.clock)
-    return meant, done
+    runtime: Runtime, work: Callable[..., Duplicates], meant: SelectedExecutions, *, apply: bool, quiet: bool
+) -> Duplicates:
+    """Do something to the captures of each execution, and let search know; return all that came of it."""
+    done, count = Duplicates(), counter("captures", quiet=quiet)
+    for one in meant.each():
+        before = done.looked
+        part = work(
+            runtime.raw_db,
+            runtime.clock,
+            execution_id=one,
+            apply=apply,
+            # Bound now: the lambda is called while the loop goes on.
+            seen=lambda looked, before=before: count(before + looked),
+        )
+        done.looked, done.changed = done.looked + part.looked, done.changed + part.changed
+    if apply and done.changed:
+        take_in(runtime.settings, runtime.clock)
+    return done
 
 
-@app_command.command(name="restore-duplicates")
+@_command("restore-duplicates", example="restore-deduped-snapshots --id 3 --apply")
 def restore_duplicates(
-    job_id: OfJob = None, execution: OfExecution = None, apply: Apply = False, json: AsJson = False, home: Home = None
-) -> None:
-    """Let captures that count as duplicates count by themselves again; `dedupe` settles them once more.
-
-    Example: holdfast restore-deduped-snapshots --id 3 --apply
-    """
-    meant, done = _each(restore, (job_id, execution), "duplicates", apply=apply, json=json, home=home)
+    runtime: Runtime, database: OpenDatabase, which: OfExecutions, apply: Apply = False, json: AsJson = False
+) -> Done:
+    """Restore captures that were marked as duplicates; `dedupe` marks them again."""
+    meant = which.find(database)
+    done = _each(runtime, restore, meant, apply=apply, quiet=json)
     sentence = f"{meant.told()}: {counted(done.looked, 'duplicate')}" + (", restored" if apply else "")
-    content = {**meant.facts(), "duplicates": done.looked, "restored": done.changed, "applied": apply}
-    _print_result(content, sentence, json=json, dry=bool(done.looked) and not apply)
+    return Done({**meant.facts(), "duplicates": done.looked, "restored": done.changed}, sentence)
 
 
-@app_command.command(name="refresh-metadata")
+@_command("refresh-metadata", example="refresh-snapshot-metadata --source hc", is_derived=True)
 def refresh_metadata(
-    job_id: OfJob = None,
-    execution: OfExecution = None,
-    source: OneSource = None,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
+    runtime: Runtime, database: OpenDatabase, which: OfExecutions, source: OfSource = None, json: AsJson = False
+) -> Done:
     """Read sealed WARC files again: titles, languages, types and texts as this program extracts them; ids stay.
 
-    Ctrl-C stops between two batches. What an older extraction made is made anew, the rest is found as it is.
-    Acts at once: what it writes is derived, and can be made anew.
-    Example: holdfast refresh-snapshot-metadata --source hc
+    Ctrl-C stops between two batches. Only results of an older extraction are replaced.
     """
-    settings = config.load(home=home)
-    with _opened(settings) as (runtime, database):
-        step_back(settings.index.nice)
-        meant = find_executions(database, job_id, execution)
-        ids = _files(database, meant, source)
-        line = ProgressLine(runtime.clock, quiet=json)
-        done: list[Indexed] = []
-        opened = open_indexer(runtime.raw_db, runtime.clock, settings.home, on_progress=line.progress)
-        with opened as indexer, stoppable(indexer):
-            for file_id in ids:
-                one = indexer.index_file(file_id)
-                line.clear()
-                if one is not None:
-                    done.append(one)
-                    if not json:
-                        print(lines(f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"))
-        take_in(settings, runtime.clock)
-    failed = [one for one in done if one.error]
-    changed = sum(one.changed for one in done)
-    _print_result(
-        {**meant.facts(), "files": [as_object(one) for one in done], "changed": changed, "failed": len(failed)},
-        f"{meant.told()}: {counted(len(done), 'file')} read, {len(failed)} failed, "
-        f"{counted(changed, 'snapshot')} changed",
-        json=json,
-    )
-    if failed:
-        raise typer.Exit(1)
+    meant = which.find(database)
+    ids, done = _files(database, meant, source), []
+    with reading(runtime, quiet=json) as (indexer, line):
+        for file_id in ids:
+            one = indexer.index_file(file_id)
+            line.clear()
+            if one is not None:
+                done.append(one)
+                if not json:
+                    print(file_lines(one))
+        take_in(runtime.settings, runtime.clock)
+    failed, changed = sum(bool(one.error) for one in done), sum(one.changed for one in done)
+    count = f"{counted(len(done), 'file')} read, {failed} failed, {counted(changed, 'snapshot')} changed"
+    facts = {**meant.facts(), "files": [as_object(one) for one in done], "changed": changed, "failed": failed}
+    return Done(facts, f"{meant.told()}: {count}", not failed)
 
 
 def _files(database: Database, meant: SelectedExecutions, source: str | None) -> list[int]:
-    # Only to refuse a code that no source has: an empty list would say that it has no files.
-    _source_id(database, source)
     with database.read() as session:
+        source_id_of(session, source)
         ids = [
             file.id
             for execution in meant.each()
@@ -325,82 +211,55 @@ def _files(database: Database, meant: SelectedExecutions, source: str | None) ->
     return ids
 
 
-@app_command.command(name="backfill-outlinks")
-def backfill_outlinks(
-    job_id: OfJob = None, execution: OfExecution = None, json: AsJson = False, home: Home = None
-) -> None:
-    """Read links from the WARC records of pages that have none stored; then: holdfast recompute-page-signals.
+@_command("backfill-outlinks", example="backfill-outlinks --id 3")
+def backfill_outlinks(runtime: Runtime, database: OpenDatabase, which: OfExecutions, json: AsJson = False) -> Done:
+    """Read the links of pages without stored links from their WARC records; then run: holdfast recompute-page-signals.
 
-    Acts at once: it only adds what is missing.
-    Example: holdfast backfill-outlinks --id 3
+    Acts at once: it only adds missing rows.
     """
-    settings = config.load(home=home)
-    with _opened(settings) as (runtime, database), closing(ParseChild(deadline_s=_CHILD_S)) as child:
-        step_back(settings.index.nice)
-        meant = find_executions(database, job_id, execution)
-        reader = LinkReader(database, runtime.raw_db, settings.home, child, clock=runtime.clock)
-        done = [reader.backfill(execution_id=one, seen=_counter("pages", quiet=json)) for one in meant.each()]
+    step_back(runtime.settings.index.nice)
+    meant = which.find(database)
+    with closing(ParseChild(deadline_s=_CHILD_S)) as child:
+        reader = LinkReader(database, runtime.raw_db, runtime.settings.home, child, clock=runtime.clock)
+        done = [reader.backfill(execution_id=one, seen=counter("pages", quiet=json)) for one in meant.each()]
     pages, links = sum(one.pages for one in done), sum(one.links for one in done)
     failed = {str(key): why for one in done for key, why in one.failed.items()}
-    _print_result(
-        {**meant.facts(), "pages": pages, "links": links, "failed": failed},
-        f"{meant.told()}: {counted(pages, 'page')} read, {counted(links, 'link')} stored, {len(failed)} not readable",
-        json=json,
-    )
-    if failed:
-        raise typer.Exit(1)
+    count = f"{counted(pages, 'page')} read, {counted(links, 'link')} stored, {len(failed)} not readable"
+    facts = {**meant.facts(), "pages": pages, "links": links, "failed": failed}
+    return Done(facts, f"{meant.told()}: {count}", not failed)
 
 
-@app_command.command(name="check-replay")
+@command(app_command, example="replay-index-job --id 3")
 def check_replay(
-    job_id: NewestOfJob = None,
-    execution: OneExecution = None,
-    sample: Annotated[
-        int | None, typer.Option("--sample", min=1, help="About so many captures; all if left out.")
-    ] = None,
+    archive: Archive,
+    which: OneExecution,
+    sample: Annotated[int | None, typer.Option(min=1, help="About so many captures; all if left out.")] = None,
     json: AsJson = False,
-    home: Home = None,
-) -> None:
+) -> Done:
     """Check that a job's run can be replayed: its files are there, and each capture finds its record.
 
-    Replay reads the snapshot table, so nothing has to be built: what was indexed can be replayed at once.
-    Example: holdfast replay-index-job --id 3
+    Replay reads the snapshot table, so nothing has to be built: indexed captures can be replayed immediately.
     """
-    settings = config.load(home=home)
-    with _opened(settings) as (_, database):
-        meant = find_completed(database, job_id, execution)
-        found = check_execution(
-            database, settings.home, meant.only, sample=sample, seen=_counter("captures", quiet=json)
-        )
-    _print_result({"job": meant.job_id, **_replay_object(found)}, _replay_text(found, meant.told()), json=json)
-    if not found.is_whole:
-        raise typer.Exit(1)
+    meant, seen = which.find(archive.database), counter("captures", quiet=json)
+    found = check_execution(archive.database, archive.home, meant.only, sample=sample, seen=seen)
+    return Done({"job": meant.job_id, **_replay_object(found)}, _replay_text(found, meant.told()), found.is_whole)
 
 
-@app_command.command(name="reconcile-replay")
+@command(app_command, example="replay-reconcile")
 def reconcile_replay(
-    sample: Annotated[int, typer.Option("--sample", min=1, help="Captures that are opened of each execution.")] = 20,
+    archive: Archive,
+    sample: Annotated[int, typer.Option(min=1, help="Captures that are opened of each execution.")] = 20,
     json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Check every execution: all of its files, and a sample of its captures; exit 1 if any cannot be replayed.
-
-    Example: holdfast replay-reconcile
-    """
-    settings = config.load(home=home)
+) -> Done:
+    """Check every execution: all of its files, and a sample of its captures; exit 1 if any cannot be replayed."""
     found: list[Replayable] = []
-    with _opened(settings) as (_, database):
-        for execution_id in each_execution(database):
-            found.append(check_execution(database, settings.home, execution_id, sample=sample))
-            if not json:
-                print(_replay_text(found[-1], f"execution {execution_id}"))
-    bad = [one for one in found if not one.is_whole]
-    if json:
-        print(jsonlib.dumps({"executions": [_replay_object(one) for one in found], "broken": len(bad)}))
-    else:
-        print(f"{counted(len(found), 'execution')}, {len(bad)} with faults")
-    if bad:
-        raise typer.Exit(1)
+    for execution_id in each_execution(archive.database):
+        found.append(check_execution(archive.database, archive.home, execution_id, sample=sample))
+        if not json:
+            print(_replay_text(found[-1], f"execution {execution_id}"))
+    broken = sum(not one.is_whole for one in found)
+    facts = {"executions": [_replay_object(one) for one in found], "broken": broken}
+    return Done(facts, f"{counted(len(found), 'execution')}, {broken} with faults", not broken)
 
 
 def _replay_text(found: Replayable, name: str) -> str:
@@ -412,24 +271,11 @@ def _replay_text(found: Replayable, name: str) -> str:
 
 
 def _replay_object(found: Replayable) -> dict[str, Any]:
-    return {
-        "execution": found.execution_id,
-        "files": found.files,
-        "captures": found.captures,
-        "checked": found.checked,
-        "replayable": found.is_whole,
-        "faults": dict(found.faults),
-        "examples": found.examples,
-    }
+    more = {"execution": found.execution_id, "replayable": found.is_whole, "faults": dict(found.faults)}
+    return picked(found, "files captures checked examples", **more)
 
 
-Unread = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-
-
-@app_command.command(name="generate-previews")
-def generate_previews(_json: Unread = False, _home: Home = None) -> None:
-    """Make preview images of sources; needs the browser, which this version does not have.
-
-    Example: holdfast replay-generate-previews
-    """
+@_command("generate-previews", example="replay-generate-previews")
+def generate_previews(_runtime: Runtime) -> NoReturn:
+    """Create preview images of sources; needs the browser, which this version does not have."""
     raise Unavailable("previews need a browser, which this version of holdfast does not run; nothing was made")

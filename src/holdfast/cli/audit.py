@@ -1,167 +1,73 @@
 """`holdfast audit`: who did what, when, from where. Read only: each action appends its own event.
 
-`holdfast problem-report`: what readers told us, and what came of it.
+`holdfast problem-report`: problems that readers reported, and their status.
 """
 
 from __future__ import annotations
 
-import json as jsonlib
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from holdfast import config, feedback
-from holdfast.audit import AuditFilter, audit_events
-from holdfast.cli.formatting import lines, table
-from holdfast.cli.parameters import AsJson, Home, command_group
-from holdfast.db.models import IssueReport
-from holdfast.feedback import Category, ReportFilter, ReportNotFound, ReportStatus, triage
-from holdfast.wiring.archive import open_archive
+from holdfast import feedback
+from holdfast.audit import audit_events
+from holdfast.cli.parameters import command_group
+from holdfast.cli.resource import Listing, Reading, Rows, Writing, command, runnable
+from holdfast.feedback import Category, Report, ReportStatus, find_report, triage
+from holdfast.records import from_row
+from holdfast.wiring.archive import Archive
+
+_EVENTS = Listing("events", "id at actor action subject detail", "no such events; see all with: holdfast audit")
+_REPORTS = Listing("reports", "id created_at status category snapshot_id description", "no such reports")
 
 
+@runnable(listing=_EVENTS, example="audit --action source --limit 20")
 def audit(
-    actor: Annotated[
-        str | None, typer.Option("--actor", help="Only actions of this one, as it is written there.")
-    ] = None,
-    action: Annotated[str | None, typer.Option("--action", help="Only this action, or all that begin with it.")] = None,
-    subject: Annotated[str | None, typer.Option("--subject", help="Only what was done to this.")] = None,
-    before: Annotated[int | None, typer.Option("--before", min=0, help="Only events before this number.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Events to show.")] = 50,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """List what was done and who did it, newest first; with --json `next_before` is for --before, until it is null.
-
-    Example: holdfast audit --action source --limit 20
-    """
-    wanted = AuditFilter(actor=actor, action=action, subject=subject, before=before, limit=limit)
-    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        rows = audit_events(session, wanted)
-    if json:
-        events = [
-            {
-                "id": row.id,
-                "at": row.at.isoformat(),
-                "actor": row.actor,
-                "action": row.action,
-                "subject": row.subject,
-                "detail": row.detail,
-            }
-            for row in rows
-        ]
-        # By number, not by offset: events are appended while a reader turns pages.
-        print(jsonlib.dumps({"events": events, "next_before": rows[-1].id if len(rows) == limit else None}))
-        return
-    if not rows:
-        is_narrowed = actor or action or subject or before is not None
-        print("no such events; see all with: holdfast audit" if is_narrowed else "nothing was changed here yet")
-        return
-    head = ("id", "at", "actor", "action", "subject", "detail")
-    print(
-        table(head, [(row.id, row.at, row.actor, row.action, row.subject, jsonlib.dumps(row.detail)) for row in rows])
-    )
+    session: Reading,
+    actor: Annotated[str | None, typer.Option(help="Only what this one did, as the log names it.")] = None,
+    action: Annotated[str | None, typer.Option(help="Only this action, or all that begin with it.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Only actions on this.")] = None,
+    before: Annotated[int | None, typer.Option(min=0, help="Only events before this number.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Events to show.")] = 50,
+) -> Rows:
+    """List actions and who did them, newest first; with --json, pass `next_before` to --before until it is null."""
+    rows = audit_events(session, actor=actor, action=action, subject=subject, before=before, limit=limit)
+    # By number, not by offset: events are appended while a reader turns pages.
+    return Rows(rows, {"next_before": rows[-1].id if len(rows) == limit else None})
 
 
-audit_command = audit
-
-
-problem_report = command_group(
-    "Read problem reports, note what was found out, close them. Example: holdfast problem-report list"
-)
+problem_report = command_group("Read problem reports, add notes, close them. Example: holdfast problem-report list")
 ReportId = Annotated[int, typer.Argument(help="The report's number.", metavar="ID", min=0)]
-_COLUMNS = (
-    "id",
-    "category",
-    "status",
-    "description",
-    "snapshot_id",
-    "original_url",
-    "page_url",
-    "reporter_email",
-    "notes",
-    "created_at",
-    "updated_at",
-)
 
 
-@problem_report.command("list")
+@command(problem_report, "list", listing=_REPORTS, example="problem-report list --status new")
 def list_reports(
-    status: Annotated[ReportStatus | None, typer.Option("--status", help="Only these.")] = None,
-    category: Annotated[Category | None, typer.Option("--category", help="Only these.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Reports to show.")] = 50,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """List problem reports, newest first.
-
-    Example: holdfast problem-report list --status new
-    """
-    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        rows, total = feedback.reports(session, ReportFilter(status=status, category=category, limit=limit))
-    if json:
-        print(jsonlib.dumps({"reports": [_object(row) for row in rows], "total": total}))
-        return
-    if not rows:
-        print(
-            "no such reports" if status or category else "no reports yet; readers send them from the pages of the API"
-        )
-        return
-    head = ("id", "created", "status", "category", "snapshot", "description")
-    print(
-        table(
-            head,
-            [
-                (row.id, row.created_at, row.status, row.category, row.snapshot_id or "", row.description)
-                for row in rows
-            ],
-        )
-    )
-    if total > len(rows):
-        print(f"{total - len(rows):,} more; --limit shows them")
+    session: Reading,
+    status: Annotated[ReportStatus | None, typer.Option(help="Only these.")] = None,
+    category: Annotated[Category | None, typer.Option(help="Only these.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="Reports to show.")] = 50,
+) -> Rows:
+    """List problem reports, newest first."""
+    rows, total = feedback.reports(session, status=status, category=category, limit=limit)
+    more = f"{total - len(rows):,} more; --limit shows them" if total > len(rows) else ""
+    return Rows([from_row(Report, row) for row in rows], {"total": total}, more)
 
 
-@problem_report.command()
-def show(report: ReportId, json: AsJson = False, home: Home = None) -> None:
-    """Show one problem report with its notes.
-
-    Example: holdfast problem-report show 7
-    """
-    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        row = feedback.report(session, report)
-    if row is None:
-        raise ReportNotFound(report)
-    _print(row, json=json)
+@command(problem_report, example="problem-report show 7")
+def show(session: Reading, report: ReportId) -> Report:
+    """Show one problem report with its notes."""
+    return from_row(Report, find_report(session, report))
 
 
-@problem_report.command()
+@command(problem_report, example='problem-report edit 7 --status resolved --notes "captured again"')
 def edit(
+    archive: Archive,
+    session: Writing,
     report: ReportId,
-    status: Annotated[ReportStatus | None, typer.Option("--status", help="How far it is.")] = None,
-    notes: Annotated[str | None, typer.Option("--notes", help="What was found out; empty takes them away.")] = None,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Triage, close or reopen a problem report, with notes; the audit log says who did.
-
-    Example: holdfast problem-report edit 7 --status resolved --notes "captured again"
-    """
+    status: Annotated[ReportStatus | None, typer.Option(help="How far it is.")] = None,
+    notes: Annotated[str | None, typer.Option(help="For operators; empty removes them.")] = None,
+) -> Report:
+    """Triage, close or reopen a problem report, with notes; the audit log says who did."""
     if status is None and notes is None:
-        raise typer.BadParameter("say what is to change: --status, --notes, or both")
-    with open_archive(config.load(home=home)) as archive, archive.database.write() as session:
-        row = triage(session, archive.clock, report, status=status, notes=notes)
-    _print(row, json=json)
-
-
-def _object(row: IssueReport) -> dict[str, Any]:
-    found = {name: getattr(row, name) for name in _COLUMNS}
-    return {name: value.isoformat() if name.endswith("_at") else value for name, value in found.items()}
-
-
-def _print(row: IssueReport, *, json: bool) -> None:
-    if json:
-        print(jsonlib.dumps(_object(row)))
-        return
-    for name, value in _object(row).items():
-        if value is not None:
-            # A report is written by readers of the web: their lines stay, their control characters do not.
-            typer.echo(f"{name:<16} {lines(value)}")
+        raise typer.BadParameter("give --status, --notes, or both")
+    return from_row(Report, triage(session, archive.clock, report, status=status, notes=notes))

@@ -1,4 +1,4 @@
-"""`holdfast completion`: a script that completes commands and options in a shell; typing starts no program."""
+"""`holdfast completion`: a script that completes commands and options in a shell without starting the program."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.main import words
+from holdfast.cli.runner import example
 
 SHELLS = ("bash", "zsh", "fish")
 # All words are written into the script: no Python is started while a person types.
@@ -30,18 +31,16 @@ complete -o default -F _holdfast holdfast
 """
 
 
+@example("completion bash > ~/.local/share/bash-completion/completions/holdfast")
 def completion(shell: Annotated[str, typer.Argument(help="bash, zsh or fish.", metavar="SHELL")]) -> None:
-    """Print the script that lets a shell complete holdfast's commands and options.
-
-    Example: holdfast completion bash > ~/.local/share/bash-completion/completions/holdfast
-    """
+    """Print the shell script that completes holdfast's commands and options."""
     if shell not in SHELLS:
         raise typer.BadParameter(f"write one of {', '.join(SHELLS)}", param_hint="SHELL")
     print(script(shell, words()), end="")
 
 
 def script(shell: str, tree: Mapping[str, Sequence[str]]) -> str:
-    """Return the script for a shell; `tree` has what may follow a command, or a command and its subcommand."""
+    """Return the script for a shell; `tree` maps a command, or a command and its subcommand, to its completions."""
     if shell == "fish":
         return _fish(tree)
     names = " ".join(name for name in tree if " " not in name)
@@ -61,6 +60,3 @@ def _fish(tree: Mapping[str, Sequence[str]]) -> str:
             lines.append(f"complete -c holdfast -n '{seen}' -f -a '{' '.join(plain)}'")
         lines += [f"complete -c holdfast -n '{seen}' -l {word[2:]}" for word in after if word.startswith("--")]
     return "\n".join(lines) + "\n"
-
-
-app_command = completion

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import importlib
-import json as jsonlib
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from holdfast import config
 from holdfast.cli.display import Display, followed
-from holdfast.cli.formatting import counted, duration, outcomes, size, text
+from holdfast.cli.formatting import counted, dumps, duration, outcomes, size, text
 from holdfast.cli.parameters import (
     AsJson,
+    Contact,
     ExecutionId,
-    Home,
+    Networks,
     RobotsChoice,
     StoreChoice,
     configure_log,
@@ -28,8 +28,10 @@ from holdfast.cli.parameters import (
     read_size,
     read_time,
 )
+from holdfast.cli.printing import Done, picked, runnable
 from holdfast.cli.seeds import find_contact, read_seeds
 from holdfast.clock import SystemClock
+from holdfast.config import Settings
 from holdfast.coordination.owners import is_working
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.plan import CrawlPlan
@@ -46,9 +48,11 @@ from holdfast.warc import queries as files
 from holdfast.wiring import Runtime, open_runtime
 
 
+@runnable(opened=nullcontext, example="crawl https://example.org --contact you@example.org --max-pages 100")
 def crawl(
-    seeds: Annotated[list[str] | None, typer.Argument(help="Addresses, seed files, or - for standard input.")] = None,
-    seeds_file: Annotated[list[Path] | None, typer.Option("--seeds", help="File with one address a line.")] = None,
+    settings: Settings,
+    seeds: Annotated[list[str] | None, typer.Argument(help="URLs, seed files, or - for standard input.")] = None,
+    seeds_file: Annotated[list[Path] | None, typer.Option("--seeds", help="File with one URL a line.")] = None,
     scope: Annotated[ScopeKind, typer.Option(help="How far links are followed from the seeds.")] = ScopeKind.HOST,
     include: Annotated[list[str] | None, typer.Option(help="RE2 pattern of URLs to add to the scope.")] = None,
     exclude: Annotated[list[str] | None, typer.Option(help="RE2 pattern of URLs to leave out; always wins.")] = None,
@@ -64,44 +68,38 @@ def crawl(
         int | None, typer.Option(min=1, max=64, help="Processes to crawl with; by default as many as can be busy.")
     ] = None,
     user_agent: Annotated[str | None, typer.Option(help="Own user agent; our token and contact are added.")] = None,
-    contact: Annotated[str | None, typer.Option(help="E-mail or web address that site owners can reach.")] = None,
+    contact: Contact = None,
     sitemaps: Annotated[bool, typer.Option("--sitemaps/--no-sitemaps", help="Read sitemaps for links.")] = True,
     requisites: Annotated[bool, typer.Option("--requisites/--no-requisites", help="Fetch what pages embed.")] = True,
     header: Annotated[list[str] | None, typer.Option(help="Header for the seeds' origins, 'Name: value'.")] = None,
     cookie_file: Annotated[Path | None, typer.Option(help="Cookies in Netscape format (cookies.txt).")] = None,
     robots: Annotated[RobotsChoice, typer.Option(help="To ignore needs a --reason (audited).")] = RobotsChoice.OBEY,
     reason: Annotated[str | None, typer.Option(help="Why robots.txt is ignored.")] = None,
-    allow_network: Annotated[list[str] | None, typer.Option(help="Private network (CIDR) that may be crawled.")] = None,
+    allow_network: Networks = None,
     allow_invalid_tls: Annotated[bool, typer.Option(help="Accept invalid certificates; noted in the WARC.")] = False,
     allow_port: Annotated[
-        list[int] | None, typer.Option(min=1, max=65535, help="Port to ask besides usual ones.")
+        list[int] | None, typer.Option(min=1, max=65535, help="Port to allow besides the usual ones.")
     ] = None,
-    strip_trailing_slash: Annotated[bool, typer.Option(help="Take /a/ and /a for one page.")] = False,
-    force_https: Annotated[bool, typer.Option(help="Take http and https for one page.")] = False,
+    strip_trailing_slash: Annotated[bool, typer.Option(help="Treat /a/ and /a as one page.")] = False,
+    force_https: Annotated[bool, typer.Option(help="Treat http and https as one page.")] = False,
     tracking: Annotated[
         list[str] | None, typer.Option(help="Query parameter to ignore instead of the usual ones.")
     ] = None,
     storage: Annotated[
-        StoreChoice, typer.Option(help="Keep everything, or only keywords and links.")
+        StoreChoice, typer.Option(help="Store everything, or only keywords and links.")
     ] = StoreChoice.WARC,
     output: Annotated[Path | None, typer.Option(help="Folder for the WARC files.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Only resume; never start a new crawl.")] = False,
     index: Annotated[bool, typer.Option("--index/--no-index", help="Index each file as it is sealed.")] = False,
     dry: Annotated[bool, typer.Option("--dry-run", help="Show what would be crawled first, and why.")] = False,
     json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Crawl websites into sealed WARC files, politely. The same command again resumes an unfinished crawl.
-
-    Example: holdfast crawl https://example.org --contact you@example.org --max-pages 100
-    """
-    settings = config.load(home=home)
+) -> Done | None:
+    """Crawl websites into sealed WARC files, politely. Run the same command again to resume an unfinished crawl."""
     # What happens goes to the log of each process, beside its files; here a person reads sentences, and on a terminal
     # a live display that other lines would tear apart.
     configure_log(settings, unless_set="ERROR" if sys.stderr.isatty() else "WARNING")
     if robots is RobotsChoice.IGNORE and not (reason or "").strip():
         raise Invalid("--robots ignore needs --reason TEXT, which is kept in the audit log")
-    most_bytes, most_time_s = read_size(max_bytes), read_time(max_time)
     networks = [*map(str, settings.allow_networks), *map(read_network, allow_network or [])]
     plan = CrawlPlan(
         seeds=tuple(read_seeds(seeds or [], seeds_file or [], networks, allow_port or ())),
@@ -111,8 +109,8 @@ def crawl(
         exclude=tuple(exclude or ()),
         max_depth=None if depth < 0 else depth,
         max_pages=max_pages,
-        max_bytes=most_bytes,
-        max_time_s=most_time_s,
+        max_bytes=read_size(max_bytes),
+        max_time_s=read_time(max_time),
         delay_s=settings.politeness.delay_s if delay is None else delay,
         per_ip_rate=per_ip_rate,
         user_agent=user_agent or settings.user_agent,
@@ -138,8 +136,7 @@ def crawl(
     if dry:
         # Loaded by name: it brings the whole fetcher and parser, which a crawl leaves to its processes.
         found = importlib.import_module("holdfast.operations.probing").dry_run(plan, settings)
-        _print_dry_run(found, as_json=json)
-        return
+        return Done(found, _dry_lines(found))
     with open_runtime(settings) as runtime, followed(settings) if index else nullcontext() as files:
         processes = workers or plan.busy_processes()
         status = run(runtime, plan, output=output, resume=resume, workers=processes, as_json=json, indexes=index)
@@ -150,30 +147,31 @@ def crawl(
         )
     if status.rule.exit_code:
         raise typer.Exit(status.rule.exit_code)
+    return None
 
 
 def run(
     runtime: Runtime, plan: CrawlPlan, *, output: Path | None, resume: bool, workers: int, as_json: bool, indexes: bool
 ) -> ExecutionStatus:
-    """Crawl a plan to its end and print the summary; `indexes` says that the caller has its files indexed."""
+    """Crawl a plan to its end and print the summary; with `indexes`, the caller indexes its files."""
     # First: what a killed crawl left open is sealed and its domains are free before this one begins.
     recovery = recover(runtime)
     home = runtime.settings.home
-    begun = executions.begin(
+    started = executions.begin(
         runtime.raw_db,
         runtime.clock,
         plan,
-        executions.ExecutionWish(home, output, resume, lambda code: open_store(home, code)),
+        executions.ExecutionOptions(home, output, resume, lambda code: open_store(home, code)),
         is_working=lambda execution_id: is_working(
             runtime.raw_db, runtime.clock, execution_id=execution_id, kind="supervisor", folder=runtime.run_folder
         ),
     )
-    if begun.resumed:
-        print(f"resuming execution {begun.execution_id}", file=sys.stderr)
+    if started.resumed:
+        print(f"resuming execution {started.execution_id}", file=sys.stderr)
     display = Display(runtime.clock, plan=plan)
     with display.running():
-        status = Supervisor(runtime, begun, plan, workers=workers, show=display.show).run()
-    _summarise(runtime, status, recovery, resumed=begun.resumed, as_json=as_json, indexes=indexes)
+        status = Supervisor(runtime, started, plan, workers=workers, show=display.show).run()
+    _summarise(runtime, status, recovery, resumed=started.resumed, as_json=as_json, indexes=indexes)
     return status
 
 
@@ -184,7 +182,7 @@ def _summarise(
         rows = files.files_of(tx, execution_id=status.execution_id)
     paths = [str(runtime.settings.home.resolve() / row.path) for row in rows]
     if as_json:
-        print(jsonlib.dumps(as_object(status, paths, recovery, resumed=resumed)))
+        print(dumps(as_object(status, paths, recovery, resumed=resumed)))
         return
     print(f"{status.source}: execution {status.execution_id} {ending_text(status.state, status.reason)}")
     if status.shortfalls:
@@ -203,8 +201,8 @@ def _summarise(
         )
     # Other crawls share the politeness of a domain: one that it was given up by makes this one wait, too.
     for away in runtime.frontier.unreachable(status.execution_id):
-        when = f"since {away.since:%H:%M} UTC and is not asked before {away.next_try_at:%H:%M}"
-        print(f"  {away.domain} cannot be reached {when}; to try now: holdfast frontier reset {away.domain}")
+        when = f"since {away.since:%H:%M} UTC and is not tried before {away.next_try_at:%H:%M}"
+        print(f"  {away.domain} is unreachable {when}; to try now: holdfast frontier reset {away.domain}")
     if status.queue:
         print(f"  {status.queue:,} still queued: the same command again resumes")
     for row, path in zip(rows, paths, strict=True):
@@ -221,72 +219,46 @@ def _summarise(
 
 def as_object(status: ExecutionStatus, paths: list[str], recovery: RecoveryReport, *, resumed: bool) -> dict[str, Any]:
     """Return the final object of `--json`."""
+    names = "source state reason shortfalls sentence error pages requests bytes queue outcomes"
     return {
-        "execution": status.execution_id,
-        "source": status.source,
-        "state": status.state,
+        **picked(status, names, execution=status.execution_id),
         "ending": ending_word(status.state, status.reason),
-        "reason": status.reason,
-        "shortfalls": status.shortfalls,
-        "sentence": status.sentence,
-        "error": status.error,
         "research_ready": status.rule.is_ready,
         "resumed": resumed,
-        "pages": status.pages,
-        "requests": status.requests,
-        "bytes": status.bytes,
         "seconds": round(status.run_seconds, 3),
         "pages_per_s": round(status.pages / status.run_seconds, 2) if status.run_seconds else 0.0,
-        "queue": status.queue,
-        "outcomes": status.outcomes,
         "warc_files": paths,
         "output_dir": str(status.output_dir),
         "recovered": {"processes": recovery.owners, "files": recovery.repaired, "orphan_records": recovery.orphans},
     }
 
 
-def _print_dry_run(found: Any, *, as_json: bool) -> None:
-    if as_json:
-        print(jsonlib.dumps(found.as_object()))
-        return
-    for step in found.steps:
-        print(
-            f"{step.order:>4}  priority {step.priority}  depth {step.depth}  {step.kind:<9}  {text(step.url)}\n"
-            f"      {text(step.why)}"
-        )
-    for (rule, host), count in found.excluded:
-        print(f"      left out: {counted(count, 'link')} to {text(host)} ({rule})")
+def _dry_lines(found: Any) -> Iterator[str]:
+    for step in found.first:
+        yield f"{step.order:>4}  priority {step.priority}  depth {step.depth}  {step.kind:<9}  {text(step.url)}"
+        yield f"      {text(step.why)}"
+    for one in found.excluded:
+        yield f"      left out: {counted(one.count, 'link')} to {text(one.host)} ({one.rule})"
 
 
-app_command = crawl
-
-
+@runnable(opened=open_runtime, example="stop 3")
 def stop(
+    runtime: Runtime,
     execution: ExecutionId = None,
-    cancel: Annotated[bool, typer.Option("--cancel", help="Discard what was captured.")] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Discard the captures.")] = False,
     wait: Annotated[float, typer.Option(min=0.0, help="Seconds to wait for the end.")] = 60.0,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Ask running crawls to stop: they finish what is under way, seal and keep it. `--cancel` discards instead.
+) -> Done:
+    """Ask running crawls to stop: they finish running requests and seal their files. `--cancel` discards instead.
 
-    A crawl ends where it runs, on whatever machine: this command leaves a mark in its row, and waits.
-
-    Example: holdfast stop 3
+    A crawl ends where it runs, on whatever machine: this command marks its row, and waits.
     """
-    configure_log(config.load(home=home), unless_set="ERROR")
-    with open_runtime(config.load(home=home)) as runtime:
-        ids = ask_to_stop(runtime, execution_id=execution, cancel=cancel)
-        states = _wait(runtime, ids, wait)
-    if json:
-        print(jsonlib.dumps({"executions": states}))
-    for execution_id, state in states.items():
-        if not json:
-            print(f"execution {execution_id}: {state}")
+    states = _wait(runtime, ask_to_stop(runtime, execution_id=execution, cancel=cancel), wait)
+    lines = [f"execution {execution_id}: {state}" for execution_id, state in states.items()]
+    return Done({"executions": states}, lines)
 
 
 def _wait(runtime: Runtime, ids: list[int], seconds: float) -> dict[int, str]:
-    """Return how the executions stand once all have ended; Unavailable says who is to end those that have not."""
+    """Return the states of the executions once all have ended; Unavailable names the process that ends the others."""
     clock = SystemClock()
     until = clock.monotonic() + seconds
     while held := still_held(runtime, ids):
@@ -296,6 +268,3 @@ def _wait(runtime: Runtime, ids: list[int], seconds: float) -> dict[int, str]:
             raise Unavailable("; ".join(one.sentence() for one in held))
         time.sleep(0.2)
     return {one: read_status(runtime.raw_db, runtime.clock, one).state for one in ids}
-
-
-stop_command = stop

@@ -1,4 +1,4 @@
-"""`holdfast demo`: everything on this machine, without the network: an invented town's website through four crawls."""
+"""`holdfast demo`: a demonstration on this machine without the network: a fictional town's website in four crawls."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from urllib.parse import quote
 
 import typer
 
+from holdfast import demo as sites
 from holdfast.auth.credentials import new_secret
 from holdfast.auth.roles import Role
 from holdfast.auth.users import LINK_HOURS, add_user, link_url, make_link
 from holdfast.cli.api import configured
 from holdfast.cli.formatting import counted
 from holdfast.cli.parameters import AsJson, configure_log
+from holdfast.cli.runner import example
 from holdfast.cli.serve import parts_of, supervise
 from holdfast.config import Settings
 from holdfast.crawl_process.stopping import obeying_signals
@@ -33,20 +35,17 @@ from holdfast.wiring.server import listen
 _ACCOUNT = "demo"
 
 
+@example("demo --port 8061")
 def demo(
-    home: Annotated[
-        Path | None, typer.Option("--home", help="Data directory; a new temporary one if left out.")
-    ] = None,
-    port: Annotated[int | None, typer.Option("--port", min=0, max=65535, help="Port to serve on (8060).")] = None,
+    home: Annotated[Path | None, typer.Option(help="Data directory; a new temporary one if left out.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port to serve on (8060).")] = None,
     no_serve: Annotated[bool, typer.Option("--no-serve", "--once", help="End when the archive is made.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Make an archive of an invented town's website and serve it: three earlier crawls imported, today's crawled.
+    """Create an archive of a fictional town's website and serve it: imports three earlier crawls, crawls today's.
 
-    The dates of the earlier crawls are invented, and their files say so. Without --no-serve everything of `holdfast
-    serve` runs, and the websites too, so that they can be crawled again from the control room.
-
-    Example: holdfast demo --port 8061
+    The dates of the earlier crawls are invented, and their files say so. Without --no-serve, everything of
+    `holdfast serve` runs, and the websites too, so that they can be crawled again from the control room.
     """
     folder = home or Path(tempfile.mkdtemp(prefix="holdfast-demo-"))
     settings = configured(home=str(folder), host=None, port=port)
@@ -83,7 +82,7 @@ def demo(
 
 
 def _add_account(settings: Settings) -> str:
-    """Add the demo's administrator with a random password; return the secret of a link that signs in, once."""
+    """Add the demo's administrator with a random password; return the secret of a one-time sign-in link."""
     with open_archive(settings) as archive, archive.database.write() as session:
         clock = archive.clock
         user = add_user(session, clock, name=_ACCOUNT, role=Role.ADMINISTRATOR, password=new_secret())
@@ -91,8 +90,7 @@ def _add_account(settings: Settings) -> str:
 
 
 def _serve(folder: Path, place: WebPlace, variables: dict[str, str], ready: Callable[[str], None]) -> int:
-    """Serve the archive, with a worker and the sites that it can crawl; return the exit code."""
-    site = ServicePart(name="sites", command=(sys.executable, "-P", "-m", "holdfast.demo", *map(str, place)))
+    site = ServicePart(name="sites", command=(sys.executable, "-P", "-m", sites.__name__, *map(str, place)))
     # Warnings alone: what the parts say otherwise would push the invitation off the screen.
     quiet = {} if "HOLDFAST_LOG_LEVEL" in os.environ else {"HOLDFAST_LOG_LEVEL": "WARNING"}
     return supervise(
@@ -112,7 +110,6 @@ def _tell(tour: DemoTour) -> None:
 
 
 def _invite(address: str, tour: DemoTour, link: str) -> None:
-    """Print that the server answers, and what to try."""
     fees = quote(tour.fees_url, safe=":/")
     print(f"\nready: {address}\n\nThe town is invented, and so are the dates of all crawls but today's.")
     print("\nTo look at, in a browser:")
@@ -132,6 +129,3 @@ def _invite(address: str, tour: DemoTour, link: str) -> None:
     print(f"  all routes       {address}/docs")
     print(f"\nFor the control room, a link that signs you in, once and within {LINK_HOURS} hours:\n  {link}")
     print("\nCtrl-C ends it.", flush=True)
-
-
-app_command = demo

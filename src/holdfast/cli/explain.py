@@ -1,73 +1,59 @@
-"""`holdfast explain`: everything that is known of an address, and why, in plain sentences."""
+"""`holdfast explain`: everything that is known about a URL, and why, in plain sentences."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from datetime import datetime
-from ipaddress import ip_network
 from typing import Annotated
 
 import typer
 
-from holdfast import config
 from holdfast.cli.formatting import text
-from holdfast.cli.parameters import AsJson, Home, configure_log
-from holdfast.cli.seeds import check_seed, find_contact
+from holdfast.cli.resource import Done, runnable
+from holdfast.cli.seeds import check_reachable, find_contact
 from holdfast.config import Settings
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.requests import open_polite_client
-from holdfast.explanation.explaining import DEFAULT_LIMIT, MAX_LIMIT, ExplainWish
+from holdfast.explanation.explaining import DEFAULT_LIMIT, MAX_LIMIT
 from holdfast.explanation.explaining import explain as look_up
 from holdfast.explanation.model import ExplainedAttempt, ExplainedSnapshot, Explanation
-from holdfast.fetch.guard import AddressGuard
-from holdfast.types import RobotsState
+from holdfast.records import encode
+from holdfast.types import RobotsRecord
 from holdfast.urls import parse_seed
-from holdfast.wiring.archive import open_archive
+from holdfast.wiring.archive import Archive
 
 _MAX_ID = (1 << 63) - 1
 _SOURCES = 10
 
 
+@runnable(is_quiet=True, example="explain https://example.org/about")
 def explain(
-    url: Annotated[str, typer.Argument(help="Any address; without a scheme, https is meant.", metavar="URL")],
+    archive: Archive,
+    url: Annotated[str, typer.Argument(help="Any address; https without a scheme.", metavar="URL")],
     live: Annotated[
-        bool, typer.Option("--live", help="Read robots.txt now, politely, instead of what is kept of it.")
+        bool, typer.Option("--live", help="Fetch robots.txt now, politely, instead of reading the stored one.")
     ] = False,
-    limit: Annotated[
-        int, typer.Option("--limit", min=1, max=MAX_LIMIT, help="Attempts and captures to show.")
-    ] = DEFAULT_LIMIT,
-    cursor: Annotated[
-        int | None, typer.Option("--cursor", min=0, max=_MAX_ID, help="`next` of the attempts shown before.")
-    ] = None,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Say everything that is known of an address and why: spelling, scope, robots, domain, attempts, captures, next.
+    limit: Annotated[int, typer.Option(min=1, max=MAX_LIMIT, help="Attempts and captures to show.")] = DEFAULT_LIMIT,
+    cursor: Annotated[int | None, typer.Option(min=0, max=_MAX_ID, help="`next` of the attempts shown before.")] = None,
+) -> Done:
+    """Show everything that is known of an address and why: spelling, scope, robots, domain, attempts, captures, next.
 
-    Nothing is asked of the network, unless --live is given.
-    Example: holdfast explain https://example.org/about
+    Sends no network requests, unless --live is given.
     """
-    settings = config.load(home=home)
-    configure_log(settings, unless_set="ERROR")
-    robots = _read_robots(settings, url) if live else None
-    wish = ExplainWish(url=url, limit=limit, before=cursor, live_robots=robots)
-    with open_archive(settings) as archive, archive.database.read() as session:
-        found = look_up(session, wish, settings, now=archive.now(session))
-    if json:
-        print(found.model_dump_json())
-        return
-    print("\n".join(text(line) if line else "" for line in _sections(found)))
+    robots = _read_robots(archive.settings, url) if live else None
+    with archive.database.read() as session:
+        now = archive.now(session)
+        found = look_up(session, archive.settings, url, now=now, limit=limit, before=cursor, live_robots=robots)
+    return Done(encode(found), [text(line) if line else "" for line in _sections(found)])
 
 
-def _read_robots(settings: Settings, given: str) -> RobotsState:
-    """Ask for the robots.txt of an address now, under the name and at the pace of a crawl."""
-    networks = [*map(str, settings.allow_networks)]
-    check_seed(given, AddressGuard(tuple(map(ip_network, networks))))
+def _read_robots(settings: Settings, given: str) -> RobotsRecord:
+    """Fetch the robots.txt of a URL now, with the user agent and the delay of a crawl."""
+    networks = check_reachable(settings, [given])
     url = parse_seed(given)
     agent = CrawlPlan(seeds=(url.fetch,), contact=find_contact(settings, has_option=False)).agent()
 
-    async def ask() -> RobotsState:
+    async def ask() -> RobotsRecord:
         async with open_polite_client(settings, agent=agent, networks=networks, delay_s=1.0) as client:
             return await client.robots(url)
 
@@ -75,7 +61,6 @@ def _read_robots(settings: Settings, given: str) -> RobotsState:
 
 
 def _sections(found: Explanation) -> Iterator[str]:
-    """Yield the explanation line by line, a heading before each section."""
     address = found.address
     yield "Address"
     yield f"  given       {address.given[:200]}"
@@ -84,7 +69,7 @@ def _sections(found: Explanation) -> Iterator[str]:
     for step in address.steps:
         yield f"  {step.step.value:<15} {step.after[:200]}  ({step.sentence})"
     if address.fetch is not None and address.fetch != address.normalised:
-        yield f"  asked for   {address.fetch[:200]}"
+        yield f"  requested   {address.fetch[:200]}"
     yield f"  normalised  {address.normalised[:200]}"
     yield f"  key         {address.key[:200]}"
     yield from ("", "Next", f"  {found.outlook.next.sentence}")
@@ -100,7 +85,7 @@ def _sections(found: Explanation) -> Iterator[str]:
     yield from ("", "Attempts")
     yield from (f"  {_attempt(one)}" for one in found.attempts.items)
     if not found.attempts.items:
-        yield "  it was never asked for"
+        yield "  it was never requested"
     if found.attempts.next is not None:
         yield f"  … older ones: --cursor {found.attempts.next}"
     yield from ("", "Captures", f"  {found.snapshots.sentence}")
@@ -121,11 +106,4 @@ def _capture(one: ExplainedSnapshot) -> str:
     notes += [f"same as {one.duplicate_of}"] if one.duplicate_of is not None else []
     notes += ["withdrawn"] if one.withdrawn else []
     note = f"  ({', '.join(notes)})" if notes else ""
-    return f"{one.id}  {_when(one.captured_at)}  {one.status or one.record_type}  {one.source or ''}{note}"
-
-
-def _when(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S}"
-
-
-app_command = explain
+    return f"{one.id}  {one.captured_at:%Y-%m-%d %H:%M:%S}  {one.status or one.record_type}  {one.source or ''}{note}"

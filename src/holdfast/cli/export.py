@@ -1,42 +1,33 @@
-"""`holdfast export`: snapshots, changes, an index or a whole crawl as a file to take away. Files appear when whole."""
+"""`holdfast export`: snapshots, changes, an index or a whole crawl as a file. Files appear only when complete."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, BinaryIO, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import typer
 
-from holdfast import config
 from holdfast.changes.listing import span
 from holdfast.cli.formatting import counted
-from holdfast.cli.parameters import Home, OnlyPublic, command_group
+from holdfast.cli.parameters import Code, Days, OfSource, OnlyPublic, command_group
 from holdfast.cli.progress import ProgressLine
+from holdfast.cli.resource import command
 from holdfast.coordination.steps import FileStep
 from holdfast.editions.edition_view import find_edition
 from holdfast.errors import READ_ONLY, Invalid, Unavailable
+from holdfast.exports import tables
 from holdfast.exports.package import export_cdxj
 from holdfast.exports.package_cache import CachedPackage, PackageCache
 from holdfast.exports.queries import ExportReach
 from holdfast.exports.queries import execution as find_execution
-from holdfast.exports.tables import (
-    CHANGE_COLUMNS,
-    SNAPSHOT_COLUMNS,
-    ExportExtent,
-    Format,
-    change_rows,
-    snapshot_rows,
-    write_rows,
-)
-from holdfast.sources.queries import find_source
+from holdfast.sources.queries import find_source, source_id_of
 from holdfast.warc.outfile import sync_directory
-from holdfast.wiring.archive import Archive, open_archive
+from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by
 
 T = TypeVar("T")
@@ -44,124 +35,99 @@ T = TypeVar("T")
 app_command = command_group("Take things out of the archive. Example: holdfast export wacz 3 -o site.wacz")
 
 Out = Annotated[Path | None, typer.Option("-o", "--output", help="File to write; standard output if left out.")]
-Form = Annotated[Format, typer.Option("--format", help="jsonl (ndjson is the same) or csv.")]
-SourceCode = Annotated[str | None, typer.Option("--source", help="Only this source.", metavar="CODE")]
-AfterId = Annotated[int, typer.Option("--after-id", min=-1, help="Only rows behind this id.")]
-Limit = Annotated[int | None, typer.Option("--limit", min=1, help="Rows at most; all if left out.")]
-Since = Annotated[datetime | None, typer.Option("--from", formats=["%Y-%m-%d"], help="First day, UTC.")]
-Until = Annotated[datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Last day, UTC.")]
 
 
-@app_command.command()
-def snapshots(
-    form: Form = Format.JSONL,
-    source: SourceCode = None,
-    after_id: AfterId = -1,
-    limit: Limit = None,
-    since: Since = None,
-    until: Until = None,
-    public: OnlyPublic = False,
-    output: Out = None,
-    home: Home = None,
+class TableOptions(NamedTuple):
+    """Which rows are written, how and where."""
+
+    form: Annotated[tables.Format, typer.Option("--format", help="jsonl (ndjson is the same) or csv.")] = (
+        tables.Format.JSONL
+    )
+    source: OfSource = None
+    after_id: Annotated[int, typer.Option(min=-1, help="Only rows behind this id.")] = -1
+    limit: Annotated[int | None, typer.Option(min=1, help="Rows at most; all if left out.")] = None
+    public: OnlyPublic = False
+    output: Out = None
+
+
+@command(app_command, example="export snapshots --format csv -o snapshots.csv")
+def snapshots(archive: Archive, options: TableOptions, days: Days) -> None:
+    """Write page captures by id, one per line."""
+    _write_table(archive, tables.snapshot_rows, tables.SNAPSHOT_COLUMNS, options, days)
+
+
+@command(app_command, example="export changes --source example-org -o changes.jsonl")
+def changes(archive: Archive, options: TableOptions, days: Days) -> None:
+    """Write changes of pages by id, one per line."""
+    _write_table(archive, tables.change_rows, tables.CHANGE_COLUMNS, options, days)
+
+
+def _write_table(
+    archive: Archive,
+    rows_of: Callable[..., Iterable[Any]],
+    columns: Sequence[str],
+    wanted: TableOptions,
+    days: Days,
 ) -> None:
-    """Write captures of pages, one a line, by id.
-
-    Example: holdfast export snapshots --format csv -o snapshots.csv
-    """
-    with open_archive(config.load(home=home)) as archive, seen_by(PUBLIC if public else EVERYTHING):
-        extent = ExportExtent(_reach(archive, source, since, until), after_id, limit)
-        rows = _Tally(snapshot_rows(archive.database, extent, site=_site(archive)))
-        _write(write_rows(rows, SNAPSHOT_COLUMNS, form), output)
-    _tell(output, rows.count)
-
-
-@app_command.command()
-def changes(
-    form: Form = Format.JSONL,
-    source: SourceCode = None,
-    after_id: AfterId = -1,
-    limit: Limit = None,
-    since: Since = None,
-    until: Until = None,
-    public: OnlyPublic = False,
-    output: Out = None,
-    home: Home = None,
-) -> None:
-    """Write changes of pages, one a line, by id.
-
-    Example: holdfast export changes --source example-org -o changes.jsonl
-    """
-    with open_archive(config.load(home=home)) as archive, seen_by(PUBLIC if public else EVERYTHING):
-        extent = ExportExtent(_reach(archive, source, since, until), after_id, limit)
-        rows = _Tally(change_rows(archive.database, extent, site=_site(archive)))
-        _write(write_rows(rows, CHANGE_COLUMNS, form), output)
-    _tell(output, rows.count)
+    with archive.database.read() as session:
+        source_id = source_id_of(session, wanted.source)
+    extent = tables.ExportExtent(ExportReach(source_id, *span(days.first, days.last)), wanted.after_id, wanted.limit)
+    site = (archive.settings.api.site_url or "").rstrip("/")
+    with seen_by(PUBLIC if wanted.public else EVERYTHING):
+        rows = _Tally(rows_of(archive.database, extent, site=site))
+        _write(tables.write_rows(rows, columns, wanted.form), wanted.output)
+    _tell(wanted.output, rows.count)
 
 
-@app_command.command()
+@command(app_command, example="export cdxj 3 -o index.cdxj")
 def cdxj(
+    archive: Archive,
     execution: Annotated[int | None, typer.Argument(help="A crawl's number.")] = None,
-    source: SourceCode = None,
+    source: OfSource = None,
     output: Out = None,
-    home: Home = None,
 ) -> None:
-    """Write the CDXJ index of a crawl or of a source: captures of any type, sorted by the bytes of their lines.
-
-    Example: holdfast export cdxj 3 -o index.cdxj
-    """
+    """Write the CDXJ index of a crawl or source: captures of any type, sorted by the bytes of their lines."""
     if (execution is None) == (source is None):
         raise typer.BadParameter("name either a crawl's number or --source")
-    with open_archive(config.load(home=home)) as archive:
-        with archive.database.read() as session:
-            source_id = None if source is None else find_source(session, source).id
-            if execution is not None:
-                find_execution(session, execution)
-        with _scratch(archive) as scratch:
-            lines = _Tally(
-                export_cdxj(
-                    archive.database, scratch, execution_id=execution, source_id=source_id, disk=archive.settings.disk
-                )
-            )
-            _write(lines, output)
+    with archive.database.read() as session:
+        source_id = source_id_of(session, source)
+        if execution is not None:
+            find_execution(session, execution)
+    with _scratch(archive) as scratch:
+        disk = archive.settings.disk
+        lines = _Tally(export_cdxj(archive.database, scratch, execution_id=execution, source_id=source_id, disk=disk))
+        _write(lines, output)
     _tell(output, lines.count)
 
 
-@app_command.command()
+@command(app_command, example="export wacz 3 -o site.wacz")
 def wacz(
+    archive: Archive,
     execution: Annotated[int, typer.Argument(help="A crawl's number.")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write; SOURCE-N.wacz if not.")] = None,
-    home: Home = None,
 ) -> None:
-    """Write a crawl as a WACZ 1.1.1 package, which ReplayWeb.page and other tools replay.
-
-    Example: holdfast export wacz 3 -o site.wacz
-    """
-    with open_archive(config.load(home=home)) as archive, _packages(archive) as packages:
+    """Write a crawl as a WACZ 1.1.1 package, which ReplayWeb.page and other tools replay."""
+    with _packages(archive) as packages:
         done = _write_package(packages, packages.package(execution), output)
     print(done)
 
 
-@app_command.command()
+@command(app_command, example="export edition hc 2026")
 def edition(
-    code: Annotated[str, typer.Argument(help="The source's code.", metavar="CODE")],
+    archive: Archive,
+    code: Code,
     year: Annotated[int, typer.Argument(min=1, max=9999, help="The edition's year.", metavar="YEAR")],
     output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write; CODE-YEAR.wacz if not.")] = None,
-    home: Home = None,
 ) -> None:
-    """Write an annual edition as one WACZ 1.1.1 package, all its shards in it.
-
-    Example: holdfast export edition hc 2026
-    """
-    with open_archive(config.load(home=home)) as archive:
-        with archive.database.read() as session:
-            found = find_edition(session, find_source(session, code), year)
-        with _packages(archive) as packages:
-            done = _write_package(packages, packages.edition(found.id), output)
+    """Write an annual edition, with all its shards, as one WACZ 1.1.1 package."""
+    with archive.database.read() as session:
+        found = find_edition(session, find_source(session, code), year)
+    with _packages(archive) as packages:
+        done = _write_package(packages, packages.edition(found.id), output)
     print(done)
 
 
 def _write_package(packages: PackageCache, package: CachedPackage, output: Path | None) -> str:
-    """Write a package, and return a sentence that describes it."""
     target, size = output or Path(package.name), package.archive.size
 
     def pieces() -> Iterator[bytes]:
@@ -176,8 +142,6 @@ def _write_package(packages: PackageCache, package: CachedPackage, output: Path 
 
 
 class _Tally(Iterable[T]):
-    """Passes rows on and counts them."""
-
     def __init__(self, rows: Iterable[T]) -> None:
         self._rows, self.count = rows, 0
 
@@ -188,14 +152,14 @@ class _Tally(Iterable[T]):
 
 
 def _tell(output: Path | None, rows: int) -> None:
-    """Say what was written to a file. On standard error: standard output is for the rows alone."""
+    """Print the result of an export on standard error: standard output is only for the rows."""
     if output is not None:
         print(f"{output}: {counted(rows, 'row')}, {output.stat().st_size:,} bytes", file=sys.stderr)
 
 
 @contextmanager
 def _scratch(archive: Archive) -> Iterator[Path]:
-    """Give a folder for what is kept between two exports; where the archive is read-only, one for this export alone."""
+    """Yield a folder that caches data between exports; a temporary one if the archive is read-only."""
     folder = archive.home / "cache"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -224,21 +188,10 @@ def _packages(archive: Archive) -> Iterator[PackageCache]:
             line.clear()
 
 
-def _reach(archive: Archive, source: str | None, since: datetime | None, until: datetime | None) -> ExportReach:
-    with archive.database.read() as session:
-        source_id = None if source is None else find_source(session, source).id
-    first, last = span(since and since.date(), until and until.date())
-    return ExportReach(source_id, first, last)
-
-
-def _site(archive: Archive) -> str:
-    return (archive.settings.api.site_url or "").rstrip("/")
-
-
 def _write(pieces: Iterable[bytes], output: Path | None) -> None:
-    """Write to standard output, or to a file that takes its name when it is whole."""
+    """Write to standard output, or to a file that gets its name when it is complete."""
     if output is None:
-        _copy(pieces, sys.stdout.buffer)
+        sys.stdout.buffer.writelines(pieces)
         sys.stdout.buffer.flush()
         return
     if not output.name:
@@ -247,7 +200,7 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
     fresh = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
         with fresh.open("wb") as file:
-            _copy(pieces, file)
+            file.writelines(pieces)
             file.flush()
             # A power loss must not leave a package with its final name and half its bytes.
             os.fsync(file.fileno())
@@ -259,8 +212,3 @@ def _write(pieces: Iterable[bytes], output: Path | None) -> None:
         raise Unavailable(f"cannot write {output}: {exc.strerror}") from exc
     finally:
         fresh.unlink(missing_ok=True)
-
-
-def _copy(pieces: Iterable[bytes], file: BinaryIO) -> None:
-    for piece in pieces:
-        file.write(piece)

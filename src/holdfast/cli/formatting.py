@@ -1,6 +1,6 @@
-"""Rows for a terminal: aligned columns under a heading. Values are shown on one line; control characters never are.
+"""Rows for a terminal: aligned columns under a heading, each value on one line, without control characters.
 
-On a terminal a table is as wide as that, its widest columns cut; in a pipe nothing is cut.
+A table is cut to the width of a terminal, widest columns first; in a pipe nothing is cut.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEAST = 8
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int | None = None) -> str:
-    """Return the rows as text, in so many columns if they are given, else as the terminal has them."""
+    """Return the rows as text, cut to `columns` if given, else to the terminal's width."""
     rows = list(rows)
     cells = [list(head), *([text(value) for value in row] for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
@@ -37,12 +37,12 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int
 
 
 def terminal_columns() -> int | None:
-    """Return how wide the terminal is; None where output goes to a file or a pipe."""
+    """Return the width of the terminal; None if the output is a file or a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _fit(widths: list[int], words: Sequence[int], columns: int | None) -> None:
-    """Take letters from the widest column of words, one by one, until the row has room; numbers and moments stay."""
+    """Shrink the widest text column, one letter at a time, until the row fits; numbers and times are not cut."""
     while columns is not None and sum(widths) + len(_GAP) * (len(widths) - 1) > columns:
         widest = max(words, key=lambda column: widths[column], default=None)
         # A terminal of twenty columns: better a wrapped line than a table of dots.
@@ -56,19 +56,22 @@ def _cut(cell: str, width: int) -> str:
 
 
 def fields(pairs: Iterable[tuple[str, object]]) -> str:
-    """Return names and values, one a line; what has no value is left out."""
+    """Return names and values, one per line; empty values are left out."""
     kept = [(name, value) for name, value in pairs if value not in (None, "", [], {}, ())]
     width = max((len(name) for name, _ in kept), default=0)
-    return "\n".join(f"{name:<{width}}  {text(value)}" for name, value in kept)
+    # The lines of a value are indented, so that none of them looks like another field.
+    indent = "\n" + " " * (width + 2)
+    shown = ((name, lines(value) if isinstance(value, str) else text(value)) for name, value in kept)
+    return "\n".join(f"{name:<{width}}  {indent.join(value.splitlines())}" for name, value in shown)
 
 
 def lines(value: object) -> str:
-    """Return what others wrote with its lines kept and, as in tables, nothing that a terminal would obey."""
+    """Return untrusted text with its lines preserved, without control characters, as in tables."""
     return "\n".join(map(text, str(value).expandtabs().split("\n")))
 
 
 def text(value: object) -> str:
-    """Return a value as people read it."""
+    """Return a value as readable text."""
     if value is None:
         return "-"
     if isinstance(value, bool):
@@ -77,18 +80,20 @@ def text(value: object) -> str:
         return f"{value:%Y-%m-%d %H:%M:%S}"
     if isinstance(value, list | tuple):
         return ", ".join(text(one) for one in value)
+    if isinstance(value, dict):
+        value = json.dumps(value)
     # A title may carry an escape sequence that clears the screen or turns text around: none reaches the terminal.
     # Spaces of other kinds (a no-break space) are shown as one, though Python does not call them printable.
     return "".join(c if c.isprintable() else " " if c.isspace() and c > "\x9f" else "\ufffd" for c in str(value))
 
 
 def one_line(value: object) -> str:
-    """Return what a page says about itself on one line: its line ends become spaces, the rest as in tables."""
+    """Return untrusted text on one line: line ends become spaces, control characters are removed as in tables."""
     return text("".join(" " if c.isspace() else c for c in str(value)))
 
 
 def size(count: float) -> str:
-    """Return a number of bytes in words."""
+    """Return a number of bytes in readable units."""
     for unit in ("B", "KB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
@@ -102,13 +107,13 @@ def counted(number: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time span in words."""
+    """Return a time span in readable units."""
     minutes, rest = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h {minutes:02d}m" if hours else f"{minutes}m {rest:02d}s" if minutes else f"{seconds:.1f} s"
 
 
-def line(status: ExecutionStatus, rate: float) -> str:
+def line(status: ExecutionStatus) -> str:
     """Return a status as one line."""
     slow = f"; slow: {status.slow[0]['domain']} ({status.slow[0]['why']})" if status.slow else ""
     trouble = f": {status.trouble}" if status.trouble else ""
@@ -117,14 +122,14 @@ def line(status: ExecutionStatus, rate: float) -> str:
         condition = f" [{waits}]"
     seeds = f" and {counted(status.seeds_left, 'seed')} to read" if status.seeds_left else ""
     return (
-        f"{counted(status.pages, 'page')}, {rate:.1f}/s, {status.queue:,} queued{seeds}, "
+        f"{counted(status.pages, 'page')}, {status.pages_s:.1f}/s, {status.queue:,} queued{seeds}, "
         f"{counted(status.active_domains, 'domain')}, "
         f"{size(status.bytes)}, {outcomes(status)}{condition}{slow}"
     )
 
 
 def paused(status: ExecutionStatus) -> str | None:
-    """Return since when an operator lets a run wait, and how it goes on; None if it is not paused, or ends."""
+    """Return since when a run has been paused, and how to resume it; None if it is not paused, or is ending."""
     if status.condition != "paused" or status.paused_at is None:
         return None
     return (
@@ -134,12 +139,12 @@ def paused(status: ExecutionStatus) -> str | None:
 
 
 def outcomes(status: ExecutionStatus) -> str:
-    """Return the outcomes in words."""
+    """Return the outcomes as text."""
     return ", ".join(f"{name} {count}" for name, count in sorted(status.outcomes.items())) or "nothing settled yet"
 
 
 def dumps(value: Any) -> str:
-    """Return a value as one line of JSON; TypeError for what has no place in it."""
+    """Return a value as one line of JSON; raise TypeError for unsupported types."""
     return json.dumps(value, ensure_ascii=False, default=_plain)
 
 

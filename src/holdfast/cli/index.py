@@ -1,28 +1,29 @@
-"""`holdfast index` and `holdfast import`: sealed files, and archives of other writers, become searchable.
+"""`holdfast index` and `holdfast import`: make sealed files, and archives of other programs, searchable.
 
-Any number of these may run at once; each file is read once. What is no archive is refused, by name.
+Any number of these may run at the same time; each file is read once. Files that are not archives are rejected
+by name.
 """
 
 from __future__ import annotations
 
 import ctypes
 import gc
-import json as jsonlib
 import signal
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any
 
 import typer
 
-from holdfast import config
 from holdfast.cli.display import indexing
-from holdfast.cli.formatting import counted, duration, lines, size
+from holdfast.cli.formatting import counted, dumps, lines, table
 from holdfast.cli.formatting import text as plain
-from holdfast.cli.parameters import Apply, AsJson, Home, configure_log
+from holdfast.cli.parameters import Apply, AsJson, OfSource
+from holdfast.cli.printing import picked, runnable
 from holdfast.cli.progress import ProgressLine
 from holdfast.clock import Clock
 from holdfast.config import Settings
@@ -44,7 +45,7 @@ from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.outbox import drain
 from holdfast.search.signals import refresh
 from holdfast.sources.members_file import restore_members
-from holdfast.sources.queries import find_source
+from holdfast.sources.queries import source_id_of
 from holdfast.warc.queries import read_all_again
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.withdrawals.hiding import restore_withdrawals
@@ -53,79 +54,70 @@ _LOOK_S = 1.0
 _SLICE_S = 0.1
 
 
+@runnable(opened=open_runtime, example="index --follow")
 def index(
+    runtime: Runtime,
     follow: Annotated[bool, typer.Option("--follow", help="Go on with each file as it is sealed.")] = False,
-    source: Annotated[str | None, typer.Option("--source", "-s", help="Only files of this source.")] = None,
-    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Processes that read at once.")] = 1,
+    source: OfSource = None,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes that read at once.")] = 1,
     search: Annotated[bool, typer.Option("--search/--no-search", help="Let search take it in at once.")] = True,
     rebuild: Annotated[
         bool, typer.Option("--rebuild", help="Register what manifests list and rows lost; read all files again.")
     ] = False,
     apply: Apply = False,
-    status: Annotated[bool, typer.Option("--status", help="Only show what is being read, and what was.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Only show files that are being indexed or were.")] = False,
     json: AsJson = False,
-    home: Home = None,
 ) -> None:
-    """Index all sealed WARC files that wait for it, and let search find them.
+    """Index all sealed WARC files that are waiting, and make them searchable.
 
-    Ctrl-C stops between two batches, the same command goes on. --rebuild makes an archive anew from its files and their
-    manifests, with the same ids; without --apply it says what it would do. Stopped, it goes on with: holdfast index
-
-    Example: holdfast index --follow
+    Ctrl-C stops between two batches, and the same command continues. --rebuild rebuilds an archive from its files
+    and their manifests, with the same ids; without --apply it shows what it would do. To continue a stopped
+    rebuild, run: holdfast index
     """
-    settings = config.load(home=home)
-    configure_log(settings, as_json=False)
-    with open_runtime(settings) as runtime:
-        if status:
-            _show_status(runtime, as_json=json)
-            return
-        if rebuild and not _rebuild(runtime, source, apply=apply, as_json=json):
-            return
-        # Only now: a rebuild may have brought the source back.
-        if source is not None:
-            _demand_source(runtime, source)
-        step_back(settings.index.nice)
-        wanted = [*(["--follow"] if follow else []), *(["--source", source] if source else [])]
-        wanted += [] if search else ["--no-search"]
-        helpers = [indexing(settings, *wanted) for _ in range(workers - 1)]
-        try:
-            done, is_whole = _run(runtime, follow=follow, source=source, search=search, quiet=json)
-        finally:
-            for helper in helpers:
-                if follow:
-                    # A follower waits for files for ever; the others end when nothing is left.
-                    helper.terminate()
-                helper.communicate()
+    settings = runtime.settings
+    if status:
+        _show_status(runtime, as_json=json)
+        return
+    if rebuild and not _rebuild(runtime, source, apply=apply, as_json=json):
+        return
+    # Only now: a rebuild may have brought the source back.
+    with closing(Database(settings.database)) as database, database.read() as session:
+        source_id_of(session, source)
+    step_back(settings.index.nice)
+    wanted = [*(["--follow"] if follow else []), *(["--source", source] if source else [])]
+    wanted += [] if search else ["--no-search"]
+    helpers = [indexing(settings, *wanted) for _ in range(workers - 1)]
+    try:
+        done, is_whole = _run(runtime, follow=follow, source=source, search=search, quiet=json)
+    finally:
+        for helper in helpers:
+            if follow:
+                # A follower waits for files for ever; the others end when nothing is left.
+                helper.terminate()
+            helper.communicate()
     failed = [one for one in done if one.error]
     if json:
-        print(jsonlib.dumps({"finished": is_whole, "files": [as_object(one) for one in done]}))
+        print(dumps({"finished": is_whole, "files": [as_object(one) for one in done]}))
     else:
         total = sum(one.snapshots for one in done)
-        typer.echo(f"{len(done) - len(failed)} of {counted(len(done), 'file')} indexed, {counted(total, 'snapshot')}")
+        print(f"{len(done) - len(failed)} of {counted(len(done), 'file')} indexed, {counted(total, 'snapshot')}")
     if failed or not is_whole:
         raise typer.Exit(130 if not is_whole and not follow else 1 if failed else 0)
 
 
-def _demand_source(runtime: Runtime, code: str) -> None:
-    with closing(Database(runtime.settings.database)) as database, database.read() as session:
-        find_source(session, code)
-
-
 def _rebuild(runtime: Runtime, source: str | None, *, apply: bool, as_json: bool) -> bool:
-    """Register the files that rows lost and have all read again; return whether there is something to read now."""
+    """Register files whose rows were lost and mark all files to be indexed again; return whether any are waiting."""
     home = runtime.settings.home
     found = plan_rebuild(runtime.raw_db, home)
     for problem in found.problems:
-        typer.echo(f"warning: {plain(problem)}", err=True)
+        _say(f"warning: {problem}", err=True)
     if not apply:
         if as_json:
-            content = {"known": found.known, "lost": len(found.lost), "problems": found.problems, "applied": False}
-            print(jsonlib.dumps(content))
+            lost = len(found.lost)
+            print(dumps({"known": found.known, "lost": lost, "problems": found.problems, "applied": False}))
         else:
-            typer.echo(
-                f"{found.known:,} files have their rows, {len(found.lost):,} lost theirs and would get them back"
-            )
-            typer.echo("nothing was written; add --apply to do so and to read all of them again")
+            print(f"{found.known:,} files have their rows, {len(found.lost):,} lost theirs and would get them back")
+            print("nothing was written; add --apply to do so and to read all of them again")
         return False
     with closing(Database(runtime.settings.database)) as database:
         # First: no file that is read again may show what was hidden.
@@ -136,21 +128,29 @@ def _rebuild(runtime: Runtime, source: str | None, *, apply: bool, as_json: bool
     with runtime.raw_db.write() as tx:
         waiting = read_all_again(tx, source=source)
     if not as_json:
-        typer.echo(f"{restored:,} files got their rows back; {waiting:,} files are read again")
-        if hidden:
-            typer.echo(f"{hidden:,} withdrawals are in force again")
-        if ruled:
-            typer.echo(f"{ruled:,} rulings on noise are in force again")
+        print(f"{restored:,} files got their rows back; {waiting:,} files are read again")
+        for count, what in ((hidden, "takedowns"), (ruled, "rulings on noise")):
+            if count:
+                print(f"{count:,} {what} are in force again")
     return True
+
+
+@contextmanager
+def reading(runtime: Runtime, *, quiet: bool) -> Iterator[tuple[Indexer, ProgressLine]]:
+    """Open what reads files, and the line that shows how far it is; the first Ctrl-C stops between two batches."""
+    line = ProgressLine(runtime.clock, quiet=quiet)
+    opened = open_indexer(runtime.raw_db, runtime.clock, runtime.settings.home, on_progress=line.progress)
+    with opened as indexer, stoppable(indexer):
+        yield indexer, line
+    line.clear()
 
 
 def _run(
     runtime: Runtime, *, follow: bool, source: str | None, search: bool, quiet: bool
 ) -> tuple[list[Indexed], bool]:
-    line = ProgressLine(runtime.clock, quiet=quiet)
     done: list[Indexed] = []
-    concluded, home = 0, runtime.settings.home
-    with open_indexer(runtime.raw_db, runtime.clock, home, on_progress=line.progress) as indexer, stoppable(indexer):
+    concluded = 0
+    with reading(runtime, quiet=quiet) as (indexer, line):
         try:
             while True:
                 with runtime.raw_db.read() as tx:
@@ -161,10 +161,11 @@ def _run(
                     line.before = f"file {len(done) + 1} of {max(of, len(done) + 1)}: "
                     line.clear()
                     if not quiet:
-                        shown = f"{one.path.rpartition('/')[2]}: {one.error or describe(one)}"
-                        typer.echo(lines(shown), err=bool(one.error))
+                        typer.echo(file_lines(one), err=bool(one.error))
                 # After each round, not at the end: with --follow there may be none.
-                _conclude(runtime, done[concluded:])
+                if read := done[concluded:]:
+                    with closing(Database(runtime.settings.database)) as database:
+                        close_accounts(database, runtime.clock, [one.warc_file_id for one in read])
                 concluded = len(done)
                 if search:
                     take_in(runtime.settings, runtime.clock)
@@ -176,15 +177,8 @@ def _run(
             return done, follow
 
 
-def _conclude(runtime: Runtime, read: list[Indexed]) -> None:
-    """Say on the executions of these files that they are indexed, where nothing else of them waits."""
-    if read:
-        with closing(Database(runtime.settings.database)) as database:
-            close_accounts(database, runtime.clock, [one.warc_file_id for one in read])
-
-
 def _wait(indexer: Indexer) -> bool:
-    """Wait for files to be sealed; False once Ctrl-C or TERM asked to stop."""
+    """Wait for files to be sealed; return False after Ctrl-C or TERM."""
     # In slices: a signal handler only sets a flag, and Ctrl-C should not take a second.
     for _ in range(int(_LOOK_S / _SLICE_S)):
         if indexer.stopping:
@@ -196,21 +190,17 @@ def _wait(indexer: Indexer) -> bool:
 def _show_status(runtime: Runtime, *, as_json: bool) -> None:
     with closing(Database(runtime.settings.database)) as database, database.read() as session:
         rows = latest_runs(session, limit=20)
-    shown = [{"file": file.id, "source": code, **run_object(run, file.path, runtime.clock)} for run, file, code in rows]
+    shown = [{"file": file.id, "source": code, **_run_object(run, file.path, runtime)} for run, file, code in rows]
     if as_json:
-        print(jsonlib.dumps({"runs": shown}))
-    elif not shown:
-        typer.echo("nothing was indexed yet; index what is sealed with: holdfast index")
-    for one in shown if not as_json else ():
-        typer.echo(
-            f"{one['file']:>6}  {one['source']:<16} {one['phase']:<10} {one['recordsProcessed']:>9,} records  "
-            f"{size(one['bytesProcessed'])} of {size(one['bytesTotal'])}  {duration(one['elapsedSeconds'])}"
-            + (f"  {plain(one['error'])}" if one["error"] else "")
-        )
+        print(dumps({"runs": shown}))
+        return
+    names = ("file", "source", "phase", "recordsProcessed", "bytesProcessed", "bytesTotal", "elapsedSeconds", "error")
+    heads = ("file", "source", "phase", "records", "bytes", "of", "seconds", "error")
+    none = "nothing was indexed yet; index the sealed files with: holdfast index"
+    print(table(heads, [[one[name] for name in names] for one in shown]) if shown else none)
 
 
-def run_object(run: IndexRun, path: str, clock: Clock) -> dict[str, Any]:
-    """Return the progress of one reading; `--status --json` and the API name its fields alike."""
+def _run_object(run: IndexRun, path: str, runtime: Runtime) -> dict[str, Any]:
     until = run.finished_at or run.progress_at
     return {
         "phase": run.phase,
@@ -222,22 +212,21 @@ def run_object(run: IndexRun, path: str, clock: Clock) -> dict[str, Any]:
         "startedAt": run.started_at.isoformat(),
         "lastProgressAt": run.progress_at.isoformat(),
         "elapsedSeconds": round((until - run.started_at).total_seconds(), 3),
-        "lastProgressAgeSeconds": round((clock.now() - run.progress_at).total_seconds(), 3),
+        "lastProgressAgeSeconds": round((runtime.clock.now() - run.progress_at).total_seconds(), 3),
         "warnings": run.warnings,
         "error": run.error,
     }
 
 
-app_command = index
-
-
 _SHOWN_DAMAGE = 10
 
 
+@runnable(opened=nullcontext, example="import crawls/ --source hc")
 def import_(
+    settings: Settings,
     paths: Annotated[list[Path], typer.Argument(help="WARC, ARC and WACZ files, or folders of them.", metavar="PATH")],
     source: Annotated[str, typer.Option("--source", "-s", help="Code of the source; made if it is new.")],
-    name: Annotated[str | None, typer.Option("--name", help="Name of a new source.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of a new source.")] = None,
     in_place: Annotated[bool, typer.Option("--in-place", help="Register the files where they lie; copy none.")] = False,
     link: Annotated[
         bool, typer.Option("--link", help="Hard links instead of copies: files that never change.")
@@ -249,18 +238,13 @@ def import_(
         bool, typer.Option("--follow-state", help="Read folders elsewhere that a tool's state file names.")
     ] = False,
     json: AsJson = False,
-    home: Home = None,
 ) -> None:
     """Import archives and index them: .warc, .warc.gz, .warc.zst, .arc, .arc.gz, .wacz, folders, a tool's output.
 
-    Files are copied below the data directory (sharing their blocks where the disk can). The same file again is indexed
-    anew and keeps its ids. Damage, wrong digests and signatures are reported, whole records are kept; --strict
-    refuses such a file. Exit 1 if a file could not be imported.
-
-    Example: holdfast import crawls/ --source hc
+    Files are copied below the data directory (sharing their blocks where the disk can). Importing the same file
+    again indexes it again with the same ids. Damage, wrong digests and signatures are reported, and intact records
+    are imported; --strict rejects such a file. Exit 1 if a file could not be imported.
     """
-    settings = config.load(home=home)
-    configure_log(settings, as_json=False)
     step_back(settings.index.nice)
     found = discover(paths, follow_state=follow_state)
     with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
@@ -278,7 +262,7 @@ def import_(
 
         done, is_whole = _import(runtime, database, wish, found, prepare, quiet=json)
     if json:
-        print(jsonlib.dumps(_import_object(source, done, found, is_whole=is_whole)))
+        print(dumps(_import_object(source, done, found, is_whole=is_whole)))
     else:
         _print_import_rest(done, found, is_whole=is_whole)
     if found.missing or found.unreadable or not done or any(one.error for one in done) or not is_whole:
@@ -295,13 +279,8 @@ def _import(
     *,
     quiet: bool,
 ) -> tuple[list[ImportedFile], bool]:
-    """Import the files; return what came of each, and whether all were reached."""
-    line = ProgressLine(runtime.clock, quiet=quiet)
     done: list[ImportedFile] = []
-    with (
-        open_indexer(runtime.raw_db, runtime.clock, wish.home, on_progress=line.progress) as indexer,
-        stoppable(indexer),
-    ):
+    with reading(runtime, quiet=quiet) as (indexer, line):
         importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
         importer.on_step = line.step
         prepare(importer)
@@ -324,12 +303,12 @@ def _import(
 
 
 def _say(line: str, *, err: bool = False) -> None:
-    """Print a line: names of files and members, and what stands in them, are written by others."""
+    """Print a line without control characters: names and content of files are untrusted."""
     typer.echo(plain(line), err=err)
 
 
 def print_imported(one: ImportedFile) -> None:
-    """Print what came of one file: what failed or was wrong goes to standard error."""
+    """Print the result of one file; failures and warnings go to standard error."""
     name = one.origin.rpartition("/")[2]
     if one.error is not None:
         _say(f"failed    {name}: {one.error}", err=True)
@@ -356,7 +335,7 @@ def print_imported(one: ImportedFile) -> None:
 
 
 def _left_out(one: ImportedFile) -> int:
-    """Return how many captures are of addresses that are not of the web, without those that a warning tells of."""
+    """Return the number of captures with non-web URLs (dns:, urn:, …), without those that a warning reports."""
     if one.indexed is None:
         return 0
     told = one.indexed.warnings.get("other_scheme", {"count": 0})
@@ -394,20 +373,14 @@ def _import_object(source: str, done: list[ImportedFile], found: FoundFiles, *, 
 
 
 def _imported_object(one: ImportedFile) -> dict[str, Any]:
-    return {
-        "origin": one.origin,
-        "state": one.state,
-        "file": one.warc_file_id,
-        "how": one.how,
-        "records": one.records,
-        "notes": one.notes,
-        "fixity": one.fixity,
-        "signature": _signature_object(one),
-        "damage": [damage._asdict() for damage in one.damage],
-        "damaged": one.damaged,
-        "indexed": as_object(one.indexed) if one.indexed is not None else None,
-        "error": one.error,
-    }
+    return picked(
+        one,
+        "origin state how records notes fixity damaged error",
+        file=one.warc_file_id,
+        signature=_signature_object(one),
+        damage=[damage._asdict() for damage in one.damage],
+        indexed=as_object(one.indexed) if one.indexed is not None else None,
+    )
 
 
 def _signature_object(file: ImportedFile) -> dict[str, str | None] | None:
@@ -418,12 +391,9 @@ def _signature_object(file: ImportedFile) -> dict[str, str | None] | None:
     return {"worth": one.worth, "kind": one.kind, "by": one.by, "at": at, "why": one.why or None}
 
 
-import_command = import_
-
-
 @contextmanager
 def stoppable(indexer: Indexer) -> Iterator[None]:
-    """Let the first Ctrl-C (or a TERM) stop between two batches, and the second at once."""
+    """Stop between two batches on the first Ctrl-C or TERM, and immediately on the second."""
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         if indexer.stopping:
@@ -440,7 +410,10 @@ def stoppable(indexer: Indexer) -> Iterator[None]:
 
 
 def take_in(settings: Settings, clock: Clock) -> None:
-    """Judge what was read, and let search take it in with what its links say; another process at it does it."""
+    """Classify newly indexed captures and update the search index with their links.
+
+    If another process holds the index, it does the update.
+    """
     _give_memory_back()
     # Another process that holds the index takes these rows in as well: they wait in the outbox.
     with closing(Database(settings.database)) as database, suppress(IndexBusy):
@@ -453,7 +426,7 @@ def take_in(settings: Settings, clock: Clock) -> None:
 
 
 def _give_memory_back() -> None:
-    """Hand what reading files took back to the system, if its library can: search would take as much on top of it."""
+    """Return freed memory to the system, if the C library can: search would need as much in addition."""
     gc.collect()
     with suppress(AttributeError, OSError):
         # glibc keeps freed memory; musl and macOS have no such call.
@@ -461,14 +434,14 @@ def _give_memory_back() -> None:
 
 
 def describe(done: Indexed) -> str:
-    """Return what came of one file in a line, and a line for each kind of trouble."""
+    """Return the result of one file as a line, with a line for each kind of problem."""
     lines = [f"{counted(done.records, 'record')}, {counted(done.snapshots, 'snapshot')}, {counted(done.pages, 'page')}"]
     lines += warning_lines(done)
     return "\n".join(lines)
 
 
 def warning_lines(done: Indexed, *, leaving_out: Collection[str] = ()) -> list[str]:
-    """Return a line for each kind of trouble in a file, with its first place."""
+    """Return a line for each kind of problem in a file, with its first position."""
     return [
         plain(f"  warning: {kind}, {one['count']} times, first at {one['offset']}: {one['detail']}")
         for kind, one in sorted(done.warnings.items())
@@ -476,16 +449,12 @@ def warning_lines(done: Indexed, *, leaving_out: Collection[str] = ()) -> list[s
     ]
 
 
+def file_lines(done: Indexed) -> str:
+    """Return the name of a file and what came of it."""
+    return lines(f"{done.path.rpartition('/')[2]}: {done.error or describe(done)}")
+
+
 def as_object(done: Indexed) -> dict[str, Any]:
-    """Return what came of one file for `--json`."""
-    return {
-        "file": done.warc_file_id,
-        "path": done.path,
-        "records": done.records,
-        "snapshots": done.snapshots,
-        "pages": done.pages,
-        "changed": done.changed,
-        "kinds": done.kinds,
-        "warnings": done.warnings,
-        "error": done.error,
-    }
+    """Return the result of one file for `--json`."""
+    facts = asdict(done)
+    return {"file": facts.pop("warc_file_id"), **facts}

@@ -1,4 +1,4 @@
-"""`holdfast job`: when and how sources are crawled. Every change of state goes through the table of `jobs.states`."""
+"""`holdfast job`: when and how sources are crawled. Every change of state follows the table in `jobs.states`."""
 
 from __future__ import annotations
 
@@ -6,27 +6,36 @@ import json as jsonlib
 import shlex
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from holdfast import config
 from holdfast.archive_tool.contract import Host, read_patch, tool_command
 from holdfast.cli import job_show, lists
-from holdfast.cli.formatting import counted, dumps
-from holdfast.cli.job_selector import JobArgument, JobOption, find_job, interval_text, job_number, naming
-from holdfast.cli.parameters import Apply, AsJson, Home, read_assignments, read_size, read_time
+from holdfast.cli.formatting import counted
+from holdfast.cli.job_selector import NamedJob, find_job, interval_text, job_json, naming
+from holdfast.cli.parameters import (
+    Apply,
+    OfSource,
+    SourceCode,
+    command_group,
+    one_of,
+    read_assignments,
+    read_size,
+    read_time,
+)
+from holdfast.cli.resource import Done, command
 from holdfast.db.models import Source
 from holdfast.errors import Conflict, Invalid
 from holdfast.jobs.administration import actions
-from holdfast.jobs.administration.actions import Reset, Retried, Upserted, patch_zimit, retry
+from holdfast.jobs.administration.actions import Retried, Upserted, patch_zimit, retry
 from holdfast.jobs.administration.actions import reset_retries as reset
 from holdfast.jobs.specs import JobSpec, check_uncapped, effective_config
 from holdfast.jobs.states import IllegalTransition, JobAction, State
-from holdfast.jobs.views.dialects import command_job
 from holdfast.sources.config import merge_fields, read_config
-from holdfast.sources.queries import find_source
+from holdfast.sources.queries import find_source, source_id_of
 from holdfast.sources.registry import content_of
 from holdfast.sources.schedule import Schedule, ScheduleRefused, read_schedule
 from holdfast.wiring.jobs import Jobs, check_annual, check_backend, open_jobs, zimit_config
@@ -39,204 +48,141 @@ Every = Annotated[
         help="When: 30m, 6h or 7d, or in words, as 'monthly on day 31 at 03:00'; without it: once.",
     ),
 ]
-Seeds = Annotated[list[str] | None, typer.Option("--seed", help="One more address to begin at; repeatable.")]
-Sets = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="A field of the source's configuration that this job has otherwise; repeatable."),
-]
-PageLimit = Annotated[
-    int | None, typer.Option("--page-limit", min=1, help="At most so many pages; not for annual jobs.")
-]
-MaxBytes = Annotated[str | None, typer.Option("--max-bytes", help="At most so much from the network, as 5GB.")]
-MaxTime = Annotated[str | None, typer.Option("--max-time", help="At most so long at work, as 30m, 6h or 7d.")]
-Depth = Annotated[int | None, typer.Option("--depth", min=-1, help="Links to follow from a seed; not for annual jobs.")]
-Name = Annotated[str | None, typer.Option("--name", help="Its name; by the source's template if left out.")]
-Address = Annotated[str | None, typer.Option("--url", help="The start page; the first seed if left out.")]
-Retries = Annotated[int | None, typer.Option("--max-retries", min=0, max=100, help="Tries after a failure.")]
-Backoff = Annotated[int | None, typer.Option("--retry-backoff", min=0, max=3600, help="Seconds before the first one.")]
-Adaptive = Annotated[
-    bool | None, typer.Option("--adaptive/--no-adaptive", help="Whether a page that does not change slows it down.")
-]
-Once = Annotated[bool, typer.Option("--once", help="Run once, also where there was a schedule.")]
+
+app_command = command_group(
+    "Jobs: when and how sources are crawled. Example: holdfast job create --source hc --every 6h"
+)
+for one in (lists.job_list, job_show.app_command, job_show.others):
+    app_command.registered_commands += one.registered_commands
+_command = partial(command, app_command, opened=open_jobs)
 
 
-class Overrides(NamedTuple):
-    """What a job has otherwise than its source, as it was typed."""
+class JobPlan(NamedTuple):
+    """The plan of a job, and what it has otherwise than its source, as it was typed."""
 
-    seeds: list[str] | None
-    sets: list[str] | None
-    page_limit: int | None
-    depth: int | None
-    max_bytes: str | None = None
-    max_time: str | None = None
+    every: Every = None
+    once: Annotated[bool, typer.Option("--once", help="Run once, also where there was a schedule.")] = False
+    name: Annotated[str | None, typer.Option(help="Its name; by the source's template if left out.")] = None
+    url: Annotated[str | None, typer.Option(help="The start page; the first seed if left out.")] = None
+    seed: Annotated[list[str] | None, typer.Option(help="One more address to begin at; repeatable.")] = None
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A field of the source's configuration that this job has otherwise; repeatable."),
+    ] = None
+    page_limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of pages; not for annual jobs.")] = None
+    depth: Annotated[int | None, typer.Option(min=-1, help="Links to follow from a seed; not for annual jobs.")] = None
+    max_bytes: Annotated[str | None, typer.Option(help="At most so much from the network, as 5GB.")] = None
+    max_time: Annotated[str | None, typer.Option(help="At most so long at work, as 30m, 6h or 7d.")] = None
+    max_retries: Annotated[int | None, typer.Option(min=0, max=100, help="Tries after a failure.")] = None
+    retry_backoff: Annotated[int | None, typer.Option(min=0, max=3600, help="Seconds before the first one.")] = None
+    adaptive: Annotated[
+        bool | None, typer.Option("--adaptive/--no-adaptive", help="Whether a page that does not change slows it down.")
+    ] = None
 
-    def fields(self, present: dict[str, Any], base: Source) -> dict[str, Any]:
-        """Return the fields of the configuration: those that the job had, and what is said anew."""
+    def config(self, present: dict[str, Any], base: Source) -> dict[str, Any]:
+        """Return the fields of the configuration: those that the job had, and those that are given."""
         made = merge_fields(present, read_assignments(self.sets or ()))
         there = made.get("seeds", read_config(content_of(base), needs_seeds=False).seeds)
-        # Beside the seeds that there are: `--seed` adds one, `--set seeds=` writes them anew. What is no list is
-        # refused when the whole is checked.
-        if self.seeds and isinstance(there, list | tuple):
-            made["seeds"] = [*there, *self.seeds]
-        limits = {
-            "max_pages": self.page_limit,
-            "max_depth": self.depth,
-            "quota_bytes": read_size(self.max_bytes),
-            "max_time_s": read_time(self.max_time),
-        }
-        for name, value in limits.items():
-            if value is not None:
-                made[name] = value
-        return made
+        # `--seed` adds one to the seeds that there are, `--set seeds=` replaces them. What is no list is refused when
+        # the whole is checked.
+        if self.seed and isinstance(there, list | tuple):
+            made["seeds"] = [*there, *self.seed]
+        size, seconds = read_size(self.max_bytes), read_time(self.max_time)
+        return made | _given(max_pages=self.page_limit, max_depth=self.depth, quota_bytes=size, max_time_s=seconds)
+
+    def retrying(self) -> dict[str, Any]:
+        """Return the given fields that say how the job is retried and slowed down."""
+        return _given(
+            max_retries=self.max_retries,
+            retry_backoff_seconds=self.retry_backoff,
+            adaptive_scheduling=self.adaptive,
+        )
+
+    def schedule(self, now: datetime) -> Schedule | None:
+        if self.every is not None and self.once:
+            raise typer.BadParameter("it does not go with --once", param_hint="--every")
+        try:
+            return None if self.every is None else read_schedule(self.every, now=now)
+        except ScheduleRefused as exc:
+            raise typer.BadParameter(exc.reason, param_hint="--every") from exc
 
 
-def create(
-    source: Annotated[str, typer.Option("--source", help="The source's code.", metavar="CODE")],
-    every: Every = None,
-    once: Once = False,
-    name: Name = None,
-    url: Address = None,
-    seed: Seeds = None,
-    sets: Sets = None,
-    page_limit: PageLimit = None,
-    depth: Depth = None,
-    max_bytes: MaxBytes = None,
-    max_time: MaxTime = None,
-    max_retries: Retries = None,
-    retry_backoff: Backoff = None,
-    adaptive: Adaptive = None,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Make the crawl job of a source, or give the one that it has a new plan: on a schedule, or once and at once.
-
-    Example: holdfast create-job --source hc --every 6h --set delay_s=2
-    """
-    wish = Overrides(seed, sets, page_limit, depth, max_bytes, max_time)
-    with open_jobs(config.load(home=home)) as jobs:
-        schedule = _schedule(every, once=once, now=jobs.clock.now())
-        with jobs.database.write() as session:
-            row = find_source(session, source)
-            spec = JobSpec(
-                source_id=row.id,
-                url=url,
-                # By the source's template: directories of runs and exports show it.
-                name=name or read_config(content_of(row), needs_seeds=False).job_name(row.code, jobs.clock.now()),
-                config=wish.fields({}, row),
-                **_given(max_retries=max_retries, retry_backoff_seconds=retry_backoff, adaptive_scheduling=adaptive),
-            )
-            done = jobs.actions.upsert(session, spec.at(schedule), replaces_schedule=every is not None or once)
-        _print(jobs, done, json=json)
+@_command(example="create-job --source hc --every 6h --set delay_s=2")
+def create(jobs: Jobs, source: SourceCode, plan: JobPlan) -> Done:
+    """Create the crawl job of a source, or update the existing one: on a schedule, or once and at once."""
+    schedule = plan.schedule(jobs.clock.now())
+    with jobs.database.write() as session:
+        row = find_source(session, source)
+        # By the source's template: directories of runs and exports show it.
+        name = plan.name or read_config(content_of(row), needs_seeds=False).job_name(row.code, jobs.clock.now())
+        config = plan.config({}, row)
+        spec = JobSpec(source_id=row.id, url=plan.url, name=name, config=config, **plan.retrying())
+        done = jobs.actions.upsert(session, spec.at(schedule), replaces_schedule=plan.every is not None or plan.once)
+    return _upserted(jobs, done)
 
 
-def edit(
-    job: JobArgument = None,
-    job_id: JobOption = None,
-    every: Every = None,
-    once: Once = False,
-    name: Name = None,
-    url: Address = None,
-    seed: Seeds = None,
-    sets: Sets = None,
-    page_limit: PageLimit = None,
-    depth: Depth = None,
-    max_bytes: MaxBytes = None,
-    max_time: MaxTime = None,
-    max_retries: Retries = None,
-    retry_backoff: Backoff = None,
-    adaptive: Adaptive = None,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Change the plan of a job; what is not named stays. --set FIELD=null lets a field follow the source again.
-
-    Example: holdfast job edit 3 --every 12h --max-retries 5
-    """
-    number = job_number(job, job_id)
-    wish = Overrides(seed, sets, page_limit, depth, max_bytes, max_time)
-    values = _given(
-        name=name, url=url, max_retries=max_retries, retry_backoff_seconds=retry_backoff, adaptive_scheduling=adaptive
-    )
-    is_replanned = every is not None or once
-    if not values and not is_replanned and not any(one is not None for one in wish):
+@_command(example="job edit 3 --every 12h --max-retries 5")
+def edit(jobs: Jobs, plan: JobPlan, job: NamedJob) -> Done:
+    """Change the plan of a job; other fields keep their values. --set FIELD=null uses the source's value again."""
+    number = job.number
+    if plan == JobPlan():
         raise typer.BadParameter("say what to change, for example --every 6h or --set delay_s=5")
-    with open_jobs(config.load(home=home)) as jobs:
-        schedule = _schedule(every, once=once, now=jobs.clock.now())
-        with naming(jobs.database, number), jobs.database.write() as session:
-            found, source = jobs.actions.hold(session, number)
-            overrides = wish.fields(dict(found.config), source)
-            spec = replace(JobSpec.of(found), **values, config=overrides)
-            done = jobs.actions.edit(session, number, spec.at(schedule) if is_replanned else spec)
-        _print(jobs, done, json=json)
-
-
-def _schedule(every: str | None, *, once: bool, now: datetime) -> Schedule | None:
-    if every is not None and once:
-        raise typer.BadParameter("it does not go with --once", param_hint="--every")
-    try:
-        return None if every is None else read_schedule(every, now=now)
-    except ScheduleRefused as exc:
-        raise typer.BadParameter(exc.reason, param_hint="--every") from exc
+    schedule = plan.schedule(jobs.clock.now())
+    values = _given(name=plan.name, url=plan.url, **plan.retrying())
+    with naming(jobs.database, number), jobs.database.write() as session:
+        found, source = jobs.actions.hold(session, number)
+        spec = replace(JobSpec.of(found), **values, config=plan.config(dict(found.config), source))
+        has_schedule = plan.every is not None or plan.once
+        done = jobs.actions.edit(session, number, spec.at(schedule) if has_schedule else spec)
+    return _upserted(jobs, done)
 
 
 def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _print(jobs: Jobs, done: Upserted, *, json: bool) -> None:
+def _upserted(jobs: Jobs, done: Upserted) -> Done:
     found = find_job(jobs.database, done.job.id)
-    if json:
-        print(dumps({**command_job(found), "created": done.created, "warnings": list(done.warnings)}))
-        return
     row = found.job
     when = f", next run {row.next_run_at:%Y-%m-%d %H:%M:%S}" if row.next_run_at else ""
-    print(
+    head = (
         f"job {row.id} {'made' if done.created else 'changed'}: {found.source.code}, {interval_text(row)}, "
         f"{row.state}{when}"
     )
-    for warning in done.warnings:
-        print(f"warning: {warning}")
+    lines = [head, *(f"warning: {warning}" for warning in done.warnings)]
+    return Done({**job_json(found), "created": done.created, "warnings": done.warnings}, lines)
 
 
-def validate_config(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False, home: Home = None) -> None:
-    """Check a job's configuration as it would run, its row untouched; exit 1 names the field that is wrong.
-
-    Example: holdfast validate-job-config --id 3
-    """
-    settings = config.load(home=home)
-    with open_jobs(settings) as jobs:
-        found = find_job(jobs.database, job_number(job, job_id))
+@_command("validate-config", example="validate-job-config --id 3")
+def validate_config(jobs: Jobs, job: NamedJob) -> Done:
+    """Check a job's configuration as it would run, without changing its row; exit 1 names the invalid field."""
+    settings, found = jobs.settings, find_job(jobs.database, job.number)
     whole = effective_config(found.job, found.source, check=check_backend(settings))
     check_uncapped(found.job.kind, whole, check_annual(settings))
-    warnings, command = list(whole.warnings()), None
+    warnings, command_line = list(whole.warnings()), None
     if whole.backend == "zimit":
         checked, host = zimit_config(whole, settings), Host.of(settings.zimit)
-        command = shlex.join(tool_command(checked, host, name=found.source.code, output_dir=Path("OUTPUT")))
-    if json:
-        print(
-            jsonlib.dumps(
-                {
-                    "id": found.job.id,
-                    "valid": True,
-                    "backend": whole.backend,
-                    "config": whole.stored(),
-                    "command": command,
-                    "warnings": warnings,
-                },
-                ensure_ascii=False,
-            )
-        )
-        return
-    print(f"job {found.job.id}: valid, {counted(len(whole.seeds), 'seed')}, backend {whole.backend}")
-    if command:
-        print(f"it would run: {command}")
-    for warning in warnings:
-        print(f"warning: {warning}")
+        command_line = shlex.join(tool_command(checked, host, name=found.source.code, output_dir=Path("OUTPUT")))
+    lines = [
+        f"job {found.job.id}: valid, {counted(len(whole.seeds), 'seed')}, backend {whole.backend}",
+        *([f"it would run: {command_line}"] if command_line else ()),
+        *(f"warning: {warning}" for warning in warnings),
+    ]
+    record = {
+        "id": found.job.id,
+        "valid": True,
+        "backend": whole.backend,
+        "config": whole.stored(),
+        "command": command_line,
+        "warnings": warnings,
+    }
+    return Done(record, lines)
 
 
+@_command("patch-config", example="patch-job-config --id 3 --set-tool-option initial_workers=4 --apply")
 def patch_config(
-    job: JobArgument = None,
-    job_id: JobOption = None,
+    jobs: Jobs,
+    job: NamedJob,
     options: Annotated[
         list[str] | None, typer.Option("--set-tool-option", help="A tool option; repeatable.", metavar="KEY=VALUE")
     ] = None,
@@ -245,52 +191,41 @@ def patch_config(
         typer.Option("--set-execution-policy", help="A value of the policy; repeatable.", metavar="KEY=VALUE"),
     ] = None,
     apply: Apply = False,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Change tool options and execution policy of a job that is queued, retryable or failed.
-
-    Example: holdfast patch-job-config --id 3 --set-tool-option initial_workers=4 --apply
-    """
-    number, settings = job_number(job, job_id), config.load(home=home)
-    wanted = read_patch(options or (), policy or ())
-    changes = {group: given for group, given in wanted._asdict().items() if given}
+) -> Done:
+    """Change tool options and execution policy of a job that is queued, retryable or failed."""
+    number, changes = job.number, read_patch(options or (), policy or ())
     if not changes:
         raise Invalid("nothing to set: name --set-tool-option or --set-execution-policy, as KEY=VALUE")
-    with open_jobs(settings) as jobs, naming(jobs.database, number), jobs.database.write() as session:
-        done = patch_zimit(session, jobs.clock, number, changes, check=check_backend(settings), apply=apply)
+    with naming(jobs.database, number), jobs.database.write() as session:
+        before, after = patch_zimit(
+            session, jobs.clock, number, changes, check=check_backend(jobs.settings), apply=apply
+        )
         found = find_job(jobs.database, number)
     backend = effective_config(found.job, found.source).backend
-    if json:
-        print(
-            jsonlib.dumps(
-                {"id": number, "applied": apply, "backend": backend, "before": done.before, "after": done.after}
-            )
-        )
-        return
-    for group, given in changes.items():
-        for name in given:
-            before, after = (side[group].get(name) for side in done)
-            print(f"{group}.{name}: {jsonlib.dumps(before)} -> {jsonlib.dumps(after)}")
+    lines = [
+        f"{group}.{name}: {jsonlib.dumps(before[group].get(name))} -> {jsonlib.dumps(after[group].get(name))}"
+        for group, given in changes.items()
+        for name in given
+    ]
     if backend != "zimit":
-        print(f"it crawls with backend {backend}, which knows none of these; see: holdfast job edit {number} --set")
-    print(f"job {number}: changed" if apply else "nothing was written; add --apply to do so")
+        lines.append(f"it crawls with backend {backend}, which ignores these; see: holdfast job edit {number} --set")
+    lines += [f"job {number}: changed"] if apply else []
+    return Done({"id": number, "backend": backend, "before": before, "after": after}, lines)
 
 
+@_command("reset-retries", example="reset-retry-count --id 3 --apply")
 def reset_retries(
+    jobs: Jobs,
     ids: Annotated[list[int] | None, typer.Option("--id", help="A job; repeatable, then with --reason.")] = None,
-    source: Annotated[str | None, typer.Option("--source", help="All of this source's.", metavar="CODE")] = None,
-    state: Annotated[list[str] | None, typer.Option("--state", help="All in this state; repeatable.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, max=10_000, help="Most jobs of a bulk.")] = None,
-    reason: Annotated[str | None, typer.Option("--reason", help="Why; it lands in the audit log.")] = None,
+    source: OfSource = None,
+    state: Annotated[list[str] | None, typer.Option(help="All in this state; repeatable.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, max=10_000, help="Most jobs of a bulk.")] = None,
+    reason: Annotated[str | None, typer.Option(help="Why; it lands in the audit log.")] = None,
     apply: Apply = False,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Give jobs their whole retry budget back; those that a worker holds are skipped.
+) -> Done:
+    """Restore the full retry budget of jobs; those that a worker holds are skipped.
 
     Several jobs need --reason, and a bulk (--source, --state) needs --limit too.
-    Example: holdfast reset-retry-count --id 3 --apply
     """
     bulk = source is not None or bool(state)
     if bool(ids) == bulk:
@@ -300,61 +235,23 @@ def reset_retries(
     if (bulk or len(set(ids or ())) > 1) and not (reason or "").strip():
         raise typer.BadParameter("several jobs need a reason; it lands in the audit log", param_hint="--reason")
     for one in state or ():
-        if one not in tuple(State):
-            raise typer.BadParameter(f"{one[:40]!r} is none of {', '.join(State)}", param_hint="--state")
-    with open_jobs(config.load(home=home)) as jobs, jobs.database.write() as session:
+        one_of(one, tuple(State), "--state")
+    with jobs.database.write() as session:
         chosen = list(ids or ())
         if bulk:
-            source_id = find_source(session, source).id if source is not None else None
+            source_id = source_id_of(session, source)
             chosen = actions.retried_ids(session, source_id=source_id, states=state or (), limit=limit or 1)
         done = reset(session, jobs.clock, chosen, reason=reason, apply=apply)
-    _print_reset(done, apply=apply, json=json)
+    values = [
+        ("reset" if apply else "would be reset", done.reset),
+        ("nothing to reset", done.unchanged),
+        ("skipped, a worker is using it", done.locked),
+        ("not found", done.missing),
+    ]
+    lines = [f"{word}: {', '.join(map(str, found))}" for word, found in values if found] or ["no such jobs"]
+    return Done(done, lines, is_success=not done.missing)
 
 
-def _print_reset(done: Reset, *, apply: bool, json: bool) -> None:
-    if json:
-        print(
-            jsonlib.dumps(
-                {
-                    "applied": apply,
-                    "reset": done.reset,
-                    "unchanged": done.unchanged,
-                    "locked": done.locked,
-                    "missing": done.missing,
-                }
-            )
-        )
-    else:
-        values = [
-            ("reset" if apply else "would be reset", done.reset),
-            ("nothing to reset", done.unchanged),
-            ("skipped, somebody works on it", done.locked),
-            ("not found", done.missing),
-        ]
-        print("\n".join(f"{word}: {', '.join(map(str, found))}" for word, found in values if found) or "no such jobs")
-        if done.reset and not apply:
-            print("nothing was written; add --apply to do so")
-    if done.missing:
-        raise typer.Exit(1)
-
-
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Jobs: when and how sources are crawled. Example: holdfast job create --source hc --every 6h",
-)
-app_command.command(name="list")(lists.list_all)
-app_command.command(name="show")(job_show.show)
-app_command.command(name="create")(create)
-app_command.command(name="edit")(edit)
-app_command.command(name="executions")(job_show.executions)
-app_command.command(name="logs")(job_show.logs)
-app_command.command(name="events")(job_show.events)
-app_command.command(name="validate-config")(validate_config)
-app_command.command(name="patch-config")(patch_config)
-app_command.command(name="reset-retries")(reset_retries)
 # What can be done with a job in each state, where something else was asked for.
 _NEXT = {
     State.PENDING.value: "it waits for a worker: holdfast start-worker",
@@ -367,88 +264,50 @@ _NEXT = {
 }
 
 
-@app_command.command()
-def pause(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False, home: Home = None) -> None:
-    """Pause a scheduled job; a run that is queued is taken back.
-
-    Example: holdfast job pause 3
-    """
-    _act(JobAction.PAUSE, job_number(job, job_id), json=json, home=home)
-
-
-@app_command.command()
-def resume(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False, home: Home = None) -> None:
-    """Resume a paused job, in the emptiest slot.
-
-    Example: holdfast job resume 3
-    """
-    _act(JobAction.RESUME, job_number(job, job_id), json=json, home=home)
-
-
-@app_command.command()
-def cancel(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False, home: Home = None) -> None:
-    """Cancel a job for good; a run drains first, and what it captured is kept.
-
-    Example: holdfast job cancel 3
-    """
-    _act(JobAction.CANCEL, job_number(job, job_id), json=json, home=home)
-
-
-@app_command.command(name="run-now")
-def run_now(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False, home: Home = None) -> None:
-    """Let a scheduled job run once at once; its rhythm stays.
-
-    Example: holdfast job run-now 3
-    """
-    _act(JobAction.FORCE_RUN, job_number(job, job_id), json=json, home=home)
-
-
-@app_command.command(name="retry")
-def retry_job(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False, home: Home = None) -> None:
-    """Give a failed job another run; where only the index failed, the index alone is computed again.
-
-    Example: holdfast retry-job --id 3
-    """
-    number = job_number(job, job_id)
-    with open_jobs(config.load(home=home)) as jobs:
+def _act(jobs: Jobs, action: JobAction, job: NamedJob) -> Done:
+    number = job.number
+    try:
         with naming(jobs.database, number), jobs.database.write() as session:
-            done = retry(session, jobs.clock, jobs.actions, number)
-        found = find_job(jobs.database, number)
-    if json:
-        print(dumps({**command_job(found), "retried": done.value}))
-    elif done is Retried.INDEX_RESET:
-        print(f"job {number}: its latest execution will be indexed again; start a worker, or: holdfast index")
-    else:
-        print(f"job {number}: {found.admin_status}, to run again with its whole retry budget")
+            jobs.actions.act(session, number, action)
+    except IllegalTransition as exc:
+        there = find_job(jobs.database, number)
+        what = _NEXT[there.job.state or ""].format(id=number, source=there.source.code)
+        if there.latest is not None and there.latest.paused_at is not None:
+            what = f"its run is paused; resume it with: holdfast resume {there.latest.id}"
+        # The state that refuses says what can be done instead.
+        raise Conflict(f"job {number}: {exc}; {what}") from exc
+    found = find_job(jobs.database, number)
+    when = f"; next run {found.job.next_run_at:%Y-%m-%d %H:%M:%S}" if found.job.next_run_at else ""
+    return Done(job_json(found), f"job {number}: {found.job.state}{when}")
 
 
-@app_command.command()
-def delete(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False, home: Home = None) -> None:
-    """Remove a job; its captures stay. One that runs must be cancelled first.
+for _action, _about in (
+    (JobAction.PAUSE, "Pause a scheduled job; a run that is queued is taken back."),
+    (JobAction.RESUME, "Resume a paused job, in the emptiest slot."),
+    (JobAction.CANCEL, "Cancel a job for good; a run drains first, and what it captured is kept."),
+    (JobAction.FORCE_RUN, "Run a scheduled job once, now; its schedule stays the same."),
+):
+    _name = "run-now" if _action is JobAction.FORCE_RUN else _action.value
+    _command(_name, about=_about, example=f"job {_name} 3", given=(_action,))(_act)
 
-    Example: holdfast job delete 3
-    """
-    number = job_number(job, job_id)
-    with open_jobs(config.load(home=home)) as jobs, naming(jobs.database, number), jobs.database.write() as session:
+
+@_command("retry", example="retry-job --id 3")
+def retry_job(jobs: Jobs, job: NamedJob) -> Done:
+    """Run a failed job again; if only indexing failed, only that is repeated."""
+    number = job.number
+    with naming(jobs.database, number), jobs.database.write() as session:
+        done = retry(session, jobs.clock, jobs.actions, number)
+    found = find_job(jobs.database, number)
+    sentence = f"{found.admin_status}, to run again with its whole retry budget"
+    if done is Retried.INDEX_RESET:
+        sentence = "its latest execution will be indexed again; start a worker, or: holdfast index"
+    return Done({**job_json(found), "retried": done.value}, f"job {number}: {sentence}")
+
+
+@_command(example="job delete 3")
+def delete(jobs: Jobs, job: NamedJob) -> Done:
+    """Delete a job; its captures stay. Cancel a running job first."""
+    number = job.number
+    with naming(jobs.database, number), jobs.database.write() as session:
         jobs.actions.delete(session, number)
-    print(jsonlib.dumps({"id": number, "deleted": True}) if json else f"job {number}: deleted")
-
-
-def _act(action: JobAction, number: int, *, json: bool, home: Home) -> None:
-    with open_jobs(config.load(home=home)) as jobs:
-        try:
-            with naming(jobs.database, number), jobs.database.write() as session:
-                jobs.actions.act(session, number, action)
-        except IllegalTransition as exc:
-            there = find_job(jobs.database, number)
-            what = _NEXT[there.job.state or ""].format(id=number, source=there.source.code)
-            if there.latest is not None and there.latest.paused_at is not None:
-                what = f"its run is paused; let that go on with: holdfast resume {there.latest.id}"
-            # The state that refuses says what can be done instead.
-            raise Conflict(f"job {number}: {exc}; {what}") from exc
-        found = find_job(jobs.database, number)
-    if json:
-        print(dumps(command_job(found)))
-    else:
-        when = f"; next run {found.job.next_run_at:%Y-%m-%d %H:%M:%S}" if found.job.next_run_at else ""
-        print(f"job {number}: {found.job.state}{when}")
+    return Done({"id": number, "deleted": True}, f"job {number}: deleted")

@@ -1,6 +1,6 @@
-"""`holdfast job show`, `executions`, `logs` and `events`: what is known of a job and its runs.
+"""`holdfast job show`, `executions`, `logs` and `events`: information about a job and its runs.
 
-`job show` is typed often: this file loads only what they need (`catalogue.APART`).
+`job show` is used often: this file imports only what these commands need (`catalogue.APART`).
 """
 
 from __future__ import annotations
@@ -9,103 +9,100 @@ import json as jsonlib
 import logging
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
-from holdfast import config
-from holdfast.cli.formatting import counted, dumps, duration, fields, table, text
+from holdfast.cli.formatting import counted, duration, fields, table, text
 from holdfast.cli.job_selector import (
-    JobArgument,
-    JobOption,
+    NamedJob,
     ended_text,
     find_job,
     interval_text,
-    job_number,
+    job_json,
+    open_for_jobs,
     slowed_text,
 )
-from holdfast.cli.parameters import AsJson, Home, leaves
+from holdfast.cli.parameters import leaves, one_of
+from holdfast.cli.printing import Done, command
+from holdfast.clock import SystemClock
+from holdfast.config import Settings
 from holdfast.db.engine import Database, open_database
 from holdfast.db.models import Execution, JobEvent, LogLine
 from holdfast.errors import Invalid, NotFound
 from holdfast.jobs.endings import ending_word
 from holdfast.jobs.journal import REPLAYED, all_lines, entry, last_lines, level_number, payload, read_events, read_lines
+from holdfast.jobs.pauses import RunWait
+from holdfast.jobs.records import ExecutionList, detailed_execution, stats_record
 from holdfast.jobs.specs import effective_config
 from holdfast.jobs.views import listing
-from holdfast.jobs.views.dialects import command_job
-from holdfast.jobs.views.job_view import execution_view
-from holdfast.jobs.views.listing import ListedJob, files_of, stats_of
+from holdfast.jobs.views.listing import JobRow, files_of
+from holdfast.jobs.waiting import waits_of
 
 app_command = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+others = typer.Typer()
+_LOOK_S = 0.5
+_OPEN = ("queued", "running", "stopped")
+_LEVELS = ("debug", "info", "warning", "error")
+JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
+Follow = Annotated[bool, typer.Option("--follow", "-f", help="Keep showing new lines until it ends, or Ctrl-C.")]
 
 
-@app_command.command()
-def show(job: JobArgument = None, job_id: JobOption = None, json: AsJson = False, home: Home = None) -> None:
-    """Show a job: its plan, the configuration it runs with, its history in figures, its latest execution.
+_command = partial(command, others, opened=open_database)
+_timed_command = partial(command, opened=open_for_jobs)
 
-    Example: holdfast job show 3
-    """
-    with open_database(config.load(home=home)) as database:
-        found = find_job(database, job_number(job, job_id))
-        with database.read() as session:
-            files = files_of(session, [found.latest.id]) if found.latest else {}
-    size = files.get(found.latest.id) if found.latest else None
-    whole, wrong = _whole(found)
-    if json:
-        output = {
-            **command_job(found),
-            "effective_config": whole,
-            "invalid": wrong,
-            "stats": stats_of(found.job)._asdict(),
-            "warc_files": size.number if size else 0,
-            "warc_bytes": size.size if size else 0,
-        }
-        print(dumps(output))
-        return
+
+@_timed_command(app_command, example="job show 3")
+def show(opened: tuple[Settings, Database], job: NamedJob) -> Done:
+    """Show a job: its plan, effective configuration, figures of its history, and latest execution."""
+    settings, database = opened
+    found = find_job(database, job.number)
     row, latest = found.job, found.latest
-    print(
-        fields(
-            [
-                ("job", row.id),
-                ("name", row.name),
-                ("source", found.source.code),
-                ("kind", row.kind),
-                ("state", row.state),
-                ("status", found.admin_status),
-                ("url", row.url),
-                ("runs", interval_text(row) if row.state else None),
-                ("at present", slowed_text(row)),
-                ("paused by", row.paused_by),
-                ("next run", row.next_run_at),
-                ("last run", row.last_execution_at),
-                ("held by", row.lock_owner),
-                ("its run", found.awaited),
-                ("retries", f"{found.retries} of {row.max_retries}" if found.retries else None),
-                ("error", row.error_message),
-                ("history", f"{counted(row.total_runs, 'run')}, {row.successful_runs} good, {row.failed_runs} failed"),
-                ("edition", row.edition_id),
-                ("shard", row.shard_key),
-                ("acceptance", row.acceptance_state),
-            ]
-        )
-    )
-    for name, value in leaves(whole):
-        print(f"  {name} = {jsonlib.dumps(value, ensure_ascii=False)}")
-    if wrong:
-        print(f"it cannot run like this: {wrong}")
+    with database.read() as session:
+        count, size = files_of(session, [latest.id]).get(latest.id, (0, 0)) if latest else (0, 0)
+    waits = waits_of(settings, SystemClock(), [latest])
+    whole, wrong = _whole(found)
+    more = {"effective_config": whole, "invalid": wrong, "stats": stats_record(row)}
+    output = {**job_json(found, waits), **more, "warc_files": count, "warc_bytes": size}
+    shown = [
+        ("job", row.id),
+        ("name", row.name),
+        ("source", found.source.code),
+        ("kind", row.kind),
+        ("state", row.state),
+        ("status", found.admin_status),
+        ("url", row.url),
+        ("runs", interval_text(row) if row.state else None),
+        ("at present", slowed_text(row)),
+        ("paused by", row.paused_by),
+        ("next run", row.next_run_at),
+        ("last run", row.last_execution_at),
+        ("held by", row.lock_owner),
+        ("waiting", next((wait.sentence for wait in waits.values()), None)),
+        ("retries", f"{found.retries} of {row.max_retries}" if found.retries else None),
+        ("error", row.error_message),
+        ("history", f"{counted(row.total_runs, 'run')}, {row.successful_runs} good, {row.failed_runs} failed"),
+        ("edition", row.edition_id),
+        ("shard", row.shard_key),
+        ("acceptance", row.acceptance_state),
+    ]
+    lines = [fields(shown)]
+    lines += [f"  {name} = {jsonlib.dumps(value, ensure_ascii=False)}" for name, value in leaves(whole)]
+    lines += [f"it cannot run like this: {wrong}"] if wrong else []
     if latest is not None:
-        print(
+        lines.append(
             f"latest execution {latest.id} (number {latest.number}): {_state(latest)}"
             + (f", index {latest.index_state}" if latest.index_state else "")
-            + (f", {counted(size.number, 'WARC file')}, {size.size:,} bytes" if size else "")
-            + (f"\n{latest.error}" if latest.error and latest.error != row.error_message else "")
+            + (f", {counted(count, 'WARC file')}, {size:,} bytes" if count else "")
         )
-        if latest.shortfalls:
-            print(f"  {ended_text(latest)}")
+        lines += [latest.error] if latest.error and latest.error != row.error_message else []
+        lines += [f"  {ended_text(latest)}"] if latest.shortfalls else []
+    return Done(output, lines)
 
 
-def _whole(found: ListedJob) -> tuple[dict[str, Any], str | None]:
-    """Return the configuration that a job runs with, or its own part of it and why that cannot be used."""
+def _whole(found: JobRow) -> tuple[dict[str, Any], str | None]:
+    """Return a job's effective configuration, or only its own part and why that is invalid."""
     if found.job.state is None:
         return found.job.config, None
     try:
@@ -114,99 +111,76 @@ def _whole(found: ListedJob) -> tuple[dict[str, Any], str | None]:
         return found.job.config, str(exc)
 
 
-_LOOK_S = 0.5
-_OPEN = ("queued", "running", "stopped")
-_LEVELS = ("debug", "info", "warning", "error")
-JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line.")]
-Follow = Annotated[bool, typer.Option("--follow", "-f", help="Go on showing what is new until it ends, or Ctrl-C.")]
-
-
+@_timed_command(others, example="job executions 3")
 def executions(
-    job: JobArgument = None,
-    job_id: JobOption = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=250)] = 20,
-    offset: Annotated[int, typer.Option("--offset", min=0)] = 0,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """List the executions of a job, newest first.
-
-    Example: holdfast job executions 3
-    """
-    number = job_number(job, job_id)
-    with open_database(config.load(home=home)) as database:
-        find_job(database, number)
-        with database.read() as session:
-            rows, total = listing.executions_of(session, job_id=number, limit=limit, offset=offset)
-            waits = listing.awaited_machines(session, rows)
-    if json:
-        shown = [execution_view(row, awaited=waits.get(row.id)) for row in rows]
-        print(dumps({"executions": shown, "total": total, "limit": limit, "offset": offset}))
-    elif not rows:
-        print(f"job {number} has no executions" + (" there" if total else " yet"))
-    else:
-        print(
-            table(
-                ("no", "execution", "state", "index", "started", "took", "pages", "fails", "why"),
-                [_row(row, waits.get(row.id)) for row in rows],
-            )
-        )
+    opened: tuple[Settings, Database],
+    job: NamedJob,
+    limit: Annotated[int, typer.Option(min=1, max=250)] = 20,
+    offset: Annotated[int, typer.Option(min=0)] = 0,
+) -> Done:
+    """List the executions of a job, newest first."""
+    settings, database = opened
+    number = job.number
+    find_job(database, number)
+    with database.read() as session:
+        rows, total = listing.executions_of(session, job_id=number, limit=limit, offset=offset)
+    waits = waits_of(settings, SystemClock(), rows)
+    shown = [detailed_execution(row, wait=waits.get(row.id)) for row in rows]
+    page = ExecutionList(executions=shown, total=total, limit=limit, offset=offset)
+    if not rows:
+        return Done(page, f"job {number} has no executions" + (" there" if total else " yet"))
+    head = ("no", "execution", "state", "index", "started", "took", "pages", "fails", "why")
+    return Done(page, table(head, [_row(row, waits.get(row.id)) for row in rows]))
 
 
 def _state(row: Execution) -> str:
-    """Return the state of an execution, and whether an operator lets it wait; a job's own pause is another thing."""
+    """Return the state of an execution, including an operator's pause, which is separate from a pause of the job."""
     return f"{row.state} (paused)" if row.paused_at is not None else ending_word(row.state, row.reason) or row.state
 
 
-def _row(row: Execution, awaited: str | None) -> tuple[object, ...]:
+def _row(row: Execution, wait: RunWait | None) -> tuple[object, ...]:
     took = duration(row.duration_ms / 1000) if row.duration_ms is not None else None
     short = ended_text(row) if row.shortfalls else None
-    error = " ".join((row.error or short or row.reason or awaited or "").split())[:80]
+    waits = wait.sentence if wait is not None else ""
+    error = " ".join((row.error or short or row.reason or waits).split())[:80]
     start = row.number, row.id, _state(row), row.index_state, row.started_at
     return (*start, took, row.items_crawled, row.items_failed, error)
 
 
+@_command(example="job logs 3 --follow")
 def logs(
-    job: JobArgument = None,
-    job_id: JobOption = None,
-    execution: Annotated[
-        int | None, typer.Option("--execution", max=2**31 - 1, help="Its number; the newest if left out.")
-    ] = None,
-    level: Annotated[str, typer.Option("--level", help="Least level: debug, info, warning, error.")] = "debug",
-    tail: Annotated[int, typer.Option("--tail", min=1, help="Newest lines to show.")] = REPLAYED,
+    database: Database,
+    job: NamedJob,
+    execution: Annotated[int | None, typer.Option(max=2**31 - 1, help="Its number; the newest if left out.")] = None,
+    level: Annotated[str, typer.Option(help="Least level: debug, info, warning, error.")] = "debug",
+    tail: Annotated[int, typer.Option(min=1, help="Newest lines to show.")] = REPLAYED,
     everything: Annotated[bool, typer.Option("--all", help="Show the whole log instead.")] = False,
     follow: Follow = False,
     json: JsonLines = False,
-    home: Home = None,
 ) -> None:
-    """Print the log of a job's newest execution, or of another one, also while it runs.
-
-    Example: holdfast job logs 3 --follow
-    """
-    number = job_number(job, job_id)
-    if level not in _LEVELS:
-        raise typer.BadParameter(f"write one of {', '.join(_LEVELS)}", param_hint="--level")
-    with open_database(config.load(home=home)) as database:
-        find_job(database, number)
-        with database.read() as session:
-            run = listing.numbered_execution(session, job_id=number, number=execution)
-            lines = last_lines(session, run.id, limit=tail, level=level) if run is not None and not everything else []
-        if run is None:
-            raise NotFound(f"job {number} has no such execution; see them with: holdfast job executions {number}")
-        shown: Iterator[LogLine] = all_lines(database, run.id) if everything else iter(lines)
-        last = 0
-        for line in shown:
-            last = line.id
-            if line.level >= level_number(level):
-                _print_line(line, number, json=json)
-        if not last:
-            typer.echo(f"execution {run.id} (number {run.number}, {run.state}) has no such lines", err=True)
-        for line in news(database, run.id, last, level) if follow else ():
+    """Print the log of a job's newest execution, or of another one, also while it runs."""
+    number = job.number
+    one_of(level, _LEVELS, "--level")
+    find_job(database, number)
+    with database.read() as session:
+        run = listing.numbered_execution(session, job_id=number, number=execution)
+        lines = last_lines(session, run.id, limit=tail, level=level) if run is not None and not everything else []
+    if run is None:
+        raise NotFound(f"job {number} has no such execution; see them with: holdfast job executions {number}")
+    shown: Iterator[LogLine] = all_lines(database, run.id) if everything else iter(lines)
+    last = 0
+    for line in shown:
+        last = line.id
+        if line.level >= level_number(level):
             _print_line(line, number, json=json)
+    if not last:
+        typer.echo(f"execution {run.id} (number {run.number}, {run.state}) has no such lines", err=True)
+    for line in news(database, run.id, last, level) if follow else ():
+        _print_line(line, number, json=json)
 
 
 def news(database: Database, execution_id: int, after: int, level: str) -> Iterator[LogLine]:
-    """Yield lines as they are written, until the execution is closed and all of it was shown."""
+    """Yield lines as they are written, until the execution is closed and all lines have been yielded."""
     while True:
         with database.read() as session:
             run = listing.execution(session, execution_id)
@@ -233,34 +207,30 @@ def _print_line(line: LogLine, job_id: int, *, json: bool) -> None:
     )
 
 
+@_command(example="job events 3 --json")
 def events(
-    job: JobArgument = None,
-    job_id: JobOption = None,
-    after: Annotated[int, typer.Option("--after", min=0, help="Only those after this event.")] = 0,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000)] = 100,
+    database: Database,
+    job: NamedJob,
+    after: Annotated[int, typer.Option(min=0, help="Only those after this event.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, max=10_000)] = 100,
     follow: Follow = False,
     json: JsonLines = False,
-    home: Home = None,
 ) -> None:
-    """Print the events of a job, or of all jobs if none is named, oldest first.
-
-    Example: holdfast job events 3 --json
-    """
-    number = None if job is None and job_id is None else job_number(job, job_id)
-    with open_database(config.load(home=home)) as database:
-        if number is not None:
-            find_job(database, number)
-        while True:
-            with database.read() as session:
-                rows = read_events(session, after=after, job_id=number, limit=limit)
-            for row in rows:
-                _print_event(row, json=json)
-                after = row.id
-            if not follow:
-                if not rows:
-                    typer.echo("no such events; they are kept for HOLDFAST_JOBS_EVENTS_DAYS days", err=True)
-                return
-            time.sleep(_LOOK_S)
+    """Print the events of a job, or of all jobs if none is named, oldest first."""
+    number = None if job == NamedJob() else job.number
+    if number is not None:
+        find_job(database, number)
+    while True:
+        with database.read() as session:
+            rows = read_events(session, after=after, job_id=number, limit=limit)
+        for row in rows:
+            _print_event(row, json=json)
+            after = row.id
+        if not follow:
+            if not rows:
+                typer.echo("no such events; they are kept for HOLDFAST_JOBS_EVENTS_DAYS days", err=True)
+            return
+        time.sleep(_LOOK_S)
 
 
 def _print_event(row: JobEvent, *, json: bool) -> None:

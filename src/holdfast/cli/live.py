@@ -1,95 +1,84 @@
-"""`holdfast live`: pages as they are now: compare one with a capture, or fetch one address. Nothing is stored."""
+"""`holdfast live`: fetch a live page, to compare it with a capture or to read it. Nothing is stored."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
 
-from holdfast import config
 from holdfast.changes.pairs import TextMode
-from holdfast.changes.rendering import diff_object, diff_text
-from holdfast.cli.formatting import dumps, lines, text
-from holdfast.cli.parameters import AsJson, Home, command_group, configure_log, read_network
+from holdfast.changes.records import structured_diff
+from holdfast.changes.rendering import diff_text
+from holdfast.cli.formatting import lines, text
+from holdfast.cli.parameters import Contact, Networks, command_group, read_network
+from holdfast.cli.resource import Done, command
 from holdfast.cli.seeds import find_contact
 from holdfast.clock import digits14
 from holdfast.config import Settings
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
 from holdfast.operations.live_pages import comparable_snapshot, compare_live, extract, fetch_live
+from holdfast.records import Spelling, encode
 from holdfast.replay import finding
-from holdfast.wiring.archive import Archive, open_archive
+from holdfast.wiring.archive import Archive
 
 app_command = command_group("Look at pages as they are now. Example: holdfast live compare https://example.org/")
-Networks = Annotated[
-    list[str] | None, typer.Option("--allow-network", help="Private network (CIDR) that may be requested.")
-]
-Contact = Annotated[str | None, typer.Option(help="E-mail or web address that site owners can reach.")]
 
 
-@app_command.command()
+@command(app_command, is_quiet=True, example="live compare 4194305")
 def compare(
+    archive: Archive,
     subject: Annotated[
         str, typer.Argument(help="A snapshot's id, or an address: its newest capture.", metavar="ID|URL")
     ],
-    mode: Annotated[
-        TextMode, typer.Option("--mode", help="The page's content, or all that it shows (full).")
-    ] = TextMode.MAIN,
+    mode: Annotated[TextMode, typer.Option(help="The page's content, or all that it shows (full).")] = TextMode.MAIN,
     allow_network: Networks = None,
     contact: Contact = None,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Fetch the page of a capture now, politely, and show what differs; exit 0 whether it differs or not.
+) -> Done:
+    """Fetch the page of a capture now, politely, and show the differences; exit 0 whether there are any or not.
 
     The fetch obeys robots.txt and the domain's delay; 8 s, 4 redirects and 2 MB at most.
-    Example: holdfast live compare 4194305
     """
-    settings, who, networks = _prepared(home, contact, allow_network)
-    with open_archive(settings) as archive:
-        found = _archived(archive, subject)
-        page = fetch_live(settings, found.url, contact=who, networks=networks)
-        done = compare_live(archive.database, archive.home, found, page, mode)
-    hunks = done.found.hunks if done.found else ()
-    if json:
-        diff = diff_object(hunks, done.found.touched) if done.found else None
-        print(dumps({"snapshot": found.id, **page.facts(), **done.stats(), "mode": done.mode.value, "diff": diff}))
-        return
-    print(f"--- {text(found.url)}  {found.captured_at:%Y-%m-%d %H:%M:%S}  {found.id}")
-    print(f"+++ {text(page.url)}  {page.fetched_at:%Y-%m-%d %H:%M:%S}  live")
-    print(text(done.summary))
-    if hunks:
-        print(lines(diff_text(hunks)))
+    who = find_contact(archive.settings, contact)
+    found = _archived(archive, subject)
+    networks = [*map(read_network, allow_network or [])]
+    page = fetch_live(archive.settings, found.url, contact=who, networks=networks)
+    stats, compared, used = compare_live(archive.database, archive.home, found, page, mode)
+    hunks = compared.hunks if compared else ()
+    diff = structured_diff(hunks, compared.touched) if compared else None
+    shown = {
+        "snapshot": found.id,
+        **page.facts(),
+        **encode(stats, spelling=Spelling.SNAKE),
+        "mode": used.value,
+        "diff": diff,
+    }
+    printed = [
+        f"--- {text(found.url)}  {found.captured_at:%Y-%m-%d %H:%M:%S}  {found.id}",
+        f"+++ {text(page.url)}  {page.fetched_at:%Y-%m-%d %H:%M:%S}  live",
+        text(stats.summary),
+        *([lines(diff_text(hunks))] if hunks else ()),
+    ]
+    return Done(shown, printed)
 
 
-@app_command.command()
+@command(app_command, opened=nullcontext, is_quiet=True, example="live fetch https://example.org/ --json")
 def fetch(
+    settings: Settings,
     url: Annotated[str, typer.Argument(help="The page.", metavar="URL")],
     allow_network: Networks = None,
     contact: Contact = None,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Fetch one page now, politely, and print its title and main text; to keep it: holdfast frontier add URL.
+) -> Done:
+    """Fetch one page now, politely, and print its title and main text; to archive it: holdfast frontier add URL.
 
     The fetch obeys robots.txt and the domain's delay; 8 s, 4 redirects and 2 MB at most.
-    Example: holdfast live fetch https://example.org/ --json
     """
-    settings, who, networks = _prepared(home, contact, allow_network)
-    page = fetch_live(settings, url, contact=who, networks=networks)
+    who = find_contact(settings, contact)
+    page = fetch_live(settings, url, contact=who, networks=[*map(read_network, allow_network or [])])
     found = extract(page)
-    if json:
-        print(dumps(found))
-    else:
-        print(f"{page.status}  {text(page.url)}  {len(page.body):,} bytes")
-        print(text(found["title"] or "(no title)"))
-        print(lines(found["raw_text"]))
-
-
-def _prepared(home: Home, contact: str | None, networks: list[str] | None) -> tuple[Settings, str, list[str]]:
-    settings = config.load(home=home)
-    configure_log(settings, unless_set="ERROR")
-    return settings, find_contact(settings, contact), [*map(read_network, networks or [])]
+    title = text(found.title or "(no title)")
+    return Done(found, f"{page.status}  {text(page.url)}  {len(page.body):,} bytes\n{title}\n{lines(found.raw_text)}")
 
 
 def _archived(archive: Archive, subject: str) -> Snapshot:

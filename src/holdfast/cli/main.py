@@ -1,4 +1,4 @@
-"""`holdfast`: finds the command's module by its name and runs it, so that `--help` loads nothing else."""
+"""`holdfast`: finds the command's module by its name and runs it, so that `--help` imports nothing else."""
 
 from __future__ import annotations
 
@@ -54,16 +54,14 @@ def _run(arguments: list[str]) -> None:
         name, rest = f"{name} {below}", rest[1:]
     gc.disable()  # a tenth of loading is spent looking for garbage that modules do not make
     loaded = load(apart or command.module)
-    runner = importlib.import_module("holdfast.cli.runner")
-    if command.module not in FOR_STRANGERS:
-        importlib.import_module("holdfast.withdrawals.viewers").see_everything()
-    if STARTS_ARCHIVE.isdisjoint((name, f"{noun_of(command)} {below}")):
-        importlib.import_module("holdfast.db.schema").open_only_existing()
+    run, prepare = load("runner:run"), load("preparing:prepare")
+    starts_archive = not STARTS_ARCHIVE.isdisjoint((name, f"{noun_of(command)} {below}"))
+    prepare(sees_everything=command.module not in FOR_STRANGERS, starts_archive=starts_archive)
     gc.freeze()
     gc.enable()
     try:
         # A Typer with one command is that command.
-        runner.run(loaded, f"holdfast {name}", rest, subcommand=None if apart else subcommand)
+        run(loaded, f"holdfast {name}", rest, subcommand=None if apart else subcommand)
     finally:
         gc.freeze()  # or the interpreter walks through all of it once more before it ends: 0.28 s after a crawl
 
@@ -71,18 +69,19 @@ def _run(arguments: list[str]) -> None:
 def load(where: str) -> Any:
     """Return the function or Typer that the catalogue names: `module`, or `module:name`."""
     module, _, name = where.partition(":")
-    return getattr(importlib.import_module(f"holdfast.cli.{module}"), name or "app_command")
+    loaded = importlib.import_module(f"holdfast.cli.{module}")
+    return getattr(loaded, name or "app_command", None) or getattr(loaded, name or module)
 
 
 def words() -> dict[str, list[str]]:
-    """Return what may follow each command, and each one below a group: subcommands or options. Loads everything."""
+    """Return the completions of each command and subcommand: subcommands or options. Imports every command."""
     tree: dict[str, list[str]] = {}
-    runner = importlib.import_module("holdfast.cli.runner")
+    build, options = load("runner:built"), load("runner:options")
     for name, command in COMMANDS.items():
-        built = runner.built(load(command.module), command.subcommand)
+        built = build(load(command.module), command.subcommand)
         below = getattr(built, "commands", {})
-        tree[name] = [*below] or runner.options(built)
-        tree |= {f"{name} {inner}": runner.options(one) for inner, one in below.items()}
+        tree[name] = [*below] or options(built)
+        tree |= {f"{name} {inner}": options(one) for inner, one in below.items()}
     return tree
 
 
@@ -95,7 +94,7 @@ def _help(asked: Sequence[str]) -> None:
 
 
 def _refuse(name: str) -> NoReturn:
-    """Say what the person may have meant, and end with 2."""
+    """Print suggestions for an unknown command, and exit with 2."""
     # Loaded by name: only a mistyped command needs it.
     difflib = importlib.import_module("difflib")
     near = difflib.get_close_matches(name, COMMANDS, n=3, cutoff=0.65)

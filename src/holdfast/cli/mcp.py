@@ -15,19 +15,21 @@ from holdfast.auth.principal import ANONYMOUS, Principal, SignInWay
 from holdfast.auth.roles import Role
 from holdfast.cli.api import configured, serve
 from holdfast.cli.parameters import Home
+from holdfast.cli.runner import example
 from holdfast.search.search import SearchService
 from holdfast.wiring.archive import open_archive
 
 _APPLICATION = "holdfast.api.tools_app:application"
 
 
+@example("mcp --as member")
 def mcp(
     http: Annotated[
         bool, typer.Option("--http", help="Serve over HTTP at /mcp; each request shows an API token.")
     ] = False,
-    host: Annotated[str | None, typer.Option("--host", help="With --http: address to listen on.")] = None,
+    host: Annotated[str | None, typer.Option(help="With --http: address to listen on.")] = None,
     port: Annotated[
-        int | None, typer.Option("--port", min=0, max=65535, help="With --http: port (8060); 0 is any free one.")
+        int | None, typer.Option(min=0, max=65535, help="With --http: port (8060); 0 is any free one.")
     ] = None,
     viewer: Annotated[
         Role, typer.Option("--as", help="Without --http: in whose role the tools look.")
@@ -36,9 +38,8 @@ def mcp(
 ) -> None:
     """Serve search, history, text, comparison and explanation to an assistant; nothing can be changed.
 
-    Without --http the assistant starts this command and speaks to it over standard input and output. It sees what is
-    public; --as member shows members' pages, --as operator what operators see, too.
-    Example: holdfast mcp --as member
+    Without --http, the assistant starts this command and talks to it over standard input and output. It sees public
+    captures; --as member shows members' pages, --as operator what operators see, too.
     """
     if http:
         settings = configured(home=str(home) if home else None, host=host, port=port)
@@ -53,6 +54,3 @@ def mcp(
     with open_archive(settings) as archive:
         search = SearchService(archive.database, archive.home, archive.clock)
         asyncio.run(serve_stdio(ToolArchive(archive=archive, search=search), principal))
-
-
-app_command = mcp

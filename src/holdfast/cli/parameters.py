@@ -1,13 +1,14 @@
-"""What people write behind options, turned into values. What does not parse is told with an example; exit code 2."""
+"""Parsing of option values. Errors come with an example of a valid value; exit code 2."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date, datetime
 from enum import StrEnum
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
@@ -32,21 +33,17 @@ def command_group(about: str) -> typer.Typer:
 
 
 class RobotsChoice(StrEnum):
-    """What `--robots` takes."""
-
     OBEY = "obey"
     IGNORE = "ignore"
 
 
 class StoreChoice(StrEnum):
-    """What `--storage` takes."""
-
     WARC = "warc"
     SIGNALS = "signals"
 
 
 def read_network(text: str) -> str:
-    """Return a network as it is usually written."""
+    """Return a network in its canonical form."""
     try:
         return str(ip_network(text))
     except ValueError as exc:
@@ -54,7 +51,7 @@ def read_network(text: str) -> str:
 
 
 def read_header(text: str) -> tuple[str, str]:
-    """Return a header's name and value. The message does not repeat it: it may be a secret."""
+    """Return a header's name and value. Error messages do not repeat the value: it may be a secret."""
     name, colon, value = text.partition(":")
     # A line end inside would smuggle a second header into every request.
     if not colon or not name.strip() or not text.isprintable():
@@ -63,11 +60,16 @@ def read_header(text: str) -> tuple[str, str]:
 
 
 def read_cookies(path: Path | None) -> str:
-    """Return what a file of cookies holds; Invalid if it cannot be read."""
+    """Return the content of a cookie file; raise Invalid if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace") if path is not None else ""
     except OSError as exc:
         raise Invalid(f"cannot read the cookies in {path}: {exc.strerror}") from exc
+
+
+def read_codes(given: Iterable[str] | None) -> tuple[str, ...]:
+    """Return words that were repeated, or separated by commas."""
+    return tuple(code.strip() for part in given or () for code in part.split(",") if code.strip())
 
 
 def read_size(text: str | None) -> int | None:
@@ -96,7 +98,7 @@ def _amount(text: str, units: dict[str, float], option: str, example: str) -> fl
 
 
 def read_assignments(words: Iterable[str], option: str = "--set") -> dict[str, Any]:
-    """Return the fields that are named, those with dots one below the other; exit code 2 for what is no assignment."""
+    """Return the assigned fields, nesting names with dots; exit code 2 for an invalid assignment."""
     made: dict[str, Any] = {}
     for word in words:
         name, equals, written = word.partition("=")
@@ -113,7 +115,7 @@ def read_assignments(words: Iterable[str], option: str = "--set") -> dict[str, A
 
 
 def read_value(written: str) -> Any:
-    """Return what was written as JSON has it, or the text itself where it is none."""
+    """Return the value parsed as JSON, or the text itself if it is not JSON."""
     try:
         # `5`, `true`, `null` and lists as JSON has them; everything else is text, so that words need no quotes.
         return json.loads(written)
@@ -122,7 +124,7 @@ def read_value(written: str) -> Any:
 
 
 def leaves(fields: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield every field by the name that `--set` knows, those of a group with a dot."""
+    """Yield every field with its name in `--set`; names inside a group have a dot."""
     for name, value in fields.items():
         if isinstance(value, dict) and value:
             yield from leaves(value, f"{before}{name}.")
@@ -135,17 +137,40 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 OnlyPublic = Annotated[bool, typer.Option("--public", help="Only what everybody may see: no members' sources.")]
 ExecutionId = Annotated[int | None, typer.Argument(help="An execution's number; the latest if left out.")]
 Apply = Annotated[bool, typer.Option("--apply", help="Do it; without this, only say what would be done.")]
+OfSource = Annotated[str | None, typer.Option("--source", "-s", help="Only this source's.", metavar="CODE")]
+Code = Annotated[str, typer.Argument(help="The source's code.", metavar="CODE")]
+SourceCode = Annotated[str, typer.Option("--source", help="The source's code.", metavar="CODE")]
+Contact = Annotated[str | None, typer.Option("--contact", help="E-mail or web address that site owners can reach.")]
+Networks = Annotated[
+    list[str] | None, typer.Option("--allow-network", help="Private network (CIDR) that may be requested.")
+]
+_DAY = ["%Y-%m-%d"]
+
+
+class Days(NamedTuple):
+    """Options for the first and the last day."""
+
+    since: Annotated[datetime | None, typer.Option("--from", formats=_DAY, help="First day (UTC): 2025-01-31.")] = None
+    until: Annotated[datetime | None, typer.Option("--to", formats=_DAY, help="Last day.")] = None
+
+    @property
+    def first(self) -> date | None:
+        return self.since and self.since.date()
+
+    @property
+    def last(self) -> date | None:
+        return self.until and self.until.date()
 
 
 def one_of(word: str | None, known: Sequence[str], option: str) -> str | None:
-    """Return a word that an option was given, if it is one of these; typer.BadParameter names them."""
+    """Return the value of an option if it is valid; raise typer.BadParameter, which lists the valid ones."""
     if word is not None and word not in known:
-        raise typer.BadParameter(f"{word[:40]!r} is none of {', '.join(known)}", param_hint=option)
+        raise typer.BadParameter(f"{word[:40]!r} is not one of {', '.join(known)}", param_hint=option)
     return word
 
 
 def configure_log(settings: Settings, *, unless_set: str = "WARNING", as_json: bool = True) -> None:
-    """Configure the log of a command that tells its results itself: HOLDFAST_LOG_LEVEL counts where it is set."""
+    """Configure logging for a command that prints its own results; HOLDFAST_LOG_LEVEL overrides `unless_set`."""
     # A command that prints its results would bury them in the log lines of the default level.
     level = settings.log_level if "log_level" in settings.model_fields_set else unless_set
     log.configure(level, as_json=as_json)

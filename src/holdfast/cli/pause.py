@@ -1,92 +1,71 @@
-"""`holdfast pause` and `holdfast resume`: a run under way waits, and goes on where it was."""
+"""`holdfast pause` and `holdfast resume`: pause a running execution, and resume it where it was."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated
 
 import typer
-from sqlalchemy.orm import Session
 
-from holdfast import config
-from holdfast.cli.formatting import dumps, duration
-from holdfast.cli.parameters import AsJson, Home
-from holdfast.clock import Clock
+from holdfast.cli.formatting import duration
+from holdfast.cli.printing import Done, runnable
 from holdfast.errors import NotFound
-from holdfast.jobs.administration.run_pausing import (
-    NotPausable,
-    PausedRun,
-    pause_run,
-    resume_run,
-    runs_under_way,
-)
+from holdfast.jobs.administration.run_pausing import NotPausable, PausedRun, pause_run, resume_run, runs_under_way
 from holdfast.jobs.views.status import is_abandoned, read_status
 from holdfast.wiring import open_runtime
-from holdfast.wiring.jobs import open_jobs
+from holdfast.wiring.jobs import Jobs, open_jobs
 
 Runs = Annotated[list[int] | None, typer.Argument(help="Executions' numbers; all that it can be done to if left out.")]
-Deed = Callable[[Session, Clock, int], PausedRun]
 
 
-def pause(execution: Runs = None, json: AsJson = False, home: Home = None) -> None:
-    """Let crawls that run wait: pages under way are finished and kept, then nothing is asked until `holdfast resume`.
+@runnable(opened=open_jobs, example="pause 3")
+def pause(jobs: Jobs, execution: Runs = None) -> Done:
+    """Pause running crawls: pages in progress are finished and kept, then nothing is fetched until `holdfast resume`.
 
-    They hear of it within a second, on whatever machine, and stay paused when a worker is started anew. Time limits
-    stand still meanwhile; `holdfast stop` works as ever. To let the next runs of a job wait: holdfast job pause.
+    They react within a second, on whatever machine, and stay paused when a worker is restarted. Time limits
+    stand still meanwhile; `holdfast stop` works as ever. To pause the next runs of a job: holdfast job pause.
     Acts at once, also on all runs: nothing is lost by it.
-
-    Example: holdfast pause 3
     """
-    _each(pause_run, execution, are_paused=False, json=json, home=home)
+    return _each(jobs, execution, are_paused=False)
 
 
-def resume(execution: Runs = None, json: AsJson = False, home: Home = None) -> None:
-    """Let paused crawls go on where they were. Acts at once: nothing is lost by it.
+@runnable(opened=open_jobs, example="resume 3")
+def resume(jobs: Jobs, execution: Runs = None) -> Done:
+    """Resume paused crawls where they were. Acts at once: nothing is lost by it.
 
-    A job's run that was stopped is named by its number: the job's next run goes on with what it left.
-
-    Example: holdfast resume 3
+    A job's run that was stopped is named by its number: the job's next run continues with what it left.
     """
-    _each(resume_run, execution, are_paused=True, json=json, home=home)
+    return _each(jobs, execution, are_paused=True)
 
 
-def _each(deed: Deed, wanted: list[int] | None, *, are_paused: bool, json: bool, home: Path | None) -> None:
+def _each(jobs: Jobs, wanted: list[int] | None, *, are_paused: bool) -> Done:
     done, refused = [], []
-    with open_jobs(config.load(home=home)) as jobs:
-        with jobs.database.read() as session:
-            numbers = wanted or runs_under_way(session, are_paused=are_paused)
-        for number in numbers:
-            try:
-                with jobs.database.write() as session:
-                    done.append(deed(session, jobs.clock, number))
-            except (NotPausable, NotFound) as exc:
-                # Of several each is tried: one that cannot wait, or is not there, must not keep the others from it.
-                if len(numbers) == 1:
-                    raise
-                refused.append(str(exc))
+    with jobs.database.read() as session:
+        numbers = wanted or runs_under_way(session, are_paused=are_paused)
+    for number in numbers:
+        try:
+            with jobs.database.write() as session:
+                done.append((resume_run if are_paused else pause_run)(session, jobs.clock, number))
+        except (NotPausable, NotFound) as exc:
+            # Of several each is tried: one that cannot be paused, or is missing, must not keep the others from it.
+            if len(numbers) == 1:
+                raise
+            refused.append(str(exc))
     if not numbers:
         none = "no execution is paused" if are_paused else "no execution runs that is not paused already"
         raise NotFound(f"{none}; see them with: holdfast status")
-    if json:
-        print(dumps({"executions": [one._asdict() for one in done], "refused": refused}))
-    idle = set() if json else _unheld(done, home)
-    for one in () if json else done:
-        print(_sentence(one, is_held=one.execution_id not in idle))
-    for message in () if json else refused:
-        print(message, file=sys.stderr)
-    # Of all runs, those that cannot wait are left alone; what was named was to be done.
-    if not done or (wanted and refused):
-        raise typer.Exit(1)
+    idle = _unheld(jobs, done)
+    lines = [_sentence(one, is_held=one.execution_id not in idle) for one in done]
+    # Of all runs, those that cannot be paused are left alone; what was named was to be done.
+    is_success = bool(done) and not (wanted and refused)
+    return Done({"executions": done, "refused": refused}, lines, is_success, refused)
 
 
-def _unheld(done: list[PausedRun], home: Path | None) -> set[int]:
-    """Return those of the runs that were let go on that nothing works on: handed back, or left by their processes."""
+def _unheld(jobs: Jobs, done: list[PausedRun]) -> set[int]:
+    """Return those of the resumed runs that nothing works on: released, or left by their processes."""
     resumed = [one.execution_id for one in done if one.is_changed and one.paused_at is None]
     if not resumed:
         return set()
-    with open_runtime(config.load(home=home)) as runtime:
+    with open_runtime(jobs.settings) as runtime:
         return {
             number
             for number in resumed
@@ -108,7 +87,3 @@ def _sentence(one: PausedRun, *, is_held: bool) -> str:
     if is_held:
         return f"{run} goes on {paused}"
     return f"{run} is paused no more, {paused}; it goes on as soon as a worker, or the same crawl command, takes it up"
-
-
-app_command = pause
-resume_command = resume

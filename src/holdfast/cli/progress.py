@@ -1,6 +1,7 @@
-"""What a terminal shows while work goes on: the live table of a crawl, one line for everything else.
+"""Progress on a terminal: the live table of a crawl, one line for everything else.
 
-Loads rich, a tenth of a second that a crawl without a terminal need not pay: `display` loads it by name.
+Imports rich, which takes a tenth of a second; `display` imports this by name, so crawls without a terminal skip
+it.
 """
 
 from __future__ import annotations
@@ -31,28 +32,26 @@ _LIVE_S = 0.2
 
 
 class LiveTable:
-    """Redraws itself on standard error, and leaves nothing behind."""
+    """A live table on standard error that is erased at the end."""
 
     def __init__(self, plan: CrawlPlan | None = None) -> None:
         self._plan = plan
         self._live = Live(console=Console(stderr=True), refresh_per_second=4, transient=True)
 
     def running(self) -> AbstractContextManager[Any]:
-        """Hold the screen while the crawl runs."""
         return self._live
 
-    def update(self, status: ExecutionStatus, rate: float) -> None:
-        """Show how it stands."""
-        self._live.update(panel(status, rate, self._plan))
+    def update(self, status: ExecutionStatus) -> None:
+        self._live.update(panel(status, self._plan))
 
 
-def panel(status: ExecutionStatus, rate: float, plan: CrawlPlan | None = None) -> Group:
+def panel(status: ExecutionStatus, plan: CrawlPlan | None = None) -> Group:
     """Return the live table, with a bar towards each limit that the plan sets."""
     table = Table.grid(padding=(0, 3))
     table.add_row("pages", "pages/s", "queue", "domains", "requests", "bytes", "time", style="dim")
     table.add_row(
         f"{status.pages:,}",
-        f"{rate:.1f}",
+        f"{status.pages_s:.1f}",
         f"{status.queue:,}",
         str(status.active_domains),
         f"{status.requests:,}",
@@ -71,7 +70,7 @@ def panel(status: ExecutionStatus, rate: float, plan: CrawlPlan | None = None) -
 
 
 def _bars(status: ExecutionStatus, plan: CrawlPlan) -> list[Table]:
-    """Return how far a crawl is towards where it stops; a crawl that goes on counts what it did before."""
+    """Return progress bars for the limits of a crawl; a resumed crawl counts its earlier work."""
     used_s = status.run_seconds
     towards: list[tuple[str, float, float | None, str, str]] = [
         ("pages", status.pages, plan.max_pages, f"{status.pages:,}", f"{plan.max_pages or 0:,}"),
@@ -88,7 +87,7 @@ def _bars(status: ExecutionStatus, plan: CrawlPlan) -> list[Table]:
 
 
 class ProgressLine:
-    """Says on standard error how far it is, at most five times a second on a terminal, every five seconds elsewhere."""
+    """Prints progress on standard error, at most five times a second on a terminal, every five seconds elsewhere."""
 
     def __init__(self, clock: Clock, *, quiet: bool = False) -> None:
         self._clock, self._quiet = clock, quiet
@@ -96,17 +95,15 @@ class ProgressLine:
         self._is_live = self._console.is_terminal and not quiet
         # What ends within five seconds says nothing where there is no terminal.
         self._printed_at = clock.monotonic() if not self._is_live else -_LINE_S
-        # What stands in front: file n of m.
+        # Prefix: file n of m.
         self.before = ""
 
     def step(self, step: FileStep) -> None:
-        """Show how far an import or an export is with one file."""
         self.before = f"file {step.number} of {step.of}: "
         of = f" of {size(step.total)}" if step.total else ""
         self.say(f"{step.name}: {step.phase} {size(step.done)}{of}" if step.done else f"{step.name}: {step.phase}")
 
     def progress(self, file: FileToIndex, progress: ReadProgress) -> None:
-        """Show how far the reading of one file is."""
         name = file.path.rpartition("/")[2]
         self.say(
             f"{name}: {progress.phase.replace('_', ' ')}, {progress.records:,} records, {progress.pages:,} pages, "
@@ -114,7 +111,6 @@ class ProgressLine:
         )
 
     def say(self, text: str) -> None:
-        """Show a line if one is due."""
         now = self._clock.monotonic()
         if self._quiet or now - self._printed_at < (_LIVE_S if self._is_live else _LINE_S):
             return
@@ -128,7 +124,7 @@ class ProgressLine:
             self._console.print(line, soft_wrap=True, markup=False)
 
     def clear(self) -> None:
-        """Make room for a line that stays."""
+        """Erase the progress line before a permanent line is printed."""
         if self._is_live:
             self._console.file.write("\r\x1b[2K")
             self._console.file.flush()
@@ -136,7 +132,7 @@ class ProgressLine:
 
 @contextmanager
 def byte_bar(word: str, total: int, *, is_shown: bool = True) -> Iterator[Callable[[int], None]]:
-    """Show a bar of bytes on a terminal; yield what is called with every number of bytes that is done."""
+    """Show a progress bar of bytes on a terminal; yield a function that is called with the bytes done so far."""
     columns = (TextColumn(word), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     hidden = not (is_shown and console.is_terminal)

@@ -1,14 +1,15 @@
-"""Runs one command under Typer and turns our errors into one line and an exit code: 0 done, 1 failed, 2 your input."""
+"""Runs one command under Typer and turns our errors into one line and an exit code: 0 done, 1 failed, 2 bad input."""
 
 from __future__ import annotations
 
 import errno
+import inspect
 import math
 import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -16,6 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 from holdfast.cli.formatting import lines
 from holdfast.errors import READ_ONLY, HoldfastError
 
+C = TypeVar("C", bound=Callable[..., Any])
 Built = TyperCommand | TyperGroup
 # What shells say of a program that Ctrl-C ended.
 INTERRUPTED = 130
@@ -28,7 +30,7 @@ EXIT_CODES = "Exit: 0 done, 1 refused, not found or failed, 2 arguments that do 
 def run(
     command: Callable[..., Any] | typer.Typer, name: str, arguments: Sequence[str], *, subcommand: str | None = None
 ) -> None:
-    """Run a command, a group of them, or one named out of the group, with these arguments, and exit; 130 for Ctrl-C."""
+    """Run a command, a group, or one subcommand of a group, with these arguments, and exit; 130 for Ctrl-C."""
     try:
         built(command, subcommand).main(list(arguments), prog_name=name)
     except HoldfastError as exc:
@@ -50,6 +52,20 @@ def run(
         sys.exit(1)
 
 
+def example(line: str) -> Callable[[C], C]:
+    """Add an example to the help of a command that prints by itself."""
+
+    def added(function: C) -> C:
+        function.__doc__ = with_example(function.__doc__, line)
+        return function
+
+    return added
+
+
+def with_example(about: str | None, line: str, note: str = "") -> str:
+    return "\n\n".join(filter(None, (inspect.cleandoc(about or ""), note, f"Example: holdfast {line}")))
+
+
 def _place(exc: OSError) -> str:
     return f"cannot use {exc.filename}: " if exc.filename is not None else ""
 
@@ -62,7 +78,9 @@ def _next_step(exc: OSError) -> str:
 
 @cache
 def built(command: Callable[..., Any] | typer.Typer, subcommand: str | None = None) -> Built:
-    """Return what Typer makes of it, its help ending in the exit codes; KeyError if the group has no such command."""
+    """Return Typer's command, with exit codes added to its help; raise KeyError if the group has no such
+    subcommand.
+    """
     if isinstance(command, typer.Typer):
         app = command
     else:
@@ -84,7 +102,7 @@ def built(command: Callable[..., Any] | typer.Typer, subcommand: str | None = No
 
 
 def _bounded(callback: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the callback, which refuses what no row and no clock holds: absurd numbers, bytes that are no text."""
+    """Wrap the callback so that it rejects values that cannot be stored: huge numbers, bytes that are not text."""
 
     def checked(**values: Any) -> Any:
         for name, value in values.items():
@@ -105,7 +123,6 @@ def _bounded(callback: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _unusable(value: object) -> str | None:
-    """Return why a value can be used by no command, None if it can."""
     # Python has numbers of any length; both databases answer with an error of their own for more than 64 bits.
     if isinstance(value, int) and abs(value) > _LARGEST:
         return "the number is larger than any that is kept here"

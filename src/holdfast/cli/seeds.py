@@ -1,4 +1,4 @@
-"""Reading seeds: from arguments, files, standard input. Bad lines of a file are named; good ones are kept."""
+"""Reading seeds from arguments, files and standard input. Invalid lines of a file are reported, valid ones used."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 import typer
 
+from holdfast.cli.parameters import read_network
 from holdfast.config import Settings
 from holdfast.crawl.contact import HELP, HELP_WITHOUT_OPTION, check_contact, known_contact, remember_contact
 from holdfast.errors import Invalid, UrlRefused
@@ -25,9 +26,9 @@ _LINE_BYTES = 64 * 1024
 def read_seeds(
     arguments: Iterable[str], files: Iterable[Path], networks: Sequence[str] = (), ports: Sequence[int] = ()
 ) -> list[str]:
-    """Return all seeds, once each, in order; none that the guard would never dial, unless its network is allowed.
+    """Return all seeds once each, in order, without those that the guard rejects, unless their network is allowed.
 
-    Invalid if an argument is no address, or if nothing is left.
+    Raises Invalid if an argument is not a URL, or if nothing is left.
     """
     guard = AddressGuard(tuple(map(ip_network, networks)))
     policy = replace(DEFAULT, allow_ports=frozenset(ports))
@@ -49,14 +50,23 @@ def read_seeds(
 
 
 def check_seed(text: str, guard: AddressGuard, policy: Normalisation = DEFAULT) -> None:
-    """Raise UrlRefused for what is no address to begin with, and for an IP address that may not be dialled."""
+    """Raise UrlRefused for an invalid URL, and for an IP address that may not be contacted."""
     demand_public(parse_seed(text, policy), guard, allowed_by="--allow-network")
 
 
-def _bounded(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a file; of one that is longer than any address its beginning, which is refused as such.
+def check_reachable(settings: Settings, urls: Iterable[str], allowed: Iterable[str] | None = ()) -> list[str]:
+    """Return the networks that may be reached; UrlRefused for an address that a crawl would not dial either."""
+    networks = [*map(str, settings.allow_networks), *map(read_network, allowed or ())]
+    guard = AddressGuard(tuple(map(ip_network, networks)))
+    for url in urls:
+        check_seed(url, guard)
+    return networks
 
-    A file without line ends, a disk image by mistake, is never held in memory as one line.
+
+def _bounded(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file; of a line longer than any URL only its beginning, which is then rejected.
+
+    A file without line ends, such as a disk image given by mistake, is thus never loaded as one line.
     """
     is_rest = False
     while piece := file.readline(_LINE_BYTES):
@@ -77,7 +87,7 @@ def _file(path: Path, guard: AddressGuard, policy: Normalisation) -> Iterator[st
 
 
 def _lines(name: str, file: BinaryIO, guard: AddressGuard, policy: Normalisation) -> Iterator[str]:
-    """Yield the addresses of a seeds file: one a line; blank lines and comments (#) are passed over."""
+    """Yield the URLs of a seeds file: one per line; blank lines and comments (#) are skipped."""
     bad = 0
     for number, line in enumerate(_bounded(file), 1):
         # Editors on Windows put a byte order mark first.
@@ -98,9 +108,9 @@ def _lines(name: str, file: BinaryIO, guard: AddressGuard, policy: Normalisation
 
 
 def find_contact(settings: Settings, given: str | None = None, *, has_option: bool = True) -> str:
-    """Return the contact of this crawl; Invalid if there is none and no person sits at a terminal.
+    """Return the contact for this crawl; raise Invalid without one if there is no terminal to prompt at.
 
-    `has_option` says whether the command takes `--contact`: what a refusal recommends must work.
+    `has_option` says whether the command takes `--contact`, so that the error recommends something that works.
     """
     help_text = HELP if has_option else HELP_WITHOUT_OPTION
     if contact := given or known_contact(settings):

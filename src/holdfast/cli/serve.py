@@ -12,38 +12,37 @@ import typer
 
 from holdfast import config, log
 from holdfast.cli.parameters import Home
+from holdfast.cli.runner import example
 from holdfast.clock import SystemClock
+from holdfast.coordination.runfile import own_command
 from holdfast.crawl.contact import HELP_WITHOUT_OPTION, check_contact
 from holdfast.db.schema import make_home
-from holdfast.supervision.part_process import ServicePart, own_command
+from holdfast.supervision.part_process import ServicePart
 from holdfast.supervision.state import alone_at
 from holdfast.supervision.supervisor import ServiceSupervisor
 
 _DRAIN_S = 30.0
 
 
+@example("serve --port 8060")
 def serve(
-    host: Annotated[str | None, typer.Option("--host", help="Address to listen on (HOLDFAST_API_HOST).")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on (HOLDFAST_API_HOST).")] = None,
     port: Annotated[
-        int | None, typer.Option("--port", min=0, max=65535, help="Port (HOLDFAST_API_PORT; 8060); 0 is any free one.")
+        int | None, typer.Option(min=0, max=65535, help="Port (HOLDFAST_API_PORT; 8060); 0 is any free one.")
     ] = None,
-    processes: Annotated[
-        int | None, typer.Option("--processes", min=1, max=64, help="API processes; handed to holdfast api.")
-    ] = None,
-    workers: Annotated[int, typer.Option("--workers", min=1, max=64, help="Worker processes, each runs jobs.")] = 1,
+    processes: Annotated[int | None, typer.Option(min=1, max=64, help="API processes; handed to holdfast api.")] = None,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Worker processes, each runs jobs.")] = 1,
     no_worker: Annotated[
         bool, typer.Option("--no-worker", help="Run no jobs here: workers of other machines do.")
     ] = False,
     drain_seconds: Annotated[
-        float, typer.Option("--drain-seconds", min=1.0, max=3600.0, help="Longest time that a stop may take.")
+        float, typer.Option(min=1.0, max=3600.0, help="Longest time that a stop may take.")
     ] = _DRAIN_S,
     home: Home = None,
 ) -> None:
-    """Serve the archive and run its jobs: API, scheduler, worker and upkeep, each a process that is kept running.
+    """Serve the archive and run its jobs: API, scheduler, worker and upkeep, each a supervised process.
 
-    The first Ctrl-C (or TERM) drains: workers hand back what they crawl, then the API ends. The second ends at once.
-
-    Example: holdfast serve --port 8060
+    The first Ctrl-C (or TERM) drains: workers release their crawls, then the API ends. The second ends immediately.
     """
     settings = config.load(home=home)
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
@@ -60,7 +59,9 @@ def serve(
 
 
 def parts_of(*, workers: int, processes: int | None = None) -> list[ServicePart]:
-    """Return what runs: the API, which also does the upkeep of search and changes, and what runs jobs, if any does."""
+    """Return the processes to run: the API, which also does the upkeep of search and changes, and any job
+    processes.
+    """
     several = () if processes is None else ("--processes", str(processes))
     parts = [ServicePart(name="api", command=own_command("api", *several), is_front=True)]
     if workers:
@@ -79,7 +80,9 @@ def supervise(
     drain_s: float = _DRAIN_S,
     on_ready: Callable[[str], None],
 ) -> int:
-    """Run the parts until a signal and return the exit code; Conflict if another supervisor has this directory."""
+    """Run the parts until a signal and return the exit code; raise Conflict if another supervisor uses this
+    directory.
+    """
     make_home(home)
     with alone_at(home):
         return ServiceSupervisor(
@@ -95,6 +98,3 @@ def supervise(
 def _announce(address: str) -> None:
     # Standard output has this line alone: scripts wait for it.
     print(f"serving {address}", flush=True)
-
-
-app_command = serve

@@ -1,28 +1,18 @@
-"""`holdfast settings`: what is in force, and what each setting means. Secrets are never printed."""
+"""`holdfast settings`: the current settings and their meaning. Secrets are never printed."""
 
 from __future__ import annotations
 
-import json as jsonlib
+from contextlib import nullcontext
 
-from holdfast import config
-from holdfast.cli.parameters import AsJson, Home
+from holdfast.cli.printing import Done, runnable
+from holdfast.config import Settings
 from holdfast.config.showing import shown_text, walk
 
 
-def settings(json: AsJson = False, home: Home = None) -> None:
-    """Print the settings in force.
-
-    Example: holdfast settings --json
-    """
-    values = config.load(home=home)
+@runnable(opened=nullcontext, example="settings --json")
+def settings(values: Settings) -> Done:
+    """Print the current settings."""
     rows = [(name, getattr(group, key), field) for name, group, key, field in walk(values)]
-    if json:
-        # Text is redacted in both forms: a database address may carry a password.
-        plain = {name: value if isinstance(value, int | float) else shown_text(value) for name, value, _ in rows}
-        print(jsonlib.dumps(plain))
-        return
-    for name, value, field in rows:
-        print(f"{name} = {shown_text(value)}\n    {field.description}")
-
-
-app_command = settings
+    # Text is redacted in both forms: a database address may carry a password.
+    plain = {name: value if isinstance(value, int | float) else shown_text(value) for name, value, _ in rows}
+    return Done(plain, [f"{name} = {shown_text(value)}\n    {field.description}" for name, value, field in rows])

@@ -1,30 +1,33 @@
-"""`holdfast snapshot`: one capture in hand: what is known of it, its bytes, and taking it out of sight."""
+"""`holdfast snapshot`: show one capture, print its content, hide it. `holdfast page`: pages without a stored body."""
 
 from __future__ import annotations
 
-import json as jsonlib
 import sys
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 from sqlalchemy.orm import Session
 
-from holdfast import config
 from holdfast.cli.formatting import counted, lines, one_line, text
-from holdfast.cli.parameters import AsJson, Home, command_group
+from holdfast.cli.parameters import command_group
+from holdfast.cli.resource import Done, Reading, command
 from holdfast.crawl.signal_pages import SignalPageRow, SignalQuery, find_pages, page_of
 from holdfast.db.models import Document, Snapshot
 from holdfast.errors import Invalid, NotFound
 from holdfast.index import queries
 from holdfast.noise.queries import verdict_on
+from holdfast.records import Spelling, encode, from_row
 from holdfast.replay.finding import same_path
+from holdfast.replay.records import PageRecord
 from holdfast.urls import parse, parse_seed
-from holdfast.wiring.archive import Archive, open_archive
-from holdfast.withdrawals.hiding import Withdrawn, hide, unhide
+from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.hiding import hide, unhide
+from holdfast.withdrawals.records import TakedownReceipt
 from holdfast.withdrawals.visibility import visible_snapshot
 
 _CONTENT_BYTES = 256 * 1024 * 1024
-# Addresses to offer where none was captured as it was typed.
+# Similar addresses that are offered for one that was never captured.
 _NEAR = 5
 
 app_command = command_group(
@@ -34,72 +37,54 @@ SnapshotId = Annotated[int, typer.Argument(help="The snapshot's id.", metavar="I
 Subject = Annotated[str, typer.Argument(help="A snapshot's id, or an address: all its captures.", metavar="ID|URL")]
 
 
-@app_command.command()
-def show(snapshot: SnapshotId, json: AsJson = False, home: Home = None) -> None:
-    """Show everything that is known of a snapshot and its document.
-
-    Example: holdfast snapshot show 4194305
-    """
-    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        found = visible_snapshot(session, snapshot)
-        facts = {
-            **snapshot_object(found),
-            "warc_path": str(queries.path_of(session, archive.home, found.warc_file_id)),
-            "document": _document_object(queries.document_of(session, found)),
-        }
-        if found.noise is not None and (why := verdict_on(session, found.id)) is not None:
-            facts["noise_evidence"] = why.evidence
-    if json:
-        print(jsonlib.dumps(facts))
-        return
-    if facts["document"] is not None:
-        # A page of a manual has hundreds.
-        del facts["document"]["terms"]
-    _print(facts, "")
+@command(app_command, example="snapshot show 4194305")
+def show(archive: Archive, session: Reading, snapshot: SnapshotId) -> Done:
+    """Show everything that is known about a snapshot and its document."""
+    found = visible_snapshot(session, snapshot)
+    facts: dict[str, Any] = {
+        **_columns(found),
+        "warc_path": str(queries.path_of(session, archive.home, found.warc_file_id)),
+        "document": _document_object(queries.document_of(session, found)),
+    }
+    if found.noise is not None and (why := verdict_on(session, found.id)) is not None:
+        facts["noise_evidence"] = why.evidence
+    return Done(facts, _lines(facts))
 
 
-def _print(facts: dict[str, Any], before: str) -> None:
+def _lines(facts: dict[str, Any], before: str = "") -> Iterator[str]:
     for name, value in facts.items():
         if isinstance(value, dict):
-            _print(value, f"{before}{name}.")
-        elif value is not None and value != []:
-            typer.echo(f"{before + name:<24} {text(value)}")
+            yield from _lines(value, f"{before}{name}.")
+        # A page of a manual has hundreds of terms.
+        elif value is not None and value != [] and f"{before}{name}" != "document.terms":
+            yield f"{before + name:<24} {text(value)}"
 
 
-def snapshot_object(found: Snapshot) -> dict[str, Any]:
-    """Return every column of a snapshot as JSON can hold it."""
-    values = {column.key: getattr(found, column.key) for column in Snapshot.__table__.columns}
-    return {name: _plain(value) for name, value in values.items()}
+def _columns(row: Snapshot | Document) -> dict[str, Any]:
+    """Return every column of a row as JSON can hold it."""
+    values = {column.key: getattr(row, column.key) for column in row.__table__.columns}
+    return {name: value.hex() if isinstance(value, bytes) else value for name, value in values.items()}
 
 
 def _document_object(document: Document | None) -> dict[str, Any] | None:
     if document is None:
         return None
-    facts = {column.key: _plain(getattr(document, column.key)) for column in Document.__table__.columns}
+    facts = _columns(document)
     return facts | {name: (facts[name] or "").splitlines() for name in ("keywords", "terms")}
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return value.hex()
-    return value.isoformat() if hasattr(value, "isoformat") else value
-
-
-@app_command.command()
+@command(app_command, example="snapshot cat 4194305 --text")
 def cat(
+    archive: Archive,
     snapshot: SnapshotId,
     raw: Annotated[bool, typer.Option("--raw", help="The payload as stored, content codings left on.")] = False,
     headers: Annotated[bool, typer.Option("--headers", help="The status line and the headers.")] = False,
     as_text: Annotated[bool, typer.Option("--text", help="The main text, as it is searched.")] = False,
-    home: Home = None,
 ) -> None:
-    """Print a snapshot's content: its body, decoded, unless something else is asked for.
-
-    Example: holdfast snapshot cat 4194305 --text
-    """
+    """Print a snapshot's content; by default its decoded body."""
     if raw + headers + as_text > 1:
         raise Invalid("only one of --raw, --headers and --text can be printed at once")
-    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
+    with archive.database.read() as session:
         found = visible_snapshot(session, snapshot)
         if as_text:
             content = _text(session, found)
@@ -127,50 +112,38 @@ def _text(session: Session, found: Snapshot) -> str:
     return content
 
 
-@app_command.command("hide")
+@command(app_command, "hide", example='snapshot hide https://example.org/private --reason "asked by the owner"')
 def hide_(
+    archive: Archive,
     subject: Subject,
-    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the audit log.")],
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
+    reason: Annotated[str, typer.Option(help="Why; kept in the audit log.")],
+) -> Done:
     """Hide a snapshot, or a page with all its captures, from every reader, at once.
 
     A page is named by any spelling of its address; it stays hidden under all others too, and in captures to come.
-
-    Example: holdfast snapshot hide https://example.org/private --reason "asked by the owner"
     """
-    with open_archive(config.load(home=home)) as archive:
-        done = hide(archive.database, archive.clock, subject, reason=reason, home=archive.home)
-        _say(done, "hidden", as_json=json)
-        if not done.snapshots and not json:
-            _say_uncaptured(archive, subject)
+    done = hide(archive.database, archive.clock, subject, reason=reason, home=archive.home)
+    return _done(done, "hidden", *(() if done.captures else _uncaptured(archive, subject)))
 
 
-def _say_uncaptured(archive: Archive, subject: str) -> None:
-    """Say that a hidden address was never captured, and which ones like it were: it may be misspelled."""
-    typer.echo("no indexed capture has this address; if one comes, it will be hidden")
+def _uncaptured(archive: Archive, subject: str) -> Iterator[str]:
+    """Yield lines for a hidden URL that was never captured, with similar ones: it may be misspelled."""
+    yield "no indexed capture has this address; if one comes, it will be hidden"
     with archive.database.read() as session:
-        found = same_path(session, parse_seed(subject).fetch, limit=_NEAR)
-    for one in found:
-        typer.echo(f"there are captures of {text(one.url)}")
+        for one in same_path(session, parse_seed(subject).fetch, limit=_NEAR):
+            yield f"there are captures of {text(one.url)}"
 
 
-@app_command.command("unhide")
-def unhide_(subject: Subject, json: AsJson = False, home: Home = None) -> None:
-    """Show again what was hidden.
-
-    Example: holdfast snapshot unhide 4194305
-    """
-    with open_archive(config.load(home=home)) as archive:
-        _say(unhide(archive.database, archive.clock, subject, home=archive.home), "shown again", as_json=json)
+@command(app_command, "unhide", example="snapshot unhide 4194305")
+def unhide_(archive: Archive, subject: Subject) -> Done:
+    """Show a hidden snapshot or page again."""
+    return _done(unhide(archive.database, archive.clock, subject, home=archive.home), "shown again")
 
 
-def _say(done: Withdrawn, what: str, *, as_json: bool) -> None:
-    if as_json:
-        print(jsonlib.dumps({"subject": done.subject, "done": what, "snapshots": done.snapshots}))
-    else:
-        typer.echo(f"{done.subject}: {what}, {counted(done.snapshots, 'capture')}")
+def _done(receipt: TakedownReceipt, done: str, *more: str) -> Done:
+    sentence = f"{receipt.subject}: {done}, {counted(receipt.captures, 'capture')}"
+    facts = {"subject": receipt.subject, "done": done, "snapshots": receipt.captures}
+    return Done(facts, [sentence, *more])
 
 
 _SHOWN_WORDS = 20
@@ -180,54 +153,33 @@ page = command_group(
 )
 
 
-@page.command()
+@command(page, example="page search vaccine calendar --domain example.org")
 def search(
+    session: Reading,
     words: Annotated[list[str], typer.Argument(help="Words that a page must have all of.")],
     domain: Annotated[str | None, typer.Option(help="Only pages of this host.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Pages to show.")] = 20,
-    offset: Annotated[int, typer.Option(min=0, max=100_000, help="Pages to pass over.")] = 0,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Find pages that have all of these words; case and accents do not matter.
-
-    Example: holdfast page search vaccine calendar --domain example.org
-    """
-    question = SignalQuery(domain=domain, limit=limit, offset=offset)
-    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        found = find_pages(session, " ".join(words), question)
-    if json:
-        pages = [page_object(row) for row in found.pages]
-        print(jsonlib.dumps({"pages": pages, "total": found.total, "limit": limit, "offset": offset}))
-        return
-    for row in found.pages:
-        typer.echo(f"{text(row.url)}\n      {one_line(row.title or '(no title)')}")
-    typer.echo(counted(found.total, "page") + (f", {len(found.pages)} shown" if found.total > len(found.pages) else ""))
+    offset: Annotated[int, typer.Option(min=0, max=100_000, help="Pages to skip.")] = 0,
+) -> Done:
+    """Find pages that contain all of these words, ignoring case and accents."""
+    found = find_pages(session, " ".join(words), SignalQuery(domain=domain, limit=limit, offset=offset))
+    lines = [f"{text(row.url)}\n      {one_line(row.title or '(no title)')}" for row in found.pages]
+    more = f", {len(found.pages)} shown" if found.total > len(found.pages) else ""
+    pages = [*map(_page, found.pages)]
+    facts = {"pages": pages, "total": found.total, "limit": limit, "offset": offset}
+    return Done(facts, [*lines, counted(found.total, "page") + more])
 
 
-@page.command("show")
-def show_page(
-    url: Annotated[str, typer.Argument(help="The page's address.")], json: AsJson = False, home: Home = None
-) -> None:
-    """Show what is kept of a page: title, language, keywords, links.
-
-    Example: holdfast page show https://example.org/
-    """
-    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        found = page_of(session, parse(url))
-    facts = page_object(found.page)
-    if json:
-        print(jsonlib.dumps({**facts, "keywords": dict(found.words), "links": list(found.links)}))
-        return
-    for name, value in facts.items():
-        if value is not None:
-            typer.echo(f"{name:<14} {one_line(value)}")
-    typer.echo(f"{'keywords':<14} {text([word for word, _ in found.words[:_SHOWN_WORDS]])}")
-    for link in found.links:
-        typer.echo(f"{'link':<14} {text(link)}")
+@command(page, "show", example="page show https://example.org/")
+def show_page(session: Reading, url: Annotated[str, typer.Argument(help="The page's address.")]) -> Done:
+    """Show the stored data of a page: title, language, keywords, links."""
+    found = page_of(session, parse(url))
+    facts = encode(_page(found.page), spelling=Spelling.COMMAND)
+    shown = {**facts, "keywords": [word for word, _ in found.words[:_SHOWN_WORDS]]}
+    lines = [f"{name:<14} {one_line(value)}" for name, value in shown.items() if value is not None]
+    lines += [f"{'link':<14} {text(link)}" for link in found.links]
+    return Done({**facts, "keywords": dict(found.words), "links": list(found.links)}, lines)
 
 
-def page_object(row: SignalPageRow) -> dict[str, Any]:
-    """Return a page as JSON can hold it."""
-    facts = row._asdict() | {"fetched_at": row.fetched_at.isoformat(), "url_hash": parse(row.url).url_hash}
-    return facts
+def _page(row: SignalPageRow) -> PageRecord:
+    return from_row(PageRecord, row, url_hash=parse(row.url).url_hash)

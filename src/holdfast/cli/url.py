@@ -1,4 +1,4 @@
-"""`holdfast url`: how an address is understood. It makes no request; what is no address is refused."""
+"""`holdfast url`: how a URL is parsed. It sends no request; an invalid URL is rejected."""
 
 from __future__ import annotations
 
@@ -7,18 +7,17 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli.runner import example
 from holdfast.errors import UrlRefused
 from holdfast.urls import Url, parse_seed, priority
 
 
+@example("url 'https://EXAMPLE.org/a/../b?utm_source=x'")
 def url(
-    urls: Annotated[list[str], typer.Argument(help="Addresses; without a scheme, https is meant.", metavar="URL")],
-    json: Annotated[bool, typer.Option("--json", help="One object for one address, an array for several.")] = False,
+    urls: Annotated[list[str], typer.Argument(help="URLs; https without a scheme.", metavar="URL")],
+    json: Annotated[bool, typer.Option("--json", help="One object for one URL, an array for several.")] = False,
 ) -> None:
-    """Show each address's normalised form, SURT key, hash, group, and its priority by spelling alone.
-
-    Example: holdfast url 'https://EXAMPLE.org/a/../b?utm_source=x'
-    """
+    """Show each URL's normalised form, SURT key, hash, group, and its priority by spelling alone."""
     shown: list[dict[str, str | int]] = []
     refused = False
     for text in urls:
@@ -49,6 +48,3 @@ def _facts(text: str, parsed: Url) -> dict[str, str | int]:
 
 def _lines(facts: dict[str, str | int]) -> str:
     return "\n".join(f"{name:<11} {value}" for name, value in facts.items() if name != "url")
-
-
-app_command = url

@@ -1,40 +1,23 @@
-"""`holdfast user` and `holdfast token`: who has an account, and the secrets of programs that act for them."""
+"""`holdfast user` and `holdfast token`: user accounts, and tokens for programs that act on their behalf."""
 
 from __future__ import annotations
 
-import json as jsonlib
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from sqlalchemy.orm import Session
 
-from holdfast import config
-from holdfast.auth import queries
+from holdfast.auth import queries, users
+from holdfast.auth.records import InvitedUser, TokenRecord, UserRecord, new_token, token_record, user_record
 from holdfast.auth.roles import Permission, Role
 from holdfast.auth.sessions import end_sessions
 from holdfast.auth.tokens import DEFAULT_DAYS, MAX_DAYS, make_token, revoke_token
-from holdfast.auth.users import (
-    LINK_HOURS,
-    UserChanges,
-    UserRole,
-    add_user,
-    change_user,
-    delete_user,
-    find_user,
-    link_url,
-    make_link,
-    set_password,
-    state_of,
-)
 from holdfast.cli.formatting import counted, text
-from holdfast.cli.parameters import AsJson, Home, command_group
-from holdfast.db.models import ApiToken, User
+from holdfast.cli.parameters import Apply, command_group
+from holdfast.cli.resource import Done, Listing, Reading, Writing, command
 from holdfast.errors import Invalid
 from holdfast.supervision.state import address_path
-from holdfast.wiring.archive import Archive, open_archive
+from holdfast.wiring.archive import Archive
 
 app_command = command_group(
     "Who has an account: list, add, role, disable, password. Example: holdfast user add ada --role operator"
@@ -42,76 +25,43 @@ app_command = command_group(
 token = command_group(
     "Secrets of programs that act for a user: list, create, revoke. Example: holdfast token create ada backup"
 )
+_USERS = Listing(
+    "users",
+    "id name role state signed_in_at",
+    "no users yet; make one with: holdfast user add NAME --role administrator",
+)
+_TOKENS = Listing("tokens", "id hint name scopes expires_at used_at", "this user has no tokens")
 Name = Annotated[str, typer.Argument(help="The user's name.", metavar="NAME")]
 Stdin = Annotated[bool, typer.Option("--password-stdin", help="Read the password from standard input.")]
 _PIECE = 500
 
 
-@contextmanager
-def _writing(home: Any) -> Iterator[tuple[Archive, Session]]:
-    with open_archive(config.load(home=home)) as archive, archive.database.write() as session:
-        yield archive, session
+@command(app_command, "list", listing=_USERS, example="user list")
+def list_users(session: Reading) -> list[UserRecord]:
+    """List all users."""
+    found: list[UserRecord] = []
+    while piece := queries.users(session, after=found[-1].id if found else 0, limit=_PIECE):
+        found += map(user_record, piece)
+    return found
 
 
-@app_command.command("list")
-def list_users(json: AsJson = False, home: Home = None) -> None:
-    """List all users.
-
-    Example: holdfast user list
-    """
-    found: list[User] = []
-    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        while piece := queries.users(session, after=found[-1].id if found else 0, limit=_PIECE):
-            found += piece
-    if json:
-        print(jsonlib.dumps({"users": [user_object(user) for user in found]}))
-        return
-    for user in found:
-        seen = f"{user.signed_in_at:%Y-%m-%d %H:%M}" if user.signed_in_at else "never"
-        print(f"{user.id:>5}  {text(user.name):<24}  {user.role:<13}  {state_of(user):<8}  signed in {seen}")
-    if not found:
-        print("there is no user yet; make one with: holdfast user add NAME --role administrator")
-
-
-def user_object(user: User) -> dict[str, Any]:
-    """Return a user as JSON can hold it."""
-    return {
-        "id": user.id,
-        "name": user.name,
-        "role": user.role,
-        "state": state_of(user).value,
-        "provider": user.issuer,
-        "created_at": user.created_at.isoformat(),
-        "signed_in_at": user.signed_in_at.isoformat() if user.signed_in_at else None,
-    }
-
-
-@app_command.command("add")
+@command(app_command, example="user add ada --role operator")
 def add(
+    archive: Archive,
     name: Name,
-    role: Annotated[UserRole, typer.Option("--role", help="What the user may do.")] = "member",
+    role: Annotated[users.UserRole, typer.Option(help="What the user may do.")] = "member",
     password_stdin: Stdin = False,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Make a user, and a link by which that one chooses a password.
-
-    Example: holdfast user add ada --role operator
-    """
+) -> Done:
+    """Create a user, and a link by which the user chooses a password."""
     password = _password() if password_stdin else None
-    with _writing(home) as (archive, session):
-        user = add_user(session, archive.clock, name=name, role=Role(role), password=password)
-        link = None if password is not None else _link(archive, make_link(session, archive.clock, user))
-        shown = user_object(user)
-    if json:
-        print(jsonlib.dumps({"user": shown, "link": link}))
-        return
-    typer.echo(f"{shown['name']} is {shown['role']}")
-    _say_link(link)
+    with archive.database.write() as session:
+        user = users.add_user(session, archive.clock, name=name, role=Role(role), password=password)
+        link = None if password is not None else _link(archive, users.make_link(session, archive.clock, user))
+        return _invited(user_record(user), link, f"{user.name} is {user.role}")
 
 
 def _password() -> str:
-    """Return the first line of standard input; Invalid if there is none."""
+    """Return the first line of standard input; raise Invalid if it is empty."""
     line = sys.stdin.readline().rstrip("\r\n")
     if not line:
         raise Invalid("there is no password on standard input; write it there, followed by a line end")
@@ -119,174 +69,100 @@ def _password() -> str:
 
 
 def _link(archive: Archive, secret: str) -> str:
-    """Return a link to the configured site or the running server, else to the configured port, and say so."""
+    """Return a link to the configured site or the running server, else to the configured port with a notice."""
     settings = archive.settings
     site = settings.api.site_url
     if site is None and (noted := address_path(settings.home)).is_file():
         site = noted.read_text()
     if site is None:
         typer.echo(f"no server runs here; the link assumes port {settings.api.port} (HOLDFAST_API_PORT)", err=True)
-    return link_url(site or settings.site_origin, secret)
+    return users.link_url(site or settings.site_origin, secret)
 
 
-def _say_link(link: str | None) -> None:
-    if link is not None:
-        typer.echo(f"to choose a password, once and within {LINK_HOURS} hours: {link}")
+def _invited(user: UserRecord, link: str | None, *sentences: str) -> Done:
+    lines = [*sentences, *([f"to choose a password, once and within {users.LINK_HOURS} hours: {link}"] if link else [])]
+    return Done(InvitedUser(user=user, link=link), lines)
 
 
-@app_command.command("role")
+@command(app_command, "role", example="user role ada administrator")
 def change_role(
-    name: Name,
-    role: Annotated[UserRole, typer.Argument(help="What the user may do.")],
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Give a user another role; the last administrator stays one.
-
-    Example: holdfast user role ada administrator
-    """
-    _change(name, UserChanges(role=Role(role)), as_json=json, home=home)
+    archive: Archive, name: Name, role: Annotated[users.UserRole, typer.Argument(help="What the user may do.")]
+) -> Done:
+    """Change a user's role; the last administrator cannot lose that role."""
+    return _change(archive, {"role": Role(role)}, name)
 
 
-@app_command.command("disable")
-def disable(name: Name, json: AsJson = False, home: Home = None) -> None:
-    """Keep a user out: sessions end, tokens stop working; the last administrator stays.
-
-    Example: holdfast user disable ada
-    """
-    _change(name, UserChanges(disabled=True), as_json=json, home=home)
+def _change(archive: Archive, changes: dict[str, Any], name: Name) -> Done:
+    with archive.database.write() as session:
+        user = user_record(users.change_user(session, archive.clock, name, **changes))
+    return Done({"user": user}, f"{user.name} is {user.role}, {user.state}")
 
 
-@app_command.command("enable")
-def enable(name: Name, json: AsJson = False, home: Home = None) -> None:
-    """Let a user in again.
-
-    Example: holdfast user enable ada
-    """
-    _change(name, UserChanges(disabled=False), as_json=json, home=home)
-
-
-def _change(name: str, changes: UserChanges, *, as_json: bool, home: Any) -> None:
-    with _writing(home) as (archive, session):
-        shown = user_object(change_user(session, archive.clock, name, changes))
-    print(jsonlib.dumps({"user": shown}) if as_json else f"{shown['name']} is {shown['role']}, {shown['state']}")
+for _name, _is_disabled, _about in (
+    ("disable", True, "Disable a user: sessions end, tokens stop working; the last administrator stays."),
+    ("enable", False, "Enable a disabled user."),
+):
+    _given = ({"disabled": _is_disabled},)
+    command(app_command, _name, about=_about, example=f"user {_name} ada", given=_given)(_change)
 
 
-@app_command.command("password")
-def password(name: Name, password_stdin: Stdin = False, json: AsJson = False, home: Home = None) -> None:
-    """Make a link by which a user chooses a new password, or set one from standard input and end all sessions.
-
-    Example: holdfast user password ada
-    """
+@command(app_command, example="user password ada")
+def password(archive: Archive, name: Name, password_stdin: Stdin = False) -> Done:
+    """Create a link by which a user chooses a new password, or set one from standard input and end all sessions."""
     given = _password() if password_stdin else None
-    with _writing(home) as (archive, session):
-        user = find_user(session, name)
-        link = None
+    with archive.database.write() as session:
+        user = users.find_user(session, name)
         if given is None:
-            link = _link(archive, make_link(session, archive.clock, user))
-        else:
-            set_password(session, archive.clock, user, given)
-    if json:
-        print(jsonlib.dumps({"user": user_object(user), "link": link}))
-        return
-    if link is None:
-        typer.echo(f"{text(user.name)} has a new password; all its sessions ended")
-    _say_link(link)
+            return _invited(user_record(user), _link(archive, users.make_link(session, archive.clock, user)))
+        users.set_password(session, archive.clock, user, given)
+        return _invited(user_record(user), None, f"{text(user.name)} has a new password; all its sessions ended")
 
 
-@app_command.command("sign-out")
-def sign_out(name: Name, json: AsJson = False, home: Home = None) -> None:
-    """End all sessions of a user.
-
-    Example: holdfast user sign-out ada
-    """
-    with _writing(home) as (archive, session):
-        ended = end_sessions(session, archive.clock, find_user(session, name))
-    print(jsonlib.dumps({"ended": ended}) if json else f"{counted(ended, 'session')} ended")
+@command(app_command, "sign-out", example="user sign-out ada")
+def sign_out(archive: Archive, session: Writing, name: Name) -> Done:
+    """End all sessions of a user."""
+    ended = end_sessions(session, archive.clock, users.find_user(session, name))
+    return Done({"ended": ended}, f"{counted(ended, 'session')} ended")
 
 
-@app_command.command("delete")
-def delete(
-    name: Name,
-    apply: Annotated[bool, typer.Option("--apply", help="Do it; otherwise only say what would be done.")] = False,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Delete a user with its sessions and tokens; the last administrator stays.
-
-    Example: holdfast user delete ada --apply
-    """
-    with _writing(home) as (archive, session):
-        user = find_user(session, name)
-        if apply:
-            delete_user(session, archive.clock, user.id)
-    if json:
-        print(jsonlib.dumps({"user": user_object(user), "deleted": apply}))
-        return
-    typer.echo(f"{text(user.name)} is deleted" if apply else f"{text(user.name)} would be deleted; add --apply")
+@command(app_command, example="user delete ada --apply")
+def delete(archive: Archive, session: Writing, name: Name, apply: Apply = False) -> Done:
+    """Delete a user with all sessions and tokens; the last administrator cannot be deleted."""
+    user = user_record(users.find_user(session, name))
+    if apply:
+        users.delete_user(session, archive.clock, user.id)
+    return Done({"user": user, "deleted": apply}, f"{text(user.name)} {'is' if apply else 'would be'} deleted")
 
 
-@token.command("list")
-def list_tokens(name: Name, json: AsJson = False, home: Home = None) -> None:
-    """List the tokens of a user, without their secrets.
-
-    Example: holdfast token list ada
-    """
-    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        rows = queries.tokens_of(session, find_user(session, name).id, after=0, limit=_PIECE)
-    if json:
-        print(jsonlib.dumps({"tokens": [token_object(row) for row in rows]}))
-        return
-    for row in rows:
-        used = f"{row.used_at:%Y-%m-%d}" if row.used_at else "never"
-        scopes = ", ".join(row.scopes)
-        print(f"{row.id:>5}  {row.hint}…  {text(row.name):<24}  {scopes}  until {row.expires_at:%Y-%m-%d}  used {used}")
-    if not rows:
-        print(f"{text(name)} has no token")
+@command(token, "list", listing=_TOKENS, example="token list ada")
+def list_tokens(session: Reading, name: Name) -> list[TokenRecord]:
+    """List the tokens of a user, without their secrets."""
+    rows = queries.tokens_of(session, users.find_user(session, name).id, after=0, limit=_PIECE)
+    return list(map(token_record, rows))
 
 
-def token_object(row: ApiToken) -> dict[str, Any]:
-    """Return a token as JSON can hold it, without its secret."""
-    moments = {"created_at": row.created_at, "expires_at": row.expires_at, "used_at": row.used_at}
-    return {
-        "id": row.id,
-        "name": row.name,
-        "hint": row.hint,
-        "scopes": row.scopes,
-        **{key: at.isoformat() if at is not None else None for key, at in moments.items()},
-    }
-
-
-@token.command("create")
+@command(token, "create", example="token create ada backup --scope operate --days 30")
 def create_token(
+    archive: Archive,
+    session: Writing,
     name: Name,
     label: Annotated[str, typer.Argument(help="What the token is for.", metavar="LABEL")],
-    scope: Annotated[list[Permission] | None, typer.Option("--scope", help="What it may do; may be repeated.")] = None,
-    days: Annotated[int, typer.Option("--days", min=1, max=MAX_DAYS, help="How long it holds.")] = DEFAULT_DAYS,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Make a token for a user and print it, this once; without --scope it may only read.
-
-    Example: holdfast token create ada backup --scope operate --days 30
-    """
-    with _writing(home) as (archive, session):
-        user = find_user(session, name)
-        made = make_token(session, archive.clock, user, name=label, scopes=scope or [Permission.READ], days=days)
-    print(jsonlib.dumps({"token": token_object(made.row), "secret": made.secret}) if json else made.secret)
+    scope: Annotated[list[Permission] | None, typer.Option(help="What it may do; may be repeated.")] = None,
+    days: Annotated[int, typer.Option(min=1, max=MAX_DAYS, help="How long it holds.")] = DEFAULT_DAYS,
+) -> Done:
+    """Create a token for a user and print it, only this once; without --scope it is read-only."""
+    user = users.find_user(session, name)
+    made = make_token(session, archive.clock, user, name=label, scopes=scope or [Permission.READ], days=days)
+    return Done(new_token(made), made.secret)
 
 
-@token.command("revoke")
+@command(token, example="token revoke ada 3")
 def revoke(
+    archive: Archive,
+    session: Writing,
     name: Name,
     id: Annotated[int, typer.Argument(min=0, help="The token's number, from `token list`.", metavar="ID")],
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Revoke a token of a user.
-
-    Example: holdfast token revoke ada 3
-    """
-    with _writing(home) as (archive, session):
-        revoke_token(session, archive.clock, find_user(session, name), id)
-    print(jsonlib.dumps({"revoked": id}) if json else f"token {id} is revoked")
+) -> Done:
+    """Revoke a token of a user."""
+    revoke_token(session, archive.clock, users.find_user(session, name), id)
+    return Done({"revoked": id}, f"token {id} is revoked")

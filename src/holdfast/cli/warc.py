@@ -1,13 +1,11 @@
-"""`holdfast warc`: the sealed files of the archive, and single records out of them."""
+"""`holdfast warc`: the sealed files of the archive, and single records extracted from them."""
 
 from __future__ import annotations
 
 import itertools
-import json as jsonlib
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from json import dumps
 from pathlib import Path
@@ -16,128 +14,82 @@ from typing import Annotated, Any
 import typer
 from sqlalchemy.orm import Session
 
-from holdfast import config
-from holdfast.cli.formatting import counted, size, table, text
-from holdfast.cli.job_selector import OfExecution, OfJob, find_executions
-from holdfast.cli.parameters import AsJson, Home, command_group
+from holdfast.cli.formatting import counted, size, text
+from holdfast.cli.job_selector import OfExecutions
+from holdfast.cli.parameters import OfSource, command_group
+from holdfast.cli.printing import picked
 from holdfast.cli.progress import byte_bar
-from holdfast.db.models import WarcFile
+from holdfast.cli.resource import Listing, Reading, Rows, command
+from holdfast.cli.runner import example
 from holdfast.errors import Invalid, NotFound, Unavailable
 from holdfast.index import queries
-from holdfast.sources.queries import find_source
+from holdfast.records import from_row
+from holdfast.sources.queries import source_id_of
+from holdfast.values import dataclass
 from holdfast.warc.conversion import packed_record, record_pieces
 from holdfast.warc.manifest import MANIFEST, ManifestDamaged, read_manifest
 from holdfast.warc.outfile import SealedFile, disk_error
+from holdfast.warc.records import WarcFileRecord
 from holdfast.warc.verify import RecordProblem, verify_file
-from holdfast.wiring.archive import open_archive
+from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.visibility import visible_snapshot
 
 app_command = command_group("List WARC files; take a record out of one. Example: holdfast warc list")
 _RECENT = 20
+_FILES = Listing("files", "id=file source state index_state=index record_count=records size path", "0 files, 0 B")
 
 
-@app_command.command("list")
+@command(app_command, "list", listing=_FILES, example="warc list --source hc")
 def list_files(
-    source: Annotated[str | None, typer.Option("--source", "-s", help="Only files of this source.")] = None,
-    job_id: OfJob = None,
-    execution: OfExecution = None,
+    archive: Archive,
+    session: Reading,
+    which: OfExecutions,
+    source: OfSource = None,
     recent: Annotated[bool, typer.Option("--recent", help="Newest first, and only the newest.")] = False,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Most files; 20 with --recent.")] = None,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """List the WARC files: where they are, how large, and whether they are indexed.
-
-    Example: holdfast warc list --source hc
-    """
-    wanted = limit or (_RECENT if recent else None)
-    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        if source is not None:
-            find_source(session, source)
-        meant = find_executions(archive.database, job_id, execution).each()
-        rows = (
-            row
-            for one in (reversed(meant) if recent else meant)
-            for row in queries.warc_files(session, source=source, execution_id=one, newest=recent)
-        )
-        shown = [_facts(file, code) for file, code in itertools.islice(rows, wanted)]
-    if json:
-        print(jsonlib.dumps({"files": shown}))
-        return
-    if shown:
-        print(
-            table(
-                ("file", "source", "state", "index", "records", "size", "path"),
-                [
-                    (
-                        one["id"],
-                        one["source"],
-                        one["state"],
-                        one["index"],
-                        one["records"],
-                        size(one["size"] or 0),
-                        one["path"],
-                    )
-                    for one in shown
-                ],
-            )
-        )
-    print(f"{counted(len(shown), 'file')}, {size(sum(one['size'] or 0 for one in shown))}")
+    limit: Annotated[int | None, typer.Option(min=1, help="Most files; 20 with --recent.")] = None,
+) -> Rows:
+    """List the WARC files: where they are, how large, and whether they are indexed."""
+    source_id_of(session, source)
+    selected = which.find(archive.database).each()
+    rows = (
+        row
+        for one in (reversed(selected) if recent else selected)
+        for row in queries.warc_files(session, source=source, execution_id=one, newest=recent)
+    )
+    found = itertools.islice(rows, limit or (_RECENT if recent else None))
+    files = [from_row(WarcFileRecord, file, source=code) for file, code in found]
+    return Rows(files, footer=f"{counted(len(files), 'file')}, {size(sum(one.size or 0 for one in files))}")
 
 
-def _facts(file: WarcFile, source: str) -> dict[str, Any]:
-    return {
-        "id": file.id,
-        "source": source,
-        "execution": file.execution_id,
-        "path": file.path,
-        "state": file.state,
-        "index": file.index_state,
-        "size": file.size,
-        "records": file.record_count,
-        "sha256": file.sha256,
-        "repaired": file.repaired,
-        "origin": file.origin,
-        "sealed_at": file.sealed_at.isoformat() if file.sealed_at else None,
-    }
-
-
-@app_command.command("extract")
+@command(app_command, "extract", example="warc extract 4194305 -o page.warc.gz")
 def take_out(
+    archive: Archive,
     what: Annotated[str, typer.Argument(help="A snapshot's id, or FILE:OFFSET.", metavar="ID|FILE:OFFSET")],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Write here; .gz packs it.")] = None,
-    home: Home = None,
 ) -> None:
-    """Write one whole record as a WARC file of its own, to a file or to standard output.
+    """Write one complete record as a WARC file of its own, to a file or to standard output.
 
     FILE is a file's number, its name or a path.
-
-    Example: holdfast warc extract 4194305 -o page.warc.gz
     """
-    with open_archive(config.load(home=home)) as archive:
-        with archive.database.read() as session:
-            path, offset = _place(session, archive.home, what)
-        if output is None:
-            for piece in record_pieces(path, offset):
-                sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
-            return
-        try:
-            # Never over a file that is there: a wrong -o must not cost a WARC file.
-            with output.open("xb") as out:
-                if output.name.endswith(".gz"):
-                    out.write(packed_record(path, offset))
-                else:
-                    for piece in record_pieces(path, offset):
-                        out.write(piece)
-        except FileExistsError as exc:
-            raise Invalid(f"{output} exists already; name another file") from exc
-        except OSError as exc:
-            raise disk_error(exc, f"cannot write {output}: {exc.strerror}") from exc
+    with archive.database.read() as session:
+        path, offset = _place(session, archive.home, what)
+    if output is None:
+        sys.stdout.buffer.writelines(record_pieces(path, offset))
+        sys.stdout.buffer.flush()
+        return
+    packs = output.name.endswith(".gz")
+    try:
+        # Never over a file that is there: a wrong -o must not cost a WARC file.
+        with output.open("xb") as out:
+            out.writelines([packed_record(path, offset)] if packs else record_pieces(path, offset))
+    except FileExistsError as exc:
+        raise Invalid(f"{output} exists already; name another file") from exc
+    except OSError as exc:
+        raise disk_error(exc, f"cannot write {output}: {exc.strerror}") from exc
 
 
 def _place(session: Session, home: Path, what: str) -> tuple[Path, int]:
-    """Return file and offset of what was typed; a hidden snapshot is not found."""
+    """Return the file and offset of an argument; raise NotFound for a hidden snapshot."""
     if what.isascii() and what.isdecimal():
         snapshot = visible_snapshot(session, _number(what))
         return queries.path_of(session, home, snapshot.warc_file_id), snapshot.warc_offset
@@ -169,11 +121,9 @@ _LONG_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What came of one file."""
-
     path: Path
     state: str
-    """ok; damaged; missing: the manifest lists it; open: a process writes it, so it is not looked at unless named."""
+    """`ok`; `damaged`; `missing`: listed in the manifest; `open`: being written, so it is skipped unless named."""
     records: int = 0
     bytes: int = 0
     problem_count: int = 0
@@ -182,10 +132,10 @@ class Checked:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong with it."""
         return self.problem_count == 0
 
 
+@example("verify holdfast-home")
 def verify(
     paths: Annotated[list[Path], typer.Argument(help="WARC files, or folders to look through.", metavar="PATH")],
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -193,8 +143,6 @@ def verify(
     """Check gzip members, record heads, lengths and ends, block and payload digests, and the manifest beside them.
 
     Every problem is shown with its offset. Exit 0 if all is well, 1 if anything is wrong or nothing was found.
-
-    Example: holdfast verify holdfast-home
     """
     # The cache is for one run; in tests and shells several runs share a process.
     _manifest.cache_clear()
@@ -208,7 +156,9 @@ def verify(
             if not json:
                 _print(result)
     if json:
-        typer.echo(dumps(_checked_facts(checked), indent=2))
+        all_ok = bool(checked) and all(result.ok for result in checked)
+        totals = {name: sum(getattr(result, name) for result in checked) for name in ("records", "bytes")}
+        print(dumps({"ok": all_ok, **totals, "files": [_facts(result) for result in checked]}, indent=2))
     else:
         _print_summary(checked)
     if not checked or not all(result.ok for result in checked):
@@ -216,7 +166,7 @@ def verify(
 
 
 def _targets(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
-    """Yield what to look at, and whether it was named or found: files, manifests, and what a manifest lists."""
+    """Yield what to check, and whether it was named or found: files, manifests, and files that a manifest lists."""
     for path in paths:
         if path.is_file():
             yield path, True
@@ -233,7 +183,7 @@ def _targets(paths: list[Path]) -> Iterator[tuple[Path, bool]]:
 
 @lru_cache(maxsize=64)
 def _manifest(folder: Path) -> tuple[dict[str, SealedFile], str | None]:
-    """Return what a folder's manifest lists, by name, and why it cannot be read, if it cannot."""
+    """Return the files that a folder's manifest lists, by name, and the reason if it cannot be read."""
     try:
         return {sealed.path.name: sealed for sealed in read_manifest(folder).values()}, None
     except ManifestDamaged as exc:
@@ -255,15 +205,9 @@ def _check(path: Path, is_named: bool, advance: Callable[[int], None]) -> Checke
         return _bad(path, "missing", "missing", "the manifest lists it, and it is not there")
     except Unavailable as exc:
         return _bad(path, "damaged", "unreadable", str(exc))
-    return Checked(
-        path=path,
-        state="ok" if report.ok else "damaged",
-        records=report.records,
-        bytes=report.bytes,
-        problem_count=report.problem_count,
-        problems=report.problems,
-        notes=report.notes,
-    )
+    state = "ok" if report.ok else "damaged"
+    counts = {"records": report.records, "bytes": report.bytes, "problem_count": report.problem_count}
+    return Checked(path=path, state=state, problems=report.problems, notes=report.notes, **counts)
 
 
 def _bad(path: Path, state: str, kind: str, detail: str) -> Checked:
@@ -294,25 +238,6 @@ def _print_summary(checked: list[Checked]) -> None:
     )
 
 
-def _checked_facts(checked: list[Checked]) -> dict[str, Any]:
-    return {
-        "ok": bool(checked) and all(result.ok for result in checked),
-        "records": sum(result.records for result in checked),
-        "bytes": sum(result.bytes for result in checked),
-        "files": [
-            {
-                "path": str(result.path),
-                "state": result.state,
-                "ok": result.ok,
-                "records": result.records,
-                "bytes": result.bytes,
-                "problem_count": result.problem_count,
-                "problems": [problem._asdict() for problem in result.problems],
-                "notes": [note._asdict() for note in result.notes],
-            }
-            for result in checked
-        ],
-    }
-
-
-verify_command = verify
+def _facts(result: Checked) -> dict[str, Any]:
+    found = {name: [one._asdict() for one in getattr(result, name)] for name in ("problems", "notes")}
+    return picked(result, "state ok records bytes problem_count", path=str(result.path), **found)

@@ -1,4 +1,4 @@
-"""`holdfast webhook`: other systems that are told of events. A server or a worker does the sending."""
+"""`holdfast webhook`: other systems that receive events. A server or a worker sends them."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast import config
-from holdfast.cli.formatting import dumps, fields, one_line, table
-from holdfast.cli.parameters import AsJson, Home, command_group
+from holdfast.cli.formatting import one_line
+from holdfast.cli.parameters import command_group, one_of
+from holdfast.cli.resource import Done, Listing, Reading, Writing, command
 from holdfast.coordination.events import EventName
-from holdfast.db.models import Webhook, WebhookAttempt, WebhookDelivery
 from holdfast.webhooks import queries, registry
 from holdfast.webhooks.delivery import send_test
-from holdfast.webhooks.registry import Made, WebhookWish
-from holdfast.wiring.archive import Archive, open_archive
+from holdfast.webhooks.records import DeliveryRecord, WebhookRecord, delivery_record, webhook_record
+from holdfast.wiring.archive import Archive
 
+_STATES = ("pending", "delivered", "failed")
 app_command = command_group(
-    "Other systems that are told of events, signed by the Standard Webhooks convention. "
+    "Other systems that receive events, signed by the Standard Webhooks convention. "
     "Example: holdfast webhook add https://example.org/hook --event 'execution.*'"
 )
+_WEBHOOKS = Listing(
+    "webhooks", "id state waiting events sources url", "no webhooks yet; make one with: holdfast webhook add URL"
+)
+_DELIVERIES = Listing("deliveries", "id created_at event state attempts status next_at error", "no such deliveries")
 WebhookId = Annotated[int, typer.Argument(help="A webhook's number.", metavar="WEBHOOK", min=0)]
 Events = Annotated[
     list[str] | None,
@@ -27,280 +31,130 @@ Events = Annotated[
 ]
 Sources = Annotated[list[str] | None, typer.Option("--source", help="Only this source's; repeatable.", metavar="CODE")]
 Note = Annotated[str | None, typer.Option("--description", help="What it is for.")]
-_STATES = ("pending", "delivered", "failed")
 
 
-@app_command.command()
+@command(app_command, example="webhook add https://example.org/hook --event execution.failed --source hc")
 def add(
+    archive: Archive,
+    session: Writing,
     url: Annotated[str, typer.Argument(help="Where messages are sent.", metavar="URL")],
     event: Events = None,
     source: Sources = None,
     description: Note = None,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Let a system be told of what happens from now on; prints its secret, this once.
-
-    Example: holdfast webhook add https://example.org/hook --event execution.failed --source hc
-    """
-    wish = WebhookWish(url=url, description=description, events=tuple(event or ()), sources=tuple(source or ()))
-    with open_archive(config.load(home=home)) as archive, archive.database.write() as session:
-        made = registry.add(session, archive.clock, archive.settings.webhooks, wish)
-    _print_made(made, "added", json=json)
-
-
-def _print_made(made: Made, done: str, *, json: bool) -> None:
-    if json:
-        print(dumps({**_object(made.webhook), "secret": made.secret}))
-        return
-    print(f"webhook {made.webhook.id} {done}: {one_line(made.webhook.url)}")
-    if made.secret is not None:
-        print(f"secret (shown this once): {made.secret}")
-
-
-@app_command.command(name="list")
-def list_webhooks(json: AsJson = False, home: Home = None) -> None:
-    """List webhooks.
-
-    Example: holdfast webhook list
-    """
-    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        rows = queries.webhooks(session, limit=archive.settings.webhooks.most + 1000)
-        waiting = queries.pending_counts(session)
-    if json:
-        print(dumps({"webhooks": [{**_object(row), "waiting": waiting.get(row.id, 0)} for row in rows]}))
-    elif not rows:
-        print("no webhooks yet; make one with: holdfast webhook add URL")
-    else:
-        head = ("webhook", "state", "waiting", "events", "sources", "url")
-        shown = [
-            (row.id, _state(row), waiting.get(row.id, 0), _words(row.events), _words(row.sources), row.url)
-            for row in rows
-        ]
-        print(table(head, shown))
-
-
-@app_command.command()
-def show(webhook: WebhookId, json: AsJson = False, home: Home = None) -> None:
-    """Show one webhook.
-
-    Example: holdfast webhook show 1
-    """
-    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        row = registry.find(session, webhook)
-    if json:
-        print(dumps(_object(row)))
-        return
-    print(
-        fields(
-            [
-                ("webhook", row.id),
-                ("url", row.url),
-                ("description", row.description),
-                ("state", _state(row)),
-                ("events", _words(row.events)),
-                ("sources", _words(row.sources)),
-                ("made", row.created_at),
-                ("made by", row.created_by),
-            ]
-        )
+) -> Done:
+    """Add a system that receives events from now on; prints its secret only this once."""
+    made = registry.add(
+        session,
+        archive.clock,
+        archive.settings.webhooks,
+        url=url,
+        description=description,
+        events=event or (),
+        sources=source or (),
     )
+    return _done(made, "added")
 
 
-@app_command.command()
+def _done(made: WebhookRecord, done: str) -> Done:
+    secret = f"\nsecret (shown this once): {made.secret}" if made.secret is not None else ""
+    return Done(made, f"webhook {made.id} {done}: {one_line(made.url)}{secret}")
+
+
+@command(app_command, "list", listing=_WEBHOOKS, example="webhook list")
+def list_webhooks(session: Reading) -> list[WebhookRecord]:
+    """List webhooks."""
+    rows = queries.webhooks(session, limit=registry.MAX_WEBHOOKS + 1000)
+    waiting = queries.pending_counts(session)
+    return [webhook_record(row, waiting=waiting.get(row.id, 0)) for row in rows]
+
+
+@command(app_command, example="webhook show 1")
+def show(session: Reading, webhook: WebhookId) -> WebhookRecord:
+    """Show one webhook."""
+    return registry.shown(session, webhook)
+
+
+@command(app_command, example="webhook edit 1 --event 'job.*' --event change.detected")
 def edit(
+    archive: Archive,
     webhook: WebhookId,
-    url: Annotated[str | None, typer.Option("--url", help="On another host it gets a new secret.")] = None,
+    url: Annotated[str | None, typer.Option(help="On another host it gets a new secret.")] = None,
     event: Events = None,
     source: Sources = None,
     description: Note = None,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Change a webhook; what is not named stays as it is.
-
-    Example: holdfast webhook edit 1 --event 'job.*' --event change.detected
-    """
-    wish = WebhookWish(
-        url=url,
-        description=description,
-        events=None if event is None else tuple(event),
-        sources=None if source is None else tuple(source),
-    )
-    _change(webhook, wish, "changed", json=json, home=home)
+) -> Done:
+    """Change a webhook; other fields keep their values."""
+    changes = {"url": url, "description": description, "events": event, "sources": source}
+    return _change(archive, "changed", changes, webhook)
 
 
-@app_command.command()
-def enable(webhook: WebhookId, json: AsJson = False, home: Home = None) -> None:
-    """Tell a webhook of events again that was disabled; what happened meanwhile is not made up for.
-
-    Example: holdfast webhook enable 1
-    """
-    _change(webhook, WebhookWish(enabled=True), "enabled", json=json, home=home)
+def _change(archive: Archive, done: str, changes: dict[str, Any], webhook: WebhookId) -> Done:
+    with archive.database.write() as session:
+        changed = registry.change(session, archive.clock, webhook, settings=archive.settings.webhooks, **changes)
+        return _done(changed, done)
 
 
-@app_command.command()
-def disable(webhook: WebhookId, json: AsJson = False, home: Home = None) -> None:
-    """Tell a webhook of nothing for now; what waits for it stays.
-
-    Example: holdfast webhook disable 1
-    """
-    _change(webhook, WebhookWish(enabled=False), "disabled", json=json, home=home)
-
-
-def _change(webhook: int, wish: WebhookWish, done: str, *, json: bool, home: Any) -> None:
-    with open_archive(config.load(home=home)) as archive, archive.database.write() as session:
-        made = registry.change(session, archive.clock, archive.settings.webhooks, webhook, wish)
-    _print_made(made, done, json=json)
+for _name, _is_enabled, _about in (
+    ("enable", True, "Send events to a disabled webhook again; events of the meantime are not sent."),
+    ("disable", False, "Stop sending events to a webhook; queued deliveries stay."),
+):
+    _given = (f"{_name}d", {"enabled": _is_enabled})
+    command(app_command, _name, about=_about, example=f"webhook {_name} 1", given=_given)(_change)
 
 
-@app_command.command()
-def remove(webhook: WebhookId, json: AsJson = False, home: Home = None) -> None:
-    """Remove a webhook with its deliveries.
-
-    Example: holdfast webhook remove 1
-    """
-    with open_archive(config.load(home=home)) as archive:
-        registry.remove(archive.database.write, archive.clock, webhook)
-    print(dumps({"removed": webhook}) if json else f"webhook {webhook} removed")
+@command(app_command, example="webhook remove 1")
+def remove(archive: Archive, webhook: WebhookId) -> Done:
+    """Delete a webhook with its deliveries."""
+    registry.remove(archive.database.write, archive.clock, webhook)
+    return Done({"removed": webhook}, f"webhook {webhook} removed")
 
 
-@app_command.command("rotate-secret")
+@command(app_command, "rotate-secret", example="webhook rotate-secret 1")
 def rotate_secret(
+    archive: Archive,
+    session: Writing,
     webhook: WebhookId,
     at_once: Annotated[bool, typer.Option("--at-once", help="The old one is known to others: forget it now.")] = False,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Make a new secret and print it, this once; for a day messages are signed with the old one, too.
-
-    Example: holdfast webhook rotate-secret 1
-    """
-    with open_archive(config.load(home=home)) as archive, archive.database.write() as session:
-        made = registry.rotate(session, archive.clock, webhook, at_once=at_once)
-    _print_made(made, "has a new secret", json=json)
+) -> Done:
+    """Create a new secret and print it, only this once; for a day, messages are also signed with the old one."""
+    return _done(registry.rotate(session, archive.clock, webhook, at_once=at_once), "has a new secret")
 
 
-@app_command.command("test")
-def send_message(webhook: WebhookId, json: AsJson = False, home: Home = None) -> None:
-    """Send a test message and say what came back; exit code 1 if it was not taken.
-
-    Example: holdfast webhook test 1
-    """
-    with open_archive(config.load(home=home)) as archive:
-        number = send_test(archive.database, archive.clock, archive.settings.webhooks, webhook)
-        row, log = _delivery(archive, number)
-    last = log[-1] if log else None
-    if json:
-        print(dumps(_delivery_object(row, log)))
-    elif last is not None:
-        print(f"{last.status or 'no answer'} after {last.took_ms} ms: {last.error or 'the message was taken'}")
-        if last.answer:
-            print(f"it answered: {one_line(last.answer)}")
-    if row.state != "delivered":
-        raise typer.Exit(1)
+@command(app_command, "test", example="webhook test 1")
+def send_message(archive: Archive, webhook: WebhookId) -> Done:
+    """Send a test message and print the response; exit code 1 if it was rejected."""
+    number = send_test(archive.database, archive.clock, archive.settings.webhooks, webhook)
+    sent = registry.find_delivery(archive.database, number)
+    last = sent.log[-1]
+    answer = f"\nit answered: {one_line(last.answer)}" if last.answer else ""
+    said = f"{last.status or 'no answer'} after {last.took_ms} ms: {last.error or 'the message was taken'}{answer}"
+    return Done(sent, said, is_success=sent.state == "delivered")
 
 
-@app_command.command()
+@command(app_command, listing=_DELIVERIES, example="webhook deliveries 1 --state failed")
 def deliveries(
+    session: Reading,
     webhook: WebhookId,
-    state: Annotated[str | None, typer.Option("--state", help=f"One of {', '.join(_STATES)}.")] = None,
-    before: Annotated[int | None, typer.Option("--before", min=0, help="Only those with a smaller number.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="Deliveries to show.")] = 50,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """List what was sent to a webhook or waits to be, newest first, and what it answered.
-
-    Example: holdfast webhook deliveries 1 --state failed
-    """
-    if state is not None and state not in _STATES:
-        raise typer.BadParameter(f"{state[:40]!r} is none of {', '.join(_STATES)}", param_hint="--state")
-    with open_archive(config.load(home=home)) as archive, archive.database.read() as session:
-        registry.find(session, webhook)
-        rows = queries.deliveries(session, webhook_id=webhook, before=before, state=state, limit=limit)
-        logs = queries.attempts_of(session, [row.id for row in rows])
-    if json:
-        print(dumps({"deliveries": [_delivery_object(row, logs[row.id]) for row in rows]}))
-    elif not rows:
-        print("no such deliveries" if state or before is not None else "nothing was sent to it yet")
-    else:
-        head = ("delivery", "queued", "event", "state", "tries", "status", "next try", "error")
-        print(table(head, [_delivery_row(row, logs[row.id]) for row in rows]))
-        if len(rows) == limit:
-            print(f"go on with --before {rows[-1].id}")
+    state: Annotated[str | None, typer.Option(help=f"One of {', '.join(_STATES)}.")] = None,
+    before: Annotated[int | None, typer.Option(min=0, help="Only those with a smaller number.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Deliveries to show.")] = 50,
+) -> list[DeliveryRecord]:
+    """List the deliveries of a webhook, newest first, with their results."""
+    registry.find(session, webhook)
+    rows = queries.deliveries(
+        session, webhook_id=webhook, before=before, state=one_of(state, _STATES, "--state"), limit=limit
+    )
+    logs = queries.attempts_of(session, [row.id for row in rows])
+    return [delivery_record(row, logs[row.id]) for row in rows]
 
 
-def _delivery_row(row: WebhookDelivery, log: list[WebhookAttempt]) -> tuple[object, ...]:
-    following = row.next_at if row.state == "pending" else None
-    error = log[-1].error if log and row.state != "delivered" else None
-    return row.id, row.created_at, row.event, row.state, row.attempts, row.status, following, error
-
-
-@app_command.command()
+@command(app_command, example="webhook redeliver 1 17")
 def redeliver(
+    archive: Archive,
+    session: Writing,
     webhook: WebhookId,
     delivery: Annotated[int, typer.Argument(help="A delivery's number.", metavar="DELIVERY", min=0)],
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Queue a delivery again, with the same id and body; a server or a worker sends it.
-
-    Example: holdfast webhook redeliver 1 17
-    """
-    with open_archive(config.load(home=home)) as archive:
-        with archive.database.write() as session:
-            registry.redeliver(session, archive.clock, webhook, delivery)
-        row, log = _delivery(archive, delivery)
-    print(dumps(_delivery_object(row, log)) if json else f"delivery {delivery} is queued again")
-
-
-def _delivery(archive: Archive, number: int) -> tuple[WebhookDelivery, list[WebhookAttempt]]:
-    with archive.database.read() as session:
-        row = queries.delivery(session, number)
-        if row is None:
-            raise registry.DeliveryNotFound(number)
-        return row, queries.attempts_of(session, [number])[number]
-
-
-def _state(row: Webhook) -> str:
-    return "enabled" if row.disabled_at is None else f"disabled ({row.disabled_reason})"
-
-
-def _words(words: list[str]) -> str:
-    return ", ".join(words) or "all"
-
-
-def _object(row: Webhook) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "url": row.url,
-        "description": row.description,
-        "events": row.events,
-        "sources": row.sources,
-        "enabled": row.disabled_at is None,
-        "disabled_at": row.disabled_at,
-        "disabled_reason": row.disabled_reason,
-        "previous_secret_until": row.previous_until,
-        "created_by": row.created_by,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-    }
-
-
-def _delivery_object(row: WebhookDelivery, log: list[WebhookAttempt]) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "message_id": row.message_id,
-        "event": row.event,
-        "state": row.state,
-        "attempts": row.attempts,
-        "next_at": row.next_at if row.state == "pending" else None,
-        "created_at": row.created_at,
-        "finished_at": row.finished_at,
-        "body": row.body,
-        "log": [
-            {"at": one.at, "took_ms": one.took_ms, "status": one.status, "error": one.error, "answer": one.answer}
-            for one in log
-        ],
-    }
+) -> Done:
+    """Queue a delivery again, with the same id and body; a server or a worker sends it."""
+    queued = registry.redeliver(session, archive.clock, webhook, delivery)
+    return Done(queued, f"delivery {delivery} is queued again")

@@ -1,74 +1,73 @@
-"""`holdfast worker`: what runs jobs, what queues them, and what clears up after those that fell silent."""
+"""`holdfast worker`: runs jobs, queues due ones, and cleans up after dead workers."""
 
 from __future__ import annotations
 
-import json as jsonlib
 import sys
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from holdfast import config, log
 from holdfast.cli.archive import read_executions
-from holdfast.cli.formatting import counted, dumps, fields, table
+from holdfast.cli.formatting import counted, fields, table
 from holdfast.cli.job_selector import JOB_KINDS
-from holdfast.cli.parameters import Apply, AsJson, Home, configure_log
+from holdfast.cli.parameters import Apply, AsJson, Home, command_group, one_of, read_codes
+from holdfast.cli.resource import Done, Reading, command
+from holdfast.cli.runner import example
 from holdfast.cli.seeds import find_contact
+from holdfast.config import Settings
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl_process.stopping import obeying_signals
 from holdfast.db.raw import synchronise
 from holdfast.errors import Unavailable
 from holdfast.jobs import indexing
-from holdfast.jobs.administration.source_jobs import sync_in_portions
+from holdfast.jobs.administration.source_jobs import sync_enabled_sources
 from holdfast.jobs.schedule_queries import Silence, last_scheduled_at, stale_held
-from holdfast.jobs.slots import Rebalance, preview_rebalance, record_rebalance, show_distribution
+from holdfast.jobs.slots import preview_rebalance, record_rebalance, show_distribution
 from holdfast.jobs.slots import rebalance as do_rebalance
-from holdfast.jobs.views.dialects import distribution_object, metrics_object, rebalance_object, sync_object
 from holdfast.jobs.views.listing import count_metrics
+from holdfast.records import Spelling, encode
 from holdfast.wiring import open_runtime
-from holdfast.wiring.jobs import open_jobs
+from holdfast.wiring.jobs import Jobs, open_jobs
 from holdfast.worker.feeds import FeedJobs
-from holdfast.worker.loop import BACKGROUND_TASKS, RUNNERS, RunnerTable, WorkerOptions, WorkerReport, dead_holders, work
+from holdfast.worker.loop import BACKGROUND_TASKS, RUNNERS, RunnerTable, WorkerOptions, dead_holders, work
 
 _MOST = 10_000
 _log = log.get()
 
-app_command = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="What runs jobs, queues them, and clears up after those that fell silent. Example: holdfast worker start",
+app_command = command_group(
+    "What runs jobs, queues them, and clears up after dead workers. Example: holdfast worker start"
 )
 
+_command = partial(command, app_command, opened=nullcontext)
+"""Of a function that takes the settings."""
+_job_command = partial(command, app_command, opened=open_jobs)
 
-@app_command.command()
+
+@_command(example="start-worker --concurrency 2")
 def start(
-    once: Annotated[bool, typer.Option("--once", help="Run what is due now, index and compare it, then end.")] = False,
-    poll_interval: Annotated[
-        float | None, typer.Option("--poll-interval", min=0.05, help="Seconds between two looks for work.")
-    ] = None,
+    settings: Settings,
+    once: Annotated[bool, typer.Option("--once", help="Run due jobs now, index and compare them, then exit.")] = False,
+    poll_interval: Annotated[float | None, typer.Option(min=0.05, help="Seconds between two looks for work.")] = None,
     concurrency: Annotated[int | None, typer.Option(min=1, max=64, help="Executions to run at once.")] = None,
-    kinds: Annotated[
-        list[str] | None, typer.Option("--kinds", help=f"Only jobs of these kinds ({', '.join(JOB_KINDS)}).")
-    ] = None,
+    kinds: Annotated[list[str] | None, typer.Option(help=f"Only jobs of these kinds ({', '.join(JOB_KINDS)}).")] = None,
     scheduler: Annotated[
-        bool, typer.Option("--scheduler/--no-scheduler", help="Also queue what is due; another process may do that.")
+        bool, typer.Option("--scheduler/--no-scheduler", help="Also queue due jobs; another process may do that.")
     ] = True,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
+) -> Done:
     """Run jobs that are due, index what they captured, and compare it: the process that keeps an archive alive.
 
-    The first Ctrl-C (or TERM) drains: crawls finish what is in flight and are handed back. The second does not wait.
-
-    Example: holdfast start-worker --concurrency 2
+    The first Ctrl-C (or TERM) drains: crawls finish requests in progress and are released. The second does not
+    wait.
     """
-    wanted, settings = _kinds(kinds or []), config.load(home=home)
+    wanted = read_codes(kinds)
+    for kind in wanted:
+        one_of(kind, JOB_KINDS, "--kinds")
     # JSON lines unless a person looks on: the log of a service is read by programs.
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
     # Without a contact a worker waits for one: an administrator enters it with the first website. A timer cannot wait.
@@ -76,56 +75,37 @@ def start(
         find_contact(settings, has_option=False)
     options = WorkerOptions(
         once=once,
-        poll_s=poll_interval if poll_interval is not None else settings.jobs.poll_s,
+        poll_s=poll_interval if poll_interval is not None else settings.timings.jobs.poll_s,
         concurrency=concurrency or settings.worker.concurrency,
-        kinds=wanted,
+        kinds=wanted or None,
         schedules=scheduler,
     )
     with obeying_signals() as stops:
         report = work(settings, options, stops, RunnerTable(RUNNERS, BACKGROUND_TASKS))
-    print(jsonlib.dumps(_facts(report))) if json else _describe(report)
-    # A timer that runs `--once` has to see that something was left undone.
-    if once and (report.low_disk or report.background_errors):
-        raise typer.Exit(1)
-
-
-def _kinds(given: list[str]) -> tuple[str, ...] | None:
-    kinds = [kind.strip() for one in given for kind in one.split(",") if kind.strip()]
-    if unknown := [kind for kind in kinds if kind not in JOB_KINDS]:
-        raise typer.BadParameter(f"{unknown[0][:40]!r} is none of {', '.join(JOB_KINDS)}", param_hint="--kinds")
-    return tuple(kinds) or None
-
-
-def _facts(report: WorkerReport) -> dict[str, Any]:
-    return {
+    facts = {
         "executions": report.executions,
         "endings": dict(report.endings),
         "low_disk": report.low_disk,
         # The key is the one that scripts know.
         "chore_errors": report.background_errors,
     }
-
-
-def _describe(report: WorkerReport) -> None:
     endings = ", ".join(f"{count} {word}" for word, count in sorted(report.endings.items())) or "nothing was due"
-    typer.echo(f"{counted(len(report.executions), 'run')}: {endings}")
-    if report.low_disk:
-        typer.echo("something waits that was not begun: the disk is too full; see: holdfast status", err=True)
-    for name, error in report.background_errors.items():
-        typer.echo(f"{name}: {error}", err=True)
+    errors = ["work is waiting because the disk is too full; see: holdfast status"] if report.low_disk else []
+    errors += [f"{name}: {error}" for name, error in report.background_errors.items()]
+    # A timer that runs `--once` has to see that something was left undone.
+    is_success = not (once and (report.low_disk or report.background_errors))
+    return Done(facts, f"{counted(len(report.executions), 'run')}: {endings}", is_success, errors)
 
 
 @app_command.command()
+@example("start-scheduler")
 def schedule(
     poll_interval: Annotated[
-        float | None, typer.Option("--poll-interval", min=0.05, help="Seconds between two looks at the clock.")
+        float | None, typer.Option(min=0.05, help="Seconds between two looks at the clock.")
     ] = None,
     home: Home = None,
 ) -> None:
-    """Only queue what is due and clear stale locks; workers elsewhere run it. Any number of these may run.
-
-    Example: holdfast start-scheduler
-    """
+    """Only queue due jobs and clear stale locks; workers elsewhere run the jobs. Any number of these may run."""
     settings = config.load(home=home)
     log.configure(settings.log_level, as_json=not sys.stderr.isatty())
     if poll_interval is not None:
@@ -154,79 +134,51 @@ def schedule(
                 owner.end()
 
 
-@app_command.command("recover-stale")
+@_job_command("recover-stale", example="recover-stale-jobs --older-than-minutes 10 --apply")
 def recover_stale(
+    jobs: Jobs,
     older_than_minutes: Annotated[
-        float, typer.Option("--older-than-minutes", min=0.0, help="Silence of a holder after which it counts as gone.")
+        float, typer.Option(min=0.0, help="Silence of a holder after which it counts as gone.")
     ],
     apply: Apply = False,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Free jobs whose worker has been silent for so long; their executions go on with another one.
-
-    Example: holdfast recover-stale-jobs --older-than-minutes 10 --apply
-    """
-    with open_jobs(config.load(home=home)) as jobs:
-        before = jobs.clock.now() - timedelta(minutes=older_than_minutes)
-        with jobs.database.read() as session:
-            found = stale_held(session, Silence(before), limit=_MOST)
-        freed = jobs.scheduler.sweep(before=before) if apply else 0
-    rows = [{"job": one.job_id, "owner": one.owner, "silent_since": one.heartbeat_at} for one in found]
-    if json:
-        print(jsonlib.dumps({"stale": rows, "freed": freed, "applied": apply}, default=str))
-        return
-    for one in found:
-        typer.echo(f"job {one.job_id}: {one.owner} has been silent since {one.heartbeat_at:%Y-%m-%d %H:%M:%S}")
-    typer.echo(_summary(len(found), freed, "freed", apply=apply))
+) -> Done:
+    """Release jobs whose worker sent no heartbeat for this long; another worker continues their executions."""
+    before = jobs.clock.now() - timedelta(minutes=older_than_minutes)
+    with jobs.database.read() as session:
+        found = stale_held(session, Silence(before), limit=_MOST)
+    freed = jobs.scheduler.sweep(before=before) if apply else 0
+    lines = [f"job {one.job}: {one.owner} has been silent since {one.silent_since:%Y-%m-%d %H:%M:%S}" for one in found]
+    lines.append(_summary(len(found), freed, "released", apply=apply))
+    return Done({"stale": found, "freed": freed}, lines)
 
 
-@app_command.command("reconcile-indexing")
+@_job_command("reconcile-indexing", example="reconcile-completed-indexing --apply")
 def reconcile_indexing(
+    jobs: Jobs,
     limit: Annotated[int, typer.Option(min=1, max=_MOST, help="Executions at most, oldest first.")] = 1000,
     now: Annotated[bool, typer.Option("--now/--later", help="Read them here, or leave that to a worker.")] = True,
     apply: Apply = False,
     json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Index executions that wait for it, and those that were crawled outside a worker and have WARC files.
-
-    Example: holdfast reconcile-completed-indexing --apply
-    """
-    settings = config.load(home=home)
-    with open_jobs(settings) as jobs:
-        found = indexing.find_unindexed(jobs.database, _has_files, limit=limit)
-        asked: list[int] = []
-        for one in found if apply else ():
-            if one.index_state is None:
-                # Unless it was asked for meanwhile.
-                with suppress(indexing.NotIndexable), jobs.database.write() as session:
-                    indexing.ask_again(session, one.execution_id, now=jobs.clock.now())
-            asked.append(one.execution_id)
-    errors = read_executions(settings, asked, quiet=json) if now else []
-    if json:
-        rows = [
-            {"execution": one.execution_id, "source": one.source, "kind": one.kind, "files": one.files} for one in found
-        ]
-        output = {
-            "unindexed": rows,
-            "asked": len(asked),
-            "indexed": len(asked) - len(errors) if now else 0,
-            "errors": errors,
-            "applied": apply,
-        }
-        print(jsonlib.dumps(output))
-    else:
-        for one in found:
-            typer.echo(
-                f"execution {one.execution_id} of {one.source} ({one.kind}): {counted(one.files, 'registered file')}"
-            )
-        for error in errors:
-            typer.echo(f"failed: {error}", err=True)
-        word = "indexed" if now else "will be indexed by the next worker"
-        typer.echo(_summary(len(found), len(asked) - len(errors), word, apply=apply))
-    if errors:
-        raise typer.Exit(1)
+) -> Done:
+    """Index waiting executions, and those that were crawled without a worker and have WARC files."""
+    found = indexing.find_unindexed(jobs.database, _has_files, limit=limit)
+    asked: list[int] = []
+    for one in found if apply else ():
+        if one.index_state is None:
+            # Unless it was requested meanwhile.
+            with suppress(indexing.NotIndexable), jobs.database.write() as session:
+                indexing.ask_again(session, one.execution, now=jobs.clock.now())
+        asked.append(one.execution)
+    errors = read_executions(jobs.settings, asked, quiet=json) if now else []
+    indexed = len(asked) - len(errors)
+    facts = {"unindexed": found, "asked": len(asked), "indexed": indexed if now else 0, "errors": errors}
+    lines = [
+        f"execution {one.execution} of {one.source} ({one.kind}): {counted(one.files, 'registered file')}"
+        for one in found
+    ]
+    word = "indexed" if now else "will be indexed by the next worker"
+    lines.append(_summary(len(found), indexed, word, apply=apply))
+    return Done(facts, lines, not errors, [f"failed: {error}" for error in errors])
 
 
 def _has_files(output_dir: str) -> bool:
@@ -237,133 +189,89 @@ def _has_files(output_dir: str) -> bool:
 def _summary(found: int, done: int, word: str, *, apply: bool) -> str:
     if not found:
         return "nothing to do"
-    return f"{done} {word}" if apply else f"{found} found; --apply does it"
+    return f"{done} {word}" if apply else f"{found} found"
 
 
-scheduler = typer.Typer(
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="The schedule: figures, load by hour, rebalance. Example: holdfast scheduler distribution",
-)
+scheduler = command_group("The schedule: figures, load by hour, rebalance. Example: holdfast scheduler distribution")
+_schedule_command = partial(command, scheduler, opened=open_jobs)
 
 
-@scheduler.command()
-def metrics(json: AsJson = False, home: Home = None) -> None:
-    """Count jobs by state, and how the runs of the last 24 hours went.
-
-    Example: holdfast scheduler metrics --json
-    """
-    with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
-        found = count_metrics(session, now=jobs.clock.now(), last_check_at=last_scheduled_at(session))
-    if json:
-        print(dumps(metrics_object(found)))
-        return
-    print(fields([(state, count) for state, count in found.jobs.items()]))
-    average = found.average_duration_ms / 1000
-    print(f"{counted(found.executions_total, 'run')} in all, {found.stale_locks_cleared} stale locks cleared")
-    print(f"the last 24 hours: {found.success_rate:.0%} good, {average:.1f} s on average")
-    for warning in found.warnings():
-        print(f"warning: {warning}")
+@_schedule_command(example="scheduler metrics --json")
+def metrics(jobs: Jobs, session: Reading) -> Done:
+    """Count jobs by state, and the results of the runs of the last 24 hours."""
+    found = count_metrics(session, now=jobs.clock.now(), last_check_at=last_scheduled_at(session))
+    runs = found.executions
+    lines = [
+        fields(list(found.jobs.items())),
+        f"{counted(runs.total, 'run')} in all, {found.stale_locks_cleared} stale locks cleared",
+        f"the last 24 hours: {runs.success_rate:.0%} good, {runs.average_duration_ms / 1000:.1f} s on average",
+        *(f"warning: {warning}" for warning in found.warnings),
+    ]
+    return Done(found, lines)
 
 
-@scheduler.command()
-def distribution(json: AsJson = False, home: Home = None) -> None:
-    """Show how the runs of the coming 24 hours are spread over its hours (UTC), and how even that is.
-
-    Example: holdfast scheduler distribution
-    """
-    with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
-        found = show_distribution(session, now=jobs.clock.now())
-    if json:
-        print(dumps(distribution_object(found)))
-        return
+@_schedule_command(example="scheduler distribution")
+def distribution(jobs: Jobs, session: Reading) -> Done:
+    """Show how the runs of the next 24 hours are distributed over the hours (UTC), and how evenly."""
+    found = show_distribution(session, now=jobs.clock.now())
     widest = max(found.peak_count, 1)
-    for hour, count in enumerate(found.hours):
-        print(f"{hour:02d}:00  {count:>6}  {'#' * round(40 * count / widest)}".rstrip())
-    print(
-        f"{counted(found.total_jobs, 'job')}, score {found.score:.2f}"
-        + ("; a rebalance is advised: holdfast scheduler preview" if found.rebalance_advised else "")
-    )
+    lines = [
+        f"{one.hour:02d}:00  {one.job_count:>6}  {'#' * round(40 * one.job_count / widest)}".rstrip()
+        for one in found.hourly_distribution
+    ]
+    advice = "; a rebalance is advised: holdfast scheduler preview" if found.rebalance_advised else ""
+    lines.append(f"{counted(found.total_jobs, 'job')}, score {found.distribution_score:.2f}{advice}")
+    return Done(found, lines)
 
 
-@scheduler.command()
-def preview(json: AsJson = False, home: Home = None) -> None:
-    """Say what a rebalance would do: every scheduled job as moved or skipped, with its reason.
-
-    Example: holdfast scheduler preview
-    """
-    with open_jobs(config.load(home=home)) as jobs, jobs.database.read() as session:
-        plan = preview_rebalance(session, now=jobs.clock.now())
-    _print(plan, applied=False, json=json)
+@_schedule_command(example="scheduler preview")
+def preview(jobs: Jobs) -> Done:
+    """Show what a rebalance would do: every scheduled job as moved or skipped, with its reason."""
+    return _rebalanced(jobs, applied=False)
 
 
-@scheduler.command()
-def rebalance(
-    apply: Apply = False,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Move scheduled jobs into emptier slots; what runs, runs soon or was placed lately stays.
-
-    Example: holdfast scheduler rebalance --apply
-    """
-    with open_jobs(config.load(home=home)) as jobs:
-        now = jobs.clock.now()
-        if apply:
-            done = do_rebalance(jobs.database, now=now)
-            with jobs.database.write() as session:
-                record_rebalance(session, jobs.clock, done)
-        else:
-            with jobs.database.read() as session:
-                done = preview_rebalance(session, now=now)
-    _print(done, applied=apply, json=json)
+@_schedule_command(example="scheduler rebalance --apply")
+def rebalance(jobs: Jobs, apply: Apply = False) -> Done:
+    """Move scheduled jobs into less busy slots; jobs that run, run soon or were recently moved stay."""
+    return _rebalanced(jobs, applied=apply)
 
 
-def _print(plan: Rebalance, *, applied: bool, json: bool) -> None:
-    if json:
-        print(dumps({**rebalance_object(plan), "applied": applied}))
-        return
+def _rebalanced(jobs: Jobs, *, applied: bool) -> Done:
+    now = jobs.clock.now()
+    if applied:
+        plan = do_rebalance(jobs.database, now=now)
+        with jobs.database.write() as session:
+            record_rebalance(session, jobs.clock, plan)
+    else:
+        with jobs.database.read() as session:
+            plan = preview_rebalance(session, now=now)
     rows: list[tuple[object, ...]] = [
         (one.job_id, "moved" if applied else "would move", one.old_time, one.new_time) for one in plan.moved
     ]
     rows += [(one.job_id, f"stays: {one.reason}", None, None) for one in plan.skipped]
-    if rows:
-        print(table(("job", "what", "from", "to"), rows))
-    print(
-        f"{len(plan.moved)} moved, {len(plan.skipped)} stay, score {plan.score:.2f}"
-        + ("" if applied or not plan.moved else "; nothing was written, add --apply to rebalance")
-    )
+    score = plan.new_distribution_score
+    lines = [table(("job", "what", "from", "to"), rows)] if rows else []
+    lines.append(f"{len(plan.moved)} moved, {len(plan.skipped)} stay, score {score:.2f}")
+    return Done({**encode(plan, spelling=Spelling.COMMAND), "applied": applied}, lines)
 
 
-@scheduler.command()
+@_schedule_command(example="sync-enabled-sources", is_quiet=True)
 def sync(
+    jobs: Jobs,
     interval_minutes: Annotated[
-        int | None, typer.Option("--interval-minutes", min=1, help="Of new jobs; from the settings if left out.")
+        int | None, typer.Option(min=1, help="Of new jobs; from the settings if left out.")
     ] = None,
-    json: AsJson = False,
-    home: Home = None,
-) -> None:
-    """Give every enabled source a crawl job that has none, and resume what its source's absence had paused.
+) -> Done:
+    """Create missing crawl jobs of enabled sources, and resume those paused while their source was disabled.
 
-    Acts at once: it takes nothing away.
-    Example: holdfast sync-enabled-sources
+    Acts at once; it removes nothing.
     """
-    settings = config.load(home=home)
-    # What went wrong is told below, once.
-    configure_log(settings, unless_set="ERROR", as_json=False)
-    minutes = interval_minutes or settings.jobs.auto_interval_minutes
-    with open_jobs(settings) as jobs:
-        done = sync_in_portions(jobs.database.write, jobs.clock, jobs.actions, interval_minutes=minutes)
-    if json:
-        print(dumps(sync_object(done)))
-    else:
-        print(
-            f"{counted(done.sources_seen, 'source')}, {done.sources_enabled} enabled: {len(done.created)} jobs made, "
-            f"{len(done.with_job)} had one, {len(done.woken)} resumed"
-        )
-    for code, error in done.errors.items():
-        typer.echo(f"{code}: {error}", err=True)
-    if done.errors:
-        raise typer.Exit(1)
+    minutes = interval_minutes or jobs.settings.jobs.auto_interval_minutes
+    done = sync_enabled_sources(jobs.database.write, jobs.clock, jobs.actions, interval_minutes=minutes)
+    for error in done.errors:
+        typer.echo(error, err=True)
+    sentence = (
+        f"{counted(done.sources_seen, 'source')}, {done.sources_enabled} enabled: {done.created} jobs made, "
+        f"{done.already_has_job} had one, {done.resumed} resumed"
+    )
+    return Done(done, sentence, is_success=not done.errors)

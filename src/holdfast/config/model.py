@@ -1,7 +1,7 @@
-"""Groups of settings: fields with a default, a meaning and limits, checked when a group is made, unchangeable after.
+"""Groups of settings: fields with a default, a description and limits, validated on creation, then immutable.
 
-Of our own because every process reads its settings first: making the same groups with pydantic takes 0.35 s of CPU,
-which is more than the rest of a crawl process takes to start.
+Not pydantic, because every process reads its settings first: building the same groups with pydantic takes
+0.35 s of CPU, which is more than the rest of a crawl process takes to start.
 """
 
 from __future__ import annotations
@@ -16,13 +16,31 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 Network = IPv4Network | IPv6Network
 Nameserver = str
-"""The address of a DNS server, with its port or without: 192.0.2.53, 192.0.2.53:5353, [2001:db8::53]:5353."""
+"""The address of a DNS server, with or without a port: 192.0.2.53, 192.0.2.53:5353, [2001:db8::53]:5353."""
 Proxy = str
-"""An address or a network (CIDR) that requests are forwarded from, or `*`, which is every one."""
+"""An address or network (CIDR) of a trusted reverse proxy, or `*` for any."""
+RATES = {
+    "general": 120,
+    "search": 60,
+    "cdx": 120,
+    "exports": 10,
+    "packages": 60,
+    "reports": 5,
+    "replay": 3000,
+    "admin": 500,
+    "member": 100,
+    "intruder": 10,
+    "seeds": 10,
+}
+"""Requests per minute of each kind, for one address; `admin`, `member` and `seeds` count one user or token.
+
+`packages` are pages opened in ReplayWeb.page, `replay` archived resources, `intruder` requests to admin
+routes without a valid sign-in, `seeds` requests that add to the frontier.
+"""
 _TRUE, _FALSE = ("1", "on", "t", "true", "y", "yes"), ("0", "off", "f", "false", "n", "no")
 _LIMITS: tuple[tuple[str, str, Callable[[Any, Any], bool]], ...] = (
     ("ge", "greater than or equal to", lambda value, limit: value >= limit),
@@ -32,15 +50,23 @@ _LIMITS: tuple[tuple[str, str, Callable[[Any, Any], bool]], ...] = (
 
 
 class SettingRefused(ValueError):
-    """A value that a setting cannot have: where it stands, and why."""
+    """An invalid value of a setting, with its path and the reason."""
 
     def __init__(self, path: tuple[str, ...], message: str) -> None:
         super().__init__(f"{'.'.join(path)}: {message}")
         self.path, self.message = path, message
 
 
+class Rate(NamedTuple):
+    kind: str
+    per_minute: int
+
+    def __str__(self) -> str:
+        return f"{self.kind}={self.per_minute}"
+
+
 class Secret:
-    """A text that is not shown when what holds it is printed."""
+    """A string that is masked when the object that contains it is printed."""
 
     __slots__ = ("_text",)
 
@@ -48,7 +74,6 @@ class Secret:
         self._text = text
 
     def get_secret_value(self) -> str:
-        """Return the text itself."""
         return self._text
 
     def __repr__(self) -> str:
@@ -68,8 +93,6 @@ class Secret:
 
 
 class Setting:
-    """One field of a group."""
-
     __slots__ = ("annotation", "convert", "default", "description", "limits", "min_length", "pattern")
 
     def __init__(self, default: Any, *, description: str, **limits: Any) -> None:
@@ -82,7 +105,7 @@ class Setting:
         self.convert: Callable[[Any], Any] = _same
 
     def read(self, value: Any) -> Any:
-        """Return a value as this field has it; SettingRefused says what is wrong with it."""
+        """Return the validated value; raise SettingRefused if it is invalid."""
         value = self.convert(value)
         if value is None:
             return None
@@ -97,21 +120,21 @@ class Setting:
 
 
 def setting(default: Any, *, description: str, **limits: Any) -> Any:
-    """Return a field of a group: what it is unless set, what it means, and its limits.
+    """Declare a field of a group: default, description and limits.
 
-    `ge`, `gt` and `le` bound numbers, `pattern` must fit a whole text, `min_length` counts its characters.
+    `ge`, `gt` and `le` bound numbers, `pattern` must match the whole string, `min_length` counts characters.
     """
     return Setting(default, description=description, **limits)
 
 
 class SettingGroup:
-    """Settings that belong together; made with some of them by name, the others have their defaults."""
+    """A group of related settings; fields that are not passed by name have their defaults."""
 
     model_fields: ClassVar[dict[str, Setting]] = {}
     extra: ClassVar[str] = "forbid"
-    """Whether names that are no settings are refused, or passed over (`ignore`)."""
+    """Whether unknown names are rejected (`forbid`) or skipped (`ignore`)."""
     model_fields_set: frozenset[str]
-    """The names that were given."""
+    """The names that were set explicitly."""
 
     def __init_subclass__(cls) -> None:
         fields = dict(cls.model_fields)
@@ -143,7 +166,6 @@ class SettingGroup:
 
     @classmethod
     def made_of(cls, value: Any) -> Self:
-        """Return a group as it is, or made of the names and values of a table."""
         if isinstance(value, cls):
             return value
         if not isinstance(value, Mapping):
@@ -151,7 +173,7 @@ class SettingGroup:
         return cls(**value)
 
     def model_copy(self, *, update: Mapping[str, Any]) -> Self:
-        """Return the same group with some values replaced; those are not checked."""
+        """Return a copy with some values replaced; the new values are not validated."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__, **update)
         copy.__dict__["model_fields_set"] = self.model_fields_set | update.keys()
@@ -230,7 +252,6 @@ def _secret(value: Any) -> Secret:
 
 
 def _parts(value: Any) -> tuple[str, ...]:
-    """Return the parts of a text with commas between them, or of a list."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     if isinstance(value, (list, tuple)):
@@ -249,7 +270,7 @@ def _networks(value: Any) -> tuple[Network, ...]:
 
 
 def _nameservers(value: Any) -> tuple[Nameserver, ...]:
-    """Return addresses that can be asked: a crawl with any other closes its pages as if their sites had failed."""
+    """Return valid nameservers. With an invalid one, a crawl would close pages as if their sites had failed."""
     servers = _parts(value)
     for server in servers:
         named = re.fullmatch(r"\[([^\]]+)\](?::([0-9]{1,5}))?", server) or re.fullmatch(r"([^:]+):([0-9]{1,5})", server)
@@ -264,7 +285,7 @@ def _nameservers(value: Any) -> tuple[Nameserver, ...]:
 
 
 def _proxies(value: Any) -> tuple[Proxy, ...]:
-    """Return addresses that a connection can come from: a name, or a network with host bits, would match none."""
+    """Return valid proxy addresses. A host name, or a network with host bits, would match no connection."""
     proxies = _parts(value)
     for proxy in proxies:
         try:
@@ -273,6 +294,18 @@ def _proxies(value: Any) -> tuple[Proxy, ...]:
         except ValueError as exc:
             raise SettingRefused((), f"Value error, {exc}") from None
     return proxies
+
+
+def _rates(value: Any) -> tuple[Rate, ...]:
+    rates = []
+    for part in _parts(value):
+        kind, _, number = part.partition("=")
+        if kind not in RATES:
+            raise SettingRefused((), f"unknown kind {kind!r}; expected one of: {', '.join(RATES)}")
+        if (per_minute := _int(number)) < 1:
+            raise SettingRefused((), f"{part!r} should allow at least 1 request a minute")
+        rates.append(Rate(kind, per_minute))
+    return tuple(rates)
 
 
 def _or_none(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -290,6 +323,7 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "tuple[Network, ...]": _networks,
     "tuple[Nameserver, ...]": _nameservers,
     "tuple[Proxy, ...]": _proxies,
+    "tuple[Rate, ...]": _rates,
     "str | None": _or_none(_str),
     "Path | None": _or_none(_path),
     "Secret | None": _or_none(_secret),
@@ -299,17 +333,21 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
 PREFIX = "HOLDFAST_"
 
 
+REMOVED_GROUPS = frozenset({"lease", "parse", "traps"})
+"""Groups that have no settings any more; `removed.py` lists their replacements."""
+
+
 Origins = dict[str, str]
-"""Where settings were set, by their names in dots: a file, `.env`, or `environment`."""
+"""Where settings were set, by dotted name: a file, `.env`, or `environment`."""
 
 
 def gather(fields: Mapping[str, Setting], given: Mapping[str, Any], origins: Origins | None = None) -> dict[str, Any]:
-    """Return what is set: what is given wins over variables, variables over `.env`, and `.env` over the TOML file.
+    """Merge settings: `given` wins over variables, variables over `.env`, and `.env` over the TOML file.
 
-    `origins` is told where each was set.
+    `origins` receives where each one was set.
     """
     env_file, named = Path(".env"), os.environ.get(f"{PREFIX}CONFIG")
-    toml = Path(named or "holdfast.toml")
+    toml = Path(named or f"{PREFIX.strip('_').lower()}.toml")
     values: dict[str, Any] = {}
     # What reads a file is loaded by its name, where there is one: with both, settings would take twice as long.
     if toml.is_file():
@@ -342,7 +380,7 @@ def _note(origins: Origins | None, table: Mapping[str, Any], where: str, prefix:
 
 @contextmanager
 def _naming(file: Path) -> Iterator[None]:
-    """Say in which file it is that something cannot be read."""
+    """Add the file's name to errors raised while reading it."""
     try:
         yield
     except ValueError as exc:
@@ -350,7 +388,7 @@ def _naming(file: Path) -> Iterator[None]:
 
 
 def _table(fields: Mapping[str, Setting], variables: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return the settings among variables; one that begins with a group's name is of that group, known there or not."""
+    """Return the settings among variables; the prefix selects the group, even if the group does not have that name."""
     prefix, table = PREFIX.lower(), dict[str, Any]()
     for variable, value in variables.items():
         name = variable.lower()
@@ -363,13 +401,13 @@ def _table(fields: Mapping[str, Setting], variables: Mapping[str, str | None]) -
             table[name] = _merged(_group(variable, value), table.get(name, {})) if is_group else value
             continue
         group, _, key = name.partition("_")
-        if key and group in fields and isinstance(fields[group].default, SettingGroup):
+        is_group = group in REMOVED_GROUPS or (group in fields and isinstance(fields[group].default, SettingGroup))
+        if key and is_group:
             table[group] = _merged(table.get(group, {}), {key: value})
     return table
 
 
 def _group(variable: str, value: str) -> dict[str, Any]:
-    """Return the group that a variable spells as JSON."""
     try:
         found = json.loads(value)
     except (ValueError, RecursionError) as exc:
@@ -380,7 +418,7 @@ def _group(variable: str, value: str) -> dict[str, Any]:
 
 
 def _merged(below: Any, above: Any) -> Any:
-    """Return two tables as one; where both say something, the second does."""
+    """Merge two tables recursively; `above` wins."""
     if not isinstance(below, Mapping) or not isinstance(above, Mapping):
         return above
     return {**below, **{name: _merged(below.get(name), value) for name, value in above.items()}}

@@ -1,4 +1,4 @@
-"""The settings in force as people may see them: each with its name, its value without secrets, and where it was set."""
+"""Effective settings for display: name, value without secrets, and where each was set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMED = re.compile(r"((?:password|token|secret|key)=)[^&\s]++", re.I)
 
 
 def walk(values: SettingGroup, prefix: str = "HOLDFAST") -> Iterator[tuple[str, SettingGroup, str, Setting]]:
-    """Yield every setting: its variable's name, the group that holds it, its key there, and its description."""
+    """Yield each setting: variable name, the group object that holds it, its key there, and its field."""
     for key, field in type(values).model_fields.items():
         value: Any = getattr(values, key)
         if isinstance(value, SettingGroup):
@@ -25,21 +25,18 @@ def walk(values: SettingGroup, prefix: str = "HOLDFAST") -> Iterator[tuple[str, 
 
 
 def shown_text(value: Any) -> str:
-    """Return a value as text, without what is secret in it."""
     if isinstance(value, (list, tuple)):
         return ",".join(redacted(str(one)) for one in value)
     return "" if value is None else redacted(str(value))
 
 
 def redacted(text: str) -> str:
-    """Return a text without the password in an address, or behind a name that says so."""
+    """Mask passwords in URLs and values after names that look like secrets."""
     without = _LOGIN.sub(lambda found: f"{found[1]}:***@" if found[2] else found[0], text)
     return _NAMED.sub(r"\1***", without)
 
 
 class ShownSetting(NamedTuple):
-    """A setting in force."""
-
     name: str
     value: str | int | float | bool | None
     origin: str
@@ -49,7 +46,6 @@ class ShownSetting(NamedTuple):
 
 
 def settings_in_force(settings: Settings) -> Iterator[ShownSetting]:
-    """Yield every setting with its value, secrets masked, and where it was set."""
     for name, group, key, field in walk(settings):
         value = getattr(group, key)
         dotted = name.removeprefix(PREFIX).lower()

@@ -1,1 +1,1 @@
-"""Who is at work: owners of leases, their file locks and heartbeats. In SQL alone; Redis may stand in front later."""
+"""Lease owners with their file locks and heartbeats. Uses SQL only; Redis may be added in front later."""

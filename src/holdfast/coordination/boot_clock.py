@@ -1,7 +1,8 @@
-"""Sets the clock of a SQLite database to the wall clock: once a boot, and after a step of it while nothing is leased.
+"""Sets the clock of a SQLite database to the wall clock: once per boot, and after a step while nothing is leased.
 
-The wall clock may step for a good reason: a machine without a battery learns the time after its first start. No lease
-must end early by that, so the clock is not set while a live process holds one; waits move with it.
+The wall clock may step for a good reason: a machine without a battery gets the time only after its first start.
+A step must not end a lease early, so the clock is not set while a live process holds one; retry times move with
+it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _MOVES = (
 
 
 def follow_wall(raw_db: RawDatabase, machine: Clock, *, folder: Path) -> None:
-    """Set the clock if that is due and no live process holds a lease; one that cannot be written stays as it is."""
+    """Set the clock if due and no live process holds a lease; a database that cannot be written is left unchanged."""
     boot, wall, passed = boot_id(), to_micros(machine.now()), since_boot(machine)
     if boot is None or raw_db.dialect != "sqlite":
         return
@@ -60,7 +61,7 @@ def follow_wall(raw_db: RawDatabase, machine: Clock, *, folder: Path) -> None:
 
 
 def _step(tx: Transaction, boot: str, wall: int, passed: int, folder: Path) -> int | None:
-    """Return by how much waits move when the clock is set; None if it stays."""
+    """Return how far retry times move when the clock is set; None if the clock is not set."""
     rows = tx.execute(ANCHOR, (boot,))
     if not rows:
         # How long the machine was off is unknown: if the wall clock is behind, waits go on from the last heartbeat.

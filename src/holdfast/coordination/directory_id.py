@@ -1,6 +1,7 @@
-"""The id of a data directory: random, kept in a file of it, and the same for all processes that share the directory.
+"""The id of a data directory: random, stored in a file there, shared by all processes that use the directory.
 
-It goes along if the directory is moved. The name of a machine and a path prove nothing: two containers may share both.
+It stays the same when the directory is moved. Machine name and path prove nothing: two containers may share
+both.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ _FILE: Final = "search-index-id"
 
 
 def read_directory_id(home: Path) -> str | None:
-    """Return the id of a data directory; None if it has none yet, or cannot be read."""
     try:
         return (home / _FILE).read_text().strip() or None
     except OSError:
@@ -23,7 +23,7 @@ def read_directory_id(home: Path) -> str | None:
 
 
 def directory_id(home: Path) -> str:
-    """Return the id of a data directory, made at the first call; OSError if it can be neither read nor written."""
+    """Return the id of a data directory, creating it on the first call; raise OSError if that fails."""
     return read_directory_id(home) or _new_id(home)
 
 

@@ -1,4 +1,4 @@
-"""Volumes: whether one has room for new work, takes a file, and is still the one that was mounted."""
+"""Volumes: whether one has enough free space, is writable, and is still the one that was mounted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ _PROBE = ".holdfast-probe"
 
 
 def is_low(folder: Path, marks: DiskSettings) -> bool:
-    """Return whether the volume under a folder has less room than we keep free."""
     # `f_bavail`, what this user may take; root has a reserve beyond it.
     disk = os.statvfs(folder)
     free = disk.f_bavail * disk.f_frsize
@@ -24,19 +23,17 @@ def is_low(folder: Path, marks: DiskSettings) -> bool:
 
 
 class CachedFile(NamedTuple):
-    """Something in a cache on the disk."""
-
     asked_at: int
-    """When it was last asked for, in nanoseconds."""
+    """Time of the last request for it, in nanoseconds."""
     path: Path
     size: int
-    """What it takes on the disk, in bytes."""
+    """Bytes used on disk."""
 
 
 def trim(stored: Iterable[CachedFile], most_bytes: int, *, keep: Path, remove: Callable[[Path], bool]) -> None:
-    """Remove what was asked for longest ago until a cache has its size again; `keep` stays whatever it takes.
+    """Remove the least recently requested files until a cache fits its size; `keep` always stays.
 
-    `remove` says whether something is gone: what is being read may stay.
+    `remove` returns whether a file was deleted: one that is being read may stay.
     """
     found = sorted(stored)
     total = sum(one.size for one in found)
@@ -49,7 +46,7 @@ def trim(stored: Iterable[CachedFile], most_bytes: int, *, keep: Path, remove: C
 
 
 def demand_room(folder: Path, marks: DiskSettings, *, for_bytes: int = 0) -> None:
-    """Refuse, with NoSpace, to begin what would leave less room on the volume of a folder than we keep free."""
+    """Raise `NoSpace` if work of `for_bytes` would reduce the volume's free space below the configured minimum."""
     disk = os.statvfs(folder)
     left = disk.f_bavail * disk.f_frsize - for_bytes
     if left < marks.free_bytes or left < disk.f_blocks * disk.f_frsize * marks.free_percent / 100:
@@ -61,9 +58,9 @@ def demand_room(folder: Path, marks: DiskSettings, *, for_bytes: int = 0) -> Non
 
 
 def shortage(folder: Path, marks: DiskSettings) -> str:
-    """Return in words why nothing is written below a folder: what is free, what is kept free, and what helps.
+    """Return a message why nothing is written below a folder: free space, required minimum, and how to fix it.
 
-    Where more is free than we keep, the system itself has refused: a quota, or a limit on the size of files.
+    If more than the minimum is free, the system itself refused the write: a quota, or a file size limit.
     """
     try:
         disk = os.statvfs(folder)
@@ -93,10 +90,10 @@ _hanging: dict[Path, threading.Thread] = {}
 
 
 def low_volume(settings: Settings) -> Path | None:
-    """Return the first volume that new work would be written to and that has too little room; None if all have.
+    """Return the first volume for new work with too little free space; None if all have enough.
 
-    The database and the captures may lie on different ones, and so may the captures of a source. One that is away, or
-    that does not answer, is not asked about room: what is to be written there says so itself.
+    The database and the captures may be on different volumes, and so may the captures of a source. Missing or
+    unresponsive volumes are skipped: writing to them reports its own error.
     """
     found: list[Path] = []
     before = _hanging.get(settings.home)
@@ -123,7 +120,6 @@ def _low(settings: Settings) -> list[Path]:
 
 
 def _mounts(store: Path) -> list[Path]:
-    """Return the folders of sources that are volumes of their own."""
     try:
         # A folder of another device is a mount.
         own = store.stat().st_dev
@@ -135,7 +131,6 @@ def _mounts(store: Path) -> list[Path]:
 
 
 def _volumes(folders: Iterable[Path]) -> list[Path]:
-    """Return one folder of each volume, in this order; those that are not there are left out."""
     found: dict[int, Path] = {}
     for folder in folders:
         try:
@@ -146,19 +141,17 @@ def _volumes(folders: Iterable[Path]) -> list[Path]:
 
 
 class MountIdentity:
-    """The place that a run writes to, known by device and inode: a mount that vanished is never written through."""
+    """The folder a run writes to, identified by device and inode, so that a vanished mount is never written to."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._known = folder, identity_of(folder)
 
     @property
     def is_same(self) -> bool:
-        """Whether the folder is still the one that it was."""
         return self._known is not None and identity_of(self._folder) == self._known
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
-    """Return the device and the inode of a file or folder, None if it cannot be seen."""
     try:
         seen = path.stat()
     except OSError:
@@ -167,7 +160,7 @@ def identity_of(path: Path) -> tuple[int, int] | None:
 
 
 def storage_trouble(folder: Path) -> str | None:
-    """Return what is wrong with the place that a run writes to, None if it takes a file."""
+    """Return why a run's folder is not writable; None if it is."""
     probe = folder / _PROBE
     try:
         fd = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,6 +1,6 @@
-"""What happened and is told outside: rows in the order of their commits, which streams and webhooks read.
+"""Events for external readers: rows in commit order, read by streams and webhooks.
 
-Jobs have rows of their own (`jobs.journal`), and so have changes; the rows here are of all that happens seldom.
+Jobs (`jobs.journal`) and changes have tables of their own; these rows are for everything that happens rarely.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ _EVENTS_LOCK = 0x686F6C65
 
 
 class EventName(StrEnum):
-    """What the world outside is told of."""
-
     JOB_CREATED = "job.created"
     JOB_SCHEDULED = "job.scheduled"
     JOB_PAUSED = "job.paused"
@@ -37,7 +35,7 @@ class EventName(StrEnum):
     EXECUTION_INDEXED = "execution.indexed"
     EXECUTION_INDEX_FAILED = "execution.index_failed"
     CHANGE_DETECTED = "change.detected"
-    """A page was updated, is gone, or cannot be had any more."""
+    """A page was updated, is gone, or is no longer accessible."""
     CHANGE_NEW_PAGE = "change.new_page"
     """A page was captured for the first time."""
     EDITION_REPORTED = "edition.reported"
@@ -50,10 +48,10 @@ class EventName(StrEnum):
 
 
 def order_events(session: Session) -> None:
-    """Let events be committed in the order of their ids: a reader that has seen one never misses an earlier one.
+    """Make events commit in the order of their ids: a reader that has seen one never misses an earlier one.
 
-    PostgreSQL hands out ids before the commit; so writers of events go one after the other, from here to their end.
-    Called last in a transaction, when all its rows are locked. SQLite has one writer anyway.
+    PostgreSQL assigns ids before the commit, so event writers are serialised from here to the end of their
+    transaction. Call this last in a transaction, when all its rows are locked. SQLite has a single writer anyway.
     """
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_advisory_xact_lock(_EVENTS_LOCK)))
@@ -62,9 +60,10 @@ def order_events(session: Session) -> None:
 def record_event(
     session: Session, name: EventName, *, at: datetime, data: dict[str, Any], source_id: int | None = None
 ) -> None:
-    """Append an event in the caller's transaction, as the last thing that it does: it stands if what it tells does.
+    """Append an event as the last act of the caller's transaction, so that both commit or neither does.
 
-    `data` leaves the house: ids, codes, addresses and words of ours, never what a page or a person wrote.
+    `data` is sent to external systems: only ids, codes, URLs and Holdfast's own text, never text from a page or a
+    person.
     """
     order_events(session)
     session.add(Event(at=at, name=name.value, source_id=source_id, data=data))
@@ -72,13 +71,13 @@ def record_event(
 
 
 def has_old_events(session: Session, *, before: datetime) -> bool:
-    """Return whether there are events from before a moment, the newest aside."""
+    """Return whether there are events before `before`, not counting the newest."""
     newest = select(func.max(Event.id)).scalar_subquery()
     return session.scalar(select(Event.id).where(Event.at < before, Event.id < newest).limit(1)) is not None
 
 
 def drop_old_events(session: Session, *, before: datetime, limit: int) -> int:
-    """Remove the oldest events from before a moment, never the newest; return how many."""
+    """Delete the oldest events before `before`, never the newest; return how many."""
     # The newest stays: SQLite would give its number to the next event, and readers go by numbers.
     newest = select(func.max(Event.id)).scalar_subquery()
     oldest = select(Event.id).where(Event.at < before, Event.id < newest).order_by(Event.at).limit(limit)

@@ -1,8 +1,8 @@
-"""Owners: processes that may hold leases, and whether they live.
+"""Owners: processes that may hold leases, and whether they are alive.
 
-A run file that can be seen from here is judged by its lock, whatever its machine is called now: a container that was
-replaced and a machine that was renamed are cleaned up after at once. A process whose run file cannot be seen from here
-belongs to another machine, and only its silence tells.
+If a run file is visible from here, its lock decides, whatever its machine is called now: replaced containers
+and renamed machines are cleaned up immediately. A process whose run file is not visible belongs to another
+machine; only its missing heartbeat shows that it is gone.
 """
 
 from __future__ import annotations
@@ -23,50 +23,50 @@ from holdfast.db.raw import RawDatabase, Row, Transaction, synchronise
 from holdfast.values import dataclass
 
 GONE = timedelta(minutes=2)
-"""Silence after which an owner counts as gone whose lock can say nothing."""
+"""Time without heartbeat after which an owner counts as gone if its lock gives no answer."""
 WORKER_KINDS: Final = ("worker", "runner")
-"""Owners that run jobs: with a scheduler of their own, or without. Supervisors, crawl processes, indexers do not."""
+"""Owners that run jobs, with or without a scheduler. Supervisors, crawl processes and indexers do not."""
 
 VISITOR: Final = "visitor"
-"""Owners that make a few requests outside any crawl. Their rows are deleted at their end: nothing refers to them."""
+"""Owners that make a few requests outside any crawl. Their rows are deleted when they end: nothing refers to them."""
 
 
 class OwnerState(Enum):
-    """What can be known of an owner from here."""
-
     ALIVE = auto()
     DEAD = auto()
-    """Its lock is free, and the kernel that ran it freed it; or its files are here and it is silent."""
+    """Its lock is free and the kernel that ran it released it; or its files are here and its heartbeat stopped."""
     AWAY = auto()
-    """It is of another machine, and has been silent for long: what lies on that machine is not ours to touch."""
+    """It belongs to another machine and has been silent for long; files on that machine must not be touched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerRow:
-    """A process that holds leases, or held them, as its row and its run file show it."""
+    """A process that holds or held leases, as shown by its row and its run file."""
 
     id: int
     kind: str
     host: str
     pid: int
     run_path: Path
-    """Where its run file was made; after `judged`, where it lies now."""
+    """Where its run file was created; after `judged`, its current path."""
     execution_id: int | None
     started_at: datetime
     heartbeat_at: datetime
     ended_at: datetime | None
     state: OwnerState = OwnerState.ALIVE
     is_silent: bool = False
-    """No heartbeat for longer than `GONE`."""
+    """Whether the last heartbeat is older than `GONE`."""
 
     @property
     def is_gone(self) -> bool:
-        """Whether its lock is free, if its run file can be seen from here; or it has been silent for too long."""
+        """Whether its lock is free (if its run file is visible from here) or it has been silent for too long."""
         return self.is_silent or self.state is OwnerState.DEAD
 
     @property
     def is_away(self) -> bool:
-        """Whether it is of another machine: its leases are free, but only files of it that lie here may be touched."""
+        """Whether it belongs to another machine: its leases are free, but only its files on this machine may be
+        touched.
+        """
         return self.state is OwnerState.AWAY
 
 
@@ -89,14 +89,12 @@ def _owner_row(row: Row) -> OwnerRow:
 
 
 def owner_row(raw_db: RawDatabase, owner_id: int) -> OwnerRow | None:
-    """Return the row of one owner, None if there never was one."""
     with raw_db.read() as tx:
         rows = tx.execute(f"SELECT {_COLUMNS} FROM owners WHERE id = ?", (owner_id,))  # noqa: S608
     return _owner_row(rows[0]) if rows else None
 
 
 def _open_owners(raw_db: RawDatabase) -> list[OwnerRow]:
-    """Return the owners of all machines whose rows are open; as many as there are processes."""
     with raw_db.read() as tx:
         rows = tx.execute(f"SELECT {_COLUMNS} FROM owners WHERE ended_at IS NULL ORDER BY id")  # noqa: S608
     return [_owner_row(row) for row in rows]
@@ -108,7 +106,7 @@ def _is_open(raw_db: RawDatabase, owner_id: int) -> bool:
 
 
 def _close_row(tx: Transaction, clock: Clock, owner_id: int, kind: str) -> bool:
-    """Close an owner's row, or delete that of a visitor; False if it was closed before."""
+    """Close an owner's row, or delete it if the owner is a visitor; return False if it was already closed."""
     if kind == VISITOR:
         return bool(tx.execute("DELETE FROM owners WHERE id = ? RETURNING id", (owner_id,)))
     rows = tx.execute(
@@ -119,7 +117,6 @@ def _close_row(tx: Transaction, clock: Clock, owner_id: int, kind: str) -> bool:
 
 
 def delete_ended_visitors(raw_db: RawDatabase) -> None:
-    """Delete the closed rows of visitors that earlier versions left."""
     which = "FROM owners WHERE kind = ? AND ended_at IS NOT NULL"
     with raw_db.read() as tx:
         is_any = tx.execute(f"SELECT 1 {which} LIMIT 1", (VISITOR,))
@@ -129,8 +126,6 @@ def delete_ended_visitors(raw_db: RawDatabase) -> None:
 
 
 class OwnerProcess:
-    """This process, as others see it."""
-
     def __init__(
         self,
         raw_db: RawDatabase,
@@ -141,7 +136,7 @@ class OwnerProcess:
         execution_id: int | None,
         directory: str | None = None,
     ) -> None:
-        """`directory` is the id of a worker's data directory: by it others know that its files can be reached."""
+        """`directory` is the id of a worker's data directory: it shows others that its files are accessible."""
         self._raw_db, self._clock, self._directory = raw_db, clock, directory
         self.run = run
         self.kind = kind
@@ -168,15 +163,14 @@ class OwnerProcess:
         return int(rows[0][0])
 
     def beat(self, tx: Transaction) -> None:
-        """Say, in the caller's transaction, that this process is alive and getting on."""
+        """Record a heartbeat in the caller's transaction."""
         beat_owner(tx, self._clock, self.id)
 
     def leave(self, tx: Transaction) -> None:
-        """Close the row in the caller's transaction, with what this process writes last; `end` lets go of the rest."""
+        """Close the row in the caller's transaction, with this process's last writes; `end` releases the rest."""
         _close_row(tx, self._clock, self.id, self.kind)
 
     def end(self) -> None:
-        """Close the row: leases are released, files are sealed."""
         try:
             with self._raw_db.write() as tx:
                 self.leave(tx)
@@ -189,20 +183,20 @@ class OwnerProcess:
 
 
 def beat_owner(tx: Transaction, clock: Clock, owner_id: int) -> None:
-    """Say, in the caller's transaction, that an owner is alive: what it holds is freed after two minutes of silence."""
+    """Record an owner's heartbeat in the caller's transaction; its leases expire after two minutes without one."""
     # `ended_at = NULL`: a process that stood still and was taken for gone is back, and must be found if it then dies.
     tx.execute("UPDATE owners SET heartbeat_at = ?, ended_at = NULL WHERE id = ?", (to_micros(clock.now()), owner_id))
 
 
 def located(folder: Path, run_path: Path) -> Path:
-    """Return where a run file lies: in this data directory, which may have been moved since, or where it was made."""
+    """Return the path of a run file: in this data directory, which may have moved, or where it was created."""
     # Its name is drawn at random, so that a file of this name is the one that was meant.
     ours = folder / run_path.name
     return run_path if not ours.exists() and (is_hidden(run_path) or run_path.exists()) else ours
 
 
 def judged(owner: OwnerRow, folder: Path, *, silent_since: datetime) -> OwnerRow:
-    """Return an owner with its state and the place of its run file. Nothing alive is ever taken for dead."""
+    """Return an owner with its state and the path of its run file. A live process never counts as dead."""
     path, is_silent = located(folder, owner.run_path), owner.heartbeat_at <= silent_since
     return replace(owner, run_path=path, is_silent=is_silent, state=_state(path, owner.host, is_silent=is_silent))
 
@@ -229,9 +223,9 @@ def _judged_all(clock: Clock, owners: Sequence[OwnerRow], folder: Path) -> list[
 
 
 def dead_owners(raw_db: RawDatabase, clock: Clock, *, folder: Path) -> list[OwnerRow]:
-    """Return the owners that ended without closing their rows, as far as can be known from here. Nothing is changed.
+    """Return the owners that ended without closing their rows, as far as known from here. Changes nothing.
 
-    `cleaning_up` holds one of them.
+    `cleaning_up` locks one of them.
     """
     owners = _judged_all(clock, _open_owners(raw_db), folder)
     return [owner for owner in owners if owner.state is not OwnerState.ALIVE]
@@ -239,14 +233,14 @@ def dead_owners(raw_db: RawDatabase, clock: Clock, *, folder: Path) -> list[Owne
 
 @contextmanager
 def cleaning_up(raw_db: RawDatabase, owner: OwnerRow) -> Iterator[bool]:
-    """Hold a dead owner while cleaning up after it; False if another start is at it, or has done it."""
+    """Lock a dead owner during its clean-up; yield False if another process is cleaning up or has done so."""
     with claimed(owner.run_path) as ours:
         # Asked once the claim is held: before that, another start may have finished between the list and the claim.
         yield ours and _is_open(raw_db, owner.id)
 
 
 def close_owner(raw_db: RawDatabase, clock: Clock, owner: OwnerRow) -> bool:
-    """Close a dead owner's row after its leases are free; False if another start did it first."""
+    """Close a dead owner's row after its leases are free; return False if another process did it first."""
     with raw_db.write() as tx:
         closed = _close_row(tx, clock, owner.id, owner.kind)
     owner.run_path.unlink(missing_ok=True)
@@ -254,10 +248,10 @@ def close_owner(raw_db: RawDatabase, clock: Clock, owner: OwnerRow) -> bool:
 
 
 def is_gone(raw_db: RawDatabase, clock: Clock, owner_id: int, *, folder: Path) -> bool:
-    """Return whether an owner has ended or died; one that was never registered is gone.
+    """Return whether an owner has ended or died; an unregistered owner counts as gone.
 
-    One of another machine that fell silent is not called gone here: its jobs have a heartbeat of their own, and
-    `recover` closes no row of a worker before that has run out.
+    A silent owner on another machine does not count as gone here: its jobs have their own heartbeat, and `recover`
+    closes no worker's row before that expires.
     """
     owner = owner_row(raw_db, owner_id)
     if owner is None or owner.ended_at is not None:
@@ -266,18 +260,17 @@ def is_gone(raw_db: RawDatabase, clock: Clock, owner_id: int, *, folder: Path) -
 
 
 def is_registered(raw_db: RawDatabase, owner_id: int, *, host: str) -> bool:
-    """Return whether there is, or was, an owner of this number on a machine of this name."""
     owner = owner_row(raw_db, owner_id)
     return owner is not None and owner.host == host
 
 
 def seen_owners(raw_db: RawDatabase, clock: Clock, *, kind: str, folder: Path) -> list[OwnerRow]:
-    """Return the owners of one kind, on all machines, whose rows are open; nothing is changed."""
+    """Return the owners of one kind, on all machines, whose rows are open. Changes nothing."""
     return _judged_all(clock, [owner for owner in _open_owners(raw_db) if owner.kind == kind], folder)
 
 
 def living_owners(raw_db: RawDatabase, clock: Clock, *, execution_id: int, folder: Path) -> list[OwnerRow]:
-    """Return the owners that work on an execution now, in any role and on any machine, as far as is known from here."""
+    """Return the live owners working on an execution, in any role and on any machine, as far as known from here."""
     with raw_db.read() as tx:
         rows = tx.execute(
             f"SELECT {_COLUMNS} FROM owners WHERE execution_id = ? AND ended_at IS NULL ORDER BY id",  # noqa: S608
@@ -288,20 +281,21 @@ def living_owners(raw_db: RawDatabase, clock: Clock, *, execution_id: int, folde
 
 
 def is_working(raw_db: RawDatabase, clock: Clock, *, execution_id: int, kind: str, folder: Path) -> bool:
-    """Return whether a live process, of any machine, works on the execution in this role."""
+    """Return whether a live process on any machine works on the execution in this role."""
     living = living_owners(raw_db, clock, execution_id=execution_id, folder=folder)
     return any(owner.kind == kind for owner in living)
 
 
 def has_rival(raw_db: RawDatabase, clock: Clock, owner: OwnerProcess, *, folder: Path) -> bool:
-    """Return whether a live owner has had the same role on the same execution for longer: of two, the later yields."""
+    """Return whether an earlier live owner has the same role on the same execution; the later one must yield."""
     return any(rival.id < owner.id for rival in _rivals(raw_db, clock, owner, folder))
 
 
 def later_rivals(raw_db: RawDatabase, clock: Clock, owner: OwnerProcess, *, folder: Path) -> list[OwnerRow]:
-    """Return the live owners that took up the same role on the same execution after this one, oldest first.
+    """Return the live owners that took the same role on the same execution after this one, oldest first.
 
-    A start yields to an earlier owner that lives: one that stays has found this owner silent and taken its place.
+    A starting process yields to an earlier live owner; a later one that stays has found this owner silent and
+    replaced it.
     """
     return [rival for rival in _rivals(raw_db, clock, owner, folder) if rival.id > owner.id]
 
@@ -313,5 +307,5 @@ def _rivals(raw_db: RawDatabase, clock: Clock, owner: OwnerProcess, folder: Path
 
 
 def was_closed(raw_db: RawDatabase, owner: OwnerProcess) -> bool:
-    """Return whether this process was taken for gone: its row was closed by another start while it stood still."""
+    """Return whether another process closed this process's row because it was unresponsive and counted as gone."""
     return not _is_open(raw_db, owner.id)

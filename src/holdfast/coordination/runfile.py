@@ -1,7 +1,8 @@
-"""A process's run file: a lock that the kernel lets go when the process dies, and the pages that it is parsing.
+"""A process's run file: a lock that the kernel releases when the process dies, and the pages being parsed.
 
-The lock tells the next start on this machine at once which process is gone; the slots tell which page it died on; the
-tick tells a watchdog that the event loop gets on. Times are the machine's monotonic clock, the same for all processes.
+The lock shows the next start on this machine immediately that a process is gone; the slots show which page it
+died on; the tick shows a watchdog that the event loop is alive. Times use the machine's monotonic clock, shared
+by all processes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import fcntl
 import mmap
 import os
 import struct
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,7 +30,7 @@ _SIZE = 4096
 
 
 class RunFile:
-    """Held by one live process. Writing a slot costs less than a microsecond; nothing is synced."""
+    """Held by one live process. Writing a slot takes less than a microsecond; nothing is synced."""
 
     def __init__(self, folder: Path, name: str | None = None) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -48,36 +50,32 @@ class RunFile:
         _BOOT.pack_into(self._memory, _BOOT_AT, (boot_id() or "").encode())
 
     def tick(self, now: float) -> None:
-        """Say that the event loop is alive."""
         _TICK.pack_into(self._memory, 0, now)
 
     def take(self, slot: int, attempt_id: int, now: float) -> None:
-        """Say that this attempt is being parsed: if the process dies now, the crash counts against it."""
         _SLOT.pack_into(self._memory, 64 + slot * _SLOT.size, attempt_id, now)
 
     def put_down(self, slot: int) -> None:
-        """Say that nothing is being parsed any more."""
         _SLOT.pack_into(self._memory, 64 + slot * _SLOT.size, 0, 0.0)
 
     def close(self) -> None:
-        """Remove the file and let go of the lock."""
+        """Delete the file and release the lock."""
         # Removed before the lock is let go: a free lock on a file that is there says that its process died.
         self.path.unlink(missing_ok=True)
         self.let_go()
 
     def let_go(self) -> None:
-        """Let go of the lock alone, as a process that dies does: the next start cleans up after this one."""
+        """Release only the lock, as when a process dies, so that the next start cleans up after this one."""
         self._memory.close()
         os.close(self._fd)
 
 
 def new_name() -> str:
-    """Return a name for a run file that no other process has."""
     return f"{os.urandom(16).hex()}.run"
 
 
 def is_held(path: Path) -> bool:
-    """Return whether a live process holds the lock of this file, or may: one of another user tells us nothing."""
+    """Return whether a live process holds, or may hold, the lock of this file; unknown if owned by another user."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -100,7 +98,7 @@ def is_held(path: Path) -> bool:
 
 
 def is_hidden(path: Path) -> bool:
-    """Return whether a run file belongs to another user, so that neither its lock nor its contents can be read."""
+    """Return whether a run file belongs to another user, so that its lock and contents are unreadable."""
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
     except PermissionError:
@@ -111,9 +109,9 @@ def is_hidden(path: Path) -> bool:
 
 
 def boot_id(path: Path | None = None) -> str | None:
-    """Return which boot of which kernel a run file was made under, or the one that we run under; None if unknown.
+    """Return the boot id under which a run file was created, or the current one; None if unknown.
 
-    Containers of one machine share it, and so does a machine that was renamed.
+    Containers on one machine share it; renaming a machine does not change it.
     """
     if path is None:
         return clock.boot_id()
@@ -123,9 +121,9 @@ def boot_id(path: Path | None = None) -> str | None:
 
 @contextmanager
 def claimed(path: Path) -> Iterator[bool]:
-    """Hold the run file of a dead process while cleaning up after it; False if it lives or another start is at it.
+    """Lock the run file of a dead process during its clean-up; yield False if it is alive or already locked.
 
-    False also for one of another user, whose next start cleans up.
+    Also False for a file of another user, whose next start cleans up.
     """
     claim: Path | None = None
     if is_hidden(path):
@@ -165,7 +163,6 @@ def _is_at(fd: int, path: Path) -> bool:
 
 
 def clear_slots(path: Path) -> None:
-    """Clear what a dead process was parsing, once the crash was counted: one death counts once against a page."""
     if _read(path):
         with path.open("r+b") as file:
             file.seek(64)
@@ -173,13 +170,13 @@ def clear_slots(path: Path) -> None:
 
 
 def last_tick(path: Path) -> float | None:
-    """Return when the process's loop was last alive (monotonic), or None if it never was or the file is gone."""
+    """Return when the process's loop was last alive (monotonic); None if never or if the file is gone."""
     head = _read(path)
     return (_TICK.unpack_from(head)[0] or None) if head else None
 
 
 def parsed_attempts(path: Path) -> dict[int, float]:
-    """Return the attempts that the process was parsing when last seen, and since when (monotonic seconds)."""
+    """Return the attempts the process was last parsing, and since when (monotonic seconds)."""
     memory = _read(path)
     slots = [_SLOT.unpack_from(memory, 64 + i * _SLOT.size) for i in range(_SLOTS)] if memory else []
     return {attempt_id: since for attempt_id, since in slots if attempt_id}
@@ -196,7 +193,7 @@ def _read(path: Path) -> bytes:
 
 @contextmanager
 def alone(path: Path, busy: HoldfastError) -> Iterator[None]:
-    """Hold the lock of a file while the block runs; raise `busy` at once if another has it, OSError as `open`."""
+    """Lock a file while the block runs; raise `busy` immediately if it is locked, OSError if it cannot be opened."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
@@ -209,9 +206,14 @@ def alone(path: Path, busy: HoldfastError) -> Iterator[None]:
 
 
 def step_back(nice: int) -> int:
-    """Give up this process's priority, and that of what it starts, down to this niceness; return the one in force.
+    """Lower the priority of this process and its children to this niceness; return the effective one.
 
-    Work that no reader waits for does so: at 10 beside a server on the same core it gets a tenth of it, and all of an
-    idle one. A process that is nicer already stays so.
+    For work that no reader waits for: at 10 it gets a tenth of a core shared with a busy server, and all of an idle
+    one. A process with a higher niceness stays unchanged.
     """
     return os.nice(max(0, nice - os.nice(0)))
+
+
+def own_command(*arguments: str) -> tuple[str, ...]:
+    """Return the command line that starts `holdfast` with the current interpreter."""
+    return sys.executable, "-P", "-m", "holdfast.cli.main", *arguments

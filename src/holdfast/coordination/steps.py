@@ -1,4 +1,4 @@
-"""How far long work on files is: imports and exports report it to commands, operations and the API."""
+"""Progress of long file work: imports and exports report it to commands, operations and the API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class FileStep(NamedTuple):
-    """The file that is being processed (`number` of `of`), the phase, and its bytes processed so far."""
+    """The file being processed (`number` of `of`), the phase, and the bytes processed so far."""
 
     number: int = 0
     of: int = 0
@@ -24,4 +24,4 @@ OnStep = Callable[[FileStep], None]
 
 
 def ignore_step(_step: FileStep) -> None:
-    """Ignore the step: no command or operation watches."""
+    """Ignore the step, for callers without progress display."""

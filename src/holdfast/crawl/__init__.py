@@ -1,1 +1,1 @@
-"""The engine: stations composed into a crawl. From seeds to sealed WARC files and a settled account."""
+"""The crawl engine: from seeds to sealed WARC files and settled results."""

@@ -1,4 +1,4 @@
-"""The contact of this installation: the e-mail or web address in the User-Agent, by which site owners reach us."""
+"""This installation's contact: the e-mail address or URL in the User-Agent through which site owners reach us."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HELP_WITHOUT_OPTION: Final = f"set HOLDFAST_CONTACT to an e-mail or web address:
 
 
 class ContactMissing(Invalid):
-    """No contact is known, so no site is requested."""
+    """No contact is configured, so no site is requested."""
 
     code = "contact_missing"
 
@@ -28,7 +28,7 @@ class ContactMissing(Invalid):
 
 
 class ContactRefused(Invalid):
-    """A text is neither an e-mail address nor a web address."""
+    """The text is neither an e-mail address nor a web address."""
 
     code = "contact_refused"
 
@@ -37,7 +37,7 @@ class ContactRefused(Invalid):
 
 
 def known_contact(settings: Settings) -> str | None:
-    """Return HOLDFAST_CONTACT, else the contact that was entered in the browser or at a terminal."""
+    """Return HOLDFAST_CONTACT, else the contact stored in the database."""
     if contact := settings.contact or read_contact(settings.database):
         return contact
     # Programs before schema 0035 wrote it here; a contact in the database replaces it.
@@ -46,14 +46,13 @@ def known_contact(settings: Settings) -> str | None:
 
 
 def contact_of(settings: Settings) -> str:
-    """Return the contact that goes into the User-Agent; ContactMissing without one."""
     if (contact := known_contact(settings)) is None:
         raise ContactMissing
     return contact
 
 
 def check_contact(contact: str, help_text: str = HELP) -> str:
-    """Return the contact if it is one: something@somewhere, or an http(s) address; ContactRefused otherwise."""
+    """Return a valid contact (an e-mail address or an http(s) URL); raise `ContactRefused` otherwise."""
     contact = contact.strip()
     name, at, host = contact.partition("@")
     if at and not contact.isascii():
@@ -71,9 +70,9 @@ def check_contact(contact: str, help_text: str = HELP) -> str:
 
 
 def remember_contact(settings: Settings, contact: str) -> str:
-    """Keep a contact in the database for every later request, and return the one in force.
+    """Store a contact in the database for every later request, and return the effective one.
 
-    HOLDFAST_CONTACT wins over what is kept. Workers read it before each run, so none has to be restarted.
+    HOLDFAST_CONTACT overrides the stored contact. Workers read the contact before each run: no restart is needed.
     """
     checked = check_contact(contact, f"enter one like name@example.org: {_WHY}")
     if settings.contact:

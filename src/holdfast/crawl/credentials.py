@@ -1,7 +1,8 @@
-"""The user's headers and cookies, and which server gets them: no secret crosses an origin or is archived.
+"""The user's headers and cookies, and which servers receive them: no secret crosses an origin or is archived.
 
-A header goes to the seeds' own origins, and to the https of a seed that was written with http; harmless ones go to all.
-A cookie goes back to the host and port it came from (RFC 6265, less its blindness for ports), never from https to http.
+A header is sent to the seeds' own origins, and to the https origin of an http seed; harmless ones go to all
+hosts. A cookie is sent to the host and port that set it (RFC 6265, but port-specific), never from https to
+http.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _MAX_JARS = 8
 
 
 class Credentials:
-    """The user's headers and the cookies of one process. Invalid names a header or a line that cannot be used."""
+    """The user's headers and the cookies of one process. Raises `Invalid` naming a header or line that is invalid."""
 
     def __init__(self, plan: CrawlPlan) -> None:
         RequestHeaders(()).join(plan.headers)
@@ -46,7 +47,7 @@ class Credentials:
             self._load(plan.cookies, seeds)
 
     def hidden(self, request_head: bytes) -> bytes:
-        """Return a request's head as it may be archived: the user's secrets are named, their values left out."""
+        """Return a request head safe to archive: names of the user's secrets remain, their values are removed."""
         if not self._secret:
             return request_head
         lines = request_head.split(b"\r\n")
@@ -57,11 +58,9 @@ class Credentials:
         return b"\r\n".join(lines)
 
     def covers(self, url: Url) -> bool:
-        """Return whether the user's own headers go with a request for this address."""
         return url.origin in self._seeds
 
     def join(self, headers: Pairs, url: Url, now: datetime) -> Pairs:
-        """Return the headers of a request, with those of the user and the cookies that belong to its address."""
         cookie = self._cookie(url, now) if self._jars or self._given else None
         own = self._all if self.covers(url) else self._harmless
         if own:
@@ -70,7 +69,7 @@ class Credentials:
         return headers if cookie is None else _with_cookie(headers, cookie)
 
     def _cookie(self, url: Url, now: datetime) -> str | None:
-        """Return the Cookie header for an address; what a server has set anew replaces what the user gave."""
+        """Return the Cookie header for a URL; cookies set by the server override those from the user."""
         jar, given = self._jars.get(_port(url)), self._given.get(_port(url))
         fresh = jar.header_for(url.fetch, now) if jar is not None else None
         brought = given.header_for(url.fetch, now) if given is not None else None
@@ -80,7 +79,6 @@ class Credentials:
         return "; ".join((fresh, *(pair for pair in brought.split("; ") if pair.partition("=")[0] not in names)))
 
     def keep(self, url: Url, values: Sequence[str], now: datetime) -> None:
-        """Take the cookies that an answer sets."""
         jar = self._jars.get(_port(url))
         if jar is None:
             if len(self._jars) >= _MAX_JARS:
@@ -102,7 +100,7 @@ class Credentials:
 
 
 def _homes(seed: Url) -> tuple[str, ...]:
-    """Return the origins that a seed's secrets may go to: its own, and its https where it was written with http."""
+    """Return the origins a seed's secrets may be sent to: its own, and the https one of an http seed."""
     upgraded = (f"https://{seed.host}",) if seed.scheme == "http" and seed.port == 80 else ()
     return (seed.origin, *upgraded)
 
@@ -112,7 +110,6 @@ def _port(url: Url) -> int:
 
 
 def _with_cookie(headers: Pairs, cookie: str) -> Pairs:
-    """Return the headers with one Cookie among them."""
     # Two of them would be two different messages to two servers.
     given = [value for name, value in headers if name.lower() == "cookie"]
     rest = tuple(pair for pair in headers if pair[0].lower() != "cookie") if given else headers
@@ -120,7 +117,7 @@ def _with_cookie(headers: Pairs, cookie: str) -> Pairs:
 
 
 def _secured(line: str) -> str:
-    """Return a line of a cookies.txt that keeps its cookie to https."""
+    """Return the cookies.txt line with its cookie restricted to https."""
     fields = line.split("\t")
     if len(fields) >= 6 and fields[3].upper() == "FALSE":
         fields[3] = "TRUE"

@@ -1,7 +1,7 @@
-"""One leased domain at work: its pages in turn, each checked against robots.txt, paced, fetched and handed on.
+"""Processes one leased domain: each page is checked against robots.txt, paced, fetched and handed on.
 
-A worker never parses and never touches the database; it knows what it may ask, when, and what an answer means for the
-domain. It ends when its lease does, when it is told to, or when it has nothing left to ask.
+A worker never parses and never accesses the database; it decides what to request and when, and what a response
+means for the domain. It ends when its lease ends, when it is stopped, or when no pages are left.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.crawl import outcomes
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.outcomes import MAX_REDIRECTS, PageUnderWay, follow
 from holdfast.crawl.paced_client import PacedClient
-from holdfast.crawl.plan import CrawlPlan, CrawlScope, Polled, validators_of
+from holdfast.crawl.plan import MAX_PARSED_BYTES, CrawlPlan, CrawlScope, Polled, validators_of
 from holdfast.crawl.politeness import DomainPoliteness
 from holdfast.crawl.robots_gate import EnginePort, RobotsFiles, RobotsGate
 from holdfast.errors import LeaseLost, NoSpace, UrlRefused
@@ -53,14 +53,12 @@ _log = log.get()
 
 
 class CaptureHistory(Protocol):
-    """What is known of pages that were captured before: their WARC records, or their signals where those are kept."""
+    """Earlier captures of pages: their WARC records, or the stored signals for those without."""
 
-    def learn(self, attempts: Iterable[Attempt]) -> None:
-        """Look up what these attempts need; called on the database's thread."""
-        ...
+    def learn(self, attempts: Iterable[Attempt]) -> None: ...
 
     def readable(self, attempt: Attempt) -> bool:
-        """Return whether a 304 would tell us all that we need."""
+        """Return whether a 304 would be sufficient, because the original can still be read."""
         ...
 
     def load(self, original: Original) -> tuple[HttpHead, bytes] | None:
@@ -69,8 +67,6 @@ class CaptureHistory(Protocol):
 
 
 class PageRequests:
-    """Makes the requests of a crawl: with the user's headers and cookies, conditional where we hold a copy."""
-
     def __init__(
         self, plan: CrawlPlan, settings: Settings, credentials: Credentials, originals: CaptureHistory, clock: Clock
     ) -> None:
@@ -80,14 +76,14 @@ class PageRequests:
         self._deadline_s = settings.fetch.deadline_s
         # Where bodies are not kept, one is taken until it is too large to be read.
         most = settings.fetch.body_bytes
-        self._body_bytes = most if plan.keeps_bodies else min(most, settings.parse.max_bytes + 1)
+        self._body_bytes = most if plan.keeps_bodies else min(most, MAX_PARSED_BYTES + 1)
 
     def polls(self, attempt: Attempt) -> bool:
-        """Return whether an attempt is a poll: its next turn is its retry, and its own validators count."""
+        """Return whether an attempt is a poll: its next turn is its retry, and it has validators of its own."""
         return attempt.kind is UrlKind.SITEMAP and self._polls
 
     def for_page(self, url: Url, attempt: Attempt | None) -> FetchRequest:
-        """Return the request for an address, conditional if it is an attempt's own and a 304 could stand for a copy."""
+        """Return the request for a URL; conditional if it is the attempt's own URL and a 304 could be used."""
         headers: list[tuple[str, str]] = [
             ("Accept", _HTML if attempt is None or attempt.kind is UrlKind.PAGE else "*/*")
         ]
@@ -104,7 +100,6 @@ class PageRequests:
         return self._request(url, tuple(headers), self._deadline_s, self._body_bytes)
 
     def for_robots(self, url: Url, deadline_s: float, max_bytes: int) -> FetchRequest:
-        """Return the request for a robots.txt, or for what it redirects to."""
         return self._request(url, (("Accept", "text/plain,*/*;q=0.8"),), deadline_s, max_bytes)
 
     def _request(
@@ -119,8 +114,6 @@ class PageRequests:
 
 
 class DomainWorker:
-    """The work on one domain in this process."""
-
     def __init__(
         self,
         politeness: DomainPoliteness,
@@ -165,20 +158,22 @@ class DomainWorker:
 
     @property
     def holding(self) -> set[int]:
-        """The attempts that this worker has and has not settled: the database must not hand them out to it again."""
+        """Attempts this worker holds unsettled: the database must not assign them to it again."""
         held = {attempt.id for attempt in self.queue} | self.unsettled
         return held if self.current is None else held | {self.current.id}
 
     def wants_more(self, low: int) -> bool:
-        """Return whether the worker is out of pages, or nearly and there are more."""
+        """Return whether the worker has no pages, or few while the database has more."""
         return self.working and not self.dry and (not self.queue or (self.has_more and len(self.queue) < low))
 
     def should_look(self, now: float, *, new: bool) -> bool:
-        """Return whether to ask the database for more: there is more, something new came, or it was long ago."""
+        """Return whether to query the database for more pages: there are more, new ones arrived, or the last poll
+        is old.
+        """
         return new or self.has_more or now - self.looked_at > 1.0
 
     def is_done(self, now: float, linger_s: float) -> bool:
-        """Return whether nothing more can come soon: no page here or under way, and we looked and waited."""
+        """Return whether no more pages can come soon: none here or running, and the last poll was long enough ago."""
         if self.queue or self.has_more or self.unsettled:
             self.idle_since = None
             return False
@@ -187,13 +182,15 @@ class DomainWorker:
         return now - self.idle_since >= linger_s
 
     def make_way(self) -> None:
-        """Ask for no more after the page under way; what was taken stays open, and is asked for later."""
+        """Request no more pages after the current one; the remaining attempts stay open for later."""
         self.made_way = self.dry = True
         self.queue.clear()
         self.refilled.set()
 
     def hear(self, change: DomainChange) -> bool:
-        """Take an operator's change: give the domain back after the request under way; False if it is known."""
+        """Apply an operator's change: release the domain after the current request; return False if already
+        applied.
+        """
         if self.told_at is not None and change.changed_at <= self.told_at:
             return False
         self.told_at = change.changed_at
@@ -203,13 +200,13 @@ class DomainWorker:
         return True
 
     def give_back(self) -> None:
-        """Ask for no more after the request under way; what was taken stays open, and may be leased at once."""
+        """Request no more after the current request; remaining attempts stay open and can be leased immediately."""
         self.pace.is_released = self.dry = True
         self.queue.clear()
         self.refilled.set()
 
     def refill(self, attempts: Sequence[Attempt], *, limit: int) -> None:
-        """Take more due pages; fewer than asked for means that there are no more."""
+        """Add due pages; fewer than `limit` means that there are no more."""
         if self.dry:  # since the database was asked: they stay open
             return
         self.take(attempts)
@@ -220,11 +217,11 @@ class DomainWorker:
             self.refilled.set()
 
     def take(self, attempts: Iterable[Attempt]) -> None:
-        """Queue pages; one whose result waits to be settled, from this lease or the one before it, is left out."""
+        """Queue pages, except those whose results from this lease or the previous one are not settled yet."""
         self.queue.extend(attempt for attempt in attempts if attempt.id not in self.unsettled)
 
     async def work(self, attempt: Attempt) -> bool:
-        """Bring one attempt to its ending and hand it on; False if the domain must wait and the attempt stays open."""
+        """Complete one attempt and hand it on; return False if the domain must wait and the attempt stays open."""
         try:
             url = parse(attempt.url, self._normalisation)
         except UrlRefused as exc:
@@ -255,7 +252,7 @@ class DomainWorker:
         return ended
 
     async def _is_up(self) -> bool:
-        """Return whether the host still answers the page that it answered last; the circuit opens if it does not."""
+        """Return whether the host still serves the page it last served; opens the circuit if not."""
         answered, domain = self._client.answered, self.lease.domain
         url = parse(answered[domain], self._normalisation) if domain in answered else None
         if url is None or self._scope.left_out(url) is not None or not (await self.gate.may_ask(url)).allowed:
@@ -278,21 +275,22 @@ class DomainWorker:
 
     @property
     def name_is_gone(self) -> bool:
-        """Whether the domain's name does not exist, and did not for long enough to believe it."""
+        """Whether the domain's DNS name has been missing long enough to be believed."""
         return self._client.name_is_gone(self.lease.domain)
 
     def update(self) -> DomainUpdate:
-        """Return what was learned of the domain, for the next settle, or for when it is given back."""
         return self.politeness.update(put_off_until=self.put_off_until)
 
     def _put_off(self, until: datetime, *, is_busy: bool) -> None:
-        """Give the domain back until robots.txt may be asked for again; for good if it stays unreachable."""
+        """Release the domain until robots.txt may be requested again; count it as unreachable unless it is only
+        busy.
+        """
         if not is_busy:
             self.politeness.unreachable()
         self.put_off_until = until
 
     def _rest_until(self) -> datetime | None:
-        """Return when the domain may be asked again if that is too far away to hold it meanwhile."""
+        """Return when the domain may be requested again, if that is too far away to hold it until then."""
         wait = self.pace.next_at - self._clock.monotonic()
         return self._clock.now() + timedelta(seconds=wait) if wait > _HELD_S else None
 
@@ -308,9 +306,10 @@ class DomainWorker:
             raise
 
     async def _follow(self, page: PageUnderWay, attempt: Attempt, url: Url) -> bool:
-        """Fetch an attempt over its redirects inside this domain; a hop to another domain ends it.
+        """Fetch an attempt along its redirects within this domain; a redirect to another domain ends it.
 
-        False if the robots.txt of a hop cannot be read now: what was fetched is kept, and the attempt stays open.
+        Return False if the robots.txt of a hop is unavailable: fetched responses are stored, and the attempt stays
+        open.
         """
         hops = page.hops
         for _ in range(MAX_REDIRECTS + 1):
@@ -345,7 +344,6 @@ class DomainWorker:
         return True
 
     def _keep(self, hops: Sequence[Fetched]) -> None:
-        """Have answers stored that end no attempt."""
         for hop in hops:
             token = self.lease.token
             self._engine.hand_over(
@@ -353,7 +351,7 @@ class DomainWorker:
             )
 
     def _target(self, url: Url, result: Fetched) -> Url | str | None:
-        """Return where an answer points: an address, a reason why it cannot be followed, or None if it stays."""
+        """Return a response's redirect target: a URL, a reason why it cannot be followed, or None without redirect."""
         if not outcomes.is_redirect(result.status):
             return None
         location = parse_head(result.response_head).get("location")
@@ -365,13 +363,12 @@ class DomainWorker:
             return exc.reason
 
     async def _ask(self, request: FetchRequest) -> Fetched | FetchFailed:
-        """Make one request in this domain's turn."""
         return await self._client.ask(request, self.pace, self.politeness)
 
     async def _ask_for_robots(
         self, url: Url, deadline_s: float, max_bytes: int
     ) -> Fetched | FetchFailed | LeaseRefusal:
-        """Make one request for robots.txt, in the turn of whichever domain it is on, if that can be had."""
+        """Make one request for robots.txt in the turn of the domain it is on, if that can be leased."""
         request = self._requests.for_robots(url, deadline_s, max_bytes)
         if url.domain == self.lease.domain:
             return await self._ask(request)
@@ -388,7 +385,6 @@ class DomainWorker:
     def _answered(
         self, page: PageUnderWay, attempt: Attempt, *, refused: str | None = None, redirected_to: str | None = None
     ) -> None:
-        """End an attempt that got an answer."""
         status = page.hops[-1].status
         outcome, reason = outcomes.of_status(status)
         stays = refused is None and redirected_to is None
@@ -417,7 +413,7 @@ class DomainWorker:
         self.end(page, outcome, reason, message=refused, redirected_to=redirected_to, retry_at=retry_at)
 
     def _broke_off(self, page: PageUnderWay, attempt: Attempt) -> None:
-        """End an attempt whose body did not come whole: tried again like a timeout, what came of it is stored."""
+        """End an attempt with an incomplete body: retried like a timeout, the partial response is stored."""
         # The domain's circuit does not count it: a server that sent a whole head is there.
         answer = page.hops[-1]
         self.end(
@@ -429,9 +425,9 @@ class DomainWorker:
         )
 
     def _failed(self, page: PageUnderWay, attempt: Attempt, failure: FetchFailed) -> bool:
-        """End an attempt that got no answer.
+        """End an attempt that got no response.
 
-        False if the domain is away and the attempt stays open until it is back, or given up.
+        Return False if the domain is unreachable and the attempt stays open until the domain is back or given up.
         """
         outcome, reason = outcomes.of_failure(failure)
         retry_at = None
@@ -457,13 +453,12 @@ class DomainWorker:
         self.politeness.went_badly(at_once=at_once, can_check=can_check)
 
     def _retry_at(self, attempt: Attempt, answer: Fetched | None) -> datetime | None:
-        """Return when to try again; a 429 or 503 also slows the domain."""
+        """Return the retry time; a 429 or 503 also slows the domain."""
         if answer is not None and answer.status in BUSY:
             self.politeness.slow_down()
         return None if self._requests.polls(attempt) else self.politeness.retry_at(attempt.number)
 
     def give_up(self, attempt: Attempt, reason: str, message: str) -> None:
-        """End an attempt that something unforeseen happened to."""
         self.end(self._begin(attempt), Outcome.FAILED, reason, message=message)
 
     def end(
@@ -476,7 +471,6 @@ class DomainWorker:
         redirected_to: str | None = None,
         retry_at: datetime | None = None,
     ) -> None:
-        """Hand an ended attempt to the writer thread."""
         page.outcome, page.reason, page.message = outcome, reason, message
         page.redirected_to, page.retry_at = redirected_to, retry_at
         # When the request that ended it was made: waits for the domain's turn are not the page's.

@@ -1,4 +1,4 @@
-"""The domains that one process holds: a worker for each, supplied with pages, interrupted, given back when it ends."""
+"""The domains leased by one process: starts, supplies, interrupts and releases a worker for each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from holdfast.errors import LeaseLost, Unavailable
 from holdfast.types import Attempt, DomainChange, DomainLease
 
 REFILL = 50
-"""Pages a worker takes at once; below a fifth of it the worker asks for more."""
+"""Pages a worker fetches from the database in one batch; below a fifth of it the worker requests more."""
 # How long a worker without pages stays: pages under way may still bring links for it.
 LINGER_S = 1.5
 # How long a domain rests when our own disk or database was in the way.
@@ -24,12 +24,10 @@ _PUT_OFF_S = 5.0
 _log = log.get()
 
 MakeWorker = Callable[[DomainLease, float], DomainWorker]
-"""Makes the worker of a lease, which may be relied on until a moment (monotonic)."""
+"""Creates the worker of a lease, which is valid until the given time (monotonic)."""
 
 
 class LeasedDomains:
-    """All workers, and those that have ended and wait for their last results to be settled."""
-
     def __init__(
         self,
         make_worker: MakeWorker,
@@ -40,7 +38,7 @@ class LeasedDomains:
         room: Callable[[], Awaitable[None]],
         starving: Callable[[DomainWorker], None],
     ) -> None:
-        """`room` waits until pages may be fetched; `starving` is called for a worker that has nothing to ask for."""
+        """`room` waits until pages may be fetched; `starving` is called for a worker without pages."""
         self.make_worker, self._limits, self._clock, self._settle_s = make_worker, limits, clock, settle_s
         self._room, self._starving = room, starving
         self.workers: dict[int, DomainWorker] = {}
@@ -55,7 +53,7 @@ class LeasedDomains:
         """Set when there may be a domain to lease, or nothing left to do."""
 
     def start(self, tasks: asyncio.TaskGroup, lease: DomainLease, *, lease_until: float) -> DomainWorker:
-        """Put a worker on a lease; one that has the domain by an older lease ends first."""
+        """Start a worker for a lease; a worker with an older lease on the domain ends first."""
         worker = self.make_worker(lease, lease_until)
         before, task = self.workers.get(lease.domain_id), self._tasks.get(lease.domain_id)
         if before is not None:
@@ -79,35 +77,34 @@ class LeasedDomains:
             self.ended.append(worker)
 
     def named(self, domain: str) -> DomainWorker | None:
-        """Return the worker of a domain that this process holds, and is not giving back at this moment."""
+        """Return the worker of a domain that this process holds and is not releasing."""
         worker = self._names.get(domain)
         return None if worker is None or worker.leaving else worker
 
     def find(self, attempt: Attempt, token: int) -> DomainWorker | None:
-        """Return the worker that an attempt came from, unless it was given back and forgotten."""
+        """Return the worker that an attempt came from, unless its domain was released and forgotten."""
         return self._by_lease.get((attempt.domain_id, token))
 
     def note_new(self, domain_ids: Iterable[int]) -> None:
-        """Take note of domains that have something new to ask for: one that we do not hold may be leased."""
+        """Record domains with new pages: those not held here may be leased."""
         if any(domain_id not in self.workers for domain_id in domain_ids):
             self.look_again.set()
 
     @property
     def starves(self) -> bool:
-        """Whether a worker could ask now and has nothing to ask for."""
+        """Whether a worker could make a request now but has no page."""
         return self._starving_now > 0
 
     @property
     def all_wait(self) -> bool:
-        """Whether no worker has anything to ask for: only settling brings the crawl on."""
+        """Whether no worker has a page to request, so that only settling can make progress."""
         return self._waiting >= self._at_work
 
     def wanting(self) -> Iterator[DomainWorker]:
-        """Yield the workers that want more pages."""
         return (worker for worker in self.workers.values() if worker.wants_more(REFILL // 5))
 
     def note_ended(self, attempt: Attempt, token: int) -> None:
-        """Note that nothing of an attempt is under way any more: its result was taken or refused, or there is none."""
+        """Record that an attempt is finished here: its result was settled or rejected, or it never had one."""
         self._limits.ended(attempt)
         if (worker := self.workers.get(attempt.domain_id)) is not None:
             worker.unsettled.discard(attempt.id)
@@ -115,9 +112,9 @@ class LeasedDomains:
             worker.has_more |= worker.lease.token != token
 
     def renewed(self, leases: Mapping[int, int], *, lease_until: float) -> dict[int, int]:
-        """Take the tokens that are still ours; a worker that is not among them has lost its domain.
+        """Update the renewed leases; a worker that is not among them has lost its domain.
 
-        Return those that no worker has: leased without our learning of it, because the answer was lost.
+        Return those without a worker: leased without our knowledge, because the response was lost.
         """
         for domain_id, worker in list(self.workers.items()):
             if leases.get(domain_id) == worker.lease.token:
@@ -127,14 +124,14 @@ class LeasedDomains:
         return {domain_id: token for domain_id, token in leases.items() if domain_id not in self.workers}
 
     def lose(self, worker: DomainWorker) -> None:
-        """Stop working on a domain that another process holds now; a visitor that waits for its turn gets none."""
+        """Stop work on a domain now held by another process; a visitor waiting for its turn gets none."""
         worker.lost = True
         # Also for its visitors, which only know the pace.
         worker.pace.lease_until = -math.inf
         self._stop(worker)
 
     def expire(self, moment: float) -> None:
-        """Break off requests whose lease cannot be relied on until this moment (monotonic)."""
+        """Abort requests whose lease is not valid until this time (monotonic)."""
         # By our own clock only: the domain need not be another's yet, so results are still offered.
         for worker in self.workers.values():
             if worker.working and worker.pace.lease_until <= moment:
@@ -142,7 +139,7 @@ class LeasedDomains:
                 self._stop(worker)
 
     def awaits_renewal(self, now: float) -> bool:
-        """Return whether a worker ended with its lease and the database has not said yet whose the domain is."""
+        """Return whether a worker ended with its lease and the renewal result is still unknown."""
         return any(worker.pace.lease_until <= now and not worker.lost for worker in self.ended)
 
     def _stop(self, worker: DomainWorker) -> None:
@@ -151,7 +148,7 @@ class LeasedDomains:
             self._tasks[worker.lease.domain_id].cancel()
 
     def interrupt(self, *, everything: bool) -> None:
-        """Stop the workers: those that only wait at once, those in a request when it ends, or everything now."""
+        """Stop the workers: waiting ones immediately, those in a request when it ends, or all now if `everything`."""
         self.stopping = True
         # Not a worker in its turn: the server has seen its request, and what it answers is a page.
         for domain_id, worker in self.workers.items():
@@ -160,10 +157,6 @@ class LeasedDomains:
                 self._tasks[domain_id].cancel()
 
     def hear(self, changes: Iterable[DomainChange]) -> bool:
-        """Give back the domains that an operator changed, each after the request under way; True if there was one.
-
-        The lease that follows, of this process or another, reads what was changed.
-        """
         heard = False
         for change in changes:
             worker = self.workers.get(change.domain_id)
@@ -174,20 +167,19 @@ class LeasedDomains:
         return heard
 
     def give_back(self) -> None:
-        """Give back all domains, each after the request under way."""
         for worker in self.workers.values():
             if worker.working:
                 worker.give_back()
                 self._leave(worker)
 
     def see_off(self) -> None:
-        """End the workers that give their domain back and whose request has ended: its answer may lead to another."""
+        """End the workers that release their domain and whose request has ended: its response may lead to another."""
         for worker in self.workers.values():
             if worker.working and worker.pace.is_released:
                 self._leave(worker)
 
     def _leave(self, worker: DomainWorker) -> None:
-        """Let a worker that gives its domain back end: at once if it only waits for its turn to ask."""
+        """End a worker that releases its domain: immediately if it only waits for its turn."""
         # It would ask once more, perhaps minutes from now. One without a page ends by itself: a task that is cancelled
         # before its first step would never say that it has ended. Once: it may be giving a borrowed turn back.
         task = self._tasks[worker.lease.domain_id]
@@ -195,7 +187,7 @@ class LeasedDomains:
             task.cancel()
 
     def releasable(self) -> list[DomainWorker]:
-        """Return the ended workers whose results are all settled or refused, and that have no visitor."""
+        """Return the ended workers whose results are all settled or rejected, and that have no visitor."""
         # Of a domain that was lost as well: it may be ours again before its results are refused (see `_run_after`).
         return [
             worker
@@ -205,7 +197,6 @@ class LeasedDomains:
         ]
 
     def forget(self, workers: Collection[DomainWorker]) -> None:
-        """Forget workers whose domain was given back."""
         self.ended = [worker for worker in self.ended if worker not in workers]
         for worker in workers:
             self._by_lease.pop((worker.lease.domain_id, worker.lease.token), None)
@@ -218,12 +209,11 @@ class LeasedDomains:
             self.look_again.set()
 
     def write_off(self) -> None:
-        """Expect no more results: the domains of ended workers may be given back as they are."""
+        """Stop waiting for results, so that the domains of ended workers can be released."""
         for worker in self.ended:
             worker.unsettled.clear()
 
     async def finished(self) -> None:
-        """Wait until no worker works any more."""
         while working := [task for task in self._tasks.values() if not task.done()]:
             await asyncio.wait(working)
 
@@ -242,7 +232,6 @@ class LeasedDomains:
             self._note_end(worker)
 
     async def _run_after(self, task: asyncio.Task[None], worker: DomainWorker) -> None:
-        """Work on a domain whose older lease ran out here, once the worker of that one has ended."""
         await asyncio.wait([task])
         # What it handed on will be refused. Until then the links of those pages count as met: read a second time they
         # would lead nowhere, and where no other page has such a link, what it leads to would never be asked for.
@@ -251,7 +240,6 @@ class LeasedDomains:
         await self._run(worker)
 
     async def _next(self, worker: DomainWorker) -> Attempt | None:
-        """Return the worker's next page; None if there is none to be had."""
         while not worker.queue:
             if worker.dry:
                 return None
@@ -273,7 +261,6 @@ class LeasedDomains:
         return worker.current
 
     async def _try(self, worker: DomainWorker, attempt: Attempt) -> bool:
-        """Work on one attempt; False if the worker should end."""
         await self._room()
         if self.stopping or not self._limits.may_start(attempt):
             worker.queue.appendleft(attempt)

@@ -1,7 +1,8 @@
 """One crawl process: leases domains, runs a worker for each, settles in batches, and ends when nothing is open.
 
-Three threads: the event loop fetches, the writer thread stores and reads, the database's thread settles and leases. The
-loop alone decides. Shutdown is: stop leasing, drain the workers, empty the writer, settle, release, seal.
+Three threads: the event loop fetches, the writer thread stores and parses, the database thread settles and
+leases. Only the loop makes decisions. Shutdown order: stop leasing, drain the workers, empty the writer,
+settle, release, seal.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from holdfast.config import Settings
 from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.domains import LeasedDomains, MakeWorker
 from holdfast.crawl.outcomes import PageUnderWay
-from holdfast.crawl.plan import CrawlScope
+from holdfast.crawl.plan import MAX_PARSED_BYTES, CrawlScope
 from holdfast.crawl.politeness import Pace
 from holdfast.crawl.progress import CrawlLimits
 from holdfast.crawl.settling import DatabaseThread, FrontierSession, PendingResults, ResultSettler
@@ -35,11 +36,14 @@ from holdfast.types import (
     LeaseRefusal,
     Outcome,
     PageToReread,
-    RobotsState,
+    RobotsRecord,
     UrlKind,
     Visit,
 )
 from holdfast.urls import parse_seed
+
+_BACKLOG = 64
+"""Fetched pages that may wait for parsing before fetching pauses; they are held in memory."""
 
 _log = log.get()
 _LEASE_AT_ONCE = 64
@@ -53,7 +57,7 @@ _UNSETTLED_LINKS = 100_000
 _MANY_DOMAINS = 10_000
 _COUNT_S = 5.0
 _WRITE_S = 1.0
-"""How long the writer thread may take at the end for what it has."""
+"""Time limit in seconds for the writer thread's remaining work at shutdown."""
 _REREAD_S = 0.5
 _REREADS_AT_ONCE = 50
 
@@ -64,31 +68,25 @@ def _resolve(future: asyncio.Future[list[FoundUrl] | None], found: list[FoundUrl
 
 
 class ProcessEnding(StrEnum):
-    """Why a process stopped."""
-
     DONE = "done"
     DRAINED = "drained"
     MAX_PAGES = "max_pages"
     MAX_BYTES = "max_bytes"
     MAX_TIME = "max_time"
     STORAGE = "storage"
-    """Its time ran out while the disk had no room: what is left was not asked for, through no fault of a site."""
+    """Its time ran out while the disk was full: the remaining URLs were not requested, through no fault of a site."""
     REPLACE = "replace"
-    """A parser hangs in a thread: everything else is settled, and a fresh process should go on."""
+    """A parser hangs in a thread: everything else is settled, and a new process should continue."""
 
 
 class EngineFactories(NamedTuple):
-    """How the engine gets what works for it, put together by `crawl_process.process`."""
-
     make_worker: MakeWorker
     make_writer: Callable[[], CaptureWriter]
     read_again: Callable[[PageToReread], list[FoundUrl] | None]
-    """Reads where a stored page leads, seen from a smaller depth; from the thread for slow documents."""
+    """Returns the links of a stored page when reached at a smaller depth; called on the thread for slow documents."""
 
 
 class CrawlEngine:
-    """Runs until nothing is open, a limit is reached, or it is told to stop."""
-
     def __init__(
         self,
         session: FrontierSession,
@@ -107,7 +105,7 @@ class CrawlEngine:
             factories.make_worker,
             limits,
             self.clock,
-            settle_s=settings.engine.settle_s,
+            settle_s=settings.timings.crawl.settle_s,
             room=self._wait_for_room,
             starving=self._starving,
         )
@@ -134,7 +132,7 @@ class CrawlEngine:
         self.settler.landed = self.widen_scope
 
     async def run(self, watches: Sequence[Callable[[CrawlEngine], Coroutine[None, None, None]]]) -> ProcessEnding:
-        """Crawl to the end and return why it ended. `watches` look after the process meanwhile."""
+        """Crawl to the end and return why it ended. `watches` supervise the process meanwhile."""
         self.room.set()
         self.capture_writer.start()
         async with asyncio.TaskGroup() as tasks:
@@ -154,11 +152,11 @@ class CrawlEngine:
         return self.ending
 
     def close(self) -> None:
-        """Let go of the database's thread; called last."""
+        """Shut down the database thread; called last."""
         self.database.close()
 
     def drain(self, ending: ProcessEnding = ProcessEnding.DRAINED) -> None:
-        """Stop leasing, let requests under way finish, and end."""
+        """Stop leasing, let running requests finish, and end."""
         if not self._draining.is_set():
             self.ending = ending
             self.progress.state = "draining"
@@ -169,7 +167,7 @@ class CrawlEngine:
             self.leased_domains.interrupt(everything=False)
 
     def pause(self) -> None:
-        """Ask for nothing more until `resume`: what is under way ends and is kept, all domains are given back."""
+        """Request nothing more until `resume`: running requests finish and are stored, all domains are released."""
         if not self.is_paused:
             _log.info("crawl.paused", reason="operator")
             self.is_paused = True
@@ -179,7 +177,6 @@ class CrawlEngine:
             self.settler.soon()
 
     def resume(self) -> None:
-        """Go on where it was."""
         if self.is_paused:
             _log.info("crawl.resumed", reason="operator")
             self.is_paused = False
@@ -189,13 +186,13 @@ class CrawlEngine:
             self.leased_domains.look_again.set()
 
     def hand_back(self) -> None:
-        """End at once: requests under way are dropped, their attempts stay open."""
+        """End immediately: running requests are dropped, their attempts stay open."""
         self.drain()
         self._drain_until = -math.inf
         self.leased_domains.interrupt(everything=True)
 
     def press(self, now: float) -> None:
-        """Break off what does not end by itself: requests whose lease runs out, workers that leave or drain."""
+        """Abort work that does not end by itself: requests whose lease expires, workers that leave or drain."""
         self.leased_domains.expire(now)
         self.leased_domains.see_off()
         if now > self._drain_until:  # a chain of redirects, or a robots.txt before its page
@@ -209,15 +206,13 @@ class CrawlEngine:
 
     @property
     def waiting(self) -> int:
-        """How many pages the writer thread has."""
         return len(self.results.writing)
 
     def look_for_room(self) -> None:
-        """Let fetching go on, or pause it: what is fetched and not yet settled stays bounded, whatever holds it up."""
-        engine = self.settings.engine
+        """Resume or pause fetching, to bound the fetched but unsettled pages whatever delays them."""
         is_full = (
-            self.waiting >= engine.backlog
-            or len(self.results.visits) >= _UNSETTLED_BATCHES * engine.settle_pages
+            self.waiting >= _BACKLOG
+            or len(self.results.visits) >= _UNSETTLED_BATCHES * self.settings.timings.crawl.settle_pages
             or self.results.links >= _UNSETTLED_LINKS
             or self.capture_writer.no_space.is_set()
             or self.disk_is_full
@@ -228,13 +223,12 @@ class CrawlEngine:
             self.room.set()
 
     def hand_over(self, page: PageUnderWay) -> None:
-        """Give a page to the writer thread."""
         self.results.writing[page.number] = page
         self.look_for_room()
         self.capture_writer.put(page)
 
     def finished(self, page: PageUnderWay, visit: Visit | None) -> None:
-        """Take a page back from the writer, on the loop."""
+        """Take a page back from the writer, on the event loop."""
         # A writer that was replaced may finish its page at that very moment: the second result counts for nothing.
         if self.results.writing.pop(page.number, None) is None:
             if visit is not None:
@@ -244,7 +238,7 @@ class CrawlEngine:
             hop.body.close()
         if visit is not None:
             self.results.add(visit)
-            if len(self.results.visits) >= self.settings.engine.settle_pages or self._nothing_moves():
+            if len(self.results.visits) >= self.settings.timings.crawl.settle_pages or self._nothing_moves():
                 self.settler.due.set()
             elif visit.found and self.leased_domains.starves:
                 self.settler.soon()  # what this page brought may be what a worker waits for
@@ -253,18 +247,17 @@ class CrawlEngine:
         self.look_for_room()
 
     def _starving(self, worker: DomainWorker) -> None:
-        """Take note of a worker that has nothing to ask for: settle early if that may bring it something."""
+        """Settle early if that may give a worker without pages something to request."""
         if self._nothing_moves():
             self.settler.due.set()
         elif worker.has_more or self.results.has_news:
             self.settler.soon()
 
     def _nothing_moves(self) -> bool:
-        """Return whether nothing is under way but what is to be settled."""
         return not self.results.writing and self.leased_domains.all_wait
 
     def replace_writer(self) -> None:
-        """Give up a writer whose parser hangs: close its page, hand the rest to a new one, and end soon."""
+        """Abandon a writer whose parser hangs: close its page, give the rest to a new writer, and end soon."""
         hung, self.capture_writer = self.capture_writer, self._factories.make_writer()
         self.capture_writer.start()
         for page, visit in hung.abandon():
@@ -278,11 +271,11 @@ class CrawlEngine:
         self.drain(ProcessEnding.REPLACE)
 
     async def _finish_writing(self) -> None:
-        """Let the writer finish what it was given; what it cannot finish in time stays open."""
+        """Let the writer finish its pages; those it cannot finish in time stay open."""
         self.closing = True
         self.capture_writer.stop()
         now = self.clock.monotonic
-        until = now() + max(_WRITE_S, min(self._drain_until - now(), self.settings.parse.deadline_s))
+        until = now() + max(_WRITE_S, min(self._drain_until - now(), self.settings.timings.crawl.parse_s))
         while self.waiting and now() < until:  # noqa: ASYNC110 - the writer is another thread
             await asyncio.sleep(0.01)
         if self.waiting:
@@ -316,7 +309,7 @@ class CrawlEngine:
                 await self._pause(0.1 if 0 < idle < 5 else 0.5)
 
     async def _pause(self, seconds: float) -> None:
-        """Wait, unless we drain, a new domain was found, or the last worker has gone."""
+        """Wait, unless the process drains, a new domain was found, or the last worker has ended."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.leased_domains.look_again.wait()
@@ -325,8 +318,8 @@ class CrawlEngine:
         return await self.database.run(self._count_open) == 0
 
     def _count_open(self) -> int:
-        """Return how many attempts are left, on the database's thread; those of forbidden domains end now."""
-        execution_id, politeness = self.session.execution_id, self.settings.politeness
+        """Return the number of open attempts, on the database thread; ends those of forbidden domains first."""
+        execution_id, politeness = self.session.execution_id, self.settings.timings.crawl
         # Domains that another execution found unreachable, and that may not be tried again within what an execution
         # waits for one, end too: no worker would ever start to find that out. Beyond our own rhythm: a try that comes
         # within it is waited for, as a worker does.
@@ -350,8 +343,8 @@ class CrawlEngine:
         return left + again
 
     def _long_paused(self) -> list[tuple[int, int]]:
-        """Return domains that were paused for as long as an execution waits for one that is away."""
-        waited = timedelta(seconds=self.settings.politeness.unreachable_s)
+        """Return domains paused for longer than an execution waits for an unreachable domain."""
+        waited = timedelta(seconds=self.settings.timings.crawl.unreachable_s)
         before = self.clock.now() - waited
         # Only now that nothing else is left: a pause that is forgotten must not hold a job for ever.
         if before < self.settler.patient_since:
@@ -359,12 +352,12 @@ class CrawlEngine:
         return self.session.frontier.paused_domains(self.session.execution_id, before=before)
 
     def _close_domain(self, held: tuple[int, int], outcome: Outcome, reason: str) -> None:
-        """Close what is open of a (domain, token), unless another process has taken the domain since it was seen."""
+        """Close the open attempts of a (domain, token), unless another process has leased the domain since."""
         while self.session.close_domain(*held, outcome, reason):
             pass
 
     async def _close_pages(self) -> None:
-        """Close the pages that are over the limit; what the captured ones need is still fetched."""
+        """Close the pages over the limit; resources that captured pages need are still fetched."""
         additions = self.settler.additions
         # Only if there may be some: to find none among all that is still to be fetched takes a second where that is
         # much. Without a worker of ours we always look: another process may have added some with its last settle.
@@ -384,7 +377,9 @@ class CrawlEngine:
             self._none_over_limit_at = additions
 
     async def _reread(self) -> None:
-        """Count the links of pages anew to which a shorter way was found, from what is stored of them; for ever."""
+        """Repeatedly re-evaluate the stored links of pages for which a shorter path was found; runs until
+        cancelled.
+        """
         if not self.session.frontier.depth_rules.limited:
             return
         while True:
@@ -403,7 +398,6 @@ class CrawlEngine:
                 _log.warning("crawl.reread_later", message=str(exc))
 
     def _rereads(self) -> list[PageToReread]:
-        """Return some pages to read again, on the database's thread, with where they are stored."""
         if self.limits.pages_done():
             return []
         found = self.session.frontier.rereads(self.session.execution_id, limit=_REREADS_AT_ONCE)
@@ -424,7 +418,7 @@ class CrawlEngine:
                 found = None
             loop.call_soon_threadsafe(_resolve, read, found)
 
-        self.capture_writer.later(work, size=self.settings.parse.max_bytes)
+        self.capture_writer.later(work, size=MAX_PARSED_BYTES)
         return await read
 
     def _add_again(self, reread: PageToReread, found: Sequence[FoundUrl] | None) -> None:
@@ -436,7 +430,7 @@ class CrawlEngine:
         self.session.frontier.read_again(self.session.execution_id, reread, found)
 
     async def lease_domains(self, tasks: asyncio.TaskGroup) -> int:
-        """Take domains that are due, as many as this process has places for; return how many."""
+        """Lease due domains up to this process's capacity; return how many."""
         if self.limits.pages_done():
             await self._close_pages()
         elif self.limits.pages_reached() and (self.leased_domains.workers or self.waiting or self.results.visits):
@@ -462,28 +456,29 @@ class CrawlEngine:
         return len(leases)
 
     def widen_scope(self, landing: Iterable[str]) -> None:
-        """Take the places where seeds landed, seen by any process, into the scope."""
+        """Add the URLs where seeds landed, as seen by any process, to the scope."""
         for address in landing:
             if address not in self._known_landings:
                 self._known_landings.add(address)
                 self.scope.widen(parse_seed(address, self.scope.normalisation))
 
     def hear(self, changes: Sequence[DomainChange]) -> None:
-        """Take what an operator changed about domains: those that are held here are given back, and leased anew."""
+        """Apply domain changes by an operator: release the domains held here so that they are leased with the new
+        values.
+        """
         if self.leased_domains.hear(changes):
             self.settler.soon()
         if changes:
             self.leased_domains.look_again.set()
 
     def _take(self, working: int, places: int) -> tuple[list[DomainLease], tuple[str, ...]]:
-        """Lease on the database's thread, and learn where seeds landed meanwhile."""
         leases = self.session.lease(domains=self._share(working, places))
         # At the same time: the page that a seed leads to may be the first of a domain that is leased here, and its
         # links count only for a process that knows of the landing.
         return leases, self.results.control.read_news().landing if leases and self.limits.processes > 1 else ()
 
     def _share(self, working: int, places: int) -> int:
-        """Return how many domains to take: this process's part of those with work, so that all processes have some."""
+        """Return how many domains to lease: this process's share, so that every process gets some."""
         processes = self.limits.processes
         if processes <= 1:
             return places
@@ -496,12 +491,12 @@ class CrawlEngine:
         return min(places, ours + self.session.frontier.expired_domains())
 
     def lease_until(self, asked_at: float) -> float:
-        """Return until when a lease that was asked for at this moment may be relied on (monotonic)."""
-        return asked_at + self.settings.lease.seconds * (1.0 - _MARGIN)
+        """Return the time until which a lease requested at `asked_at` is valid (monotonic)."""
+        return asked_at + self.settings.timings.lease.seconds * (1.0 - _MARGIN)
 
     @asynccontextmanager
     async def borrow(self, domain: str) -> AsyncIterator[Pace | LeaseRefusal]:
-        """Take a turn at another domain: our own worker's, or a lease of its own for this one request."""
+        """Yield a turn at another domain: from this process's own worker, or by a lease for this one request."""
         worker = self.leased_domains.named(domain)
         if worker is not None and not worker.lost:
             worker.visitors += 1  # its domain is not given back while one of ours waits for its turn there
@@ -531,18 +526,16 @@ class CrawlEngine:
                 self._visiting.discard(lease.domain_id)
 
     def _lease_named(self, domain: str) -> DomainLease | LeaseRefusal:
-        """Take a domain for one request, on the database's thread."""
         lease = self.session.frontier.lease_named(self.session.owner_id, domain)
         if lease is None:
             return LeaseRefusal.BARRED if self.session.frontier.is_barred(domain) else LeaseRefusal.HELD
         return lease
 
-    async def recall_robots(self, origin: str) -> RobotsState | None:
-        """Return what any process has learned of an origin's robots.txt."""
+    async def recall_robots(self, origin: str) -> RobotsRecord | None:
         return await self.database.run(lambda: self.session.frontier.robots(origin))
 
     async def renewed(self, leases: Mapping[int, int], *, asked_at: float) -> None:
-        """Take what the database says we hold; let go of what no worker here has (the answer to its lease was lost)."""
+        """Update the leases confirmed by the database; release those without a worker (their response was lost)."""
         strays = self.leased_domains.renewed(leases, lease_until=self.lease_until(asked_at))
         idle = [(domain_id, token) for domain_id, token in strays.items() if domain_id not in self._visiting]
         await self._let_go(idle)

@@ -1,4 +1,4 @@
-"""Which of the addresses that a document names are added to a crawl, and by which rule the others are left out."""
+"""Decides which URLs of a document are added to a crawl, and which rule excludes the others."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from holdfast.urls import SEED_RULE, Base, ResolvedLink, TrapGuard, TrapLimits, 
 from holdfast.values import dataclass
 
 MAX_LINKS = 20_000
-"""New addresses of one kind that are taken from one document; those beyond are counted as over_limit."""
+"""Limit of new URLs of one kind from one document; those beyond are counted as over_limit."""
 URLS_PER_S = 100.0
-"""New URLs a second from one discovering domain; more are only delayed."""
+"""New URLs per second from one discovering domain; more are only delayed."""
 BURST_URLS = 1000
-"""New URLs of a domain that pass at once before its pace counts."""
+"""New URLs of a domain that pass undelayed before the rate limit applies."""
 # Discovering domains whose pace is remembered: more are not asked within the ten seconds that a burst is worth.
 _PACED_DOMAINS = 10_000
 # Above every page: what a captured page needs is fetched before the next page, so that it replays whole.
 REQUISITE_PRIORITY = 4
 MAX_GENERATIONS = 10
-"""How far what a requisite needs is fetched: a style sheet or a script may import one that imports one, but not for
-ever. Each generation ranks above the one before."""
+"""Depth limit for requisites of requisites: a style sheet or script may import others, but not forever. Each
+generation ranks above the one before.
+"""
 # Redirects between domains rank above every generation.
 _RANKED_GENERATIONS = 5
 # The depth of an undiscovered address: larger than every real depth.
@@ -41,29 +42,26 @@ _OVER_LIMIT = 1 << 61
 _TOO_DEEP = 1 << 60
 # Each host is a row in the database, and a hostile page may name a thousand that there are not.
 MAX_EXCLUDED_HOSTS = 10_000
-"""Hosts of links left out that are counted by name in one process."""
+"""Limit of hosts counted by name in one process for excluded links."""
 OTHER_HOSTS = "(other hosts)"
-"""Stands for all hosts beyond them."""
+"""Stands for all hosts beyond that limit."""
 
 
 @dataclass(slots=True)
-class SievedLinks:
-    """What came through, and what did not."""
-
+class FilteredLinks:
     found: list[FoundUrl] = field(default_factory=list)
     shallower: list[FoundUrl] = field(default_factory=list)
-    """Pages that were met before, further away."""
+    """Pages already seen at a greater depth."""
     excluded: Counter[tuple[str, str]] = field(default_factory=Counter)
     listing: PolledListing | None = None
-    """What a feed or a sitemap said that is polled."""
+    """Content of a polled feed or sitemap."""
     feeds: list[FoundUrl] = field(default_factory=list)
-    """Feeds that a page refers to."""
     refused: tuple[Outcome, str] | None = None
-    """How a redirect ends that is not followed."""
+    """How a redirect that is not followed ends."""
 
 
 class SeenUrls:
-    """Addresses that this process has met, with the smallest depth of each."""
+    """URLs this process has seen, with the smallest depth of each."""
 
     # Two generations, so that memory stays bounded (about 100 bytes a URL): the older half is dropped as a whole, which
     # costs nothing for each address, and the database knows what was forgotten.
@@ -76,7 +74,7 @@ class SeenUrls:
         self._old: dict[int, int] = {}
 
     def add(self, url_hash: int, depth: int = 0) -> int | None:
-        """Remember an address; return the depth at which it was met before, None if it was not."""
+        """Record a URL; return the depth at which it was seen before, None if it is new."""
         known = self.recent.get(url_hash)
         if known is None:
             known = self._old.get(url_hash)
@@ -89,7 +87,6 @@ class SeenUrls:
         return known
 
     def forget(self, url_hash: int) -> None:
-        """Let an address that was just added be met anew."""
         self.recent.pop(url_hash, None)
         self._old.pop(url_hash, None)
 
@@ -97,20 +94,18 @@ class SeenUrls:
         return len(self.recent) + len(self._old)
 
 
-class LinkSieve:
-    """Which of the addresses that documents name are added. One per process, used by the threads that parse."""
-
+class LinkFilter:
     def __init__(
         self, scope: CrawlScope, settings: Settings, clock: Clock, *, forgot: Callable[[], None] = lambda: None
     ) -> None:
-        """`forgot` is called when addresses that are in the database may be met again as if they were new."""
+        """`forgot` is called when URLs that are in the database may be seen again as if they were new."""
         self._scope, self._clock, self._forgot = scope, clock, forgot
-        # The thread that parses and the one for slow documents both sieve.
+        # Both the parsing thread and the one for slow documents filter.
         self._lock = Lock()
         self._rules = scope.rules
         self._most = settings.engine.known_urls
         self._seen = SeenUrls(self._most, forgot)
-        traps = settings.traps
+        traps = settings.timings.traps
         self._traps = TrapGuard(
             TrapLimits(
                 query_variants=traps.query_variants,
@@ -132,37 +127,36 @@ class LinkSieve:
         resources: Iterable[Link],
         depth: int,
         generation: int = 0,
-    ) -> SievedLinks:
-        """Return the addresses to add from one document at this depth; its requisites are of this generation."""
-        sieved = SievedLinks()
+    ) -> FilteredLinks:
+        """Return the URLs to add from a document at this depth; `generation` is that of its requisites."""
+        filtered = FilteredLinks()
         base = Base(page, base_href, self._scope.normalisation)
-        linked = self._resolve(base, [link.url for link in links], page.host, sieved)
-        self._take(linked, UrlKind.PAGE, depth + 1, sieved, most=MAX_LINKS)
+        linked = self._resolve(base, [link.url for link in links], page.host, filtered)
+        self._take(linked, UrlKind.PAGE, depth + 1, filtered, most=MAX_LINKS)
         if self._requisites:
-            needed = self._resolve(base, [link.url for link in resources], page.host, sieved)
+            needed = self._resolve(base, [link.url for link in resources], page.host, filtered)
             most = MAX_LINKS if generation <= MAX_GENERATIONS else 0
-            self._take(needed, UrlKind.REQUISITE, depth, sieved, generation, most=most)
-        if len(sieved.found) > 1:
-            self._pace(page.domain, sieved)
-        return sieved
+            self._take(needed, UrlKind.REQUISITE, depth, filtered, generation, most=most)
+        if len(filtered.found) > 1:
+            self._pace(page.domain, filtered)
+        return filtered
 
-    def _resolve(self, base: Base, hrefs: list[str], host: str, sieved: SievedLinks) -> list[ResolvedLink]:
-        """Return the addresses that references spell; those that spell none are counted."""
+    def _resolve(self, base: Base, hrefs: list[str], host: str, filtered: FilteredLinks) -> list[ResolvedLink]:
         found, dropped = base.resolve(hrefs)
         if dropped:
-            sieved.excluded["not_an_address", host] += dropped
+            filtered.excluded["not_an_address", host] += dropped
         return found
 
-    def sift_listed(self, base_url: str, urls: Iterable[str], kind: UrlKind, depth: int) -> SievedLinks:
-        """Return the addresses to add from a list that says what they are (a sitemap)."""
-        sieved = SievedLinks()
-        self._take(resolve(Base(base_url, policy=self._scope.normalisation), urls), kind, depth, sieved)
-        return sieved
+    def sift_listed(self, base_url: str, urls: Iterable[str], kind: UrlKind, depth: int) -> FilteredLinks:
+        """Return the URLs to add from a list that states their kind (a sitemap)."""
+        filtered = FilteredLinks()
+        self._take(resolve(Base(base_url, policy=self._scope.normalisation), urls), kind, depth, filtered)
+        return filtered
 
     def sift_entries(
-        self, base_url: str, entries: Iterable[FeedEntry], kind: UrlKind, sieved: SievedLinks
+        self, base_url: str, entries: Iterable[FeedEntry], kind: UrlKind, filtered: FilteredLinks
     ) -> list[ListedUrl]:
-        """Return what a polled feed or sitemap names, in scope and with its dates; met before or not."""
+        """Return the in-scope entries of a polled feed or sitemap with their dates, including URLs seen before."""
         base, listed = Base(base_url, policy=self._scope.normalisation), []
         for url, told_at in entries:
             for link in base.resolve((url,)).links:
@@ -170,15 +164,15 @@ class LinkSieve:
                 if verdict.allowed:
                     listed.append(ListedUrl(FoundUrl(link.fetch, link.hash64, link.domain, kind, 0, 0), told_at))
                 else:
-                    sieved.excluded[verdict.rule, self._counted_as(link.host)] += 1
+                    filtered.excluded[verdict.rule, self._counted_as(link.host)] += 1
         return listed
 
-    def one(self, base_url: str, url: str, kind: UrlKind, depth: int) -> SievedLinks:
-        """Return the one address that a redirect points to, if it is in scope and new."""
+    def one(self, base_url: str, url: str, kind: UrlKind, depth: int) -> FilteredLinks:
+        """Return the target of a redirect if it is in scope and new."""
         return self.sift_listed(base_url, [url], kind, depth)
 
     def forget(self, found: Iterable[FoundUrl]) -> None:
-        """Let addresses be met anew whose page could not be settled: they were not added, and it is read again."""
+        """Remove URLs whose page could not be settled: they were not added, and the page will be read again."""
         with self._lock:
             for one in found:
                 self._seen.forget(one.url_hash ^ (0 if one.kind is UrlKind.PAGE else 1))
@@ -189,13 +183,13 @@ class LinkSieve:
         resolved: Iterable[ResolvedLink],
         kind: UrlKind,
         depth: int,
-        sieved: SievedLinks,
+        filtered: FilteredLinks,
         generation: int = 0,
         *,
         most: int = _UNMET,
     ) -> None:
-        """Add the addresses that are new and in scope, at most so many; what limits leave out is counted once."""
-        most += len(sieved.found)
+        """Add the URLs that are new and in scope, up to `most`; each URL dropped by a limit is counted once."""
+        most += len(filtered.found)
         with self._lock:
             rules = self._scope.rules
             if rules is not self._rules:  # a seed has landed: what was left out before is judged anew
@@ -212,38 +206,38 @@ class LinkSieve:
                 if depth_of(link.hash64 ^ salt, _UNMET) <= met_at:
                     continue
                 known = self._seen.add(link.hash64 ^ salt, met_at)
-                if known in counted:  # it is judged anew, and counts by what comes of that
-                    sieved.excluded[counted[known], self._counted_as(link.host)] -= 1
+                if known in counted:
+                    # The rules decide again below, and may count it again.
+                    filtered.excluded[counted[known], self._counted_as(link.host)] -= 1
                 elif known is not None:
                     if met_at < known and rules.decide(link, depth, kind).allowed:
                         rank = _rank(link, kind, depth)
-                        sieved.shallower.append(FoundUrl(link.fetch, link.hash64, link.domain, kind, depth, rank))
+                        filtered.shallower.append(FoundUrl(link.fetch, link.hash64, link.domain, kind, depth, rank))
                     continue
                 verdict = rules.decide(link, depth, kind)
-                if verdict.allowed and len(sieved.found) >= most:
-                    sieved.excluded[over, self._counted_as(link.host)] += 1
+                if verdict.allowed and len(filtered.found) >= most:
+                    filtered.excluded[over, self._counted_as(link.host)] += 1
                     self._seen.recent[link.hash64 ^ salt] = _OVER_LIMIT
                     continue
                 trap = self._traps.refuses(link) if verdict.allowed else None
                 if not verdict.allowed or trap is not None:
-                    sieved.excluded[trap or verdict.rule, self._counted_as(link.host)] += 1
+                    filtered.excluded[trap or verdict.rule, self._counted_as(link.host)] += 1
                     if verdict.rule == "max_depth":
                         self._seen.recent[link.hash64 ^ salt] = _TOO_DEEP
                     continue
                 if verdict.rule == SEED_RULE or (kind is UrlKind.REQUISITE and rules.is_seed(link.hash64)):
                     # It may be met before it is added as a seed: whichever comes first, it is one.
                     rank = priority(link.normalised, 0, is_seed=True)
-                    sieved.found.append(FoundUrl(link.fetch, link.hash64, link.domain, UrlKind.PAGE, 0, rank))
+                    filtered.found.append(FoundUrl(link.fetch, link.hash64, link.domain, UrlKind.PAGE, 0, rank))
                     continue
                 rank = _rank(link, kind, depth) + min(generation, _RANKED_GENERATIONS)
-                sieved.found.append(
+                filtered.found.append(
                     FoundUrl(link.fetch, link.hash64, link.domain, kind, depth, rank, generation=generation)
                     if generation
                     else FoundUrl(link.fetch, link.hash64, link.domain, kind, depth, rank)
                 )
 
     def _counted_as(self, host: str) -> str:
-        """Return the name under which a link to this host is counted that was left out."""
         known = self._excluded_hosts
         if host in known:
             return host
@@ -252,19 +246,19 @@ class LinkSieve:
         known.add(host)
         return host
 
-    def _pace(self, domain: str, sieved: SievedLinks) -> None:
-        """Delay what a domain discovers beyond 100 URLs a second and a burst of 1,000."""
+    def _pace(self, domain: str, filtered: FilteredLinks) -> None:
+        """Delay what a domain discovers beyond 100 URLs per second and a burst of 1,000."""
         now = self._clock.monotonic()
         with self._lock:  # two threads that make room in the cache at once would raise KeyError
             ready = max(self.ready_at.get(domain, 0.0), now - BURST_URLS / URLS_PER_S)
-            late = ready + len(sieved.found) / URLS_PER_S - now
-            self.ready_at[domain] = ready + len(sieved.found) / URLS_PER_S  # forgotten, it may pass one burst more
+            late = ready + len(filtered.found) / URLS_PER_S - now
+            self.ready_at[domain] = ready + len(filtered.found) / URLS_PER_S  # forgotten, it may pass one burst more
         if late > 0:
-            first = max(0, len(sieved.found) - int(late * URLS_PER_S))
+            first = max(0, len(filtered.found) - int(late * URLS_PER_S))
             start = to_micros(self._clock.now())
-            sieved.found[first:] = [
+            filtered.found[first:] = [
                 found._replace(scheduled_for=start + int((n + 1) / URLS_PER_S * 1e6))
-                for n, found in enumerate(sieved.found[first:])
+                for n, found in enumerate(filtered.found[first:])
             ]
 
 

@@ -1,4 +1,4 @@
-"""One page under way, as the threads of a crawl hand it on, and what its ending means: an outcome and its reason."""
+"""A page in progress, as the threads of a crawl pass it on, and the outcome and reason with which it ends."""
 
 from __future__ import annotations
 
@@ -27,66 +27,62 @@ _UNREACHED = (FetchProblem.DNS, FetchProblem.NO_SUCH_NAME, FetchProblem.CONNECT,
 _LAST_STATUS = 599
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 AMBIGUOUS = "ambiguous_length"
-"""The reason of a good answer with both Content-Length and Transfer-Encoding: another reader may see another body."""
+"""Reason for a successful response with both Content-Length and Transfer-Encoding: readers may differ on its body."""
 TRUNCATED = "truncated"
-"""The reason of a page whose body broke off at every try; what came of it is stored, and marked as cut."""
+"""Reason for a page whose body broke off on every attempt; the partial body is stored and marked as truncated."""
 
 ROBOTS = "robots"
-"""The reason of a page that is a robots.txt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredExchange:
-    """One answer after it was stored, or read where bodies are not kept."""
-
     ref: RecordRef | None
-    """Where its record stands; None where bodies are not kept."""
+    """Location of its record; None if bodies are not stored."""
     head: HttpHead
     payload: bytes | None
-    """The transfer-decoded body, if it is small enough to be read."""
+    """The transfer-decoded body, if it is small enough to be parsed."""
     payload_digest: str
     original: Original | None = None
-    """Set if a later capture of the page may point here."""
+    """Set if a later capture of the page may refer to this one."""
     is_revisit: bool = False
     recalled: tuple[str, ...] | None = None
-    """Where a page leads that has not changed and whose body is not kept."""
+    """Links of an unchanged page whose body is not stored."""
 
 
 @dataclass(slots=True, kw_only=True)
 class PageUnderWay:
     """One attempt from its first request until its result is ready.
 
-    One thread at a time has it: the loop fills it while it fetches, `crawl.writer_thread` from then on. A thread that
-    has handed it on reads it, and changes it no more.
+    One thread at a time owns it: the event loop fills it while fetching, then `crawl.writer_thread`. A thread that
+    has passed it on may read it but must not change it.
     """
 
     attempt: Attempt | None
-    """None for what is stored and ends no attempt: robots.txt, and the hops of an attempt that stays open."""
+    """None for responses that end no attempt: robots.txt, and the hops of an attempt that stays open."""
     token: int
     started_at: datetime
-    """When the last request was made."""
+    """Time of the last request."""
     hops: list[Fetched] = field(default_factory=list)
-    """The answers, redirects inside the domain first."""
+    """The responses, redirects inside the domain first."""
     outcome: Outcome = Outcome.SUCCESS
     reason: str = ""
     message: str | None = None
     redirected_to: str | None = None
     retry_at: datetime | None = None
     evidence: FetchFailed | None = None
-    """The last answer, if it cannot be read as one: what came of it is stored all the same."""
+    """The last response if it is malformed; the received bytes are stored all the same."""
     stored: list[StoredExchange] = field(default_factory=list)
-    """The answers after they were stored, in the same order."""
+    """The stored responses, in the same order as `hops`."""
     number: int = field(default_factory=count(1).__next__)
-    """Which page of this process it is, through every copy: what the writer thread has is listed by it."""
+    """Number of this page within the process, preserved in copies: the writer thread's pages are listed by it."""
 
     @property
     def answered_at(self) -> datetime | None:
-        """When the last answer was whole; None if there was none. What follows is our own time, not the server's."""
+        """When the last response was complete; None without one. Later time is ours, not the server's."""
         return self.hops[-1].started_at + timedelta(seconds=self.hops[-1].took_s) if self.hops else None
 
 
 def of_status(status: int) -> tuple[Outcome, str]:
-    """Return how an HTTP status ends an attempt."""
     if status == 304:
         return Outcome.SUCCESS, "not_modified"
     if status < 400:
@@ -97,7 +93,6 @@ def of_status(status: int) -> tuple[Outcome, str]:
 
 
 def of_failure(failure: FetchFailed) -> tuple[Outcome, str]:
-    """Return how a fetch without a response ends an attempt."""
     if failure.problem is FetchProblem.TIMEOUT:
         return Outcome.TIMEOUT, failure.problem.value
     if failure.problem in (FetchProblem.ADDRESS_FORBIDDEN, FetchProblem.URL_REFUSED):
@@ -106,28 +101,26 @@ def of_failure(failure: FetchFailed) -> tuple[Outcome, str]:
 
 
 def broke_off(answer: Fetched) -> bool:
-    """Return whether a body ended before its server had sent all of it: such an answer is no success, but a try."""
+    """Return whether the body ended before the server had sent all of it: such a response is retried."""
     return answer.truncated is not None and answer.truncated.broke_off
 
 
 def how_it_broke_off(answer: Fetched) -> str:
-    """Return in words how a body broke off."""
     why = "the server stalled or was too slow" if answer.truncated is Truncated.TIME else "the connection ended"
     return f"{why} before the body did: {answer.body.size} bytes came"
 
 
 def is_conditional(request_head: bytes) -> bool:
-    """Return whether a request asked for an answer only if the page has changed: else a 304 stands for nothing."""
+    """Return whether a request was conditional; only then is a 304 meaningful."""
     return b"\r\nIf-None-Match: " in request_head or b"\r\nIf-Modified-Since: " in request_head
 
 
 def is_redirect(status: int) -> bool:
-    """Return whether this status points somewhere else."""
     return status in _REDIRECTS
 
 
 def is_failure(status: int) -> bool:
-    """Return whether this status may mean that the host is in trouble; any other proves that it is up."""
+    """Return whether this status may mean that the host is in trouble; any other shows that it is up."""
     return 500 <= status <= _LAST_STATUS or status == 429
 
 
@@ -135,7 +128,7 @@ _WHOLE = re.compile(r"bytes 0-([0-9]{1,18})/([0-9]{1,18})")
 
 
 def is_part(status: int, content_range: str | None) -> bool:
-    """Return whether an answer is a part of a page; we never ask for one. A range that is all of it is no part."""
+    """Return whether a response is part of a page, which is never requested; a range that covers everything is not."""
     if status != 206:
         return False
     found = _WHOLE.fullmatch((content_range or "").strip())
@@ -143,7 +136,7 @@ def is_part(status: int, content_range: str | None) -> bool:
 
 
 def means_away(failure: FetchFailed) -> bool:
-    """Return whether no request left because the host could not be reached: that says nothing about the page."""
+    """Return whether no request was sent because the host was unreachable, which says nothing about the page."""
     return failure.sent_s is None and failure.problem in _UNREACHED
 
 
@@ -152,7 +145,7 @@ MAX_REDIRECTS = 5
 
 
 def follow(url: Url, location: str, policy: Normalisation = DEFAULT) -> Url:
-    """Return the address that a Location header spells, seen from this one; UrlRefused if it spells none."""
+    """Resolve a Location header against this URL; raise `UrlRefused` if it is invalid."""
     # Heads are read as Latin-1, byte for byte; servers send UTF-8 in them.
     text = location.encode("latin-1", "replace").decode("utf-8", "replace")
     found = resolve(Base(url, policy=policy), [text])

@@ -1,4 +1,4 @@
-"""Sends the requests of a crawl process, each in its domain's turn, and learns from the answers when to send more."""
+"""Sends the requests of a crawl process, each in its domain's turn, and adjusts the pace to the responses."""
 
 from __future__ import annotations
 
@@ -30,22 +30,18 @@ _log = log.get()
 
 
 class Fetcher(Protocol):
-    """What a crawl needs of the HTTP client; tests pass a scripted one."""
-
-    async def fetch(self, request: FetchRequest) -> Fetched | FetchFailed:
-        """Make one GET."""
-        ...
+    async def fetch(self, request: FetchRequest) -> Fetched | FetchFailed: ...
 
 
 class MissingName(NamedTuple):
-    """How often in a row nameservers have said that a name does not exist, and since when (monotonic)."""
+    """How many times in a row DNS reported a name as missing, and since when (monotonic)."""
 
     times: int
     since: float
 
 
 class PacedClient:
-    """Sends the requests of a process, each in its domain's turn, and notes when a server saw it and what it asks."""
+    """Sends a process's requests, each in its domain's turn; records send times and the servers' pacing requests."""
 
     def __init__(
         self,
@@ -60,21 +56,23 @@ class PacedClient:
         self._normalisation = plan.normalisation()
         self._private = tuple(map(ip_network, plan.allow_networks))
         """Networks that were allowed explicitly: only there the delay may go below 1 s."""
-        self._limits = settings.politeness
+        self._limits, self._timings = settings.politeness, settings.timings.crawl
         # Beyond a lease: a domain whose name is missing is given back, and tried again under the next one.
         self._missing: LRUCache[str, MissingName] = LRUCache(_MISSING_NAMES)
         self.answered: LRUCache[str, str] = LRUCache(_ANSWERED)
         """The page that a domain answered last, by domain: the host is up as long as it answers that one."""
 
     def name_is_gone(self, domain: str) -> bool:
-        """Return whether a domain's name does not exist, and did not for long enough to believe it."""
+        """Return whether a domain's DNS name has been missing long enough to be believed."""
         missing = self._missing.get(domain)
         if missing is None or missing.times < _MISSING_TIMES:
             return False
-        return self._clock.monotonic() - missing.since >= min(_MISSING_S, self._limits.unreachable_s)
+        return self._clock.monotonic() - missing.since >= min(_MISSING_S, self._timings.unreachable_s)
 
     async def ask(self, request: FetchRequest, pace: Pace, own: DomainPoliteness | None) -> Fetched | FetchFailed:
-        """Make one request in its turn; `own` learns from the answer, unless the turn is borrowed of another domain."""
+        """Make one request in its turn; `own` learns from the response, unless the turn is borrowed from another
+        domain.
+        """
         async with pace.turn():
             result = await self._send(request, pace, own)
         # A server may close an idle connection at the moment that a request leaves: the page should lose no try by it,
@@ -121,7 +119,6 @@ class PacedClient:
         return any(ip_address(ip) in network for network in self._private)
 
     def _note_name(self, domain: str, result: Fetched | FetchFailed) -> None:
-        """Note whether a domain's name exists."""
         if isinstance(result, Fetched) or result.problem is not FetchProblem.NO_SUCH_NAME:
             self._missing.pop(domain, None)
             return
@@ -129,7 +126,7 @@ class PacedClient:
         self._missing[domain] = before._replace(times=before.times + 1)
 
     def _heed(self, answer: Fetched, pace: Pace, own: DomainPoliteness | None) -> None:
-        """Keep the cookies of an answer, and stay away for as long as it asks, whatever was asked for."""
+        """Store a response's cookies and apply its Retry-After, whatever the request was for."""
         # Most answers have neither header: to look for their names in the bytes is cheaper than to parse every head.
         head = answer.response_head.lower()
         now = self._clock.now()

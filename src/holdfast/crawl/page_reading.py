@@ -1,4 +1,4 @@
-"""Reading a stored page: decoded, parsed by what it is, turned into addresses to add. Never raises for content."""
+"""Reads a stored page: decodes it, parses it by type, returns URLs to add. Never raises because of content."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from holdfast import parse as parsing
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.domain_worker import CaptureHistory
-from holdfast.crawl.link_filter import LinkSieve, SievedLinks
+from holdfast.crawl.link_filter import FilteredLinks, LinkFilter
 from holdfast.crawl.outcomes import MAX_REDIRECTS, PageUnderWay, StoredExchange
-from holdfast.crawl.plan import CrawlScope
+from holdfast.crawl.plan import MAX_PARSED_BYTES, CrawlScope
 from holdfast.errors import UrlRefused
 from holdfast.fetch.endings import parse_retry_after
 from holdfast.parse import (
@@ -59,31 +59,31 @@ from holdfast.warc.payload import HttpHead, PayloadProblem, decode, parse_head
 # Added after a redirect from one domain to another: such a target is asked first.
 HOP_PRIORITY = 10
 MAX_FEEDS = 20
-"""Feeds that are taken from one page."""
+"""Limit of feeds from one page."""
 _FOR_GOOD = (301, 308)
 _FEED = FeedParse()
 
 
-def sift_poll(sieve: LinkSieve, hops: Sequence[Fetched], feed: FeedParse | None, now: datetime) -> SievedLinks:
-    """Return what a poll brought: the items in scope with their dates, where it moved to, how long to stay away."""
-    sieved, last = SievedLinks(), hops[-1]
+def sift_poll(link_filter: LinkFilter, hops: Sequence[Fetched], feed: FeedParse | None, now: datetime) -> FilteredLinks:
+    """Return the result of a poll: in-scope items with dates, a permanent new URL, and when to poll again."""
+    filtered, last = FilteredLinks(), hops[-1]
     read = feed or _FEED
-    sieved.listing = PolledListing(
+    filtered.listing = PolledListing(
         is_feed=read.form is not None and read.form.is_feed,
-        items=tuple(sieve.sift_entries(last.url, read.entries, UrlKind.PAGE, sieved)),
-        children=tuple(sieve.sift_entries(last.url, read.children, UrlKind.SITEMAP, sieved)),
+        items=tuple(link_filter.sift_entries(last.url, read.entries, UrlKind.PAGE, filtered)),
+        children=tuple(link_filter.sift_entries(last.url, read.children, UrlKind.SITEMAP, filtered)),
         named=len(read.entries) + len(read.children),
         problem=_problem(last, feed),
         moved_to=_moved_to(hops),
         retry_after_s=parse_retry_after(parse_head(last.response_head).get("retry-after"), now),
     )
-    return sieved
+    return filtered
 
 
 def feeds_of(
     page: Url, base_href: str | None, links: Iterable[Link], policy: Normalisation = DEFAULT
 ) -> list[FoundUrl]:
-    """Return the feeds that a page names (`rel=alternate` with the type of a feed), resolved, at most twenty."""
+    """Return the feeds that a page names (`rel=alternate` with a feed type), resolved, at most 20."""
     hrefs = [link.url for link in links if link.rel == "feed"][:MAX_FEEDS]
     if not hrefs:
         return []
@@ -92,24 +92,22 @@ def feeds_of(
 
 
 def _problem(answer: Fetched, feed: FeedParse | None) -> str | None:
-    """Return why a good answer could not be read: it is nothing that we know, or too large to be looked at."""
     if answer.status == 304 or not 200 <= answer.status < 300:
         return None
     return TOO_LARGE if feed is None else feed.failure
 
 
 def _moved_to(hops: Sequence[Fetched]) -> str | None:
-    """Return where a list has moved for good."""
     # Only where it was found, so that a mistake of a day loses no feed.
     is_found = 200 <= hops[-1].status < 300 or hops[-1].status == 304
     return hops[-1].url if len(hops) > 1 and is_found and all(hop.status in _FOR_GOOD for hop in hops[:-1]) else None
 
 
 UNREADABLE = "original_unreadable"
-"""The problem of a 304 whose original cannot be read: the page must be asked for again, without a condition."""
+"""Problem of a 304 whose original cannot be read: the page must be requested again, unconditionally."""
 _FATAL = (ParseProblem.PARSE_TIMEOUT, ParseProblem.PARSE_CRASHED)
 TOO_LARGE = "too_large_to_parse"
-"""The problem of a document that is longer than what is read for links."""
+"""Problem of a document longer than the limit for link extraction."""
 _UNREAD = frozenset(
     {
         *(TOO_LARGE, ParseProblem.PARSE_FAILED, ParseProblem.BODY_CUT, *_FATAL),
@@ -123,7 +121,7 @@ _HTML = ("text/html", "application/xhtml+xml")
 _SITEMAP_DEPTH = 3
 # One index may name as many, and each of them again.
 MAX_SITEMAPS = 50_000
-"""Sitemaps that one process takes from indexes."""
+"""Limit of sitemaps that one process reads from sitemap indexes."""
 # Sitemaps from here on take a second thread: 50,000 addresses cost about a second, and ten times as much is packed.
 _SLOW_SITEMAP_BYTES = 256 * 1024
 _SLOW_GZIP_BYTES = 16 * 1024
@@ -132,32 +130,28 @@ _GZIP = b"\x1f\x8b"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFacts:
-    """What a document says."""
-
     page: ParsedPage | None = None
     links: tuple[Link, ...] = ()
     resources: tuple[Link, ...] = ()
     listed: tuple[str, ...] = ()
-    """Pages that a sitemap lists."""
+    """Pages listed by a sitemap."""
     children: tuple[str, ...] = ()
-    """Sitemaps that a sitemap index lists."""
+    """Sitemaps listed by a sitemap index."""
     links_over: int = 0
-    """Links, or pages and sitemaps that a sitemap lists, beyond those that are read from one document."""
+    """Number of links, or of pages and sitemaps in a sitemap, beyond the limit for one document."""
     resources_over: int = 0
     feed: FeedParse | None = None
-    """What a feed or a sitemap names that is polled."""
     content_hash: str | None = None
     form: BodyForm | None = None
-    """What kind of document it is; None where there is none to read."""
+    """Kind of document; None if there is nothing to read."""
     problem: str | None = None
-    """Why the document could not be read to its end."""
+    """Why the document could not be read completely."""
     notes: tuple[str, ...] = ()
-    """What went less than well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlowDocument:
-    """A document that takes long: the call that reads it, and how much memory it holds until then."""
+    """A slow document: the call that reads it, and the memory it holds until then."""
 
     call: Callable[[], DocumentFacts]
     size: int
@@ -167,7 +161,7 @@ _NOTHING = DocumentFacts()
 
 
 class DocumentReader:
-    """Reads documents for one process; suspicious ones in a child that can be killed."""
+    """Reads documents for one process; suspicious ones in a child process that can be killed."""
 
     def __init__(
         self,
@@ -178,14 +172,14 @@ class DocumentReader:
         clock: Clock,
         landed: Callable[[Url], None],
     ) -> None:
-        """`landed` is called with where a seed's redirect leads."""
+        """`landed` is called with the target of a seed's redirect."""
         self.find_redirect: Callable[[Url], str | None] = lambda _url: None
         """Returns where an address of this crawl redirects to; set by the process."""
         self.find_capture: Callable[[Attempt], str | None] = lambda _attempt: None
         """Returns the address that a page led to when an earlier run captured it; set by the process."""
         self._scope, self._originals, self._child, self._clock, self._landed = scope, originals, child, clock, landed
         self._plan, self._normalisation = scope.plan, scope.normalisation
-        self.max_bytes = settings.parse.max_bytes
+        self.max_bytes = MAX_PARSED_BYTES
         most = self._plan.max_pages
         # With one page from each, a crawl has all that it may have.
         self._sitemaps_left = MAX_SITEMAPS if most is None else min(max(most, 1), MAX_SITEMAPS)
@@ -194,13 +188,13 @@ class DocumentReader:
         self._counting = Lock()
 
     def may_refer_to(self, attempt: Attempt) -> Original | None:
-        """Return the original that a revisit of this page may point to: one that is still there."""
         return attempt.original if self._originals.readable(attempt) else None
 
     def read(self, page: PageUnderWay, attempt: Attempt, stored: StoredExchange) -> DocumentFacts | SlowDocument:
-        """Return what the last answer of a page says; a 304 says what the page's original said.
+        """Return the facts in the last response of a page; for a 304, those of the page's original.
 
-        A document that looks pathological comes back as a call, to be made where it can wait (it takes seconds).
+        A document that looks pathological is returned as a call, to be made where waiting is possible (it takes
+        seconds).
         """
         head, payload = stored.head, stored.payload
         if page.redirected_to is not None:
@@ -220,25 +214,27 @@ class DocumentReader:
             return DocumentFacts(content_hash=_hash(payload))
         return self._document(page.hops[-1].url, attempt, head, payload, stored.payload_digest)
 
-    def read_again(self, reread: PageToReread, sieve: LinkSieve) -> list[FoundUrl] | None:
-        """Return where a page leads, seen from a smaller depth than before; None if its record cannot be read here."""
-        sieved = self._sift_again(reread, sieve)
-        return None if sieved is None else [*sieved.found, *sieved.shallower]
+    def read_again(self, reread: PageToReread, link_filter: LinkFilter) -> list[FoundUrl] | None:
+        """Return the links of a page at a smaller depth than before; None if its record cannot be read here."""
+        filtered = self._sift_again(reread, link_filter)
+        return None if filtered is None else [*filtered.found, *filtered.shallower]
 
-    def _sift_again(self, reread: PageToReread, sieve: LinkSieve) -> SievedLinks | None:
+    def _sift_again(self, reread: PageToReread, link_filter: LinkFilter) -> FilteredLinks | None:
         url, original = parse(reread.base, self._normalisation), reread.attempt.original
         if reread.leads_to is not None:
-            return sieve.one(url.fetch, reread.leads_to, UrlKind.PAGE, reread.depth)
+            return link_filter.one(url.fetch, reread.leads_to, UrlKind.PAGE, reread.depth)
         stored = self._originals.load(original) if original is not None else None
         # On the disk of another machine, for members of another source, or damaged.
         if stored is None and self._plan.keeps_bodies:
             return None
         if stored is None:
-            return sieve.sift(url, None, [Link(link, "a") for link in reread.links], (), reread.depth)
+            return link_filter.sift(url, None, [Link(link, "a") for link in reread.links], (), reread.depth)
         # In the child, whatever it looks like: no watch over this thread would notice a parser that hangs.
         reading = self._document(url.fetch, reread.attempt, *stored, "", in_child=True)
         reading = reading.call() if isinstance(reading, SlowDocument) else reading
-        return sieve.sift(url, reading.page.base if reading.page is not None else None, reading.links, (), reread.depth)
+        return link_filter.sift(
+            url, reading.page.base if reading.page is not None else None, reading.links, (), reread.depth
+        )
 
     def _document(
         self, url: str, attempt: Attempt, head: HttpHead, payload: bytes, digest: str, *, in_child: bool = False
@@ -284,78 +280,82 @@ class DocumentReader:
             return SlowDocument(call=lambda: _read_page(known, self._child.parse(body, **how)), size=len(body))
         return _read_page(known, parse_page(body, **how))
 
-    def sift(self, sieve: LinkSieve, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> SievedLinks:
-        """Return the addresses that a page brings: links, requisites, listed pages, or where it was sent to."""
-        sieved = self._sift(sieve, page, attempt, reading)
-        sieved.excluded.update(left_out(page, attempt, reading))
-        return sieved
+    def sift(
+        self, link_filter: LinkFilter, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts
+    ) -> FilteredLinks:
+        filtered = self._sift(link_filter, page, attempt, reading)
+        filtered.excluded.update(left_out(page, attempt, reading))
+        return filtered
 
-    def _sift(self, sieve: LinkSieve, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> SievedLinks:
+    def _sift(
+        self, link_filter: LinkFilter, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts
+    ) -> FilteredLinks:
         if page.redirected_to is not None:
             if page.outcome is not Outcome.SUCCESS:
-                return SievedLinks()  # it leads too far, out of scope, or where robots.txt forbids
-            return self._sift_redirect(sieve, page.hops[-1].url, attempt, page.redirected_to)
+                return FilteredLinks()  # it leads too far, out of scope, or where robots.txt forbids
+            return self._sift_redirect(link_filter, page.hops[-1].url, attempt, page.redirected_to)
         if self._polls(attempt):
-            return sift_poll(sieve, page.hops, reading.feed, self._clock.now())
+            return sift_poll(link_filter, page.hops, reading.feed, self._clock.now())
         if attempt.kind is UrlKind.SITEMAP:
-            return self._sift_sitemap(sieve, parse(page.hops[-1].url, self._normalisation), attempt.depth, reading)
+            return self._sift_sitemap(
+                link_filter, parse(page.hops[-1].url, self._normalisation), attempt.depth, reading
+            )
         if (not reading.links and not reading.resources) or page.outcome is Outcome.EXCLUDED:
-            return SievedLinks()
+            return FilteredLinks()
         url = parse(page.hops[-1].url, self._normalisation)
         base = reading.page.base if reading.page is not None else None
         links = reading.links
         if attempt.kind is UrlKind.REQUISITE and not self._scope.rules.decide(url, attempt.depth, UrlKind.PAGE).allowed:
             links = ()  # a frame from elsewhere: what it needs is fetched, where it leads is not
-        sieved = sieve.sift(url, base, links, reading.resources, attempt.depth, _generation(attempt))
+        filtered = link_filter.sift(url, base, links, reading.resources, attempt.depth, _generation(attempt))
         if self._plan.feeds != "off" and attempt.kind is UrlKind.PAGE:
-            sieved.feeds = feeds_of(url, base, reading.links, self._normalisation)
-        return sieved
+            filtered.feeds = feeds_of(url, base, reading.links, self._normalisation)
+        return filtered
 
-    def _sift_sitemap(self, sieve: LinkSieve, url: Url, depth: int, reading: DocumentFacts) -> SievedLinks:
-        """Return the pages and the sitemaps that a sitemap lists; of those no more than there may be pages."""
-        sieved = sieve.sift_listed(url.fetch, reading.listed, UrlKind.PAGE, 1)
+    def _sift_sitemap(self, link_filter: LinkFilter, url: Url, depth: int, reading: DocumentFacts) -> FilteredLinks:
+        filtered = link_filter.sift_listed(url.fetch, reading.listed, UrlKind.PAGE, 1)
         if reading.children and depth >= _SITEMAP_DEPTH:
-            sieved.excluded["over_limit:sitemap_depth", url.host] += len(reading.children)
+            filtered.excluded["over_limit:sitemap_depth", url.host] += len(reading.children)
         elif reading.children:
-            children = sieve.sift_listed(url.fetch, reading.children, UrlKind.SITEMAP, depth + 1)
+            children = link_filter.sift_listed(url.fetch, reading.children, UrlKind.SITEMAP, depth + 1)
             with self._counting:
                 taken = children.found[: self._sitemaps_left]
                 self._sitemaps_left -= len(taken)
-            sieved.found += taken
-            sieved.excluded.update(children.excluded)
+            filtered.found += taken
+            filtered.excluded.update(children.excluded)
             if over := len(children.found) - len(taken):
-                sieved.excluded["over_limit:sitemaps", url.host] += over
-        return sieved
+                filtered.excluded["over_limit:sitemaps", url.host] += over
+        return filtered
 
     def _polls(self, attempt: Attempt) -> bool:
         return attempt.kind is UrlKind.SITEMAP and self._plan.polls
 
-    def _sift_redirect(self, sieve: LinkSieve, base: str, attempt: Attempt, target: str) -> SievedLinks:
+    def _sift_redirect(self, link_filter: LinkFilter, base: str, attempt: Attempt, target: str) -> FilteredLinks:
         try:
             url = parse(target, self._normalisation)
         except UrlRefused:
-            return SievedLinks()
+            return FilteredLinks()
         # Items of feeds are at depth 0 too, but no seeds: where they lead widens no scope.
         if attempt.depth == 0 and attempt.kind is UrlKind.PAGE and not self._plan.polls:
             if self._is_new_owner(attempt, url):
-                return SievedLinks(refused=(Outcome.EXCLUDED, f"{NEW_OWNER}{url.host}"))
+                return FilteredLinks(refused=(Outcome.EXCLUDED, f"{NEW_OWNER}{url.host}"))
             self._landed(url)
-        sieved = sieve.one(base, target, attempt.kind, attempt.depth)
+        filtered = link_filter.one(base, target, attempt.kind, attempt.depth)
         # What is new to this process may be where another one came from.
-        if (attempt.hops or not sieved.found) and not sieved.excluded and self._goes_round(attempt, url):
-            return SievedLinks(refused=(Outcome.FAILED, "too_many_redirects"))
-        sieved.found = [
+        if (attempt.hops or not filtered.found) and not filtered.excluded and self._goes_round(attempt, url):
+            return FilteredLinks(refused=(Outcome.FAILED, "too_many_redirects"))
+        filtered.found = [
             found._replace(
                 priority=found.priority + attempt.generation + HOP_PRIORITY,
                 hops=attempt.hops + 1,
                 generation=attempt.generation,
             )
-            for found in sieved.found
+            for found in filtered.found
         ]
-        return sieved
+        return filtered
 
     def _is_new_owner(self, attempt: Attempt, url: Url) -> bool:
-        """Whether a seed that an earlier run captured now leads to another owner than then, out of the scope."""
+        """Whether a seed captured by an earlier run now redirects to a different owner outside the scope."""
         owner = registrable(url.host)
         if owner == registrable(parse(attempt.url).host) or self._scope.rules.decide(url, 0).allowed:
             return False
@@ -363,7 +363,7 @@ class DocumentReader:
         return before is not None and registrable(parse(before).host) != owner
 
     def _goes_round(self, attempt: Attempt, url: Url) -> bool:
-        """Whether a redirect to a known address leads back here, or further on than redirects are followed."""
+        """Whether a redirect to a known URL loops back here or exceeds the redirect limit."""
         # Each domain is asked by itself, so that no attempt sees the circle: the answers that are written down do.
         for _ in range(MAX_REDIRECTS - attempt.hops):
             if url.hash64 == attempt.url_hash:
@@ -376,7 +376,9 @@ class DocumentReader:
 
 
 def left_out(page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> Counter[tuple[str, str]]:
-    """Return what the limits of one document left out by rule and host; one that was not read to its end is one."""
+    """Return the URLs that a document's limits dropped, by rule and host; an incompletely read document counts as
+    one.
+    """
     may_link = attempt.kind is not UrlKind.REQUISITE and reading.form is not BodyForm.OTHER
     is_unread = may_link and not _UNREAD.isdisjoint((*reading.notes, reading.problem))
     if page.outcome is not Outcome.SUCCESS or not (reading.links_over or reading.resources_over or is_unread):
@@ -388,7 +390,7 @@ def left_out(page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> Co
 
 
 def _generation(attempt: Attempt) -> int:
-    """Return to which generation the requisites of a document belong: 0 below a page, one more below a requisite."""
+    """Return the generation of a document's requisites: 0 below a page, one more below a requisite."""
     return 0 if attempt.kind is UrlKind.PAGE else attempt.generation + 1
 
 

@@ -1,5 +1,5 @@
-"""What a crawl is asked to do: one frozen value that travels from the command line to every process, the part of each
-process in it, and the scope that grows while it runs.
+"""The definition of a crawl: one frozen value passed from the command line to every process, each process's part
+of it, and the scope that grows while it runs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from holdfast.urls import DEFAULT, Normalisation, Scope, ScopeKind, Url, normali
 from holdfast.urls.scope import Patterns
 from holdfast.values import dataclass
 
+MAX_PARSED_BYTES = 10 * 1024**2
+"""Largest document parsed for links, in bytes."""
+
 PRODUCT = "Holdfast"
 
 # The beginning of a seed that says all of its origin: of a million seeds that begin alike, one is read.
@@ -33,7 +36,7 @@ _PROCESS_RATE = 300
 
 
 class Polled(NamedTuple):
-    """A feed or a sitemap that is due, and what its last answer was marked with."""
+    """A due feed or sitemap, with the validators of its last response."""
 
     url: str
     etag: str | None = None
@@ -55,7 +58,7 @@ class CrawlPlan:
     max_time_s: float | None = None
     delay_s: float = 1.0
     per_ip_rate: float | None = None
-    """Requests a second to one IP address, private ones too; None leaves it to the settings."""
+    """Requests per second to one IP address, including private ones; None uses the settings."""
     user_agent: str | None = None
     sitemaps: bool = True
     requisites: bool = True
@@ -66,36 +69,33 @@ class CrawlPlan:
     allow_networks: tuple[str, ...] = ()
     allow_invalid_tls: bool = False
     strip_trailing_slash: bool = False
-    """Whether `/a/` and `/a` are one page."""
     force_https: bool = False
-    """Whether an address and the same one in https are one page."""
+    """Whether an http URL and its https form are the same page."""
     tracking: tuple[str, ...] | None = None
-    """Query parameters that do not change a page, `utm_*` for a family of them; None for the usual ones."""
+    """Query parameters that do not change a page, `utm_*` for a family; None for the default list."""
     allow_ports: tuple[int, ...] = ()
-    """Ports that may be asked though websites rarely live there."""
+    """Ports that may be requested although websites rarely use them."""
     storage: str = "warc"
-    """`warc` keeps everything, `signals` drops bodies after links, language and keywords are taken."""
+    """`warc` stores everything; `signals` drops bodies after extracting links, language and keywords."""
     landing: tuple[str, ...] = ()
-    """Addresses that seeds redirected to; their hosts are in scope too."""
+    """Redirect targets of seeds; their hosts are in scope too."""
     feeds: str = "off"
-    """`poll` asks feeds and sitemaps for what is new and follows no links; `notice` notes the feeds that pages name."""
+    """`poll` checks feeds and sitemaps for new items and follows no links; `notice` records feeds named by pages."""
     lists: tuple[Polled, ...] = ()
-    """What is polled."""
     search: bool = False
-    """Whether the first seed, the usual places and robots.txt are searched for feeds."""
+    """Whether to look for feeds on the first seed, at the usual paths and in robots.txt."""
 
     def agent(self) -> str:
-        """Return the whole User-Agent: the product's token and the contact are always in it."""
+        """Return the complete User-Agent, which always contains the product token and the contact."""
         contact = self.contact if "://" in self.contact else f"mailto:{self.contact}"
         own = f"{PRODUCT}/{__version__} (+{contact})"
         return f"{self.user_agent} {own}" if self.user_agent else own
 
     def seed_urls(self) -> tuple[Url, ...]:
-        """Return the seeds as addresses, once each; Invalid names the first that cannot be used."""
+        """Return the distinct seed URLs; raise `Invalid` naming the first invalid one."""
         return tuple(self.each_seed_url())
 
     def each_seed_url(self) -> Iterator[Url]:
-        """Yield the seeds as addresses, once each."""
         # One by one: a million of them take seconds to read, and much room if kept.
         policy = self.normalisation()
         if not self.seeds:
@@ -108,15 +108,13 @@ class CrawlPlan:
                 yield url
 
     def first_seed_url(self) -> Url:
-        """Return the first seed as an address."""
         return next(self.each_seed_url())
 
     def seed_origins(self) -> Mapping[str, Url]:
-        """Return where the seeds stand, each origin with the first seed there; read once."""
+        """Return the seeds' origins, each with its first seed; computed once."""
         return _origins_of(self.seeds, self.normalisation())
 
     def busy_processes(self) -> int:
-        """Return how many crawl processes this crawl can keep busy on this machine."""
         if self.max_pages or self.max_bytes:
             return 1  # only one process counts exactly: several pass a limit by what each has under way
         # macOS cannot say which cores a process may use.
@@ -127,7 +125,6 @@ class CrawlPlan:
         return max(1, min(cores, wanted))
 
     def normalisation(self) -> Normalisation:
-        """Return how this crawl tells one page from another."""
         return normalisation_of(
             strip_trailing_slash=self.strip_trailing_slash,
             force_https=self.force_https,
@@ -137,22 +134,21 @@ class CrawlPlan:
 
     @property
     def polls(self) -> bool:
-        """Whether feeds and sitemaps are polled: sitemaps are then lists of news, and seeds are not crawled."""
+        """Whether feeds and sitemaps are polled: sitemaps then list new items, and seeds are not crawled."""
         return self.feeds == "poll"
 
     @property
     def keeps_bodies(self) -> bool:
-        """Whether what is fetched is written to WARC files."""
         return self.storage == "warc"
 
     def build_scope(self) -> Scope:
-        """Return the scope rules; Invalid names a pattern that does not compile."""
+        """Return the scope rules; raise `Invalid` naming a pattern that does not compile."""
         scope = self._scope_of(self.each_seed_url())
         policy = self.normalisation()
         return scope.with_landing_hosts(parse_seed(landing, policy) for landing in self.landing)
 
     def check_scope(self) -> None:
-        """Raise Invalid for a pattern that does not compile; the seeds are not read, but for the first."""
+        """Raise `Invalid` if a pattern does not compile; of the seeds, only the first is read."""
         self._scope_of((self.first_seed_url(),))
 
     def _scope_of(self, seeds: Iterable[Url]) -> Scope:
@@ -165,7 +161,7 @@ class CrawlPlan:
         )
 
     def fingerprint(self) -> str:
-        """Return what makes two commands the same crawl: seeds, scope, and whether bodies are kept; nothing else."""
+        """Return the identity of a crawl: two commands with equal seeds, scope and body storage are the same crawl."""
         # A crawl that was stopped is resumed by the same command, also with another delay or another limit.
         seeds = sorted(url.normalised for url in self.each_seed_url())
         same: list[Any] = [seeds, self.scope, sorted(self.include), sorted(self.exclude)]
@@ -175,17 +171,16 @@ class CrawlPlan:
         return hashlib.sha256(json.dumps(same).encode()).hexdigest()
 
     def public(self) -> dict[str, Any]:
-        """Return the plan as it may be stored and archived: header values and cookies are left out."""
+        """Return the plan for storing and archiving, without header values and cookies."""
         plan = replace(self, headers=tuple((name, "[redacted]") for name, _ in self.headers), cookies="")
         return {**asdict(plan), "cookies": bool(self.cookies)}
 
     def to_json(self) -> str:
-        """Return the whole plan, secrets included, for the hand-over to a child process."""
+        """Return the whole plan, secrets included, for passing to a child process."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return the plan that `to_json` wrote."""
         fields: dict[str, Any] = json.loads(text)
         fields["headers"] = tuple((name, value) for name, value in fields["headers"])
         fields["lists"] = tuple(Polled(*values) for values in fields["lists"])
@@ -210,7 +205,7 @@ def _origins_of(seeds: tuple[str, ...], policy: Normalisation) -> Mapping[str, U
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """The part of one process in an execution: what it is started with, as JSON on its standard input."""
+    """One process's part of an execution: its start parameters, passed as JSON on standard input."""
 
     plan: str
     execution_id: int
@@ -220,29 +215,26 @@ class Assignment:
     processes: int
     seconds_left: float | None
     supervisor: int
-    """The number of the process that supervises this one: when it is gone, this one hands back and ends."""
+    """Owner id of the supervisor; when the supervisor is gone, this process hands back its work and ends."""
     epoch: int | None = None
-    """Of the lease under which the execution runs: when it is over, this one drains. None for a crawl of its own."""
+    """Epoch of the lease under which the execution runs: this process drains when it ends. None without a lease."""
     goes_on_with: int | None = None
-    """The execution whose frontier this one goes on with, if it retries one."""
+    """The execution whose frontier is continued, if this one retries another."""
 
     @property
     def frontier_id(self) -> int:
-        """The execution whose frontier is worked on."""
         return self.execution_id if self.goes_on_with is None else self.goes_on_with
 
     def to_json(self) -> str:
-        """Return it as text for standard input."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Return what `to_json` wrote."""
         return cls(**json.loads(text))
 
 
 class CrawlScope:
-    """Which addresses a crawl process takes, and how it spells them; wider once a seed's redirect lands elsewhere."""
+    """Decides and normalises the URLs a crawl process accepts; widens when a seed redirects elsewhere."""
 
     def __init__(self, plan: CrawlPlan) -> None:
         self.plan = plan
@@ -257,7 +249,7 @@ class CrawlScope:
         self._added = Patterns()
 
     def widen(self, url: Url) -> bool:
-        """Take the place where a seed landed into the scope; False if it is there already."""
+        """Add the URL where a seed landed to the scope; return False if it was already included."""
         # Parsing threads and the loop learn of such places at the same time: without the lock one would be lost.
         with self._widening:
             if url.normalised in self._landed:
@@ -267,9 +259,9 @@ class CrawlScope:
             return self.rules is not before
 
     def exclude(self, rules: tuple[str, ...]) -> bool:
-        """Leave out what these rules match, besides what the plan leaves out; False if they are those of before.
+        """Exclude URLs matching these rules in addition to the plan's; return False if the rules are unchanged.
 
-        An operator adds and takes away such rules while the crawl runs.
+        An operator adds and removes such rules while the crawl runs.
         """
         with self._widening:
             if rules == self._added_rules:
@@ -279,9 +271,9 @@ class CrawlScope:
             return True
 
     def left_out(self, url: Url) -> str | None:
-        """Return the rule by which an operator left out an address since the crawl began; None if there is none.
+        """Return the rule by which an operator excluded a URL since the crawl started, else None.
 
-        It is asked of what is queued: that passed all other rules when it was found.
+        Used for queued URLs, which passed all other rules when they were found.
         """
         return self._added.first(url.normalised)
 
@@ -290,12 +282,12 @@ _LIST_PRIORITY = 3
 
 
 def seeds_of(plan: CrawlPlan) -> list[FoundUrl]:
-    """Return the seeds as addresses to add, in the order given; where feeds are polled, those that are due."""
+    """Return the seeds as URLs to add, in the given order; for polling crawls, the due feeds and sitemaps."""
     return list(_each_seed(plan))
 
 
 def seed_batches(plan: CrawlPlan, *, size: int) -> Iterator[list[FoundUrl]]:
-    """Yield the same in batches: the first can be asked while the rest of a million is still being read."""
+    """Yield the same in batches: the first can be requested while the rest of a million is still being read."""
     seeds = _each_seed(plan)
     while batch := list(islice(seeds, size)):
         yield batch
@@ -309,13 +301,11 @@ def _each_seed(plan: CrawlPlan) -> Iterator[FoundUrl]:
 
 
 def lists_of(plan: CrawlPlan) -> list[FoundUrl]:
-    """Return the feeds and sitemaps that are due as addresses to add."""
     policy = plan.normalisation()
     urls = [parse(polled.url, policy) for polled in plan.lists]
     return [FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.SITEMAP, 0, _LIST_PRIORITY) for url in urls]
 
 
 def validators_of(plan: CrawlPlan) -> dict[int, Polled]:
-    """Return what the last answers of polled feeds were marked with, by the hash of their address."""
     policy = plan.normalisation()
     return {parse(polled.url, policy).hash64: polled for polled in plan.lists}

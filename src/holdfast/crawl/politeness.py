@@ -1,4 +1,4 @@
-"""How one domain is treated: its delay, its circuit, its robots files, and the turns that keep its pace.
+"""Politeness towards one domain: its delay, circuit breaker, robots.txt files, and turns.
 
 Changed only by the worker that holds the domain's lease.
 """
@@ -13,34 +13,42 @@ from datetime import datetime, timedelta
 from random import Random
 
 from holdfast.clock import Clock
-from holdfast.config import PolitenessSettings
+from holdfast.config import Settings
 from holdfast.errors import LeaseLost
 from holdfast.fetch import robots
 from holdfast.frontier import politeness as rules
-from holdfast.types import CircuitState, DomainLease, DomainUpdate, RobotsState
+from holdfast.types import CircuitState, DomainLease, DomainUpdate, RobotsRecord
+
+CIRCUIT_FAILURES = 5
+"""Consecutive failures that open a domain's circuit.
+
+Failures that the page itself may cause (500, timeout) open it only if the page last served by the domain fails
+too.
+"""
 
 
 class DomainPoliteness:
-    """What a lease holder knows and learns about its domain. `delay_s` is the plan's, `random` spreads retries."""
+    """A lease holder's state of its domain. `delay_s` is the plan's, `random` spreads retries."""
 
     def __init__(
         self,
         lease: DomainLease,
-        settings: PolitenessSettings,
+        settings: Settings,
         clock: Clock,
         *,
         delay_s: float,
         lease_until: float,
         random: Random,
     ) -> None:
-        self.lease, self.clock, self._settings, self._random = lease, clock, settings, random
+        self.lease, self.clock, self._random = lease, clock, random
+        self._settings, self._timings = settings.politeness, settings.timings.crawl
         self._plan_s = delay_s
         self._own_s = max(delay_s, lease.delay_s)
         self._robots_s: dict[str, float] = {}
         self._is_private = False
         self.circuit: CircuitState = lease.circuit
-        self.robots: dict[str, RobotsState] = {state.origin: state for state in lease.robots}
-        self._learned: dict[str, RobotsState] = {}
+        self.robots: dict[str, RobotsRecord] = {state.origin: state for state in lease.robots}
+        self._learned: dict[str, RobotsRecord] = {}
         self._reported = _essence(lease.circuit)
         self._must_report = False
         wait_s = max(0.0, (lease.next_allowed_at - clock.now()).total_seconds())
@@ -54,113 +62,108 @@ class DomainPoliteness:
 
     @property
     def delay_s(self) -> float:
-        """Seconds between two starts: ours, the robots file's, and the slow-down after 429 and 503."""
+        """Seconds between two request starts: the largest of plan, robots.txt, and the slow-down after 429 and 503."""
         asked_s = max(self._own_s, self._asked_s)
         return rules.delay_between(asked_s, penalty=self.circuit.penalty, is_private=self._is_private)
 
     @property
     def why_slow(self) -> str | None:
-        """The reason for a delay beyond the plan's, in words for the display."""
+        """Human-readable reason for a delay longer than the plan's."""
         if self.circuit.penalty > 1.0:
             return f"slowed {self.circuit.penalty:g}x after 429 or 503"
         return f"crawl-delay {self._asked_s:g} s" if self._asked_s > max(self._own_s, rules.MIN_DELAY_S) else None
 
     @property
     def _asked_s(self) -> float:
-        """The longest delay that a robots file of this domain asks for."""
         return max(self._robots_s.values(), default=0.0)
 
     def note_address(self, ip: str, *, is_private: bool) -> None:
-        """Note which address answers for the domain, and whether it lies in an allowed private network."""
         self.server_ip, self._is_private = ip, is_private
 
     def hold_first_request(self) -> None:
-        """Wait one full delay before the first request: the dead owner of the domain may have asked a moment ago."""
+        """Wait one full delay before the first request: the domain's dead owner may have sent one a moment ago."""
         self.pace.not_before(self.clock.monotonic() + self.delay_s)
 
     def take_delay(self, seconds: float) -> None:
-        """Take the delay that an operator set for the domain: never shorter than the plan's."""
+        """Apply an operator's delay for the domain: never shorter than the plan's."""
         self._own_s = max(self._plan_s, seconds)
 
     def take_crawl_delay(self, origin: str, seconds: float) -> None:
-        """Take the delay that an origin's robots file asks for, which is capped already."""
+        """Apply the already capped Crawl-delay of an origin's robots.txt."""
         self._robots_s[origin] = seconds
 
-    def learn(self, state: RobotsState) -> None:
-        """Take a new answer about an origin's robots.txt; it is written with the next settle."""
+    def learn(self, state: RobotsRecord) -> None:
+        """Store a new result for an origin's robots.txt; it is written with the next settle."""
         self.robots[state.origin] = self._learned[state.origin] = state
 
     def went_well(self) -> None:
-        """Note an answer that says the domain is in order."""
         self.in_doubt = False
         self.circuit = rules.on_success(rules.relax(self.circuit))
 
     def went_badly(self, *, at_once: bool = False, can_check: bool = False) -> None:
-        """Note a failure: enough of them in a row open the domain's circuit, or this one `at_once`.
+        """Count a failure; enough in a row open the domain's circuit, or this one alone with `at_once`.
 
-        With `can_check` the failure may be the page's own, and another request can tell: the host is `in_doubt`.
+        With `can_check`, the page itself may be the cause and another request can tell: the host becomes `in_doubt`.
         """
-        threshold = 1 if at_once else self._settings.circuit_failures
+        threshold = 1 if at_once else CIRCUIT_FAILURES
         circuit = rules.on_failure(self.circuit, now=self.clock.now(), threshold=threshold)
         self.in_doubt = can_check and circuit.state == rules.Circuit.OPEN
         self.circuit = replace(self.circuit, failures=circuit.failures) if self.in_doubt else circuit
 
     def slow_down(self) -> None:
-        """Note a 429 or 503: the domain asks for less."""
         self.circuit = rules.penalise(self.circuit)
 
     @property
     def closed_until(self) -> datetime | None:
-        """When the domain may be tried again, if its circuit is open now."""
-        return rules.open_until(self.circuit, now=self.clock.now(), reset_s=self._settings.circuit_reset_s)
+        """When the domain may be tried again if its circuit is open; otherwise None."""
+        return rules.open_until(self.circuit, now=self.clock.now(), reset_s=self._timings.circuit_reset_s)
 
     def unreachable(self) -> None:
-        """Note that nothing can be asked for now (robots unreachable)."""
+        """Record that the domain cannot be requested now because its robots.txt is unreachable."""
         self.circuit = rules.mark_unreachable(self.circuit, now=self.clock.now())
 
     def gives_up(self, *, next_try_at: datetime, since: datetime) -> bool:
-        """Return whether the domain stays unreachable beyond what an execution waits, counted from `since`."""
+        """Return whether the domain stays unreachable longer than an execution waits, counted from `since`."""
         return rules.gives_up(
             self.circuit,
             now=self.clock.now(),
             since=since,
-            patience_s=self._settings.unreachable_s,
+            patience_s=self._timings.unreachable_s,
             next_try_at=next_try_at,
-            longest_wait_s=max(self._settings.circuit_reset_s, robots.LONGEST_WAIT.total_seconds()),
+            longest_wait_s=max(self._timings.circuit_reset_s, robots.LONGEST_WAIT.total_seconds()),
         )
 
     def note_rest(self, *, is_busy: bool) -> None:
-        """Note that the server named the moment of the next request: it is written soon, so that it outlives us."""
+        """Record that the server set the time of the next request; written soon, so that it outlives this process."""
         self._must_report = True
         # A server that is busy for longer than an execution waits is given up like one that is down (`gives_up`).
         if is_busy:
             self.unreachable()
 
     def retry_at(self, number: int) -> datetime | None:
-        """Return when attempt `number` is repeated, not before the domain's next turn; None if it was the last."""
-        limits = self._settings
-        wait_s = rules.next_try(number, random=self._random, retries=limits.retries, base_s=limits.retry_base_s)
+        """Return when attempt `number` is retried, not before the domain's next turn; None if it was the last."""
+        wait_s = rules.next_try(
+            number, random=self._random, retries=self.last_number - 1, base_s=self._timings.retry_base_s
+        )
         if wait_s is None:
             return None
         return self.clock.now() + timedelta(seconds=max(wait_s, self.pace.next_at - self.clock.monotonic()))
 
     @property
     def last_number(self) -> int:
-        """The number of the attempt after which a page is not tried again."""
         return self._settings.retries + 1
 
     @property
     def unreachable_s(self) -> float:
-        """How long an execution waits for a domain that cannot be reached."""
-        return self._settings.unreachable_s
+        """How long an execution waits for an unreachable domain, in seconds."""
+        return self._timings.unreachable_s
 
     @property
     def has_news(self) -> bool:
-        """Whether something was learned that should be written soon."""
         return self._must_report or bool(self._learned) or _essence(self.circuit) != self._reported
 
     def update(self, *, put_off_until: datetime | None = None) -> DomainUpdate:
-        """Return what was learned since the last call, for the next settle or release."""
+        """Return the changes since the last call, for the next settle or release."""
         next_allowed_at = self.clock.now() + timedelta(seconds=max(0.0, self.pace.next_at - self.clock.monotonic()))
         if put_off_until is not None:
             next_allowed_at = max(next_allowed_at, put_off_until)
@@ -175,7 +178,7 @@ class DomainPoliteness:
         )
 
     def take_back(self, update: DomainUpdate) -> None:
-        """Take an update back that the database did not take: what was learned is news again."""
+        """Restore an update that the database did not store, so that it is written again."""
         self._must_report = True
         for state in update.robots:
             # Unless the file was read once more meanwhile: the newer answer is news by itself.
@@ -184,7 +187,7 @@ class DomainPoliteness:
 
 
 def _essence(circuit: CircuitState) -> tuple[str, float, datetime | None, datetime | None]:
-    """Return what the next holder must know of a circuit; single failures may be forgotten."""
+    """Return the circuit state that the next holder needs; single failures may be forgotten."""
     return circuit.state, circuit.penalty, circuit.opened_at, circuit.unreachable_since
 
 
@@ -199,8 +202,6 @@ def _none() -> float:
 
 
 class Pace:
-    """The turns of one domain in this process."""
-
     def __init__(
         self, clock: Clock, *, first_at: float, lease_until: float, delay: Callable[[], float] = _none
     ) -> None:
@@ -224,21 +225,21 @@ class Pace:
 
     @property
     def next_at(self) -> float:
-        """Monotonic; no request starts before."""
+        """Monotonic time before which no request starts."""
         delay_s = self._delay()
         return max(self._not_before, self._seen_at + delay_s + _MARGIN_S) if delay_s else self._not_before
 
     @property
     def is_resting(self) -> bool:
-        """Whether the next slot is as late as it is because the server asked for it (Retry-After)."""
+        """Whether the server delayed the next slot (Retry-After)."""
         return self._rest_until >= self.next_at
 
     def turn(self) -> DomainTurn:
-        """Return what waits for the domain's next slot and holds it; LeaseLost as with `check`."""
+        """Return a context that waits for and holds the domain's next slot; raises `LeaseLost` like `check`."""
         return DomainTurn(self)
 
     async def take_turn(self) -> None:
-        """Wait for the domain's next slot; who has it ends it with `end_turn`."""
+        """Wait for the domain's next slot; the caller must end it with `end_turn`."""
         self.check()
         await self._turn.acquire()
         try:
@@ -250,7 +251,7 @@ class Pace:
             raise
 
     def check(self) -> None:
-        """Raise LeaseLost if no request may leave any more."""
+        """Raise `LeaseLost` if no more requests may be sent."""
         if self.is_released:
             raise LeaseLost("the domain is being released")
         # By the monotonic clock: a process that stood still wakes up here, and its domain may be another's by now.
@@ -258,41 +259,38 @@ class Pace:
             raise LeaseLost("the lease of this domain was not renewed in time")
 
     def before_send(self) -> float:
-        """Note that a request leaves now, and return how many seconds it has for that; LeaseLost as with `check`."""
+        """Record that a request is being sent; return its time limit in seconds. Raise `LeaseLost` like `check`."""
         self.check()
         self.waiting_since = self._clock.monotonic()
         return self.lease_until - self.waiting_since
 
     def end_turn(self) -> None:
-        """Let the next one have a slot."""
         self.waiting_since = None
         self._turn.release()
 
     def asked(self, *, sent_at: float, first_byte_at: float | None) -> None:
-        """Note a request that was sent, and when its answer began, if it did; the delay counts from there."""
+        """Record a sent request and when its response began, if it did; the delay starts from there."""
         seen_at = sent_at + _UNSEEN_S
         if first_byte_at is not None:
             seen_at = min(seen_at, first_byte_at)
         self._seen_at = max(self._seen_at, seen_at)
 
     def tried(self, at: float) -> None:
-        """Note a try that never became a request: the next one waits as long."""
+        """Record an attempt that never became a request: the next one waits just as long."""
         self._seen_at = max(self._seen_at, at)
 
     def not_before(self, moment: float) -> None:
-        """Put the next slot off to this moment (monotonic); never brings it nearer."""
+        """Delay the next slot until this time (monotonic); never moves it earlier."""
         self._not_before = max(self._not_before, moment)
 
     def rest_until(self, moment: float) -> None:
-        """Put the next slot off to this moment (monotonic), as the server asks; never brings it nearer."""
+        """Delay the next slot until this time (monotonic) because of Retry-After; never moves it earlier."""
         self._rest_until = max(self._rest_until, moment)
         self.not_before(moment)
 
 
 # A class: a generator in its place costs 5 us more a request.
 class DomainTurn:
-    """A slot of a domain, as a context."""
-
     __slots__ = ("_pace",)
 
     def __init__(self, pace: Pace) -> None:

@@ -1,4 +1,4 @@
-"""What watches over a crawl process: its pulse, its leases, its disk, its limits, and news from other processes."""
+"""Supervises a crawl process: pulse, leases, disk, limits, and messages from other processes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _DISK_S = 10.0
 _ASLEEP_S = 1.0
 _SLOW_DOMAINS = 5
 _REFUSED_S = 2.0
-"""How long fetching pauses after the disk did not take a body, or the database results."""
+"""Pause of fetching in seconds after the disk rejected a body or the database rejected results."""
 
 
 def end_with_parent(parent: int, *, patience_s: float) -> None:
-    """See to it that this process does not outlive its supervisor by more than `patience_s`.
+    """Ensure that this process does not outlive its supervisor by more than `patience_s`.
 
-    What is left is cleaned up as after a kill.
+    The rest is cleaned up as after a kill.
     """
 
     def watch() -> None:
@@ -48,12 +48,10 @@ def end_with_parent(parent: int, *, patience_s: float) -> None:
 
 
 class ProcessWatch:
-    """Starts the watches of one process."""
-
     def __init__(
         self, run: RunFile, folder: Path, *, parent: int, spent: Callable[[], float] = time.process_time
     ) -> None:
-        """`spent` says how many seconds of CPU this process has had."""
+        """`spent` returns the CPU seconds used by this process."""
         self._spent = spent
         self._run, self._folder, self._parent = run, folder, parent
         self._is_orphan = False
@@ -63,11 +61,11 @@ class ProcessWatch:
 
     @property
     def watches(self) -> Sequence[Callable[[CrawlEngine], Coroutine[None, None, None]]]:
-        """Pulse, renewal, news and the loop's lag: what the engine runs beside its work."""
+        """Pulse, renewal, messages and loop lag: coroutines that the engine runs beside its work."""
         return self._pulse, self._renew, self._read_news, lambda engine: engine.progress.lag.watch()
 
     async def _pulse(self, engine: CrawlEngine) -> None:
-        """Say that the loop is alive; look at writer, disk and limits. Never waits for the database."""
+        """Record that the loop is alive; check writer, disk and limits. Never waits for the database."""
         clock, looked_at = engine.clock, -_DISK_S
         while True:
             reach("loop")
@@ -91,7 +89,7 @@ class ProcessWatch:
             await asyncio.sleep(_PULSE_S)
 
     def _leave(self, engine: CrawlEngine) -> None:
-        """Hand back: nothing looks after this process any more (`end_with_parent` ends it if this hangs)."""
+        """Hand back the work: this process has no supervisor any more (`end_with_parent` ends it if this hangs)."""
         if not self._is_orphan:
             self._is_orphan = True
             _log.warning("crawl.orphaned")
@@ -120,7 +118,7 @@ class ProcessWatch:
         if engine.capture_writer.join(0.0) and not engine.closing:
             raise HoldfastError("the writer thread has ended; the log says why")
         since = engine.capture_writer.parsing_since
-        patience = engine.settings.parse.deadline_s
+        patience = engine.settings.timings.crawl.parse_s
         if since is None or engine.capture_writer.no_space.is_set():
             return
         # A page is not given up for time in which nothing here ran.
@@ -128,7 +126,7 @@ class ProcessWatch:
             engine.replace_writer()
 
     def _note_sleep(self, now: float) -> None:
-        """Take note of a pulse that comes much too late: this process was stopped, or its machine suspended."""
+        """Detect a much delayed pulse: this process was stopped, or its machine suspended."""
         spent_s = self._spent()
         asleep_s = now - self._looked_at - (spent_s - self._spent_s)
         # Not if it was busy meanwhile: a parser that keeps the loop from its turn for seconds is what is looked for.
@@ -137,9 +135,9 @@ class ProcessWatch:
         self._looked_at, self._spent_s = now, spent_s
 
     async def _renew(self, engine: CrawlEngine) -> None:
-        """Renew all leases of this process in one statement; workers check the moment themselves."""
+        """Renew all leases of this process in one statement; workers check the expiry themselves."""
         while True:
-            await asyncio.sleep(engine.settings.lease.renew_s)
+            await asyncio.sleep(engine.settings.timings.lease.renew_s)
             asked_at = engine.clock.monotonic()
             try:
                 leases = await engine.database.run(lambda: engine.session.frontier.renew(engine.session.owner_id))
@@ -148,7 +146,7 @@ class ProcessWatch:
                 _log.warning("crawl.renewal_failed", message=str(exc))
 
     async def _read_news(self, engine: CrawlEngine) -> None:
-        """Learn of stops, pauses, the others' totals, where seeds landed, what an operator changed or left out."""
+        """Read stops, pauses, the other processes' totals, seed redirects, and changes and exclusions by operators."""
         while True:
             try:
                 news = await engine.database.run(engine.results.control.read_news)
@@ -166,19 +164,18 @@ class ProcessWatch:
 
 
 def _ending(engine: CrawlEngine, limit: str) -> ProcessEnding:
-    """Return what ends the crawl at a limit; time that runs out while the disk takes nothing is the storage's fault."""
+    """Return the ending for a reached limit; if time runs out while the disk is full, the storage is the cause."""
     # At the limit of time what is left is closed and the crawl counts as complete; here it stays open.
     waits = limit == ProcessEnding.MAX_TIME and engine.disk_is_full
     return ProcessEnding.STORAGE if waits else ProcessEnding(limit)
 
 
 def _is_full(engine: CrawlEngine, now: float) -> bool:
-    """Return whether the disk did not take what was written a moment ago: records, bodies of answers, or rows."""
+    """Return whether a recent write of records, bodies or rows failed because the disk was full."""
     return engine.capture_writer.no_space.is_set() or now - engine.progress.storage_refused_at < _REFUSED_S
 
 
 def slowest(engine: CrawlEngine, now: float) -> list[dict[str, Any]]:
-    """Return the domains that hold the crawl up most, each with the reason."""
     rows = [row for worker in engine.leased_domains.workers.values() if (row := _why(worker, now)) is not None]
     return sorted(rows, key=lambda row: -row["seconds"])[:_SLOW_DOMAINS]
 
@@ -198,8 +195,9 @@ def _why(worker: DomainWorker, now: float) -> dict[str, Any] | None:
 
 
 def _why_later(worker: DomainWorker, wait: float) -> str:
-    """Return why a domain is not asked yet: its Retry-After, its slow-down, the delay of every domain, or a rest
-    that another process has left behind."""
+    """Return why a domain is not requested yet: its Retry-After, its slow-down, the general delay, or a rest left
+    by another process.
+    """
     if worker.pace.is_resting:
         return "Retry-After"
     if (slow := worker.politeness.why_slow) is not None:

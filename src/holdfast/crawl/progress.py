@@ -1,4 +1,4 @@
-"""Running totals of one process, and what is slow and why; written with each settle, so they never claim too much."""
+"""Running totals of one process, and what is slow and why; written with each settle, so never ahead of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLASSES = 60
 
 
 class LagMeter:
-    """Lags since the start of a process, in milliseconds; a few hundred bytes however long it runs."""
+    """Event loop lag since the start of a process, in milliseconds; uses a few hundred bytes however long it runs."""
 
     def __init__(self) -> None:
         self._classes = [0] * _CLASSES
@@ -28,7 +28,6 @@ class LagMeter:
         self.worst_ms = 0.0
 
     async def watch(self) -> None:
-        """Measure until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
             due = loop.time() + _STEP_S
@@ -36,7 +35,7 @@ class LagMeter:
             self.note(loop.time() - due)
 
     def note(self, late_s: float) -> None:
-        """Count one lag, and the looks that were missed meanwhile."""
+        """Count one lag, and the samples that were missed meanwhile."""
         # A stall of a second is twenty bad looks, not one: else a loop that stands still would look the better for it.
         while True:
             late_ms = max(late_s, 0.0) * 1000.0
@@ -48,7 +47,7 @@ class LagMeter:
                 return
 
     def percentile(self, share: float) -> float:
-        """Return the lag that this share of all looks stays below; too much by a quarter of it and of 1 ms at most."""
+        """Return the lag below which this share of samples stays; too high by at most a quarter and 1 ms."""
         left = math.ceil(self._count * share)
         for number, count in enumerate(self._classes):
             left -= count
@@ -57,7 +56,7 @@ class LagMeter:
         return self.worst_ms
 
     def figures(self) -> list[float]:
-        """Return the median, the 99th percentile and the worst lag, as they are written to the database."""
+        """Return the median, 99th percentile and maximum lag, as written to the database."""
         return [round(self.percentile(0.5), 1), round(self.percentile(0.99), 1), round(self.worst_ms, 1)]
 
 
@@ -66,8 +65,6 @@ _RATE_S = 10.0
 
 # Plain integers, and no metrics library: this is on the path of every page.
 class CrawlProgress:
-    """What a process has done, counted by the outcomes that the report names."""
-
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._samples: deque[tuple[float, int]] = deque([(clock.monotonic(), 0)])
@@ -90,23 +87,21 @@ class CrawlProgress:
         self.lag = LagMeter()
 
     def asked(self, wire_bytes: int) -> None:
-        """Count one request that was sent, whatever for."""
         self.requests += 1
         self.wire_bytes += wire_bytes
 
     def settled(self, visits: Iterable[Visit], *, refused: int) -> None:
-        """Count attempts that were settled, and results that were refused."""
         # Not those: another process has the domain by now, settles the attempt itself, and counts it.
         tally = self._with(visits, refused)
         self.pages, self.retries, self.refused, self.outcomes = tally
 
     def fetched_again(self) -> None:
-        """Take back a captured page that is fetched once more: it counts when that is settled."""
+        """Uncount a captured page that is fetched once more: it counts when that is settled."""
         self.pages -= 1
         self.outcomes[Outcome.SUCCESS.value] -= 1
 
     def _with(self, visits: Iterable[Visit], refused: int) -> tuple[int, int, int, Counter[str]]:
-        """Return pages, retries, refused results and outcomes as they are once these are settled."""
+        """Return pages, retries, rejected results and outcomes as they will be after these visits are settled."""
         pages, retries, outcomes = self.pages, self.retries, Counter(self.outcomes)
         for visit in visits:
             if visit.retry_at is not None:
@@ -118,7 +113,7 @@ class CrawlProgress:
         return pages, retries, self.refused + refused, outcomes
 
     def _rate(self) -> float:
-        """Return the pages a second over the last ten seconds, and take a sample."""
+        """Return pages per second over the last ten seconds, and record a sample."""
         now = self._clock.monotonic()
         while len(self._samples) > 1 and now - self._samples[1][0] >= _RATE_S:
             self._samples.popleft()
@@ -127,7 +122,7 @@ class CrawlProgress:
         return round((self.pages - pages) / (now - since), 2) if now > since else 0.0
 
     def counts(self, visits: Iterable[Visit] = (), *, refused: int = 0) -> dict[str, Any]:
-        """Return what is written to the database together with these visits."""
+        """Return the totals to write to the database together with these visits."""
         pages, retries, refusals, outcomes = self._with(visits, refused)
         return {
             "pages": pages,
@@ -146,37 +141,35 @@ class CrawlProgress:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CrawlNews:
-    """What other processes and operators have written for this one."""
-
+class CrawlEvent:
     stop: str | None = None
-    """`drain`, `cancel`, or nothing."""
+    """`drain`, `cancel` or None."""
     other_pages: int = 0
     other_bytes: int = 0
-    """What the other processes of this execution have settled."""
+    """Bytes that the other processes of this execution have settled."""
     landing: tuple[str, ...] = ()
-    """Where seeds landed, seen by any process."""
+    """URLs where seeds landed, as seen by any process."""
     exclusions: tuple[str, ...] = ()
-    """Exclude rules that an operator has added since the crawl began."""
+    """Exclude rules that an operator has added since the crawl started."""
     is_paused: bool = False
-    """Whether an operator lets the run wait."""
+    """Whether an operator has paused the run."""
     changes: tuple[DomainChange, ...] = ()
-    """Domains that an operator changed a moment ago; each is told for a while."""
+    """Domains that an operator changed recently; each is repeated for a while."""
 
 
 class Control(Protocol):
-    """How a process learns what others have written, and writes for them. Called on the database's thread."""
+    """Messages between this process and others. Called on the database thread."""
 
-    def read_news(self) -> CrawlNews:
-        """Return what is new; now and then it also writes that this process is alive."""
+    def read_news(self) -> CrawlEvent:
+        """Return new messages; sometimes also writes that this process is alive."""
         ...
 
     def note_landing(self, url: str) -> None:
-        """Keep the place where a seed landed for the next `write_landings`; from any thread."""
+        """Store the URL where a seed landed for the next `write_landings`; callable from any thread."""
         ...
 
     def write_landings(self) -> None:
-        """Write down where seeds landed: before anything is settled that was found there."""
+        """Write where seeds landed; must happen before anything found there is settled."""
         ...
 
 
@@ -185,35 +178,33 @@ _UNKNOWN_BYTES = 64 * 1024
 
 
 class CrawlLimits:
-    """Asked before each page; exact in one process, and off by what is under way elsewhere in several."""
+    """Limits checked before each page; exact in one process, off by the running requests of others in several."""
 
     def __init__(self, plan: CrawlPlan, progress: CrawlProgress, *, ends_at: float | None, processes: int = 1) -> None:
         self._plan, self._progress, self.processes = plan, progress, processes
         self._ends_at = ends_at
         """Monotonic moment at which `--max-time` is over."""
         self._paused_at: float | None = None
-        self._others = CrawlNews()
+        self._others = CrawlEvent()
         self._under_way = 0
         self._asking = 0
         """Attempts that were begun and have not been answered."""
 
-    def take_news(self, news: CrawlNews) -> None:
-        """Take what the other processes have done."""
+    def take_news(self, news: CrawlEvent) -> None:
         self._others = news
 
     def pause(self, now: float) -> None:
-        """Let the time stand still: that of a pause is no time at work."""
+        """Stop the clock of the time limit: a pause does not count."""
         if self._paused_at is None:
             self._paused_at = now
 
     def resume(self, now: float) -> None:
-        """Let the time go on."""
         if self._paused_at is not None and self._ends_at is not None:
             self._ends_at += now - self._paused_at
         self._paused_at = None
 
     def may_start(self, attempt: Attempt) -> bool:
-        """Return whether this attempt may be asked now, and count it as under way; `answered` ends its asking."""
+        """Return whether this attempt may be requested now, and count it as running until `answered`."""
         if self.bytes_reached() or (attempt.kind is UrlKind.PAGE and self.pages_reached()):
             return False
         self._under_way += attempt.kind is UrlKind.PAGE
@@ -221,11 +212,13 @@ class CrawlLimits:
         return True
 
     def answered(self) -> None:
-        """Say that an attempt which was started is asked for no more: what came of it is counted."""
+        """Record that a started attempt sends no more requests: its bytes are counted."""
         self._asking -= 1
 
     def bytes_reached(self) -> bool:
-        """Return whether the bytes are used up, or may be by what is under way: the last are asked for one by one."""
+        """Return whether the byte limit is reached, or may be by running requests: the last ones are sent one by
+        one.
+        """
         limit, progress = self._plan.max_bytes, self._progress
         if limit is None:
             return False
@@ -239,26 +232,25 @@ class CrawlLimits:
 
     @property
     def _bytes(self) -> int:
-        """What has come, here and in the other processes."""
         return self._others.other_bytes + self._progress.wire_bytes
 
     def ended(self, attempt: Attempt) -> None:
-        """Say that an attempt which was started is settled or put back."""
+        """Record that a started attempt is settled or put back."""
         if attempt.kind is UrlKind.PAGE:
             self._under_way -= 1
 
     def pages_reached(self) -> bool:
-        """Return whether every page that may be captured is captured or under way."""
+        """Return whether the page limit is reached, counting running pages."""
         limit = self._plan.max_pages
         return limit is not None and self._others.other_pages + self._progress.pages + self._under_way >= limit
 
     def pages_done(self) -> bool:
-        """Return whether every page that may be captured is captured: no other will be asked for."""
+        """Return whether the page limit is reached by captured pages alone: no more pages will be requested."""
         limit = self._plan.max_pages
         return limit is not None and self._others.other_pages + self._progress.pages >= limit
 
     def over(self, now: float) -> str | None:
-        """Return which limit ends the crawl at once, if one does: none while it is paused."""
+        """Return the limit that ends the crawl now, or None; always None while paused."""
         if self._paused_at is not None:
             return None
         if self._ends_at is not None and now >= self._ends_at:

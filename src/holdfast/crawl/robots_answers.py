@@ -1,4 +1,4 @@
-"""What a robots.txt that was read says of an address, in words; for people who ask, not for a crawl."""
+"""Explains in words, for people, what a robots.txt says about a URL; not used by crawls."""
 
 from __future__ import annotations
 
@@ -7,60 +7,50 @@ from datetime import datetime
 
 from holdfast.fetch import robots as policy
 from holdfast.fetch.robots import RobotsFile
-from holdfast.types import RobotsState
+from holdfast.records import Operator, record
+from holdfast.types import RobotsRecord
 from holdfast.urls import Url
-from holdfast.values import dataclass
 
 AGENT = "holdfast"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RobotsAnswered:
-    """Whether an address may be asked for, and why."""
+@record
+class RobotsRuling:
+    """Whether robots.txt allows a URL, and why."""
 
-    allowed: bool
-    rule: str | None
-    line: int | None
-    reason: str
+    url: Operator[str]
+    allowed: Operator[bool]
+    rule: Operator[str | None] = None
+    """The deciding line as written; null if none matches."""
+    line: Operator[int | None] = None
+    reason: Operator[str]
+    """Human-readable reason."""
 
 
-def answer_for(url: Url, states: Sequence[RobotsState], now: datetime) -> RobotsAnswered:
-    """Return what the robots.txt of an address's origin says of it, as a crawl would read it now."""
+def answer_for(url: Url, states: Sequence[RobotsRecord], now: datetime) -> RobotsRuling:
+    """Return the decision of the last known robots.txt of a URL's origin, as a crawl would read it now."""
     state = next((one for one in states if one.origin == url.origin), None)
     verdict = policy.verdict(state, now)
     if state is None or verdict is policy.RobotsVerdict.UNKNOWN:
-        return _without_rule(f"{url.origin}/robots.txt is not known, or too old: it is asked for first", allowed=False)
+        reason = f"{url.origin}/robots.txt is unknown or too old: a crawl fetches it first"
+        return RobotsRuling(url=url.fetch, allowed=False, reason=reason)
     if verdict is policy.RobotsVerdict.ALLOW:
-        return _without_rule(f"there is no robots.txt: status {state.status}", allowed=True)
+        return RobotsRuling(url=url.fetch, allowed=True, reason=f"there is no robots.txt: status {state.status}")
     if verdict is policy.RobotsVerdict.DISALLOW:
-        problem = "no answer" if state.status is None else f"status {state.status}"
-        return _without_rule(f"robots.txt cannot be read: {problem}", allowed=False)
+        problem = "no response" if state.status is None else f"status {state.status}"
+        return RobotsRuling(url=url.fetch, allowed=False, reason=f"robots.txt cannot be read: {problem}")
     return answer_of(RobotsFile.parse(state.body, AGENT), url)
 
 
-def answer_of(rules: RobotsFile, url: Url) -> RobotsAnswered:
-    """Return what the rules of a parsed robots.txt say of an address of its origin."""
+def answer_of(rules: RobotsFile, url: Url) -> RobotsRuling:
     decision = rules.decide(url.fetch)
     if decision.line is None:
-        return RobotsAnswered(
-            allowed=decision.allowed,
-            rule=decision.rule,
-            line=None,
-            reason="no rule matches" if decision.allowed else "its rules take too long to match",
-        )
-    said = "allows" if decision.allowed else "forbids"
-    return RobotsAnswered(
-        allowed=decision.allowed,
-        rule=decision.rule,
-        line=decision.line,
-        reason=f"line {decision.line} {said} it: {decision.rule}",
-    )
-
-
-def _without_rule(reason: str, *, allowed: bool) -> RobotsAnswered:
-    return RobotsAnswered(allowed=allowed, rule=None, line=None, reason=reason)
+        reason = "no rule matches" if decision.allowed else "its rules take too long to match"
+    else:
+        reason = f"line {decision.line} {'allows' if decision.allowed else 'forbids'} it: {decision.rule}"
+    return RobotsRuling(url=url.fetch, allowed=decision.allowed, rule=decision.rule, line=decision.line, reason=reason)
 
 
 def text_of(body: bytes) -> str:
-    """Return a robots.txt as text; what is no UTF-8 is shown as such."""
+    """Return a robots.txt as text, with invalid UTF-8 replaced."""
     return body.decode("utf-8", "replace").replace("\x00", "\ufffd")

@@ -1,4 +1,4 @@
-"""May this address be asked for? Answered by the origin's robots.txt: fetched, archived and remembered here."""
+"""Checks URLs against their origin's robots.txt, which is fetched, archived and remembered here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holdfast.types import (
     LeaseRefusal,
     Outcome,
     RobotsAnswer,
-    RobotsState,
+    RobotsRecord,
     Truncated,
     UrlKind,
 )
@@ -43,12 +43,12 @@ _USUAL_SITEMAP = "/sitemap.xml"
 _log = log.get()
 # A file of 512 KiB takes up to 30 times as much when parsed, and a wildcard in the DNS has a thousand hosts with one.
 MEMORY_BYTES = 64 * 1024 * 1024
-"""What parsed rules may hold of memory in one process."""
+"""Limit for the memory used by parsed rules in one process."""
 _BUSY_ORIGINS = 10_000
 _OFFERED_ORIGINS = 100_000
 
 Ask = Callable[[Url, float, int], Awaitable[Fetched | FetchFailed | LeaseRefusal]]
-"""Makes one paced request: address, deadline, size cap; or says why the domain that it leads to cannot be asked."""
+"""Makes one paced request (URL, deadline, size limit), or returns why its target domain cannot be requested."""
 
 
 # When to look again at a robots.txt that leads to a domain of another process: it may be free, or ours, by then. The
@@ -59,46 +59,42 @@ _NEVER_ASKED = (FetchProblem.ADDRESS_FORBIDDEN, FetchProblem.URL_REFUSED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsPermission:
-    """What robots.txt says about one address. `ask_again_at` is set when it could not be read."""
+    """Decision of robots.txt about one URL. `ask_again_at` is set if it could not be read."""
 
     allowed: bool
     reason: str = "robots:allowed"
     message: str | None = None
     ask_again_at: datetime | None = None
     is_busy: bool = False
-    """Whether it could not be asked for because another process holds its domain: that is no outage."""
+    """Whether it could not be requested because another process holds its domain, which is no outage."""
     outcome: Outcome = Outcome.BLOCKED_ROBOTS
-    """How an attempt ends that is not allowed."""
+    """Outcome of an attempt that is not allowed."""
 
 
 _ALLOWED = RobotsPermission(allowed=True)
 
 
 class EnginePort(Protocol):
-    """What the work on a domain asks of the engine; tests pass a table."""
+    """The engine's interface for domain workers; tests pass a stub."""
 
-    def hand_over(self, page: PageUnderWay) -> None:
-        """Give a page to the writer thread."""
-        ...
+    def hand_over(self, page: PageUnderWay) -> None: ...
 
     def borrow(self, domain: str) -> AbstractAsyncContextManager[Pace | LeaseRefusal]:
-        """Take a turn at another domain (a robots.txt that redirects there), or say why it cannot be had."""
+        """Yield a turn at another domain (for a robots.txt that redirects there), or why it is unavailable."""
         ...
 
-    async def recall_robots(self, origin: str) -> RobotsState | None:
-        """Return what any process has learned of an origin's robots.txt."""
-        ...
+    async def recall_robots(self, origin: str) -> RobotsRecord | None: ...
 
 
 class BusyHost(NamedTuple):
-    """How often in a row a robots.txt led to a domain that another process held, and when it is looked at again."""
+    """Consecutive times a robots.txt pointed to a domain held by another process, and when to check again."""
 
     looks: int
     again_at: datetime
 
 
 class RobotsFiles:
-    """What one process remembers of robots files, whichever domain it holds: parsed rules, and what was offered."""
+    """Robots files remembered by one process for all its domains: parsed rules, and which sitemaps were offered."""
 
     def __init__(self, scope: CrawlScope, settings: Settings, clock: Clock) -> None:
         self.scope, self.clock = scope, clock
@@ -113,8 +109,8 @@ class RobotsFiles:
         self.offered: LRUCache[str, bool] = LRUCache(_OFFERED_ORIGINS)
         """Origins whose sitemaps this process has offered; one that is forgotten offers them once more."""
 
-    def rules_of(self, state: RobotsState) -> RobotsFile:
-        """Return the parsed rules of an origin, parsed once per process and answer."""
+    def rules_of(self, state: RobotsRecord) -> RobotsFile:
+        """Return the parsed rules of an origin, parsed once per process and response."""
         key = state.origin, state.fetched_at
         file = self.parsed.get(key)
         if file is None:
@@ -123,8 +119,6 @@ class RobotsFiles:
 
 
 class RobotsGate:
-    """The robots files of one domain's origins, for the worker that holds it."""
-
     def __init__(self, files: RobotsFiles, politeness: DomainPoliteness, ask: Ask, engine: EnginePort) -> None:
         self._files, self._politeness, self._ask, self._engine = files, politeness, ask, engine
         self._normalisation = files.scope.normalisation
@@ -132,7 +126,7 @@ class RobotsGate:
         """Origins whose robots.txt was read, with the sitemaps that it names, until they are taken."""
 
     def take_sitemaps(self) -> Iterator[FoundUrl]:
-        """Yield the sitemaps of origins whose robots.txt was read; a seed's origin without one gets the usual place."""
+        """Yield the sitemaps of origins whose robots.txt was read; a seed's origin without any gets the usual path."""
         origins, self.sitemaps = self.sitemaps, []
         scope, offered = self._files.scope, self._files.offered
         if not scope.plan.sitemaps or scope.plan.scope == "page":
@@ -155,7 +149,7 @@ class RobotsGate:
                     yield FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.SITEMAP, 1, SITEMAP_PRIORITY)
 
     def is_unnamed_sitemap(self, attempt: Attempt) -> bool:
-        """Return whether an attempt is on the usual place of a sitemap, and robots.txt names no sitemap."""
+        """Return whether an attempt requests the usual sitemap path and robots.txt names no sitemap."""
         url = parse(attempt.url, self._normalisation)
         if attempt.kind is not UrlKind.SITEMAP or url.fetch != f"{url.origin}{_USUAL_SITEMAP}":
             return False
@@ -163,7 +157,7 @@ class RobotsGate:
         return state is None or state.answer is not RobotsAnswer.RULES or not self._files.rules_of(state).sitemaps
 
     async def may_ask(self, url: Url) -> RobotsPermission:
-        """Return whether this address may be asked for, after reading its robots.txt if that is due."""
+        """Return whether this URL may be requested, after fetching its robots.txt if due."""
         state, clock = self._politeness.robots.get(url.origin), self._files.clock
         now = clock.now()
         if state is None or ((policy.needs_fetch(state, now) or self._is_unwanted(state)) and not self._waits(state)):
@@ -178,19 +172,18 @@ class RobotsGate:
             return RobotsPermission(allowed=False, reason="robots_unreachable", ask_again_at=policy.next_try_at(state))
         return self._by_rules(url, state)
 
-    def _waits(self, state: RobotsState) -> bool:
-        """Return whether an answer that is still in force was found behind a busy host a moment ago."""
+    def _waits(self, state: RobotsRecord) -> bool:
         # Not before every page: what a host held by another process for days leads to, its server would be asked for
         # with each of them.
         busy, now = self._files.busy.get(state.origin), self._files.clock.now()
         return busy is not None and now < busy.again_at and policy.verdict(state, now) in policy.IN_FORCE
 
-    def _is_unwanted(self, state: RobotsState) -> bool:
-        """Return whether an operator asked for a newer answer than this one."""
+    def _is_unwanted(self, state: RobotsRecord) -> bool:
+        """Return whether an operator requested a newer robots.txt than this one."""
         after = self._politeness.lease.robots_after
         return after is not None and state.checked_at < after
 
-    def _by_rules(self, url: Url, state: RobotsState) -> RobotsPermission:
+    def _by_rules(self, url: Url, state: RobotsRecord) -> RobotsPermission:
         decision = self._files.rules_of(state).decide(url.fetch)
         if decision.allowed:
             return _ALLOWED
@@ -198,12 +191,12 @@ class RobotsGate:
         return RobotsPermission(allowed=False, reason=reason, message=decision.rule)
 
     def refresh(self) -> None:
-        """Take delays from rules that an earlier lease has read."""
+        """Apply the delays from rules that an earlier lease has read."""
         for state in self._politeness.robots.values():
             self._note(state)
 
-    async def _read(self, url: Url, previous: RobotsState | None) -> RobotsState | RobotsPermission:
-        """Fetch an origin's robots.txt, archive it, and remember what it means; or say why nothing may be asked."""
+    async def _read(self, url: Url, previous: RobotsRecord | None) -> RobotsRecord | RobotsPermission:
+        """Fetch, archive and store an origin's robots.txt; or return why nothing may be requested."""
         origin = url.origin
         result, hops = await self._fetch(parse(f"{origin}/robots.txt", self._normalisation))
         for hop in hops:
@@ -223,8 +216,8 @@ class RobotsGate:
         self._note(state)
         return state
 
-    def _while_busy(self, origin: str, previous: RobotsState | None) -> RobotsState | RobotsPermission:
-        """Return the last answer, good for a day, if the file leads to a domain that another process holds."""
+    def _while_busy(self, origin: str, previous: RobotsRecord | None) -> RobotsRecord | RobotsPermission:
+        """Return the last record, valid for a day, if the file leads to a domain held by another process."""
         now, known = self._files.clock.now(), self._files.busy.get(origin)
         looks = 0 if known is None else known.looks
         # 2 to the power of a thousand looks is no float: a domain may be held by another process for days.
@@ -234,8 +227,8 @@ class RobotsGate:
             return previous
         return RobotsPermission(allowed=False, reason="robots_elsewhere", ask_again_at=again_at, is_busy=True)
 
-    def _note(self, state: RobotsState) -> None:
-        """Take the delay that an answer asks for; its sitemaps and what is odd about it once per origin and process."""
+    def _note(self, state: RobotsRecord) -> None:
+        """Apply the delay of a robots.txt; report its sitemaps and problems once per origin and process."""
         if state.answer is RobotsAnswer.UNREACHABLE:
             return
         file = self._files.rules_of(state) if state.answer is RobotsAnswer.RULES else None
@@ -254,8 +247,8 @@ class RobotsGate:
     async def _fetch(self, url: Url) -> tuple[policy.RobotsRead | FetchFailed | None, list[Fetched]]:
         """Follow a robots.txt over at most five redirects, each under its own domain's turn.
 
-        A failure comes back as it is where the origin itself may never be asked; None where another process holds the
-        domain that it leads to. One that is forbidden or rests is as good as a server that does not answer.
+        A failure is returned unchanged if the origin itself may never be requested; None if another process holds the
+        target domain. A forbidden or resting target counts as a server that does not respond.
         """
         hops: list[Fetched] = []
         origin = url.origin
@@ -282,7 +275,7 @@ class RobotsGate:
         return policy.RobotsRead(origin=origin, status=hops[-1].status, too_many_redirects=True), hops
 
     async def _recall(self, origin: str, url: Url) -> policy.RobotsRead | None:
-        """Return what the holder of another domain has read there, if this is where its robots.txt stands."""
+        """Return what the holder of another domain has read there, if this is the URL of its robots.txt."""
         # An apex whose robots.txt leads to the www host, which another process crawls for days, has the same rules.
         if url.fetch != f"{url.origin}/robots.txt" or url.origin == origin:
             return None
@@ -294,7 +287,7 @@ class RobotsGate:
 
 
 def read_of(origin: str, fetched: Fetched) -> policy.RobotsRead:
-    """Return what an answer says; a body that broke off or cannot be decoded is a failure."""
+    """Parse a response; an incomplete or undecodable body counts as a failure."""
     # Half a file, or none that can be read, would forbid nothing. One that our own limit cut is read as far as it goes.
     broken = FetchProblem.DISCONNECTED if fetched.truncated in (Truncated.DISCONNECT, Truncated.TIME) else None
     head = parse_head(fetched.response_head)

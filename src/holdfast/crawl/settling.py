@@ -1,6 +1,6 @@
-"""Brings finished work into the database at its rhythm: settles, gives domains back, and brings pages to workers.
+"""Writes finished work to the database periodically: settles, releases domains, and supplies workers with pages.
 
-What the database does not take is kept and offered again: results, what was learned of domains, domains to give back.
+Data the database rejects is stored and retried: results, facts about domains, and domains to release.
 """
 
 from __future__ import annotations
@@ -30,24 +30,22 @@ from holdfast.values import dataclass
 
 @dataclass(slots=True, kw_only=True)
 class FrontierSession:
-    """One process's part in the frontier of an execution. Its methods run on the database's thread."""
-
     frontier: Frontier
     originals: CaptureHistory
     clock: Clock
-    """The database's: what is written down is compared with leases, and read on other machines."""
+    """The database's clock: written times are compared with leases and read on other machines."""
     execution_id: int
     owner_id: int
 
     def lease(self, *, domains: int) -> list[DomainLease]:
-        """Take domains that are due, with their first pages and what is known of those."""
+        """Lease due domains, with their first pages and the history of those pages."""
         leases = self.frontier.lease(self.execution_id, self.owner_id, domains=domains, pages=REFILL)
         reach("after_lease")
         self.originals.learn(attempt for lease in leases for attempt in lease.attempts)
         return leases
 
     def refill(self, wanting: Iterable[tuple[DomainLease, Collection[int]]]) -> list[list[Attempt]]:
-        """Return more pages of each lease, but those that its worker holds; none of a lease that was lost."""
+        """Return more pages of each lease, except those its worker already holds; none for a lost lease."""
         more = [
             list(self.frontier.refill(self.execution_id, lease.domain_id, lease.token, limit=REFILL, holding=holding))
             for lease, holding in wanting
@@ -56,19 +54,18 @@ class FrontierSession:
         return more
 
     def release(self, updates: Sequence[DomainUpdate]) -> None:
-        """Give domains back."""
         self.frontier.release(self.execution_id, self.owner_id, updates)
 
     def close_domain(self, domain_id: int, token: int, outcome: Outcome, reason: str) -> int:
-        """Close some of what is open of a domain; 0 if nothing is, or another process has taken it meanwhile."""
+        """Close some open attempts of a domain; return 0 if none are open or another process has leased it."""
         # By the token: after a long pause of this process another one may crawl the domain, and well.
         return self.frontier.close_domain(self.execution_id, domain_id, outcome=outcome, reason=reason, token=token)
 
 
 class PendingResults:
-    """Pages that the writer thread has, results that wait for the database, and the totals that they will have made.
+    """Pages in the writer thread, results waiting for the database, and the totals after they are settled.
 
-    `forget` is called with what a page brought whose result was refused.
+    `forget` is called with the URLs found by a page whose result was rejected.
     """
 
     def __init__(
@@ -96,43 +93,41 @@ class PendingResults:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is on its way from a worker to the database."""
         return not self.writing and not self.visits
 
     def rotate(self) -> None:
-        """Seal the WARC file if it is full, old or idle; belongs to the writer thread."""
+        """Seal the WARC file if it is full, old or idle; call only on the writer thread."""
         self._output.rotate()
 
     def add(self, visit: Visit) -> None:
-        """Take a finished attempt."""
         self.visits.append(visit)
         self.links += len(visit.found)
 
     def take(self, limit: int) -> list[Visit]:
-        """Return the next batch; the rest stays."""
+        """Remove and return the next batch; the rest stays."""
         batch, self.visits = self.visits[:limit], self.visits[limit:]
         self.links -= sum(len(visit.found) for visit in batch)
         return batch
 
     def give_back(self, batch: Sequence[Visit]) -> None:
-        """Keep a batch that could not be settled, in front."""
+        """Put a batch that could not be settled back in front."""
         self.visits[:0] = batch
         self.links += sum(len(visit.found) for visit in batch)
 
     @property
     def has_news(self) -> bool:
-        """Whether one of them found an address that the frontier may not know."""
+        """Whether a result found a URL that may be new to the frontier."""
         return self.links > 0
 
     def offer(self, sitemaps: Sequence[FoundUrl]) -> None:
-        """Take the sitemaps that robots files name; runs on the database's thread."""
+        """Add the sitemaps named by robots files; runs on the database thread."""
         if self.feeds is not None:
             self.feeds.offer(sitemaps)
         else:
             self._session.frontier.add(self._session.execution_id, sitemaps)
 
     def settle(self, batch: Sequence[Visit], updates: Sequence[DomainUpdate]) -> Settled:
-        """Sync the WARC file, then settle one batch; runs on the database's thread."""
+        """Sync the WARC file, then settle one batch; runs on the database thread."""
         # Before anything that was found there is settled: a resumption would not follow it, knowing of no landing.
         self.control.write_landings()
         if batch:
@@ -145,7 +140,7 @@ class PendingResults:
         session, offered = self._session, self._offered
 
         def counted(refused: Sequence[Visit], repeated: Sequence[Visit]) -> list[Visit]:
-            """Return the visits that count: those that are written now, or were by a settle whose answer was lost."""
+            """Return the visits that count: those written now, or by an earlier settle whose response was lost."""
             # Closed by an operator or a limit meanwhile: counted there.
             left_out = {id(visit) for visit in refused}
             left_out |= {id(visit) for visit in repeated if visit.attempt.id not in offered}
@@ -181,27 +176,27 @@ T = TypeVar("T")
 
 
 class DatabaseThread:
-    """Runs calls one after the other; answers come back to the loop in the same order."""
+    """Runs calls one after another; results return to the loop in the same order."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="database")
 
     async def run(self, call: Callable[[], T]) -> T:
-        """Do something there, from the loop, and return what it gives."""
+        """Run a call on this thread and return its result; use from the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     def wait(self, call: Callable[[], T]) -> T:
-        """Do something there, from another thread than the loop's, and return what it gives."""
+        """Run a call on this thread and return its result; use from threads other than the event loop's."""
         return self._executor.submit(call).result()
 
     def close(self) -> None:
-        """Finish what was handed over, and end."""
+        """Finish the submitted calls, and end."""
         self._executor.shutdown(wait=True)
 
 
 _log = log.get()
 _SOON_S = 0.1
-"""Shortest time between two settles that a worker without pages may cause."""
+"""Shortest time in seconds between two settles triggered by a worker without pages."""
 # Wait after the database was away: a server that is coming back is not asked without a pause.
 _AGAIN_S = 0.5
 # Share of a lease, 5 s mostly, between two looks whether a poll of feeds waits for what we hold (decision 0017).
@@ -213,7 +208,7 @@ _REPORT_S = 1.0
 
 
 class ResultSettler:
-    """The rhythm of one process: about `settle_pages` attempts or `settle_s` seconds, whichever comes first."""
+    """Settles about every `settle_pages` attempts or `settle_s` seconds, whichever comes first."""
 
     def __init__(
         self,
@@ -225,7 +220,7 @@ class ResultSettler:
         *,
         makes_way: bool,
     ) -> None:
-        """`makes_way` says whether domains are given up that a poll of feeds waits for."""
+        """`makes_way` says whether to give up domains that a feed poll waits for."""
         self._session, self._results, self._leased_domains = session, results, leased_domains
         self._database, self._settings, self._clock, self._makes_way = database, settings, session.clock, makes_way
         self.due = asyncio.Event()
@@ -244,17 +239,17 @@ class ResultSettler:
         """Called with the places where seeds landed, before a page is asked for that may be one; set by the engine."""
 
     def soon(self) -> None:
-        """Settle before the usual time: a worker could ask now and has nothing to ask for."""
+        """Settle earlier than usual: a worker could make a request now but has no page."""
         if self._soon is None:
             wait = max(0.0, self._settled_at + _SOON_S - self._clock.monotonic())
             self._soon = asyncio.get_running_loop().call_later(wait, self.due.set)
 
     async def run(self) -> None:
-        """Settle for ever; a database that is away for a while is waited for."""
+        """Settle until cancelled; waits for a database that is temporarily unavailable."""
         while True:
             # Not `wait_for`: in Python 3.11 that forgets a cancellation if the event is set at the same moment.
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._settings.engine.settle_s):
+                async with asyncio.timeout(self._settings.timings.crawl.settle_s):
                     await self.due.wait()
             self.due.clear()
             if self._soon is not None:
@@ -269,7 +264,6 @@ class ResultSettler:
                 await asyncio.sleep(_AGAIN_S)
 
     async def settle(self) -> None:
-        """Settle one batch, give back the domains of ended workers, and bring pages to those that want some."""
         async with self._turn:
             added = await self._settle_batch()
             self.settled()
@@ -281,8 +275,8 @@ class ResultSettler:
             await self._refill(added)
 
     async def finish(self) -> None:
-        """Settle and release all that is left, as long as the database takes it within the lease."""
-        until = self._clock.monotonic() + self._settings.lease.seconds
+        """Settle and release everything left, as long as the database accepts it within the lease."""
+        until = self._clock.monotonic() + self._settings.timings.lease.seconds
         while self._results.visits or self._leased_domains.ended:
             try:
                 await self.settle()
@@ -294,8 +288,8 @@ class ResultSettler:
                 await asyncio.sleep(0.2)
 
     async def _settle_batch(self) -> set[int]:
-        """Settle what is finished and write what was learned; return the domains that have something new."""
-        batch = self._results.take(self._settings.engine.settle_pages)
+        """Settle finished attempts and write domain updates; return the domains with new pages."""
+        batch = self._results.take(self._settings.timings.crawl.settle_pages)
         reporters = [worker for worker in self._leased_domains.workers.values() if worker.politeness.has_news]
         now = self._clock.monotonic()
         if not (batch or reporters or now - self._settled_at > _REPORT_S):
@@ -316,7 +310,7 @@ class ResultSettler:
         return set(settled.added)
 
     async def _add_sitemaps(self) -> set[int]:
-        """Add the sitemaps that robots files named since last time; return the domains that have something new."""
+        """Add the sitemaps that robots files named since the last call; return the domains with new pages."""
         workers = [worker for worker in self._leased_domains.workers.values() if worker.gate.sitemaps]
         self._sitemaps += [sitemap for worker in workers for sitemap in worker.gate.take_sitemaps()]
         if self._sitemaps:
@@ -325,7 +319,6 @@ class ResultSettler:
         return {worker.lease.domain_id for worker in workers}
 
     async def _make_way(self) -> None:
-        """Give up the domains that a poll of feeds waits for."""
         # A poll is short, a crawl may last for days.
         now = self._clock.monotonic()
         held = {
@@ -333,7 +326,7 @@ class ResultSettler:
             for worker in self._leased_domains.workers.values()
             if worker.working and not worker.dry
         }
-        if not self._makes_way or not held or now - self._looked_at < self._settings.lease.seconds * _WAY_SHARE:
+        if not self._makes_way or not held or now - self._looked_at < self._settings.timings.lease.seconds * _WAY_SHARE:
             return
         self._looked_at = now
         for domain_id in await self._database.run(lambda: self._session.frontier.wanted(held)):
@@ -341,7 +334,7 @@ class ResultSettler:
             held[domain_id].make_way()
 
     async def release_ended(self) -> None:
-        """Give back the domains of workers that have ended; these are forgotten only when that is written."""
+        """Release the domains of ended workers; they are forgotten only after that is written."""
         ready = self._leased_domains.releasable()
         ours = [worker for worker in ready if not worker.lost]
         # Before the first wait: a visitor that comes from here on would ask a domain that is another's.
@@ -381,7 +374,7 @@ class ResultSettler:
         return worker.name_is_gone or worker.politeness.gives_up(next_try_at=until, since=self.patient_since)
 
     async def _close_domain(self, worker: DomainWorker) -> None:
-        """Close the pages of a domain that stays unreachable; the next execution tries again."""
+        """Close the pages of a domain that stays unreachable; the next execution retries them."""
         lease, closed = worker.lease, 0
         # In batches: a domain may have a million pages, and no transaction may take minutes.
         while done := await self._database.run(
@@ -394,14 +387,13 @@ class ResultSettler:
     def _take_more(
         self, wanting: Sequence[tuple[DomainLease, Collection[int]]]
     ) -> tuple[list[list[Attempt]], tuple[str, ...]]:
-        """Return more pages of each lease, and where seeds landed if one of them may be such a place."""
+        """Return more pages of each lease, and seed redirect targets if one of the pages may be such a target."""
         more = self._session.refill(wanting)
         # As with a lease: what a seed leads to, found by another process, is read with the scope that it widens.
         has_landing = any(_is_landing(attempt) for attempts in more for attempt in attempts)
         return more, self._results.control.read_news().landing if has_landing else ()
 
     async def _refill(self, added: set[int]) -> None:
-        """Bring more pages to the workers that want some; end those for which nothing more can come."""
         now = self._clock.monotonic()
         workers = [
             worker
@@ -425,11 +417,10 @@ class ResultSettler:
 
 
 def _is_landing(attempt: Attempt) -> bool:
-    """Return whether a page is where a seed may have been redirected to."""
+    """Return whether a page may be the redirect target of a seed."""
     return attempt.hops > 0 and attempt.depth == 0
 
 
 def _take_back(workers: Iterable[DomainWorker], updates: Iterable[DomainUpdate]) -> None:
-    """Keep updates that were not written."""
     for worker, update in zip(workers, updates, strict=True):
         worker.politeness.take_back(update)

@@ -1,11 +1,11 @@
-"""Finding pages whose body is not kept: all words of a question, exactly, and one page in full."""
+"""Searches pages whose body is not stored: exact match on all words of a query; also returns one page in full."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from functools import lru_cache
@@ -19,6 +19,7 @@ from holdfast.db.models import Domain, Page, SignalLink, SignalPage, SignalWord,
 from holdfast.errors import Invalid, NotFound
 from holdfast.parse.text import SMALL_WORDS, WORD_MARKS, analysable, nfc, words_of
 from holdfast.urls import Url, normalised_or_plain, typed_host, url_hash
+from holdfast.values import dataclass
 from holdfast.withdrawals.visibility import visible_page
 
 # Of two words that are on more pages than this, neither is rare: to count on would only take time.
@@ -27,18 +28,14 @@ _ENOUGH = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignalQuery:
-    """Which pages are wanted."""
-
     words: tuple[str, ...] = ()
-    """All of them must be there, folded."""
+    """Folded words; a page must contain all of them."""
     domain: str | None = None
     limit: int = 20
     offset: int = 0
 
 
 class PageStatus(StrEnum):
-    """What the last attempt on a page came to."""
-
     NEVER_CRAWLED = "never_crawled"
     FETCHED = "fetched"
     FAILED = "failed"
@@ -47,8 +44,6 @@ class PageStatus(StrEnum):
 
 
 class SignalPageRow(NamedTuple):
-    """One page and what is kept of it."""
-
     page_id: int
     url: str
     url_hash: int
@@ -65,11 +60,10 @@ class SignalPageRow(NamedTuple):
     fetched_at: datetime
     status: PageStatus = PageStatus.FETCHED
     content_length: int | None = None
-    """Bytes of the last good response as sent."""
+    """Size in bytes of the last successful response as sent."""
     duration_ms: int | None = None
-    """Of the last attempt."""
+    """Duration of the last attempt."""
     error: str | None = None
-    """Why the last attempt failed."""
 
 
 _COLUMNS = (
@@ -103,7 +97,7 @@ def _shown() -> Select[Any]:
 
 
 def _found(words: Sequence[str], domain_id: int | None) -> tuple[Select[Any], Any]:
-    """Return a statement that selects the ids of pages with these words, and the column that it selects."""
+    """Return a statement that selects the ids of pages with these words, and its id column."""
     if words:
         first = aliased(SignalWord)
         statement = select(first.page_id).join(Page, Page.id == first.page_id).where(first.word == words[0])
@@ -120,36 +114,34 @@ def _found(words: Sequence[str], domain_id: int | None) -> tuple[Select[Any], An
 
 
 def frequency(session: Session, word: str) -> int:
-    """Return on how many pages a word is, counted up to where that stops to matter."""
+    """Return the number of pages with a word, counted only up to a limit."""
     some = select(SignalWord.page_id).where(SignalWord.word == word).limit(_ENOUGH).subquery()
     return session.scalar(select(func.count()).select_from(some)) or 0
 
 
 def domain_id(session: Session, name: str) -> int | None:
-    """Return the id of a domain."""
     return session.scalar(select(Domain.id).where(Domain.name == name))
 
 
 def page_ids(session: Session, question: SignalQuery, *, domain: int | None) -> list[int]:
-    """Return the ids of the pages that a question's window shows, those that were known last first."""
+    """Return the ids of the pages in a query's window, most recently seen first."""
     statement, column = _found(question.words, domain)
     return list(session.scalars(statement.order_by(column.desc()).limit(question.limit).offset(question.offset)))
 
 
 def count_found(session: Session, question: SignalQuery, *, domain: int | None) -> int:
-    """Return how many pages a question finds; all of them are walked through, all pages if it has no word."""
+    """Return the number of pages a query matches. Walks all matches, or all pages if the query has no words."""
     statement, _ = _found(question.words, domain)
     return session.scalar(select(func.count()).select_from(statement.subquery())) or 0
 
 
 def pages(session: Session, ids: Sequence[int]) -> dict[int, SignalPageRow]:
-    """Return these pages by id."""
     rows = session.execute(_shown().where(SignalPage.page_id.in_(ids)))
     return {row[0]: SignalPageRow(*row) for row in rows}
 
 
 def pages_by_hash(session: Session, url_hash: int, *, domain: int | None = None) -> list[SignalPageRow]:
-    """Return the pages whose address has this hash; without a domain, with a seek in each domain there is."""
+    """Return the pages whose URL has this hash; without a domain, this takes one index seek per domain."""
     statement = _shown().where(Page.url_hash == url_hash, visible_page(SignalPage.page_id))
     if domain is not None:
         return [SignalPageRow(*row) for row in session.execute(statement.where(Page.domain_id == domain))]
@@ -160,7 +152,7 @@ def pages_by_hash(session: Session, url_hash: int, *, domain: int | None = None)
 
 
 def stored_words(session: Session, page_id: int) -> list[tuple[str, int]]:
-    """Return the keywords of a page, the most frequent first."""
+    """Return the keywords of a page, most frequent first."""
     rows = session.execute(
         select(SignalWord.word, SignalWord.count)
         .where(SignalWord.page_id == page_id)
@@ -170,28 +162,28 @@ def stored_words(session: Session, page_id: int) -> list[tuple[str, int]]:
 
 
 def links_of(session: Session, page_id: int) -> list[str]:
-    """Return where a page leads, as far as that is kept."""
+    """Return the stored links of a page, which may be incomplete."""
     return list(
         session.scalars(select(SignalLink.to_url).where(SignalLink.page_id == page_id).order_by(SignalLink.to_hash))
     )
 
 
 MAX_WORDS = 256
-"""Distinct keywords of one page."""
+"""Limit of distinct keywords per page."""
 MAX_CHARS = 64
-"""Longer runs of letters are no words."""
+"""Longer runs of letters do not count as words."""
 MAX_ASKED = 16
-"""Words of one question."""
+"""Limit of words per query."""
 _MAX_COUNT = 32_767
 # What folding drops stands inside words: a mark over a letter does not end one.
 _MARKS = "".join(chr(code) for code in range(0x300, 0x10000) if combining(chr(code)))
 _RUN = re.compile(rf"[\w{_MARKS}{WORD_MARKS}]+")
 _WESTERN = "cp1252"
-"""An encoding with the letters, quotes and dashes of western Europe, a byte each."""
+"""A single-byte encoding with the letters, quotes and dashes of western Europe."""
 
 
 def _western_table() -> bytes:
-    """Return what each byte becomes: itself if it is a letter or a digit, else a space."""
+    """Return a table that maps each byte to itself if it is a letter or digit, else to a space."""
     shown = [bytes([code]).decode(_WESTERN, "replace") for code in range(256)]
     return bytes(code if char.isalnum() and char != "\ufffd" else 32 for code, char in enumerate(shown))
 
@@ -204,7 +196,7 @@ _READ_CHARS = 200_000
 
 @lru_cache(maxsize=1 << 16)
 def _folded(written: str) -> tuple[str, ...]:
-    """Return what one written word folds to: a word, none, or several letters of a script that parts no words."""
+    """Return what one written word folds to: one word, none, or several letters in scripts without word breaks."""
     # Remembered, because folding a whole text letter by letter takes ten times as long as cutting it into words.
     return tuple(word for word in words_of(analysable(written)) if len(word) <= MAX_CHARS)
 
@@ -213,7 +205,7 @@ _SMALL = frozenset(word for line in SMALL_WORDS for written in line.split() for 
 
 
 def _written(text: str) -> Counter[str]:
-    """Return the words of a text as written, in lower case, with how often each occurs."""
+    """Return the words of a text as written, in lower case, with their counts."""
     low = text.lower()
     try:
         # A table of bytes and a split take a tenth of the time that a regular expression takes.
@@ -224,7 +216,7 @@ def _written(text: str) -> Counter[str]:
 
 
 def _counted(text: str) -> Counter[str]:
-    """Return the words of a text, folded, with how often each occurs, in the order in which they are met."""
+    """Return the folded words of a text with their counts, in order of first occurrence."""
     counts: Counter[str] = Counter()
     read = text[:_READ_CHARS]
     for written, count in _written(read if is_normalized("NFC", read) else nfc(read)).items():
@@ -235,7 +227,7 @@ def _counted(text: str) -> Counter[str]:
 
 
 def keywords_of(texts: Iterable[str | None]) -> tuple[tuple[str, int], ...]:
-    """Return the keywords of a page with how often they occur in its texts: the most frequent 256, by word."""
+    """Return a page's keywords with their counts across its texts: the 256 most frequent, sorted by word."""
     counts: Counter[str] = Counter()
     for text in texts:
         if text:
@@ -249,9 +241,9 @@ def keywords_of(texts: Iterable[str | None]) -> tuple[tuple[str, int], ...]:
 
 
 def asked_for(question: str) -> list[str]:
-    """Return the words that a page must have all of, once each; small ones only where there are no others.
+    """Return the distinct words a page must contain; stop words only if there are no others.
 
-    Invalid for more of them than one question may have.
+    Raise `Invalid` if the query has too many words.
     """
     asked = list(_counted(question))
     telling = [word for word in asked if word not in _SMALL] or asked
@@ -262,16 +254,12 @@ def asked_for(question: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundPages:
-    """What a question found: one window of it, and how much there is in all."""
-
     pages: tuple[SignalPageRow, ...]
     total: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageInFull:
-    """One page with its keywords, the most frequent first, and where it leads."""
-
     page: SignalPageRow
     words: tuple[tuple[str, int], ...]
     links: tuple[str, ...]
@@ -281,10 +269,10 @@ _NOTHING = FoundPages(pages=(), total=0)
 
 
 def find_pages(session: Session, search: str, question: SignalQuery) -> FoundPages:
-    """Return the pages that have every word of `search`, those that were known last first.
+    """Return the pages that contain every word of `search`, most recently seen first.
 
-    Words are folded, and small ones (the, of, und) left out if there are others; a text without any word finds
-    nothing. An empty one finds everything. Invalid for too many words.
+    Words are folded, and stop words (the, of, und) dropped if there are others. A text without any word finds
+    nothing; an empty one finds everything. Raise `Invalid` for too many words.
     """
     words = asked_for(search)
     domain = None if question.domain is None else domain_id(session, typed_host(question.domain))
@@ -302,7 +290,7 @@ def find_pages(session: Session, search: str, question: SignalQuery) -> FoundPag
 
 
 def page_of(session: Session, url: Url) -> PageInFull:
-    """Return the page of an address in full; NotFound if none is kept."""
+    """Return the page of a URL in full; raise `NotFound` if it is not stored."""
     domain = domain_id(session, url.domain)
     rows = pages_by_hash(session, url.hash64, domain=domain) if domain is not None else []
     if not rows:
@@ -311,7 +299,7 @@ def page_of(session: Session, url: Url) -> PageInFull:
 
 
 def page_by_hash(session: Session, digest: str) -> PageInFull:
-    """Return a page by the SHA-256 of its normalised address in hex, or by the first 16 digits; NotFound if none."""
+    """Return a page by the hex SHA-256 of its normalised URL, or the first 16 digits; raise `NotFound` if missing."""
     number = int.from_bytes(bytes.fromhex(digest[:16]), "big", signed=True)
     for row in pages_by_hash(session, number):
         if len(digest) == 16 or url_hash(normalised_or_plain(row.url)) == digest:

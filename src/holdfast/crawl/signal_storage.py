@@ -1,4 +1,4 @@
-"""From an answer to the signals that are kept of it; then its body is dropped. Only text and HTML have any."""
+"""Extracts the stored signals from a response, then drops its body. Only text and HTML have signals."""
 
 from __future__ import annotations
 
@@ -24,14 +24,13 @@ _MOST = 200_000
 
 
 class SignalHistory:
-    """Filled on the database's thread with what is leased; asked from any."""
+    """Filled on the database thread for leased attempts; read from any thread."""
 
     def __init__(self, frontier: Frontier) -> None:
         self._frontier = frontier
         self._known: dict[int, KnownSignals] = {}
 
     def learn(self, attempts: Iterable[Attempt]) -> None:
-        """Look up what is known of these attempts' pages; called on the database's thread."""
         pages = [attempt.page_id for attempt in attempts if attempt.kind is UrlKind.PAGE]
         if not pages:
             return
@@ -40,18 +39,17 @@ class SignalHistory:
         self._known.update(self._frontier.known_signals(pages))
 
     def readable(self, attempt: Attempt) -> bool:
-        """Return whether a 304 would do: all links were kept, and no crawl has seen the page otherwise since."""
+        """Return whether a 304 would suffice: all links are stored, and no crawl has seen the page change since."""
         known = self._known.get(attempt.page_id)
         if known is None or not known.has_all_links:
             return False
         return attempt.original is None or attempt.original.captured_at <= known.fetched_at
 
     def load(self, _original: Original) -> tuple[HttpHead, bytes] | None:
-        """Return nothing: no body is kept."""
         return None
 
     def take(self, attempt: Attempt) -> KnownSignals | None:
-        """Return what is known of a page, for the last time."""
+        """Remove and return the known signals of a page."""
         return self._known.pop(attempt.page_id, None)
 
 
@@ -62,7 +60,7 @@ UNSUPPORTED = "unsupported_type"
 
 
 class SignalStorage:
-    """Stores nothing: an answer's body is read and let go. `links_of` asks the database where a page leads."""
+    """Stores no bodies: a response is parsed and dropped. `links_of` reads a page's links from the database."""
 
     def __init__(
         self,
@@ -79,7 +77,7 @@ class SignalStorage:
         self.no_space, self.storing = Event(), Lock()
 
     def store(self, hop: Fetched, page: PageUnderWay, payload: Payload | None = None) -> StoredExchange:
-        """Return the answer as it is read; of a page that has not changed, where it leads."""
+        """Return the parsed response; for an unchanged page, its links."""
         head = parse_head(hop.response_head)
         data, digest = payload or read_payload(head, hop, self._limit)
         attempt = page.attempt
@@ -96,24 +94,23 @@ class SignalStorage:
                     raise
 
     def store_evidence(self, failure: FetchFailed) -> None:
-        """Keep nothing: bodies are not kept here."""
+        """Do nothing: bodies are not stored here."""
 
     def rotate(self) -> None:
         """Do nothing: there is no file."""
 
     def stop(self) -> None:
-        """Give up waiting for the database."""
         self._stop.set()
 
     def judged(self, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> PageUnderWay:
-        """Return the page as it ends: what is neither HTML nor text is excluded."""
+        """Return the page with its final outcome: anything but HTML and text is excluded."""
         is_page = attempt.kind is UrlKind.PAGE and page.outcome is Outcome.SUCCESS and page.redirected_to is None
         if not is_page or reading.form is None or reading.form in _TAKEN:
             return page
         return replace(page, outcome=Outcome.EXCLUDED, reason=UNSUPPORTED)
 
     def kept(self, visit: Visit, page: PageUnderWay, reading: DocumentFacts) -> Visit:
-        """Return the visit with its signals, unless the page is as it was."""
+        """Return the visit with its signals, unless the page is unchanged."""
         if visit.attempt.kind is not UrlKind.PAGE:
             return visit
         known, parsed = self._history.take(visit.attempt), reading.page
@@ -127,9 +124,9 @@ class SignalStorage:
 
 
 def signals_of(address: str, page: ParsedPage, reading: DocumentFacts, policy: Normalisation = DEFAULT) -> Signals:
-    """Return what is kept of a page. One that asks not to be indexed has no keywords.
+    """Return the signals stored for a page. A page with `noindex` has no keywords.
 
-    Of links to one path the first is kept, and none to its own.
+    Of several links to one path only the first is stored, and none to the page's own path.
     """
     url = parse(address, policy)
     own_hash = hash64(url.group)

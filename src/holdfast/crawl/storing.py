@@ -1,7 +1,7 @@
-"""Where an answer goes before it is read: into the WARC file, as a revisit if the page's original has the same bytes.
+"""Stores responses before parsing: in the WARC file, as a revisit if the page's original has the same bytes.
 
-A disk that is full and a database that is away are waited for, until the writer is told to stop. The other policy,
-which keeps no bodies, is `crawl.signal_storage`.
+Waits for a full disk or an unavailable database until the writer is stopped. The other policy, which stores no
+bodies, is `crawl.signal_storage`.
 """
 
 from __future__ import annotations
@@ -36,50 +36,46 @@ class Payload(NamedTuple):
     """A body after transfer decoding."""
 
     data: bytes | None
-    """None where it is too large to be read."""
+    """None if it is too large to be read."""
     digest: str
 
 
 class Storage(Protocol):
-    """A storage policy, as the writer thread sees it: what becomes of an answer, and what is kept of what was read."""
+    """A storage policy as used by the writer thread: how responses are stored, and which parsed data remains."""
 
     no_space: Event
-    """Set while the disk has no room; cleared when a write succeeds again."""
+    """Set while the disk is full; cleared when a write succeeds again."""
     storing: Lock
-    """Held while something is stored; one for all storages that write to the same file."""
+    """Held during a write; shared by all storages that write to the same file."""
 
     def store(self, hop: Fetched, page: PageUnderWay, payload: Payload | None = None) -> StoredExchange:
-        """Store one answer; Unavailable if told to stop while the disk or the database is waited for.
+        """Store one response; raise `Unavailable` if stopped while waiting for the disk or the database.
 
-        `payload` is what `read_payload` returned for it, if that was called before.
+        `payload` is the result of `read_payload` for it, if that was called before.
         """
         ...
 
     def store_evidence(self, failure: FetchFailed) -> None:
-        """Store what came of an answer that cannot be read as one; Unavailable as `store`."""
+        """Store the received bytes of a malformed response; raise `Unavailable` like `store`."""
         ...
 
     def rotate(self) -> None:
-        """Begin a new file if this one is full, old or idle."""
+        """Start a new file if this one is full, old or idle."""
         ...
 
-    def stop(self) -> None:
-        """Wait for nothing any more."""
-        ...
+    def stop(self) -> None: ...
 
-    def judged(self, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> PageUnderWay:
-        """Return the page with the outcome that this policy gives it."""
-        ...
+    def judged(self, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> PageUnderWay: ...
 
     def kept(self, visit: Visit, page: PageUnderWay, reading: DocumentFacts) -> Visit:
-        """Return the visit with what this policy keeps of the page."""
+        """Return the visit with the data that this policy stores of the page."""
         ...
 
 
 class WarcStorage:
-    """Writes to a WARC file. `refer_to` names the original that a revisit of an attempt's page may point to.
+    """Writes to a WARC file. `refer_to` returns the original that a revisit of an attempt's page may refer to.
 
-    With `polls`, lists of addresses are the feeds that a poll asks for.
+    With `polls`, lists of URLs are the feeds requested by a poll.
     """
 
     def __init__(
@@ -90,7 +86,6 @@ class WarcStorage:
         self.no_space, self.storing = Event(), output.appending
 
     def store(self, hop: Fetched, page: PageUnderWay, payload: Payload | None = None) -> StoredExchange:
-        """Write one answer with its request; wait while the disk is full."""
         head = parse_head(hop.response_head)
         data, digest = payload or read_payload(head, hop, self._limit)
         attempt = page.attempt
@@ -125,7 +120,7 @@ class WarcStorage:
         )
 
     def store_evidence(self, failure: FetchFailed) -> None:
-        """Write what came as a metadata record."""
+        """Write the received bytes as a metadata record."""
         # A response record must hold an answer, and this is none.
         draft = RecordDraft(
             type=RecordType.METADATA,
@@ -137,7 +132,7 @@ class WarcStorage:
         self._patiently(lambda: self._output.append_record(draft))
 
     def _patiently(self, write: Callable[[], T]) -> T:
-        """Return what a write gives; wait while the disk is full or the database away, until told to stop."""
+        """Return the result of a write; wait while the disk is full or the database unavailable, until stopped."""
         while True:
             try:
                 written = write()
@@ -158,20 +153,19 @@ class WarcStorage:
         self._output.rotate()
 
     def stop(self) -> None:
-        """Give up waiting for disk space."""
         self._stop.set()
 
     def judged(self, page: PageUnderWay, attempt: Attempt, reading: DocumentFacts) -> PageUnderWay:
-        """Return the page as it is: everything is kept."""
+        """Return the page unchanged: every kind of response is stored."""
         return page
 
     def kept(self, visit: Visit, page: PageUnderWay, reading: DocumentFacts) -> Visit:
-        """Return the visit as it is: the WARC file has the rest."""
+        """Return the visit unchanged: the WARC file has the rest."""
         return visit
 
 
 def read_payload(head: HttpHead, hop: Fetched, limit: int) -> Payload:
-    """Return the transfer-decoded body, unless it is too large to read, and its digest; from any thread."""
+    """Return the transfer-decoded body (unless too large to read) and its digest; callable from any thread."""
     if hop.body.size <= limit:
         data = b"".join(payload_chunks(head, hop.body))
         return Payload(data, sha256_of((data,)))
@@ -179,7 +173,6 @@ def read_payload(head: HttpHead, hop: Fetched, limit: int) -> Payload:
 
 
 def _purpose(page: PageUnderWay, *, polls: bool) -> str | None:
-    """Return what the crawler asked for on its own account."""
     # Written with the record, so that no reader has to guess it from the address.
     if page.attempt is None:
         return "robots" if page.reason == ROBOTS else None
@@ -189,7 +182,7 @@ def _purpose(page: PageUnderWay, *, polls: bool) -> str | None:
 
 
 def _profile(hop: Fetched, digest: str, original: Original | None) -> Profile | None:
-    """Return how this answer repeats the page's last committed original, if it does."""
+    """Return the revisit profile if this response repeats the page's last committed original."""
     if original is None:
         return None
     # A 304 that was not asked for stands for nothing: some servers send one to a request without a condition.
@@ -200,7 +193,7 @@ def _profile(hop: Fetched, digest: str, original: Original | None) -> Profile | 
 
 
 class Originals:
-    """Where original records lie; paths are learned on the database's thread and used from any."""
+    """Locations of original records; paths are loaded on the database thread and used from any thread."""
 
     def __init__(self, raw_db: RawDatabase, home: Path, execution_id: int = 0) -> None:
         self._raw_db, self._home, self._execution_id = raw_db, home.resolve(), execution_id
@@ -208,7 +201,6 @@ class Originals:
         self._spoiled: set[tuple[int, int]] = set()
 
     def learn(self, attempts: Iterable[Attempt]) -> None:
-        """Look up the files of these attempts' originals; called on the database's thread."""
         unknown = {a.original.warc_file_id for a in attempts if a.original is not None} - self._paths.keys()
         if not unknown:
             return
@@ -219,7 +211,7 @@ class Originals:
                 self._paths[file_id] = None if is_closed else self._placed(files.path_of(tx, file_id))
 
     def _placed(self, stored: str | None) -> Path | None:
-        """Return where a file lies, by the name that it has once it is sealed; None if it is not there."""
+        """Return the path of a file under the name it has once sealed; None if it is missing."""
         if (path := placed(self._home, stored)) is not None or stored is None:
             return path
         try:
@@ -229,7 +221,7 @@ class Originals:
             return None
 
     def readable(self, attempt: Attempt) -> bool:
-        """Return whether this attempt's original can be read, as far as we know."""
+        """Return whether this attempt's original is readable, as far as known."""
         original = attempt.original
         if original is None or self._paths.get(original.warc_file_id) is None:
             return False
@@ -237,7 +229,7 @@ class Originals:
         return not self._spoiled or (original.warc_file_id, original.offset) not in self._spoiled
 
     def load(self, original: Original) -> tuple[HttpHead, bytes] | None:
-        """Return an original's head and transfer-decoded body; None if it cannot be read after all, now and later."""
+        """Return an original's head and transfer-decoded body; None if unreadable, from then on for good."""
         path = self._paths.get(original.warc_file_id)
         if path is None:
             return None

@@ -1,7 +1,8 @@
 """The WARC file that a process is writing: opened, registered, rotated, synced and sealed.
 
-Appending belongs to one thread at a time; `sync` may be called from another and returns when every byte appended before
-is on disk. A file's row exists before the file, and its bytes are synced before any row that points into it.
+Only one thread at a time may append; `sync` may be called from another and returns when every byte appended
+before is on disk. A file's row exists before the file, and its bytes are synced before any row that refers to
+it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ from holdfast.failpoints import reach
 from holdfast.warc.outfile import SealedFile
 from holdfast.warc.writer import Appended, ExchangeDraft, RecordDraft, WarcWriter
 
+# An open file can be neither indexed nor verified as a whole: a slow crawl seals its file hourly, an idle one sooner.
+SEAL_AGE_S, SEAL_IDLE_S = 3600.0, 600.0
+
 _AGAIN_S = 1.0
-"""Shortest time between two tries to report sealed files to a database that is away."""
+"""Shortest time in seconds between two attempts to report sealed files to an unavailable database."""
 _log = log.get()
 
 Register = Callable[[Path], int]
@@ -28,13 +32,13 @@ Sealed = Callable[[int, SealedFile], None]
 
 
 class OutputBroken(HoldfastError):
-    """What was written to a WARC file may not be on disk; this process can settle nothing more."""
+    """Data written to a WARC file may not be on disk; this process cannot settle anything more."""
 
     code = "tape_broken"  # as it was called when the code was published
 
 
 class WarcOutput:
-    """One process's WARC output; a file is opened when the first record comes."""
+    """One process's WARC output; a file is opened with the first record."""
 
     def __init__(
         self, folder: Path, prefix: str, *, info: Mapping[str, str], clock: Clock, settings: WarcSettings
@@ -60,7 +64,7 @@ class WarcOutput:
         """Called with every sealed file; set by `crawl_process.process`."""
 
     def append(self, exchange: ExchangeDraft) -> Appended:
-        """Write one exchange and return where its response stands; NoSpace leaves the file as it was."""
+        """Write one exchange and return the location of its response; after `NoSpace` the file is unchanged."""
         if self._broken is not None:
             raise self._broken
         if self._writer is None:
@@ -71,7 +75,7 @@ class WarcOutput:
         return appended
 
     def append_record(self, draft: RecordDraft) -> None:
-        """Write a record that is no exchange; NoSpace leaves the file as it was."""
+        """Write a record that is not an exchange; after `NoSpace` the file is unchanged."""
         if self._broken is not None:
             raise self._broken
         if self._writer is None:
@@ -80,7 +84,7 @@ class WarcOutput:
         self._writer.append_record(draft)
 
     def sync(self) -> None:
-        """Make everything that was appended before this call safe against power loss."""
+        """Make everything appended before this call safe against power loss."""
         with self._lock:
             if self._broken is not None:
                 raise self._broken
@@ -92,7 +96,7 @@ class WarcOutput:
                 raise self._break(self._writer, exc) from exc
 
     def rotate(self) -> None:
-        """Seal the file if it is full, old or idle; report again those files that the database could not take yet."""
+        """Seal the file if full, old or idle; report sealed files again that the database could not store yet."""
         if self._writer is not None and self._writer.should_seal():
             self._seal()
         elif not self._unreported or self._clock.monotonic() - self._reported_at < _AGAIN_S:
@@ -103,7 +107,7 @@ class WarcOutput:
             _log.warning("crawl.register_later", message=str(exc), files=len(self._unreported))
 
     def close(self) -> None:
-        """Seal the file that is open, if any; Unavailable if the database cannot take that."""
+        """Seal the open file, if any; raise `Unavailable` if the database cannot record it."""
         self._seal()
         self._report()
 
@@ -125,7 +129,7 @@ class WarcOutput:
             del self._unreported[0]
 
     def _break(self, writer: WarcWriter, exc: HoldfastError) -> OutputBroken:
-        """Give this output up, and with it the process: its attempts are still open."""
+        """Abandon this output and with it the process: its attempts are still open."""
         # What the disk took of a file after a failed fsync is unknown, so no row may point into it. The next start
         # repairs and seals the file (`crawl_process.recovery`).
         self._broken = OutputBroken(f"the disk did not take what was written to {writer.path}: {exc}")
@@ -153,8 +157,8 @@ class WarcOutput:
             self._info,
             self._clock,
             max_bytes=self._settings.bytes,
-            max_age_s=self._settings.age_s,
-            max_idle_s=self._settings.idle_s,
+            max_age_s=SEAL_AGE_S,
+            max_idle_s=SEAL_IDLE_S,
         )
         with self._lock:
             self._writer, self._next = writer, None

@@ -1,8 +1,8 @@
-"""Where fetched pages are stored and read: bytes first into the WARC file, then parsed, then sieved for new addresses.
+"""Stores and reads fetched pages: bytes go into the WARC file first, then are parsed and filtered for new URLs.
 
-One thread beside the event loop does it, so that records stand in one order in one file. No single answer may hold it
-up: a large body is taken out of its framing and digested on a second thread before it is stored, and a document that
-takes long to read is read on a third (`SlowReader`).
+One thread beside the event loop does this, so that records have one order in one file. No single response may
+block it: a large body is transfer-decoded and digested on a second thread before it is stored, and a document
+that is slow to parse is parsed on a third (`SlowReader`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl.link_filter import LinkSieve, SievedLinks
+from holdfast.crawl.link_filter import FilteredLinks, LinkFilter
 from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
 from holdfast.crawl.page_reading import UNREADABLE, DocumentFacts, DocumentReader, SlowDocument, left_out
 from holdfast.crawl.storing import Payload, Storage, read_payload
@@ -34,8 +34,6 @@ ROOM_BYTES = 48 * 1024 * 1024
 
 
 class SlowReader:
-    """Reads documents that take long, one after the other."""
-
     def __init__(self, room_bytes: int = ROOM_BYTES) -> None:
         self._room_bytes = room_bytes
         self._held = 0
@@ -44,7 +42,7 @@ class SlowReader:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="slow-reader")
 
     def put(self, call: Callable[[], None], *, size: int) -> None:
-        """Have a call made that holds so many bytes until then; waits while there is no room for them."""
+        """Queue a call that holds `size` bytes until it runs; blocks while there is no room for them."""
         with self._freed:
             self._freed.wait_for(lambda: self._held == 0 or self._held + size <= self._room_bytes or self._closed)
             self._held += size
@@ -59,7 +57,7 @@ class SlowReader:
                 self._freed.notify_all()
 
     def close(self, *, wait: bool) -> None:
-        """Take nothing more; finish what is here if `wait`."""
+        """Accept no more calls; finish the queued ones if `wait`."""
         with self._freed:
             self._closed = True
             self._freed.notify_all()
@@ -77,37 +75,33 @@ _AT_ONCE = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedPage:
-    """A large page whose bodies were taken out of their framing and digested, on its way back to the writer thread."""
-
     page: PageUnderWay
     payloads: tuple[Payload, ...]
     problem: Exception | None = None
-    """What went wrong meanwhile: raised where all such things end."""
+    """Error during preparation; raised again on the writer thread, where such errors are handled."""
     # Set by the writer thread: only then is the next one prepared, so that at most two payloads are in memory.
     taken: Event = field(default_factory=Event)
 
 
 class _SlowCall(NamedTuple):
-    """Something for the slow reader."""
-
     call: Callable[[], None]
     size: int
 
 
 class CaptureWriter:
-    """The thread that stores and reads pages, in the order they come; large ones when they are prepared."""
+    """The thread that stores and reads pages in the order of arrival; large ones when they are prepared."""
 
     def __init__(
         self,
         *,
         storage: Storage,
-        sieve: LinkSieve,
+        link_filter: LinkFilter,
         reader: DocumentReader,
         run: RunFile,
         clock: Clock,
         done: Callable[[PageUnderWay, Visit | None], None],
     ) -> None:
-        self._storage, self._sieve, self._reader = storage, sieve, reader
+        self._storage, self._link_filter, self._reader = storage, link_filter, reader
         self._run, self._clock, self._done = run, clock, done
         self._inbox: SimpleQueue[PageUnderWay | PreparedPage | _SlowCall | Callable[[], None] | None] = SimpleQueue()
         self._slow = SlowReader()
@@ -131,36 +125,34 @@ class CaptureWriter:
         self._thread = Thread(target=self._work, name="capture-writer", daemon=True)
 
     def start(self) -> None:
-        """Begin to work."""
         self._thread.start()
 
     def put(self, page: PageUnderWay) -> None:
-        """Hand over a page; `done` is called from one of the writer's threads when it is stored and read."""
+        """Queue a page; `done` is called from one of the writer's threads when it is stored and read."""
         self._inbox.put(page)
 
     def stop(self) -> None:
-        """Finish what is in the inbox; give up waiting for disk space."""
+        """Finish the queued pages; stop waiting for disk space."""
         self._storage.stop()
         self._inbox.put(None)
 
     def join(self, timeout_s: float) -> bool:
-        """Wait for the thread to end; False if it did not."""
+        """Wait for the thread to end; return False if it did not."""
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def is_storing(self) -> bool:
-        """Return whether a record is being written now; once abandoned and false, it stays so."""
+        """Return whether a record is being written now; once abandoned and false, it stays false."""
         if self._storing.acquire(blocking=False):
             self._storing.release()
             return False
         return True
 
     def later(self, call: Callable[[], None], *, size: int) -> None:
-        """Have a stored document read again, on the thread for those that take long."""
         self._inbox.put(_SlowCall(call, size))
 
     def do(self, call: Callable[[], None]) -> None:
-        """Have something done on the writer thread, between two pages."""
+        """Run a call on the writer thread, between two pages."""
         self._inbox.put(call)
 
     def _work(self) -> None:
@@ -201,7 +193,7 @@ class CaptureWriter:
             self._handle(page, ())
 
     def _prepare(self, page: PageUnderWay) -> None:
-        """Take the bodies of a large page out of their framing, and wait until the writer thread has taken them."""
+        """Decode the bodies of a large page, and wait until the writer thread has received them."""
         if self._abandoned.is_set():
             return
         payloads: tuple[Payload, ...] = ()
@@ -223,7 +215,7 @@ class CaptureWriter:
         self._handle(prepared.page, prepared.payloads)
 
     def _survive(self, work: Callable[[], None], page: PageUnderWay) -> None:
-        """Do the work on a page; the one place where the unforeseen ends, with the page closed and named."""
+        """Run the work on a page; the single place that handles unexpected errors, by closing and naming the page."""
         try:
             work()
         except Exception as exc:
@@ -232,12 +224,12 @@ class CaptureWriter:
             if page.attempt is not None:
                 reason, message = "internal_error", repr(exc)[:500]
                 failed = replace(page, hops=[], stored=[], outcome=Outcome.FAILED, reason=reason, message=message)
-                visit = _visit(failed, page.attempt, self._clock.now(), None, SievedLinks())
+                visit = _visit(failed, page.attempt, self._clock.now(), None, FilteredLinks())
             self._done(page, visit)
             self.flush()
 
     def _store(self, page: PageUnderWay, payloads: Sequence[Payload]) -> bool:
-        """Store a page's answers; False if that is not ours any more."""
+        """Store a page's responses; return False if this writer was abandoned meanwhile."""
         with self._storing:
             if self._abandoned.is_set():
                 return False
@@ -259,14 +251,14 @@ class CaptureWriter:
         if attempt is None:
             self._done(page, None)
         elif not page.stored:
-            self._done(page, _visit(page, attempt, self._clock.now(), None, SievedLinks()))
+            self._done(page, _visit(page, attempt, self._clock.now(), None, FilteredLinks()))
         elif (recalled := page.stored[-1].recalled) is not None:
             self._conclude(page, attempt, DocumentFacts(links=tuple(Link(url, "a") for url in recalled)))
         else:
             self._read(page, attempt)
 
     def _read(self, page: PageUnderWay, attempt: Attempt) -> None:
-        """Parse the last answer here, or on the slow thread if it looks as if that would take long."""
+        """Parse the last response here, or on the slow thread if it looks slow to parse."""
         self._parsing = page
         self.parsing_since = self._clock.monotonic()
         # Named in the run file, which outlives this process: if a parser kills it, that counts against this page alone.
@@ -306,25 +298,25 @@ class CaptureWriter:
             # At once: the original was marked as spoiled, so the next request has no condition.
             page = replace(page, outcome=Outcome.FAILED, reason=UNREADABLE, retry_at=self._clock.now())
         page = self._storage.judged(page, attempt, reading)
-        sieved = self._reader.sift(self._sieve, page, attempt, reading)
-        if sieved.refused is not None:
-            page = replace(page, outcome=sieved.refused[0], reason=sieved.refused[1])
-        visit = _visit(page, attempt, self._clock.now(), reading, sieved)
+        filtered = self._reader.sift(self._link_filter, page, attempt, reading)
+        if filtered.refused is not None:
+            page = replace(page, outcome=filtered.refused[0], reason=filtered.refused[1])
+        visit = _visit(page, attempt, self._clock.now(), reading, filtered)
         self._done(page, self._storage.kept(visit, page, reading))
 
     def abandon(self) -> Iterator[tuple[PageUnderWay, Visit | None]]:
-        """Give up a thread that cannot finish a page: yield that page as parse_timeout, then what waits behind it.
+        """Abandon a thread that cannot finish a page: yield that page as parse_timeout, then the queued ones.
 
-        What the slow reader has is still finished there. One of these pages may come from `done`, too: the thread may
-        have ended its page at this very moment.
+        The slow reader still finishes its calls. One of these pages may also come from `done`: the thread may have
+        finished its page at this very moment.
         """
         self._abandoned.set()
         self.flush()
         if (page := self._parsing) is not None and page.attempt is not None:
             self._given_up = page.number
             reading = DocumentFacts(problem="parse_timeout")
-            sieved = SievedLinks(excluded=left_out(page, page.attempt, reading))
-            yield page, _visit(page, page.attempt, self._clock.now(), reading, sieved)
+            filtered = FilteredLinks(excluded=left_out(page, page.attempt, reading))
+            yield page, _visit(page, page.attempt, self._clock.now(), reading, filtered)
             self._run.put_down(0)
         yield from ((page, None) for page in list(self._preparing.values()))
         while not self._inbox.empty():
@@ -334,9 +326,8 @@ class CaptureWriter:
 
 
 def _visit(
-    page: PageUnderWay, attempt: Attempt, now: datetime, reading: DocumentFacts | None, sieved: SievedLinks
+    page: PageUnderWay, attempt: Attempt, now: datetime, reading: DocumentFacts | None, filtered: FilteredLinks
 ) -> Visit:
-    """Return the whole account of an attempt."""
     hops, stored = page.hops, page.stored
     last = stored[-1] if stored else None
     # What a later request may be conditional on, or a revisit point to, is the page's own answer, no redirect's end.
@@ -370,21 +361,21 @@ def _visit(
         etag=_validator(own, "etag"),
         last_modified=_validator(own, "last-modified"),
         original=own.original if own else None,
-        found=tuple(sieved.found),
-        shallower=tuple(sieved.shallower),
-        excluded=dict(sieved.excluded),
+        found=tuple(filtered.found),
+        shallower=tuple(filtered.shallower),
+        excluded=dict(filtered.excluded),
         retry_at=page.retry_at,
-        listing=sieved.listing,
-        feeds=tuple(sieved.feeds),
+        listing=filtered.listing,
+        feeds=tuple(filtered.feeds),
     )
 
 
 def _nothing() -> None:
-    """Collect nothing."""
+    """Do nothing; the default `flush` callback."""
 
 
 def _validator(stored: StoredExchange | None, name: str) -> str | None:
-    """Return a validator that is worth sending back."""
+    """Return a validator if it is worth sending back."""
     value = stored.head.get(name) if stored is not None and stored.head.status in (200, 304) else None
     # It goes out with every later request: a server may send an ETag of a megabyte, or one that breaks a header.
     return value if value is not None and 0 < len(value) <= 1024 and value.isprintable() else None

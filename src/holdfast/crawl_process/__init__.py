@@ -1,1 +1,1 @@
-"""The processes of a crawl: the supervisor of an execution, those that it starts, what is cleared up after them."""
+"""The processes of a crawl: the supervisor of an execution, its child processes, and the clean-up after them."""

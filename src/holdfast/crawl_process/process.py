@@ -18,7 +18,6 @@ from functools import lru_cache, partial
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
 
 import uvloop
 
@@ -30,14 +29,14 @@ from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.domain_worker import CaptureHistory, DomainWorker, PageRequests
 from holdfast.crawl.engine import CrawlEngine, EngineFactories, ProcessEnding
-from holdfast.crawl.link_filter import LinkSieve
+from holdfast.crawl.link_filter import LinkFilter
 from holdfast.crawl.outcomes import PageUnderWay
 from holdfast.crawl.paced_client import Fetcher, PacedClient
 from holdfast.crawl.page_reading import DocumentReader
 from holdfast.crawl.plan import PRODUCT, Assignment, CrawlPlan, CrawlScope
 from holdfast.crawl.politeness import DomainPoliteness
 from holdfast.crawl.process_watch import ProcessWatch, end_with_parent
-from holdfast.crawl.progress import CrawlLimits, CrawlNews, CrawlProgress
+from holdfast.crawl.progress import CrawlEvent, CrawlLimits, CrawlProgress
 from holdfast.crawl.robots_gate import EnginePort, RobotsFiles
 from holdfast.crawl.settling import FrontierSession, PendingResults
 from holdfast.crawl.storing import Originals, Storage, WarcStorage
@@ -64,6 +63,11 @@ from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.feeds import open_feeds
 from holdfast.withdrawals.viewers import see_everything
 
+# Slower than a modem for ten seconds: such a transfer would hold its domain until the deadline.
+_MIN_RATE, _MIN_RATE_WINDOW_S = 64, 10
+_CONNECTIONS = 2000
+"""Limit of open connections of one process, including keep-alive ones: two for each domain it crawls."""
+
 # How often a process writes that it is alive: each time is a commit, and two minutes of silence are allowed.
 _BEAT_S = 5.0
 # How long the commit of an operator's change may take and still be heard.
@@ -71,7 +75,7 @@ _OVERLAP = timedelta(seconds=30)
 
 
 class RowControl:
-    """Answers the engine from the execution's rows; used on the database's thread only."""
+    """Implements the engine's `Control` with the execution's rows; use only on the database thread."""
 
     def __init__(
         self,
@@ -88,8 +92,8 @@ class RowControl:
         self._beat_at = -_BEAT_S
         self._heard_at = runtime.clock.now()
 
-    def read_news(self) -> CrawlNews:
-        """Return what others have written, and write now and then that we are alive."""
+    def read_news(self) -> CrawlEvent:
+        """Return messages of other processes, and sometimes write that this process is alive."""
         now = self._runtime.clock.monotonic()
         beats = now - self._beat_at >= _BEAT_S
         with self._runtime.raw_db.write() if beats else self._runtime.raw_db.read() as tx:
@@ -106,7 +110,7 @@ class RowControl:
         asked_at = self._runtime.clock.now()
         changes = self._runtime.frontier.control.changed_since(self._heard_at - _OVERLAP)
         self._heard_at = asked_at
-        return CrawlNews(
+        return CrawlEvent(
             changes=tuple(changes),
             stop=orders.stop,
             other_pages=sum(o.get("pages", 0) for o in others),
@@ -122,11 +126,10 @@ class RowControl:
         )
 
     def note_landing(self, url: str) -> None:
-        """Take note of a landing place, from any thread."""
         self._landed.append(url)
 
     def write_landings(self) -> None:
-        """Add landing places to the execution's stored plan, for the other processes and for a resumption."""
+        """Add landing URLs to the execution's stored plan, for the other processes and for a resumption."""
         # Other threads may add one meanwhile: only those that were written are taken away.
         fresh = list(self._landed)
         if not fresh:
@@ -142,14 +145,13 @@ _REMEMBERED_ADDRESSES = 4096
 
 
 def limiter_of(settings: Settings, plan: CrawlPlan, clock: Clock) -> AddressLimiter:
-    """Return the limiter of one process of a crawl."""
     return address_limiter(settings, plan.allow_networks, clock, rate=plan.per_ip_rate)
 
 
 def address_limiter(
     settings: Settings, allow_networks: Sequence[str], clock: Clock, *, rate: float | None = None
 ) -> AddressLimiter:
-    """Return the limiter of this machine, with the rate of the settings unless one is given."""
+    """Return this machine's address limiter, with the rate of the settings unless one is given."""
     fetch, networks = settings.fetch, tuple(map(ip_network, allow_networks))
     limit = AddressLimit(rate=fetch.per_ip_rate if rate is None else rate, connections=fetch.per_ip_connections)
     # The default is for others' servers: in a private network that was allowed, a limit holds only if one was set.
@@ -163,33 +165,23 @@ def address_limiter(
 
 
 LinksOf = Callable[[int], tuple[str, ...]]
-"""Where a page leads whose body was not kept, asked from the writer thread."""
+"""Returns the links of a page whose body is not stored; called from the writer thread."""
 
 
-class StoragePolicy(NamedTuple):
-    """What is known of earlier captures, and how a writer's storage is made."""
-
-    history: CaptureHistory
-    make_storage: Callable[[DocumentReader, LinksOf], Storage]
-
-
-def policy_of(plan: CrawlPlan, runtime: Runtime, output: WarcOutput, execution_id: int) -> StoragePolicy:
-    """Return the policy that the plan of an execution asks for."""
+def policy_of(
+    plan: CrawlPlan, runtime: Runtime, output: WarcOutput, execution_id: int
+) -> tuple[CaptureHistory, Callable[[DocumentReader, LinksOf], Storage]]:
+    """Return the history of captures that a plan reads, and how to make its storage."""
     if plan.keeps_bodies:
-        return StoragePolicy(
-            Originals(runtime.raw_db, runtime.settings.home, execution_id),
-            lambda reader, _: WarcStorage(
-                output, refer_to=reader.may_refer_to, limit=reader.max_bytes, polls=plan.polls
-            ),
+        originals = Originals(runtime.raw_db, runtime.settings.home, execution_id)
+        return originals, lambda reader, _: WarcStorage(
+            output, refer_to=reader.may_refer_to, limit=reader.max_bytes, polls=plan.polls
         )
     # Loaded by name: the tables that fold letters take time and memory which other crawls need not spend.
     signals = importlib.import_module("holdfast.crawl.signal_storage")
     history = signals.SignalHistory(runtime.frontier)
-    return StoragePolicy(
-        history,
-        lambda reader, links_of: signals.SignalStorage(
-            history, links_of, limit=reader.max_bytes, allow_ports=plan.allow_ports
-        ),
+    return history, lambda reader, links_of: signals.SignalStorage(
+        history, links_of, limit=reader.max_bytes, allow_ports=plan.allow_ports
     )
 
 
@@ -197,7 +189,7 @@ _log = log.get()
 
 
 def _connect(reader: DocumentReader, engine: CrawlEngine, frontier: Frontier, frontier_id: int) -> None:
-    """Let a reader ask the frontier, on the database's thread, where redirects led."""
+    """Let a reader query the frontier, on the database thread, for the targets of redirects."""
     reader.find_redirect = lambda url: engine.database.wait(
         lambda: frontier.find_redirect(frontier_id, domain=url.domain, url_hash=url.hash64)
     )
@@ -207,18 +199,16 @@ def _connect(reader: DocumentReader, engine: CrawlEngine, frontier: Frontier, fr
 
 
 class _FinishedPages:
-    """Pages that a writer has finished: collected on its threads, taken up together on the loop."""
+    """Finished pages, collected on the writer's threads and processed together on the event loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, take: Callable[[PageUnderWay, Visit | None], None]) -> None:
         self._loop, self._take = loop, take
         self._pages: deque[tuple[PageUnderWay, Visit | None]] = deque()
 
     def add(self, page: PageUnderWay, visit: Visit | None) -> None:
-        """Keep one until `hand_over`."""
         self._pages.append((page, visit))
 
     def hand_over(self) -> None:
-        """Have those that were added taken up, on the loop."""
         if self._pages:
             self._loop.call_soon_threadsafe(self._take_all)
 
@@ -228,17 +218,15 @@ class _FinishedPages:
 
 
 class Process:
-    """The parts of one crawl process, put together and taken apart in order."""
-
     engine: CrawlEngine
     """Set while it runs."""
 
     def __init__(
         self, runtime: Runtime, assignment: Assignment, *, clock: Clock | None = None, client: Client | None = None
     ) -> None:
-        """Open what is written to; `clock` and `client` replace the machine's clock and the network.
+        """Open the outputs; `clock` and `client` replace the machine's clock and the network.
 
-        The clock dates captures; what rows say is dated by the database's clock alone.
+        The clock dates captures; rows are dated only by the database's clock.
         """
         self._runtime, self._assignment = runtime, assignment
         self._plan = CrawlPlan.from_json(assignment.plan)
@@ -255,11 +243,10 @@ class Process:
             clock=self._clock,
             settings=runtime.settings.warc,
         )
-        self._policy = policy_of(self._plan, runtime, self._output, assignment.execution_id)
-        self._child = ParseChild(deadline_s=runtime.settings.parse.deadline_s)
+        self._history, self._make_storage = policy_of(self._plan, runtime, self._output, assignment.execution_id)
+        self._child = ParseChild(deadline_s=runtime.settings.timings.crawl.parse_s)
 
     async def run(self) -> ProcessEnding:
-        """Crawl until the engine ends, then seal and clean up."""
         client = self._given or self._client()
         engine = self.engine = self.build_engine(client)
         self._obey_signals(engine)
@@ -275,7 +262,7 @@ class Process:
         return ending
 
     def _clean_up(self) -> None:
-        """Leave nothing behind: no lease whose answer was lost, no row of a file that was never made."""
+        """Release leases whose response was lost and delete rows of files that were never created."""
         if strays := self._runtime.frontier.free([self._owner.id]):
             _log.warning("crawl.stray_leases", domains=strays)
         with self._runtime.raw_db.write() as tx:
@@ -298,12 +285,12 @@ class Process:
         settings = ClientSettings(
             user_agent=plan.agent(),
             from_header=plan.contact if "@" in plan.contact else "",
-            connect_timeout_s=fetch.connect_s,
-            min_bytes_per_s=fetch.min_rate,
-            rate_window_s=max(1, int(fetch.min_rate_s)),
+            connect_timeout_s=self._runtime.settings.timings.crawl.connect_s,
+            min_bytes_per_s=_MIN_RATE,
+            rate_window_s=_MIN_RATE_WINDOW_S,
             spool_dir=Path(self._assignment.output_dir),
             allow_invalid_tls=plan.allow_invalid_tls,
-            max_connections=fetch.connections,
+            max_connections=_CONNECTIONS,
         )
         guard = AddressGuard(tuple(map(ip_network, plan.allow_networks)))
         names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, self._clock)
@@ -311,15 +298,9 @@ class Process:
         return Client(settings, guard, self._clock, names, limiter)
 
     def build_engine(self, client: Fetcher) -> CrawlEngine:
-        """Put the parts together."""
         runtime, progress, assignment = self._runtime, CrawlProgress(self._clock), self._assignment
-        control = RowControl(
-            runtime,
-            self._owner,
-            assignment.execution_id,
-            epoch=assignment.epoch,
-            frontier_id=assignment.frontier_id,
-        )
+        epoch, frontier_id = assignment.epoch, assignment.frontier_id
+        control = RowControl(runtime, self._owner, assignment.execution_id, epoch=epoch, frontier_id=frontier_id)
         # A process that takes the place of another must know where seeds landed, and what was left out since, before it
         # reads its first page.
         news = control.read_news()
@@ -328,15 +309,14 @@ class Process:
         scope.exclude(news.exclusions)
         session = FrontierSession(
             frontier=runtime.frontier,
-            originals=self._policy.history,
+            originals=self._history,
             # When a domain may be asked and an attempt repeated is compared with leases: one clock for all machines.
             clock=runtime.clock,
             execution_id=assignment.frontier_id,
             owner_id=self._owner.id,
         )
-        sieve = LinkSieve(
-            scope, runtime.settings, runtime.clock, forgot=partial(share_depths, runtime.frontier.depth_rules)
-        )
+        forgot = partial(share_depths, runtime.frontier.depth_rules)
+        links = LinkFilter(scope, runtime.settings, runtime.clock, forgot=forgot)
 
         def landed(url: Url) -> None:
             if not credentials.covers(url):
@@ -345,28 +325,30 @@ class Process:
                 _log.info("crawl.seed_landed", url=url.fetch)
                 control.note_landing(url.fetch)
 
-        reader = DocumentReader(scope, self._policy.history, self._child, runtime.settings, runtime.clock, landed)
+        reader = DocumentReader(scope, self._history, self._child, runtime.settings, runtime.clock, landed)
 
         def make_worker(lease: DomainLease, lease_until: float) -> DomainWorker:
             return new_worker(lease, lease_until, engine)
 
         def make_writer() -> CaptureWriter:
-            storage = self._policy.make_storage(
+            storage = self._make_storage(
                 reader, lambda page_id: engine.database.wait(lambda: runtime.frontier.signal_links(page_id))
             )
             finished = _FinishedPages(loop, lambda page, visit: engine.finished(page, visit))
             run, clock = self._owner.run, runtime.clock
-            writer = CaptureWriter(storage=storage, sieve=sieve, reader=reader, run=run, clock=clock, done=finished.add)
+            writer = CaptureWriter(
+                storage=storage, link_filter=links, reader=reader, run=run, clock=clock, done=finished.add
+            )
             writer.flush = finished.hand_over
             return writer
 
-        results = PendingResults(session, self._output, progress, control, forget=sieve.forget)
+        results = PendingResults(session, self._output, progress, control, forget=links.forget)
         results.feeds = open_feeds(runtime, plan, assignment.frontier_id)
         ends_at = None if (left := assignment.seconds_left) is None else self._clock.monotonic() + left
         limits = CrawlLimits(plan, progress, ends_at=ends_at, processes=assignment.processes)
         new_worker = self._worker_factory(client, scope, credentials, progress)
         set_depth_rules(runtime.frontier, plan, assignment)
-        factories = EngineFactories(make_worker, make_writer, partial(reader.read_again, sieve=sieve))
+        factories = EngineFactories(make_worker, make_writer, partial(reader.read_again, link_filter=links))
         engine = CrawlEngine(session, results, limits, scope, runtime.settings, factories)
         _connect(reader, engine, runtime.frontier, assignment.frontier_id)
         if news.is_paused:  # before its first request, whichever process it takes the place of
@@ -376,22 +358,22 @@ class Process:
     def _worker_factory(
         self, client: Fetcher, scope: CrawlScope, credentials: Credentials, progress: CrawlProgress
     ) -> Callable[[DomainLease, float, EnginePort], DomainWorker]:
-        """Return what makes the worker of a lease: its own politeness, and what all workers of a process share."""
+        """Return a factory that makes the worker of a lease: its own politeness, and the parts shared in a process."""
         settings, clock, plan, random = self._runtime.settings, self._runtime.clock, scope.plan, Random()  # noqa: S311
         paced = PacedClient(client, plan, settings, credentials, progress, clock)
-        requests = PageRequests(plan, settings, credentials, self._policy.history, clock)
+        requests = PageRequests(plan, settings, credentials, self._history, clock)
         robots = RobotsFiles(scope, settings, clock)
 
         def make(lease: DomainLease, lease_until: float, engine: EnginePort) -> DomainWorker:
             politeness = DomainPoliteness(
-                lease, settings.politeness, clock, delay_s=plan.delay_s, lease_until=lease_until, random=random
+                lease, settings, clock, delay_s=plan.delay_s, lease_until=lease_until, random=random
             )
             return DomainWorker(politeness, paced, requests, robots, scope, engine)
 
         return make
 
     def _register(self, path: Path) -> int:
-        """Make the row of a file that is about to be written."""
+        """Create the row of a file before it is written."""
         # Before the row that names it: a file outside the folders that are recorded is refused by every reader.
         record_root(self._runtime.settings.home, path.parent)
         with self._runtime.raw_db.write() as tx:
@@ -404,7 +386,7 @@ class Process:
             )
 
     def _seal(self, file_id: int, sealed: SealedFile) -> None:
-        """List a file that was sealed in the manifest, then complete its row."""
+        """List a sealed file in the manifest, then complete its row."""
         # The row last: while it says open, the next start does all of this again.
         reach("after_rename")
         add_to_manifest(file_id, sealed)
@@ -415,13 +397,13 @@ class Process:
 
 
 def share_depths(rules: DepthRules) -> None:
-    """Look for the depth that the database knows of what is found, from now on."""
+    """From now on, look up the depth that the database has recorded for found URLs."""
     # What was met and forgotten comes as new: without a look, the shorter way that led there would count for nothing.
     rules.shared = rules.limited
 
 
 def set_depth_rules(frontier: Frontier, plan: CrawlPlan, assignment: Assignment) -> None:
-    """Say what depths mean here."""
+    """Configure whether depths are limited and shared with other processes of this frontier."""
     # Shared if others add to this frontier too, or have done so before us, as before a retry.
     rules = frontier.depth_rules
     rules.limited = plan.max_depth is not None and plan.max_depth > 0 and not plan.polls
@@ -430,7 +412,7 @@ def set_depth_rules(frontier: Frontier, plan: CrawlPlan, assignment: Assignment)
 
 
 def warcinfo(plan: CrawlPlan, assignment: Assignment) -> dict[str, str]:
-    """Return the warcinfo fields of a crawl's files: who, with what, how, and the plan without its secrets."""
+    """Return the warcinfo fields of a crawl's files: operator, software, settings, and the plan without secrets."""
     return {
         "software": f"{PRODUCT}/{__version__}",
         "format": "WARC File Format 1.1",
@@ -444,12 +426,12 @@ def warcinfo(plan: CrawlPlan, assignment: Assignment) -> dict[str, str]:
 
 
 def main() -> None:
-    """Run one assignment; the ending is one line of JSON on standard output."""
+    """Run one assignment; print the ending as one line of JSON."""
     see_everything()
     assignment = Assignment.from_json(sys.stdin.read())
     settings = config.load()
     log.configure(settings.log_level)
-    end_with_parent(assignment.supervisor, patience_s=settings.lease.seconds)
+    end_with_parent(assignment.supervisor, patience_s=settings.timings.lease.seconds)
     # What was loaded so far stays; a page makes some hundred tuples, and looking for circles among them after every
     # 700 costs a twentieth of its parse (measured).
     gc.freeze()

@@ -1,7 +1,7 @@
-"""What a start mends after processes that died: their leases are freed, the crash is counted against the page that was
-being parsed, their WARC files are repaired and sealed, with a report.
+"""Clean-up at start after processes that died: their leases are freed, the crash is counted against the page being
+parsed, and their WARC files are repaired and sealed, with a report.
 
-Beside it: the folder that the captures of a source go to, and how those of a cancelled run are removed.
+Also manages the folder of a source's captures, and deletes those of a cancelled run.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ from holdfast.coordination.owners import (
 from holdfast.coordination.runfile import clear_slots, is_held, parsed_attempts
 from holdfast.errors import HoldfastError, Unavailable
 from holdfast.failpoints import reach
-from holdfast.jobs.execution_queries import frontier_of
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
-from holdfast.warc.manifest import add_to_manifest, remove_from_manifest
+from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.outfile import OPEN_SUFFIX
 from holdfast.warc.queries import FileRow
 from holdfast.warc.repair import adopt
-from holdfast.warc.roots import StrayFile, locate
+from holdfast.warc.roots import locate
 from holdfast.wiring import Runtime
+
+CRASHES = 3
+"""Processes that a page may crash before it is quarantined."""
 
 _log = log.get()
 # Silence of another machine after which the files that it has not sealed are reported as lost; if it comes back, it
@@ -48,23 +50,21 @@ _INDEXER = "indexer"
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What a start found and mended."""
-
     owners: int = 0
     domains: int = 0
     quarantined: list[int] = field(default_factory=list)
     repaired: list[str] = field(default_factory=list)
     orphans: int = 0
-    """Records that are kept although no settled attempt points to them: they will be fetched again."""
+    """Records that remain although no settled attempt refers to them: they will be fetched again."""
     torn_bytes: int = 0
     left: dict[int, str] = field(default_factory=dict)
-    """Files that cannot be sealed as they are, by id, and why; what only waits (a full disk) is not among them."""
+    """Files that cannot be sealed, by id, with the reason; temporary reasons (a full disk) are not included."""
     elsewhere: dict[int, str] = field(default_factory=dict)
-    """Files on a machine that has been silent for an hour, by id, and which one."""
+    """Files on a machine that has been silent for an hour, by id, with the machine."""
 
 
 def recover(runtime: Runtime) -> RecoveryReport:
-    """Free what dead processes held, and seal what they were writing here. Safe to run at any time."""
+    """Release what dead processes held, and seal the files they were writing here. Safe to run at any time."""
     report = RecoveryReport()
     for owner in dead_owners(runtime.raw_db, runtime.clock, folder=runtime.run_folder):
         # What an indexer was reading is freed by the next indexer, before its row is closed.
@@ -88,16 +88,16 @@ def recover(runtime: Runtime) -> RecoveryReport:
 
 
 def _may_hold_jobs(runtime: Runtime, owner: OwnerRow) -> bool:
-    """Return whether this is a worker of another machine whose jobs may still be its own, for all that we know."""
+    """Return whether this is a worker of another machine that may still hold its jobs, as far as known."""
     if owner.kind not in WORKER_KINDS or not owner.is_away:
         return False
     # A row that is closed says that its jobs are free. They are its own for the stale period after their last
     # heartbeat, which may be a little younger than that of the row.
-    return runtime.clock.now() - owner.heartbeat_at < timedelta(seconds=runtime.settings.jobs.stale_s) + GONE
+    return runtime.clock.now() - owner.heartbeat_at < timedelta(seconds=runtime.settings.timings.jobs.stale_s) + GONE
 
 
 def _clean_up(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None:
-    """Clean up after one dead process. Each step may be repeated if this one is the last that we live to do."""
+    """Clean up after one dead process. Each step is idempotent, in case this process dies during it."""
     report.owners += 1
     # Before its domains are free: another process could take up the page that killed it meanwhile.
     _quarantine(runtime, owner, report)
@@ -120,7 +120,7 @@ def _clean_up(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None
 
 
 def _seal_strays(runtime: Runtime, report: RecoveryReport) -> None:
-    """Seal files of owners whose rows are closed: a process that was cut off, taken for gone, went on and then died."""
+    """Seal files of owners whose rows are closed: a process was cut off, counted as gone, continued and then died."""
     # Only what lies here and what no living process holds. Nothing is struck off, for it may be about to be made.
     with runtime.raw_db.read() as tx:
         strays = files.stray_files(tx)
@@ -147,16 +147,16 @@ def _quarantine(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> No
     if owner.kind != "process" or not attempt_ids:
         return
     evidence = f"process {owner.pid} on {owner.host} died while parsing this page"
-    limit = runtime.settings.parse.crashes
+    limit = CRASHES
     report.quarantined += runtime.frontier.attribute_crash(attempt_ids, evidence, limit=limit)
     clear_slots(owner.run_path)
 
 
 def _adopt(runtime: Runtime, file: FileRow, report: RecoveryReport) -> bool:
-    """Repair and seal one file of a dead process; a file that never got a record is struck off.
+    """Repair and seal one file of a dead process; a file without any record is removed from the database.
 
-    False if that cannot be done now (the disk is away, the file is damaged, its row names a place where none may lie):
-    the crawl goes on, the next start tries again.
+    Return False if that is impossible now (the disk is unavailable, the file is damaged, its row names a forbidden
+    location): the crawl continues, the next start retries.
     """
     try:
         path = locate(runtime.settings.home, file.path)
@@ -185,7 +185,6 @@ def _adopt(runtime: Runtime, file: FileRow, report: RecoveryReport) -> bool:
 
 
 def _strike_off(runtime: Runtime, file: FileRow, path: Path, report: RecoveryReport) -> bool:
-    """Forget a file that was never written to."""
     # Not while its whole folder is away, as that of a lost mount is: the file may be there again tomorrow.
     with runtime.raw_db.write() as tx:
         if not (never_used := path.parent.is_dir() and not files.pointed_offsets(tx, file.id)):
@@ -197,43 +196,27 @@ def _strike_off(runtime: Runtime, file: FileRow, path: Path, report: RecoveryRep
 
 
 def discard(runtime: Runtime, execution_id: int) -> int:
-    """Remove an execution's WARC files, what was indexed of them, and the signals of pages that it saw last.
+    """Delete an execution's WARC files, their index entries, and the signals of pages that it saw last.
 
-    Returns how many files there were.
+    Return the number of files.
 
-    A row that names a place where no file of ours may lie is struck off, and nothing is removed there.
+    If a row names a location where no Holdfast file may be, only the row is deleted.
     """
-    with runtime.raw_db.read() as tx:
-        rows = files.files_of(tx, execution_id=execution_id)
-        frontier_id = frontier_of(tx, execution_id)  # signals are written in its name: a retry has none of its own
-    # Loaded here: a crawl that is kept needs nothing of the index.
-    forgetting = importlib.import_module("holdfast.index.forgetting")
-    for row in rows:
-        # Rows go first, so that nothing ever points at bytes that are gone.
-        runtime.frontier.forget_originals(row.id)
-        forgetting.forget_file(runtime.raw_db, runtime.clock, row.id)
-        try:
-            path = locate(runtime.settings.home, row.path)
-        except StrayFile as exc:
-            _log.error("discard.file_left", action="discard", message=str(exc))
-            continue
-        remove_from_manifest(path.parent, row.id)
-        path.unlink(missing_ok=True)
-        _log.info("discard.removed", file=path.name)
-    runtime.frontier.forget_signals(frontier_id)
-    return len(rows)
+    # Loaded by name: a crawl that is kept needs nothing of the index.
+    count: int = importlib.import_module(".discarding", __package__).discard_files(runtime, execution_id)
+    return count
 
 
 # Folders of captures are marked inside and known outside, so that a mount which is away is noticed: the empty directory
 # below a mount is never written to. StoreMissing is the machine's fault, and costs no retry.
 KNOWN = "stores"
-"""The folder beside the database that is there once captures were stored, with one in it for each source that did."""
+"""Folder beside the database that exists once captures were stored, with one subfolder for each source that did."""
 
 
 def open_store(home: Path, code: str) -> Path:
-    """Return the folder of a source, made and marked at its first use; StoreMissing if a mark has gone since.
+    """Return the folder of a source, created and marked on first use; raise `StoreMissing` if a mark is gone since.
 
-    The folder of all sources is looked at in the same way: either may be a mount.
+    The parent folder of all sources is checked in the same way: either may be a mount.
     """
     root = home / "warcs"
     _open(root, home / KNOWN)

@@ -1,5 +1,6 @@
-"""A few polite requests outside any crawl: what `holdfast robots`, a dry run and a probe need. Same guard, same leases,
-same delays."""
+"""A few polite requests outside any crawl, for `holdfast robots`, dry runs and probes. Same guard, same leases,
+same delays.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +9,13 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from ipaddress import ip_network
 from pathlib import Path
 
 from holdfast.clock import Clock, SystemClock
-from holdfast.config import Settings
+from holdfast.config import DATABASE_FILE, Settings
 from holdfast.coordination.owners import VISITOR, OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.outcomes import MAX_REDIRECTS, follow, is_redirect
@@ -37,21 +38,22 @@ from holdfast.types import (
     FetchProblem,
     FetchRequest,
     RobotsAnswer,
-    RobotsState,
+    RobotsRecord,
 )
 from holdfast.urls import DEFAULT, Normalisation, Url, parse
+from holdfast.values import dataclass
 from holdfast.warc.payload import DecodeCaps, PayloadProblem, decode, parse_head, payload_chunks
 from holdfast.wiring import Runtime, open_runtime
 
 PATIENCE_S = 30.0
-"""How long a domain that is busy is waited for."""
+"""How long to wait for a busy domain."""
 _LOOK_S = 0.5
 # Part of a lease that is not relied on, as in a crawl: what is under way when it is over must be over, too.
 _MARGIN = 0.1
 
 
 class DomainLeases:
-    """The domains that one command holds; used by the thread that opened it. Without a database all are free."""
+    """The domains leased by one command; use only on the thread that opened it. Without a database all are free."""
 
     def __init__(self, runtime: Runtime | None) -> None:
         self._runtime = runtime
@@ -69,17 +71,21 @@ class DomainLeases:
         """Until when (monotonic) all that is held is ours, if nothing more is heard of it; for any thread."""
 
     def try_take(self, domain: str) -> float | None:
-        """Return the seconds after which a domain may be asked, now that it is ours; None if it cannot be had now.
+        """Lease a domain; return the seconds until it may be requested, None if it is unavailable now.
 
-        DomainForbidden if it can never be had: waiting for it would have no end.
+        Raise `DomainForbidden` if it is never available: waiting for it would not end.
         """
         if self._runtime is None or self._owner is None:
             return 0.0
         asked_at = self._runtime.clock.monotonic()
         lease = self._held.get(domain) or self._runtime.frontier.lease_named(self._owner.id, domain)
         if lease is None:
-            if self._runtime.frontier.is_forbidden(domain):
+            closed = self._runtime.frontier.closed(domain)
+            if closed == "forbidden":
                 raise DomainForbidden(domain)
+            if closed == "paused":
+                # At once: waiting for a person is no use.
+                raise DomainBusy(f"requests to {domain} are paused by an operator; resume the domain, then try again")
             return None
         politeness = self._runtime.settings.politeness
         if domain not in self._held:
@@ -91,19 +97,23 @@ class DomainLeases:
         return max(0.0, wait, self.delay_of(domain, politeness.delay_s) if lease.taken_over else 0.0)
 
     def delay_of(self, domain: str, delay_s: float) -> float:
-        """Return the seconds between two requests: ours or more, as an operator, robots.txt or earlier 429s demand."""
+        """Return the seconds between two requests: `delay_s`, or more if an operator, robots.txt or 429s require
+        it.
+        """
         asked_s, lease = max(delay_s, self.crawl_delays.get(domain, 0.0)), self._held.get(domain)
         if lease is None:
             return asked_s
         return delay_between(max(asked_s, lease.delay_s), penalty=lease.circuit.penalty, is_private=True)
 
     def asked(self, domain: str, *, rests_s: float) -> None:
-        """Note that a domain was asked, and for how long from now it is to be left alone."""
+        """Record that a domain was requested, and for how many seconds it must rest."""
         if self._runtime is not None:
             self._next_at[domain] = self._runtime.clock.now() + timedelta(seconds=rests_s)
 
     def take(self, domain: str, *, patience_s: float = PATIENCE_S, sleep: Callable[[float], None] = time.sleep) -> None:
-        """Take a domain and wait for its turn; Unavailable if others hold it, or it must rest, for longer than this."""
+        """Lease a domain and wait for its turn; raise `Unavailable` if it is held or must rest longer than
+        `patience_s`.
+        """
         waited = 0.0
         while (wait := self.try_take(domain)) is None:
             if waited >= patience_s:
@@ -113,11 +123,13 @@ class DomainLeases:
         sleep(wait)
 
     def rests(self, domain: str) -> bool:
-        """Return whether a domain that is not held cannot be had: it is forbidden, or must rest for long."""
+        """Return whether a domain that is not leased is unavailable: it is forbidden, or must rest for long."""
         return self._runtime is not None and self._runtime.frontier.is_barred(domain)
 
     def renew(self) -> bool:
-        """Extend what is held, to be called at least every 15 s; False if a domain was lost: ask it nothing more."""
+        """Extend the leases; call at least every 15 s. Return False if a domain was lost: do not request it any
+        more.
+        """
         if self._runtime is None or self._owner is None or not self._held:
             return True
         # Before the statement: the leases are good from a moment that is not later than the rows'.
@@ -133,10 +145,10 @@ class DomainLeases:
 
     def _lasts_until(self, asked_at: float) -> float:
         assert self._runtime is not None
-        return asked_at + self._runtime.settings.lease.seconds * (1.0 - _MARGIN)
+        return asked_at + self._runtime.settings.timings.lease.seconds * (1.0 - _MARGIN)
 
-    def robots(self, url: Url) -> RobotsState | None:
-        """Return the robots.txt that a crawl stored for an origin; None if an operator asked to fetch it again."""
+    def robots(self, url: Url) -> RobotsRecord | None:
+        """Return the robots.txt that a crawl stored for an origin; None if an operator requested a new fetch."""
         if self._runtime is None:
             return None
         known, lease = self._runtime.frontier.robots(url.origin), self._held.get(url.domain)
@@ -144,8 +156,10 @@ class DomainLeases:
         return None if known is None or (again_after is not None and known.checked_at < again_after) else known
 
     def give_back(self, *, delay_s: float) -> None:
-        """Give all back: the next holder waits for the delay, as if we had asked just now, and never for less than the
-        domain asked of us or of the holder before us."""
+        """Release all domains. The next holder waits for the delay, as after a request just now, and at least for
+        as long
+        as the domain requested from us or from the holder before us.
+        """
         if self._runtime is None or self._owner is None:
             return
         now = self._runtime.clock.now()
@@ -169,7 +183,6 @@ class DomainLeases:
 
 
 def _asked_delay(lease: DomainLease, *, max_delay_s: float) -> float:
-    """Return the longest delay that the known robots files of a domain ask for."""
     files = (RobotsFile.parse(state.body, AGENT) for state in lease.robots if state.answer is RobotsAnswer.RULES)
     return max((capped(file.crawl_delay or 0.0, max_delay_s).seconds for file in files), default=0.0)
 
@@ -194,7 +207,6 @@ class DomainForbidden(NotPermitted):
 
 
 def busy(domain: str) -> DomainBusy:
-    """Return the error for a domain that cannot be requested now."""
     return DomainBusy(
         f"{domain} is being crawled or is rate-limited; try again later, or stop the crawl with: holdfast stop"
     )
@@ -202,8 +214,8 @@ def busy(domain: str) -> DomainBusy:
 
 @contextmanager
 def open_leases(settings: Settings, *, delay_s: float) -> Iterator[DomainLeases]:
-    """Open the leases of a command, in the database if there is one, and give back what it took."""
-    if settings.database_url is None and not (Path(settings.home) / "holdfast.db").is_file():
+    """Open the leases of a command, in the database if there is one, and release them at the end."""
+    if settings.database_url is None and not (Path(settings.home) / DATABASE_FILE).is_file():
         yield DomainLeases(None)
         return
     with open_runtime(settings) as runtime:
@@ -226,11 +238,11 @@ def hold_domains(
     patience_s: float = PATIENCE_S,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[DomainLeases]:
-    """Hold these domains while a tool asks them; call `renew` meanwhile. DomainBusy if one of them stays busy,
-    DomainForbidden if one may not be asked.
+    """Lease these domains while a tool crawls them; call `renew` meanwhile. Raise `DomainBusy` if one stays busy,
+    `DomainForbidden` if one is forbidden.
 
-    `twins` are places that the tool may be sent to: they are held as well, so that no crawl asks them beside it. One
-    that rests, because it does not answer, or that is forbidden, keeps nothing from being begun.
+    `twins` are redirect targets the tool may reach: they are leased too, so that no crawl requests them in
+    parallel. A twin that rests because it does not respond, or that is forbidden, does not prevent the start.
     """
     wanted = set(domains)
     with open_leases(settings, delay_s=delay_s) as leases:
@@ -247,23 +259,18 @@ def hold_domains(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchedDocument:
-    """A body after its redirects, decoded."""
-
     url: Url
     fetched: Fetched
     body: bytes
     is_cut: bool
-    """The body was larger than the limit, or ended early."""
+    """Whether the body was larger than the limit or ended early."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentLimits:
-    """What one document may cost, redirects included."""
-
     request_s: float
-    """Of one request."""
     body_bytes: int = 10 * 1024 * 1024
-    """Compressed and decompressed."""
+    """Limit for the compressed and the decompressed size."""
     redirects: int = MAX_REDIRECTS
     patience_s: float | None = None
     """Longest wait for a domain's turn; `PATIENCE_S` or the domain's delay if not set."""
@@ -274,7 +281,7 @@ _OVERSIZE = frozenset({PayloadProblem.TOO_LARGE, PayloadProblem.RATIO_EXCEEDED})
 
 
 class RobotsDenied(NotPermitted):
-    """robots.txt disallows an address, or cannot be read."""
+    """robots.txt disallows a URL, or cannot be read."""
 
     code = "robots_denied"
 
@@ -284,7 +291,7 @@ class RobotsDenied(NotPermitted):
 
 
 class PoliteClient:
-    """Asks one thing at a time, each domain at its pace. `policy` says which ports may be asked."""
+    """Makes one request at a time, each domain at its pace. `policy` defines the allowed ports."""
 
     def __init__(
         self,
@@ -299,7 +306,7 @@ class PoliteClient:
         self._client_of, self._clock, self._leases = client_of, clock, leases
         self._delay_s, self._max_delay_s, self._policy = delay_s, max_delay_s, policy
         self._paces: dict[str, Pace] = {}
-        self._robots: dict[str, RobotsState] = {}
+        self._robots: dict[str, RobotsRecord] = {}
         self.failures: dict[str, FetchFailed] = {}
         """Why the robots.txt of an origin could not be fetched, by origin."""
 
@@ -310,10 +317,10 @@ class PoliteClient:
     async def get(
         self, url: Url, limits: DocumentLimits, *, obey_robots: bool = False
     ) -> FetchedDocument | FetchFailed | None:
-        """Return what an address answers in the end; None after too many redirects.
+        """Return the final response of a URL; None after too many redirects.
 
-        With `obey_robots`, RobotsDenied for the first address on the way that robots.txt disallows, and
-        AddressForbidden for the first that the guard refuses.
+        With `obey_robots`, raise `RobotsDenied` for the first URL on the way that robots.txt disallows, and
+        `AddressForbidden` for the first that the guard rejects.
         """
         found = await self._follow(url, limits, obey_robots=obey_robots)
         if found is None or isinstance(found, FetchFailed):
@@ -358,7 +365,6 @@ class PoliteClient:
             raise RobotsDenied(url)
 
     async def _ask(self, url: Url, limits: DocumentLimits) -> Fetched | FetchFailed:
-        """Make one request in its domain's turn."""
         pace = self._paces.get(url.domain) or await self._open(url.domain, limits.patience_s or PATIENCE_S)
         longest_s = limits.patience_s or max(PATIENCE_S, self._leases.delay_of(url.domain, self._delay_s))
         if pace.next_at - self._clock.monotonic() > longest_s:
@@ -399,7 +405,7 @@ class PoliteClient:
         return result
 
     async def _open(self, domain: str, patience_s: float) -> Pace:
-        """Take a domain, so that no crawl asks it meanwhile; Unavailable if that cannot be had in time."""
+        """Lease a domain, so that no crawl requests it meanwhile; raise `Unavailable` if that takes too long."""
         looks = 0
         while (wait_s := self._leases.try_take(domain)) is None:
             looks += 1
@@ -414,10 +420,11 @@ class PoliteClient:
         )
         return pace
 
-    async def robots(self, url: Url, limits: DocumentLimits = _ROBOTS_LIMITS, *, stored: bool = False) -> RobotsState:
-        """Return what an origin's robots.txt says, fetched at most once.
+    async def robots(self, url: Url, limits: DocumentLimits = _ROBOTS_LIMITS, *, stored: bool = False) -> RobotsRecord:
+        """Return the robots.txt record of an origin, fetched at most once.
 
-        While a crawl holds the domain, and always with `stored`, the copy that the crawl stored is used if it is valid.
+        While a crawl holds the domain, and always with `stored`, the copy that the crawl stored is used if it is
+        valid.
         """
         known = self._robots.get(url.origin)
         if known is not None:
@@ -456,7 +463,7 @@ async def open_polite_client(
     policy: Normalisation = DEFAULT,
     only_host: str | None = None,
 ) -> AsyncIterator[PoliteClient]:
-    """Open a client for a few requests, which holds the domains that it asks, and close it again.
+    """Open a client for a few requests, which leases the domains it requests, and close it again.
 
     With `only_host`, `networks` are allowed for that host alone; others, as after a redirect, must be public.
     """
@@ -466,7 +473,13 @@ async def open_polite_client(
     def made(allowed: Sequence[str]) -> Client:
         guard = AddressGuard(tuple(map(ip_network, allowed)))
         names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, clock)
-        return Client(ClientSettings(user_agent=agent, connect_timeout_s=fetch.connect_s), guard, clock, names, limiter)
+        return Client(
+            ClientSettings(user_agent=agent, connect_timeout_s=settings.timings.crawl.connect_s),
+            guard,
+            clock,
+            names,
+            limiter,
+        )
 
     client = made(networks)
     public = made(()) if only_host and networks else client
@@ -483,6 +496,5 @@ async def open_polite_client(
             await public.close()
 
 
-def rules_of(state: RobotsState, agent: str) -> RobotsFile:
-    """Return the rules for a product token in a robots.txt that was read."""
+def rules_of(state: RobotsRecord, agent: str) -> RobotsFile:
     return RobotsFile.parse(state.body, agent)

@@ -1,8 +1,8 @@
-"""Stopping runs from outside: a request is left for their process, and only what no process holds is ended here.
+"""Stops runs from outside: requests go to the process that holds the run; only unheld runs are ended here.
 
-A run of a job is ended by the worker that holds it, or by the one that takes it over: never from here. A crawl of its
-own is ended here if no process works on it, on any machine; that is decided while holding its supervisor's place, so
-that a start at the same moment yields, or is yielded to.
+A job's run is ended by the worker that holds it, or by the one that takes it over: never from here. A crawl
+without a job is ended here if no process works on it on any machine; this is decided while holding its
+supervisor's place, so that of two simultaneous starts one yields.
 """
 
 from __future__ import annotations
@@ -14,42 +14,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from types import FrameType
-from typing import NamedTuple
 
 from holdfast.coordination.owners import GONE, OwnerProcess, living_owners
 from holdfast.coordination.runfile import RunFile
+from holdfast.crawl_process.records import StoppingExecution
 from holdfast.crawl_process.recovery import discard, recover
 from holdfast.jobs import execution_queries, executions
 from holdfast.types import Outcome
 from holdfast.wiring import Runtime
 
 
-class HeldExecution(NamedTuple):
-    """An execution that was asked to stop and has not ended, and who is to end it."""
-
-    execution_id: int
-    state: str
-    holder: str | None
-    """None if no process works on it: the next worker that takes it up ends it."""
-    heard_at: datetime | None
-    """When the holder was last heard of."""
-    is_silent: bool = False
-
-    def sentence(self) -> str:
-        """Return in words what it waits for."""
-        run = f"execution {self.execution_id}"
-        if self.holder is None:
-            return f"{run} is {self.state} and no process works on it: the next worker ends it (holdfast start-worker)"
-        heard = f"last heard of at {self.heard_at:%H:%M:%S} UTC" if self.heard_at else "not heard of yet"
-        if self.is_silent:
-            return f"{run} is held by {self.holder}, {heard}: a worker that takes it over ends it"
-        return f"{run} is still draining at {self.holder}, {heard}; look again with: holdfast status"
-
-
 def ask_to_stop(runtime: Runtime, *, execution_id: int | None, cancel: bool) -> list[int]:
-    """Ask one execution, or all that run, to stop, and end those that no process holds; return their ids.
+    """Request one execution, or all running ones, to stop, and end those without a process; return their ids.
 
-    NotFound if there is none to stop. With `cancel` what was captured is discarded by the process that ends the run.
+    Raise `NotFound` if there are none to stop. With `cancel`, the process that ends the run discards its captures.
     """
     ids = executions.request_stop(runtime.raw_db, runtime.clock, execution_id=execution_id, cancel=cancel)
     for one in ids:
@@ -57,8 +35,8 @@ def ask_to_stop(runtime: Runtime, *, execution_id: int | None, cancel: bool) -> 
     return ids
 
 
-def still_held(runtime: Runtime, ids: list[int]) -> list[HeldExecution]:
-    """Return which of these executions have not ended, and who is to end them."""
+def still_held(runtime: Runtime, ids: list[int]) -> list[StoppingExecution]:
+    """Return which of these executions have not ended, with the process that will end them."""
     found = []
     for one in ids:
         # Before its state: who left in between has written how it ended in the same step.
@@ -69,16 +47,22 @@ def still_held(runtime: Runtime, ids: list[int]) -> list[HeldExecution]:
             continue
         if holding.is_of_job:
             silent = holding.heard_at is None or holding.heard_at <= runtime.clock.now() - GONE
-            found.append(HeldExecution(one, holding.state, holding.owner, holding.heard_at, silent))
+            found.append(_stopping(one, holding.state, holding.owner, holding.heard_at, silent=silent))
             continue
         last = max(living, key=lambda owner: owner.heartbeat_at, default=None)
         name = f"{last.host} (pid {last.pid})" if last else None
-        found.append(HeldExecution(one, holding.state, name, last.heartbeat_at if last else None))
+        found.append(_stopping(one, holding.state, name, last.heartbeat_at if last else None))
     return found
 
 
+def _stopping(
+    number: int, state: str, holder: str | None, heard_at: datetime | None, *, silent: bool = False
+) -> StoppingExecution:
+    return StoppingExecution(execution_id=number, state=state, holder=holder, heard_at=heard_at, is_silent=silent)
+
+
 def _end_abandoned(runtime: Runtime, execution_id: int, *, cancel: bool) -> None:
-    """End a crawl of its own whose processes are gone; nothing happens if one lives, or if it is a job's run."""
+    """End a crawl without a job whose processes are gone; do nothing if one is alive, or if it is a job's run."""
     if _is_held(runtime, execution_id, before=None):
         return
     # Decided while holding its supervisor's place: a start at the same moment yields to us, or we to it.
@@ -114,7 +98,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stops:
-    """How often an operator or a worker asked to stop: the first time drains, the second hands back at once."""
+    """Counts stop requests by an operator or a worker: the first drains, the second hands back immediately."""
 
     def __init__(self) -> None:
         self._asked = 0
@@ -122,7 +106,6 @@ class Stops:
 
     @property
     def count(self) -> int:
-        """How often stop was asked for so far."""
         return self._asked
 
     @property
@@ -131,12 +114,12 @@ class Stops:
         return self._is_abandoned
 
     def abandon(self) -> None:
-        """Say that another process has the execution now: hand back at once, and write nothing."""
+        """Record that another process has the execution now: hand back immediately, and write nothing."""
         self._is_abandoned = True
         self.ask(2)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the first request to stop, at most so long; return whether it has come."""
+        """Wait for the first stop request up to the timeout; return whether it has come."""
         # No event that the handler sets: it may interrupt a thread that holds the event's own lock.
         left = math.inf if timeout is None else timeout
         while not self.count and left > 0:
@@ -145,13 +128,13 @@ class Stops:
         return self.count > 0
 
     def ask(self, times: int) -> None:
-        """Ask to stop, so often altogether; what was asked before stands."""
+        """Raise the number of stop requests to at least `times`."""
         self._asked = max(self._asked, times)
 
 
 @contextmanager
 def obeying_signals() -> Iterator[Stops]:
-    """Count signals for the length of the block; only on the main thread, and in a process that does nothing else."""
+    """Count signals during the block; only on the main thread, in a process that does nothing else."""
     stops = Stops()
 
     def count(_number: int, _frame: FrameType | None) -> None:

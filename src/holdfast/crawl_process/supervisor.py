@@ -1,6 +1,6 @@
-"""Runs one execution with a few processes: starts them, replaces those that die or hang, and brings it to its end.
+"""Runs one execution with a few processes: starts them, replaces those that die or hang, and ends the execution.
 
-A database that is away is waited for: nothing is started, counted as a death or ended until it is back.
+While the database is unavailable, nothing is started, counted as a death or ended.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from holdfast.frontier import Frontier
 from holdfast.frontier.control_queries import WaitingUrl
 from holdfast.jobs import executions
 from holdfast.jobs.endings import LIMITS, RunReading, Shortfall, failed
-from holdfast.jobs.executions import Begun, WorkTime, read_ending
+from holdfast.jobs.executions import StartedRun, WorkTime, read_ending
 from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.types import FoundUrl, Outcome
 from holdfast.urls import parse
@@ -51,15 +51,11 @@ _TICKS_S = os.sysconf("SC_CLK_TCK")
 
 
 class Cost(NamedTuple):
-    """What a process has taken so far."""
-
     cpu_s: float
     peak_bytes: int
 
 
 class Child:
-    """One process at work."""
-
     def __init__(
         self, assignment: Assignment, *, environment: dict[str, str], log_path: Path, run_folder: Path, now: float
     ) -> None:
@@ -85,11 +81,9 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process's number."""
         return self._process.pid
 
     def has_ended(self) -> bool:
-        """Return whether the process is over; its exit code may still be read, and what it cost."""
         if self._process.returncode is not None:
             return True
         with suppress(ChildProcessError):
@@ -98,7 +92,7 @@ class Child:
         return True
 
     def cost(self) -> Cost | None:
-        """Return what the process has taken, as the kernel counts it while it lives; None where it does not."""
+        """Return the process's resource use as the kernel counts it while it is alive; None where it does not."""
         try:
             # The second field is the program's name in brackets, which may hold brackets and spaces itself.
             fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
@@ -109,16 +103,13 @@ class Child:
         return Cost((int(fields[11]) + int(fields[12])) / _TICKS_S, peak)
 
     def exit_code(self) -> int | None:
-        """Return how the process ended, or None while it runs."""
         return self._process.poll()
 
     def fileno(self) -> int:
-        """Return what to wait on for the process's last line, or for its end."""
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
 
     def read_output(self) -> None:
-        """Take what the process has written."""
         written = os.read(self.fileno(), 4096)
         self._output += written
         # The kernel closes its output a moment before the process is over: without the wait it would count as alive.
@@ -127,25 +118,26 @@ class Child:
                 os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
 
     def ending(self) -> str | None:
-        """Return the ending that an ended process has written; None if it died without one."""
         assert self._process.stdout is not None
         lines = (self._output + self._process.stdout.read()).splitlines()
         self._process.stdout.close()
         return json.loads(lines[-1])["ending"] if lines and self._process.returncode == 0 else None
 
     def stop(self, times: int) -> None:
-        """Ask the process to drain, or the second time to hand back at once; what was asked before is not repeated."""
+        """Signal the process to drain, or the second time to hand back immediately; signals are not repeated."""
         while self._asked < min(times, len(_STOPS)):
             self._process.send_signal(_STOPS[self._asked])
             self._asked += 1
 
     def kill(self) -> None:
-        """End the process without asking."""
+        """Kill the process and wait for its end."""
         self._process.kill()
         self._process.wait()
 
     def silent_for(self, now: float) -> float:
-        """Return for how long the process's loop has shown no life; one that has ended its run file is not silent."""
+        """Return the seconds since the process's loop last showed life; a process that closed its run file is not
+        silent.
+        """
         tick = last_tick(self.run_path)
         if tick is None:
             return 0.0 if self._has_ticked else max(0.0, now - self._alive_at - _START_S)
@@ -153,17 +145,15 @@ class Child:
         return now - max(self._alive_at, tick)
 
     def excuse(self, now: float) -> None:
-        """Count silence from now on: this supervisor stood still and could not look."""
+        """Count silence from now on, because this supervisor was suspended and could not check."""
         self._alive_at = now
 
 
 _SEEDS_AT_ONCE = 5000
-"""Seeds of one batch, which is one transaction."""
+"""Seeds per batch, which is one transaction."""
 
 
 class Seeding:
-    """Adds the seeds of a plan."""
-
     # To begin anew after a kill is harmless: what is there already is not added twice.
 
     def __init__(self, plan: CrawlPlan, frontier: Frontier, frontier_id: int) -> None:
@@ -175,11 +165,10 @@ class Seeding:
 
     @property
     def left(self) -> int:
-        """How many seeds are not added yet, at most: the plan may name some of them twice."""
+        """Upper bound of the seeds not added yet; the plan may contain duplicates."""
         return 0 if self._next is None else max(len(self._next), self._total - self._added)
 
     def step(self) -> None:
-        """Add one batch."""
         if self._next is not None:
             # Before `_next` moves on: a batch that the database did not take is added by the next step.
             self._frontier.add(self._frontier_id, self._next)
@@ -206,26 +195,29 @@ _DEATHS_EACH = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """How a crawl ended (completed, stopped with more to do, cancelled and discarded, failed), and what it cost."""
+    """How a crawl ended (completed, stopped with work left, cancelled and discarded, failed), and its resource use."""
 
     reading: RunReading
     cost: Cost
     error: str | None = None
-    """What made it fail, in words."""
+    """Human-readable reason of the failure."""
 
     @property
     def state(self) -> str:
-        """How it ended."""
         return self.reading.state
 
 
 class Supervisor:
-    """The parent of one execution's processes."""
-
     def __init__(
-        self, runtime: Runtime, begun: Begun, plan: CrawlPlan, *, workers: int, show: Callable[[ExecutionStatus], None]
+        self,
+        runtime: Runtime,
+        started: StartedRun,
+        plan: CrawlPlan,
+        *,
+        workers: int,
+        show: Callable[[ExecutionStatus], None],
     ) -> None:
-        self._runtime, self._begun, self._plan = runtime, begun, plan
+        self._runtime, self._started, self._plan = runtime, started, plan
         self._workers, self._show = workers, show
         self._children: list[Child] = []
         self._seeding: Seeding | None = None
@@ -242,9 +234,9 @@ class Supervisor:
         self._stopped_at: float | None = None
         self._deaths, self._settled = 0, -1
         self._shown_at = self._looked_at = self._beat_at = self._counted_at = runtime.clock.monotonic()
-        self._time = WorkTime(runtime.clock, begun)
+        self._time = WorkTime(runtime.clock, started)
         self._failure: str | None = None
-        self._mount = MountIdentity(begun.output_dir)
+        self._mount = MountIdentity(started.output_dir)
         self._has_vanished = False
         """Whether the folder that is written to is gone, or another: a mount that was taken away."""
         self._owner: OwnerProcess | None = None
@@ -254,11 +246,13 @@ class Supervisor:
         self._peak_bytes = 0
 
     def run(self) -> ExecutionStatus:
-        """Bring the execution to an end and return its last status; Conflict if another live one is at it."""
+        """Run the execution to its end and return its last status; raise `Conflict` if another live supervisor has
+        it.
+        """
         with obeying_signals() as stops, self._in_place() as owner:
             conclusion = self._crawl(owner, stops, None)
             if stops.abandoned:
-                number = self._begun.execution_id
+                number = self._started.execution_id
                 raise Conflict(
                     f"execution {number} was taken up or ended by another process while this one stood still, so this "
                     f"one has handed back; look at it with: holdfast status {number}"
@@ -269,33 +263,33 @@ class Supervisor:
             self._patiently(lambda: executions.end(raw_db, clock, ending, time=self._time, also=owner.leave))
             if self._has_vanished:
                 raise Unavailable(
-                    f"{self._begun.output_dir} has vanished while it was written to: is its storage mounted? "
+                    f"{self._started.output_dir} has vanished while it was written to: is its storage mounted? "
                     "Once it is back, the same command resumes"
                 )
             return self._patiently(self._status)
 
     def _ending(self, conclusion: Conclusion) -> executions.ExecutionEnding:
-        """Return what the row of a crawl of its own says from now on; one that is over waits to be indexed."""
+        """Return the final row values of a crawl without a job; a finished one waits to be indexed."""
         state, reason, shortfalls = conclusion.reading
         with self._runtime.raw_db.read() as tx:
-            has_files = bool(files.files_of(tx, execution_id=self._begun.execution_id))
+            has_files = bool(files.files_of(tx, execution_id=self._started.execution_id))
         index_state = "pending" if has_files and state in ("completed", "failed") else None
         return executions.ExecutionEnding(
-            self._begun.execution_id, state, reason, shortfalls, conclusion.error, index_state
+            self._started.execution_id, state, reason, shortfalls, conclusion.error, index_state
         )
 
     def crawl(self, stops: Stops, *, epoch: int | None = None) -> Conclusion:
-        """Crawl until nothing is open, a limit is reached or an operator stops it; its own row is not written.
+        """Crawl until nothing is open, a limit is reached or an operator stops it; does not write the execution's row.
 
-        Without the epoch of a lease, a live supervisor of the same execution is a Conflict.
+        Without the epoch of a lease, raise `Conflict` if another supervisor of the same execution is alive.
         """
         with self._in_place() as owner:
             return self._crawl(owner, stops, epoch)
 
     @contextmanager
     def _in_place(self) -> Iterator[OwnerProcess]:
-        """Be the execution's supervisor, as others see it, until the block ends."""
-        runtime, number = self._runtime, self._begun.execution_id
+        """Register as the execution's supervisor until the block ends."""
+        runtime, number = self._runtime, self._started.execution_id
         run = RunFile(runtime.run_folder)
         owner = OwnerProcess(runtime.raw_db, runtime.clock, run=run, kind="supervisor", execution_id=number)
         self._owner = owner
@@ -306,12 +300,12 @@ class Supervisor:
                 owner.end()
 
     def _crawl(self, owner: OwnerProcess, stops: Stops, epoch: int | None) -> Conclusion:
-        runtime, begun = self._runtime, self._begun
+        runtime, started = self._runtime, self._started
         self._stops, self._epoch = stops, epoch
         try:
             if epoch is None and has_rival(runtime.raw_db, runtime.clock, owner, folder=runtime.run_folder):
-                raise Conflict(f"execution {begun.execution_id} was taken up by another start a moment ago")
-            self._seeding = seeding = Seeding(self._plan, runtime.frontier, begun.frontier_id)
+                raise Conflict(f"execution {started.execution_id} was taken up by another start a moment ago")
+            self._seeding = seeding = Seeding(self._plan, runtime.frontier, started.frontier_id)
             self._patiently(seeding.step)
             self._patiently(self._take_waiting)
             for _ in range(self._workers):
@@ -325,7 +319,7 @@ class Supervisor:
                 child.kill()
 
     def _take_waiting(self) -> None:
-        """Add what was added to the source by hand since its last run, as far as this run's scope reaches."""
+        """Add the URLs added to the source by hand since its last run that are within this run's scope."""
         if self._plan.polls:
             return
         policy = self._plan.normalisation()
@@ -337,17 +331,18 @@ class Supervisor:
             except UrlRefused:
                 return False
 
-        taken = self._runtime.frontier.take_waiting(self._begun.frontier_id, accepts)
+        taken = self._runtime.frontier.take_waiting(self._started.frontier_id, accepts)
         if taken:
-            _log.info("crawl.added_taken", execution=self._begun.execution_id, urls=taken)
+            _log.info("crawl.added_taken", execution=self._started.execution_id, urls=taken)
 
     @property
     def cost(self) -> Cost:
-        """What the processes have cost so far: all their time, and the most that they took of memory together."""
         return Cost(cpu_s=sum(one.cpu_s for one in self._costs.values()), peak_bytes=self._peak_bytes)
 
     def _patiently(self, call: Callable[[], T]) -> T:
-        """Return what a call gives, waiting for a database that is away; StatementTimeout if it is too slow."""
+        """Return the result of a call, waiting for an unavailable database; raise `StatementTimeout` if it is too
+        slow.
+        """
         timeouts = 0
         while True:
             try:
@@ -362,25 +357,24 @@ class Supervisor:
                 time.sleep(_AGAIN_S)
 
     def _start(self) -> None:
-        """Start one process; a new one continues where a dead one stopped."""
-        settings, begun = self._runtime.settings, self._begun
+        settings, started = self._runtime.settings, self._started
         left = None if self._plan.max_time_s is None else max(0.0, self._plan.max_time_s - self._time.used_s)
         assignment = Assignment(
-            plan=replace(self._plan, landing=begun.landing).to_json(),
-            execution_id=begun.execution_id,
-            source_code=begun.source_code,
-            output_dir=str(begun.output_dir),
+            plan=replace(self._plan, landing=started.landing).to_json(),
+            execution_id=started.execution_id,
+            source_code=started.source_code,
+            output_dir=str(started.output_dir),
             run_file=new_name(),
             processes=self._workers,
             seconds_left=left,
             supervisor=os.getpid(),
             epoch=self._epoch,
-            goes_on_with=begun.goes_on_with,
+            goes_on_with=started.goes_on_with,
         )
         child = Child(
             assignment,
             environment={"HOLDFAST_HOME": str(settings.home.resolve()), "HOLDFAST_DATABASE_URL": settings.database},
-            log_path=begun.output_dir / "crawl.log",
+            log_path=started.output_dir / "crawl.log",
             run_folder=self._runtime.run_folder,
             now=self._runtime.clock.monotonic(),
         )
@@ -393,11 +387,10 @@ class Supervisor:
         return 0 if self._seeding is None else self._seeding.left
 
     def _is_seeding(self) -> bool:
-        """Return whether there are seeds to add; a run that is to stop leaves them to the start that resumes it."""
+        """Return whether there are seeds to add; a stopping run leaves them to the start that resumes it."""
         return self._seeds_left > 0 and not self._stops.count and self._failure is None
 
     def _watch(self, owner: OwnerProcess) -> None:
-        """Look after the processes until none is left."""
         while self._children or self._vacant or self._resting or self._is_seeding():
             self._rest()
             now = self._runtime.clock.monotonic()
@@ -425,13 +418,13 @@ class Supervisor:
                     raise
 
     def _seed(self) -> None:
-        """Add some more seeds; have processes go on that ended before these were there."""
+        """Add a batch of seeds; restart processes that ended before these existed."""
         if self._seeding is not None and self._is_seeding():
             self._seeding.step()
         if not self._resting:
             return
         if not self._stops.count and self._failure is None:
-            if self._runtime.frontier.open_count(self._begun.frontier_id):
+            if self._runtime.frontier.open_count(self._started.frontier_id):
                 for _ in range(self._resting):
                     self._start()
             elif self._seeds_left:
@@ -439,7 +432,7 @@ class Supervisor:
         self._resting = 0
 
     def _rest(self) -> None:
-        """Wait until it is time to look again; a process that writes its last line ends the wait."""
+        """Wait until the next check; a process that writes its last line ends the wait."""
         wait_s = 0.0 if self._is_seeding() else _LOOK_S
         if not self._children:
             time.sleep(wait_s)
@@ -447,7 +440,7 @@ class Supervisor:
             child.read_output()
 
     def _look_at_rows(self, owner: OwnerProcess, now: float) -> None:
-        """Show how it stands, look for a stop request, and write that we are alive."""
+        """Show the progress, check for a stop request, and write that this process is alive."""
         self._shown_at = now
         self._weigh()
         self._look_at_folder()
@@ -472,15 +465,15 @@ class Supervisor:
             self._settled, self._deaths = sum(status.outcomes.values()), 0
 
     def _look_at_folder(self) -> None:
-        """Hand back if the folder that is written to is gone, or another; for a job's run its worker does that."""
+        """Hand back if the output folder is missing or replaced; for a job's run its worker does that."""
         # What is below a lost mount is another disk's, and is left alone.
         if self._epoch is None and not self._has_vanished and not self._mount.is_same:
-            _log.error("crawl.output_vanished", folder=str(self._begun.output_dir))
+            _log.error("crawl.output_vanished", folder=str(self._started.output_dir))
             self._has_vanished = True
             self._stops.ask(2)
 
     def _yield_if_replaced(self, owner: OwnerProcess) -> None:
-        """Hand back if this process stood still for so long that another took its place, or ended the execution."""
+        """Hand back if this process was suspended so long that another replaced it or ended the execution."""
         # A job's run has a lease that says so.
         if self._epoch is not None or self._stops.abandoned:
             return
@@ -491,11 +484,10 @@ class Supervisor:
         is_replaced = bool(rivals & self._rivals or (rivals and was_closed(runtime.raw_db, owner)))
         self._rivals = rivals
         if is_replaced or self._status().state != "running":
-            _log.error("crawl.replaced", execution=self._begun.execution_id)
+            _log.error("crawl.replaced", execution=self._started.execution_id)
             self._stops.abandon()
 
     def _weigh(self) -> None:
-        """Note what the processes have cost so far, and what all that live take together."""
         costs = {child.pid: child.cost() for child in self._children}
         self._costs.update((pid, cost) for pid, cost in costs.items() if cost is not None)
         self._peak_bytes = max(self._peak_bytes, sum(cost.peak_bytes for cost in costs.values() if cost is not None))
@@ -505,7 +497,7 @@ class Supervisor:
             self._weigh()
         code = child.exit_code()
         if code is None:
-            if child.silent_for(now) > self._runtime.settings.engine.watchdog_s or self._overdue(now):
+            if child.silent_for(now) > self._runtime.settings.timings.crawl.watchdog_s or self._overdue(now):
                 _log.error("crawl.process_hangs", pid=child.pid)
                 child.kill()
             return
@@ -526,42 +518,42 @@ class Supervisor:
             self._endings.append(ending)
 
     def _overdue(self, now: float) -> bool:
-        """Return whether a process had all the time that it may need to drain: requests, settling, and some more."""
+        """Return whether a process has had enough time to drain: requests, settling, and a margin."""
         settings = self._runtime.settings
-        patience = settings.fetch.deadline_s + settings.lease.seconds + settings.engine.watchdog_s
+        patience = settings.fetch.deadline_s + settings.timings.lease.seconds + settings.timings.crawl.watchdog_s
         return self._stopped_at is not None and now - self._stopped_at > patience
 
     def _fill(self) -> None:
-        """Clean up after processes that died, and start others unless that is hopeless or unwanted."""
+        """Clean up after dead processes, and start new ones unless that is hopeless or not needed."""
         recover(self._runtime)
         self._look_at_folder()  # it may be what they died of
         vacant, self._vacant = self._vacant, 0
         self._deaths += vacant
         # A page that kills its process is quarantined after three deaths: so many in a row mean something else.
         if self._deaths >= max(_DEATHS, _DEATHS_EACH * self._workers):
-            self._failure = f"{self._deaths} processes died in a row; see crawl.log in {self._begun.output_dir}"
+            self._failure = f"{self._deaths} processes died in a row; see crawl.log in {self._started.output_dir}"
         if self._failure is None and not self._stops.count:
             for _ in range(vacant):
                 self._start()
 
     def _status(self) -> ExecutionStatus:
-        return read_status(self._runtime.raw_db, self._runtime.clock, self._begun.execution_id)
+        return read_status(self._runtime.raw_db, self._runtime.clock, self._started.execution_id)
 
     def _conclude(self) -> Conclusion:
-        """Return how the execution ended, and close what will not be asked any more."""
+        """Return how the execution ended, and close the attempts that will not be requested any more."""
         limit = next((ending for ending in self._endings if ending in LIMITS), None)
         if self._stops.abandoned:
             return self._concluded(RunReading("stopped", "abandoned", {}))
         if self._status().stop_requested == "cancel":
             self._close_rest("cancelled")
-            discard(self._runtime, self._begun.execution_id)
+            discard(self._runtime, self._started.execution_id)
             return self._concluded(RunReading("cancelled", "discarded", {}))
         if self._failure is not None:
             return self._concluded(failed(Shortfall.CRASHED, self._deaths, self._read()), error=self._failure)
         if Shortfall.STORAGE in self._endings and not self._stops.count:
             return self._without_room()
         frontier, is_over = self._runtime.frontier, limit is not None and not self._stops.count
-        rereads = frontier.reread_count(number := self._begun.frontier_id)
+        rereads = frontier.reread_count(number := self._started.frontier_id)
         if is_over:
             self._close_rest(f"over_limit:{limit}")
         left = frontier.open_count(number) + (rereads + self._seeds_left if self._stops.count else 0)
@@ -570,23 +562,25 @@ class Supervisor:
         return self._concluded(reading._replace(state="stopped") if left else reading, error=self._why(reading))
 
     def _read(self, *, stopped: int | None = None, unread: Mapping[str, int] | None = None) -> RunReading:
-        home, run = self._runtime.settings.home, self._begun.execution_id
+        home, run = self._runtime.settings.home, self._started.execution_id
         return read_ending(self._runtime.raw_db, home, execution_id=run, stopped=stopped, unread=unread)
 
     def _without_room(self) -> Conclusion:
-        """Return the end of a crawl whose time ran out while it waited for room; what is left stays open."""
-        left = self._runtime.frontier.open_count(self._begun.frontier_id)
+        """Return the conclusion of a crawl whose time ran out while the disk was full; remaining attempts stay
+        open.
+        """
+        left = self._runtime.frontier.open_count(self._started.frontier_id)
         reading = failed(Shortfall.STORAGE, left, self._read())
         settings = self._runtime.settings
         refusal = last_refusal(settings.home)
-        error = refusal.sentence() if refusal else shortage(self._begun.output_dir, settings.disk)
+        error = refusal.sentence() if refusal else shortage(self._started.output_dir, settings.disk)
         return self._concluded(reading, error=error)
 
     def _why(self, reading: RunReading) -> str | None:
-        """Return the error of a crawl that captured nothing, with when its servers may be asked again."""
+        """Return the error of a crawl that captured nothing, with the next time its servers may be requested."""
         if reading.state != "failed":
             return None
-        again_at = self._runtime.frontier.reachable_at(self._begun.frontier_id)
+        again_at = self._runtime.frontier.reachable_at(self._started.frontier_id)
         rest = f"; nothing is asked there before {again_at:%Y-%m-%d %H:%M} UTC" if again_at else ""
         return f"{reading.sentence()}{rest}"
 
@@ -594,7 +588,7 @@ class Supervisor:
         return Conclusion(reading=reading, cost=self.cost, error=error)
 
     def _close_rest(self, reason: str) -> None:
-        while self._runtime.frontier.close_rest(self._begun.frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
+        while self._runtime.frontier.close_rest(self._started.frontier_id, outcome=Outcome.EXCLUDED, reason=reason):
             if self._owner is not None:  # millions of rows take minutes: no other start may take us for gone
                 with self._runtime.raw_db.write() as tx:
                     self._owner.beat(tx)

@@ -1,7 +1,7 @@
 """The database: raw connections for the crawl, engine and sessions for the rest, models by area, migrations.
 
-A connection is opened here by its address: `sqlite:///FILE` or `postgresql://…`. SQLAlchemy is not loaded with this, so
-that a crawl process stays small.
+`connect` opens a raw connection by URL: `sqlite:///FILE` or `postgresql://…`. This package does not load
+SQLAlchemy, so that a crawl process stays small.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["connect"]
 
 
 def connect(database_url: str) -> RawDatabase:
-    """Open a raw connection by address; Invalid for a kind that we do not speak."""
+    """Open a raw connection by URL; raise Invalid for an unsupported database."""
     path = sqlite_path(database_url)
     if path is not None:
         return SqliteRawDatabase(path)
@@ -23,5 +23,5 @@ def connect(database_url: str) -> RawDatabase:
     if scheme.split("+")[0] not in ("postgresql", "postgres"):
         raise Invalid(f"cannot use the database address {scheme}://…; write sqlite:///FILE or postgresql://…")
     # Loaded by name: psycopg costs a tenth of a second that a crawl on SQLite need not pay.
-    raw_db: RawDatabase = importlib.import_module("holdfast.db.postgres").PostgresRawDatabase(f"postgresql://{rest}")
+    raw_db: RawDatabase = importlib.import_module(".postgres", __package__).PostgresRawDatabase(f"postgresql://{rest}")
     return raw_db

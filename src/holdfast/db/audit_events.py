@@ -1,6 +1,6 @@
-"""Rows of the audit log, written in the transaction of what they record, and the name under which that is done.
+"""Appends to the audit log in the transaction of the recorded action, and holds the acting user's name.
 
-Apart from `holdfast.audit`, which reads them, so that a crawl need not load SQLAlchemy to write one.
+Separate from `holdfast.audit`, which reads the log, so that a crawl need not load SQLAlchemy to write an event.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ACTING: ContextVar[str | None] = ContextVar("acting", default=None)
 
 
 def append_event(tx: Transaction, clock: Clock, *, action: str, subject: str, detail: dict[str, Any]) -> None:
-    """Append an event in the caller's transaction: it stands if and only if what it records does."""
+    """Append an event in the caller's transaction, so that it is stored if and only if the action is."""
     tx.execute(
         "INSERT INTO audit_events (at, actor, action, subject, detail) VALUES (?, ?, ?, ?, ?)",
         (to_micros(clock.now()), acting_user(), action, subject, json.dumps(detail)),
@@ -29,13 +29,13 @@ def append_event(tx: Transaction, clock: Clock, *, action: str, subject: str, de
 
 
 def acting_user() -> str:
-    """Return the name that `acting` gave, or the user of this process and the machine."""
+    """Return the name set by `acting`, or this process's user and machine."""
     return _ACTING.get() or f"{getpass.getuser()}@{socket.gethostname()}"
 
 
 @contextmanager
 def acting(name: str) -> Iterator[None]:
-    """Let everything in this block be done in the name of the client that asked over HTTP."""
+    """Attribute everything in this block to the HTTP client with this name."""
     token = _ACTING.set(name)
     try:
         yield

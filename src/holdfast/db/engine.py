@@ -1,4 +1,4 @@
-"""Engine and sessions for ordinary queries: who opens a session ends it; a query function never commits."""
+"""Engine and sessions for ordinary queries. The code that opens a session ends it; query functions never commit."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ def _engine(database_url: str, statement_s: float | None, file: OpenSqliteFile |
 
 
 class Database:
-    """One database, whichever kind it is."""
+    """One database, SQLite or PostgreSQL."""
 
     def __init__(self, database_url: str, *, statement_s: float | None = STATEMENT_S) -> None:
-        """Connect at the first session; no statement on a server takes longer than that, None lifts the limit."""
+        """Connect at the first session. `statement_s` limits each statement on a server; None means no limit."""
         self.url = database_url
         self._path = sqlite_path(database_url)
         self._file = None if self._path is None else OpenSqliteFile(self._path)
@@ -97,9 +97,9 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """Open a session that commits at the end of the block; SQLite takes its one writer's lock at the start.
+        """Open a session that commits at the end of the block; on SQLite it takes the write lock at the start.
 
-        Unavailable if the database does not answer, NoSpace if its disk is full.
+        Raise Unavailable if the database does not answer, NoSpace if its disk is full.
         """
         with self._session("BEGIN IMMEDIATE") as session:
             yield session
@@ -107,7 +107,6 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Session]:
-        """Open a session for reading."""
         with self._session("BEGIN") as session:
             yield session
 
@@ -142,7 +141,7 @@ class Database:
             raise Unavailable(f"the database did not answer: {_plain(exc)}") from exc
 
     def takes_writes(self, home: Path) -> bool:
-        """Return whether writes are taken: the last one was not refused, and no process keeps SQLite's lock."""
+        """Return whether writes work: the last one was not rejected, and no process holds SQLite's lock."""
         if last_refusal(home) is not None:
             return False
         if self._path is None or is_read_only(self._path):
@@ -155,18 +154,17 @@ class Database:
         return True
 
     def is_in_place(self) -> bool:
-        """Return whether the file that is open is still at its path; a database server always is."""
+        """Return whether the open file is still at its path; always true for a database server."""
         return self._file is None or self._file.is_same()
 
     def close(self) -> None:
-        """Let go of all connections."""
         self.engine.dispose()
         self.raw_reads.close()
 
 
 @contextmanager
 def open_database(settings: Settings) -> Iterator[Database]:
-    """Open the database of a data directory, migrated where that is needed and safe, for a command that only reads."""
+    """Open a data directory's database for a read-only command, migrating it if that is needed and safe."""
     prepare(settings)
     with closing(Database(settings.database)) as database:
         yield database
@@ -183,9 +181,9 @@ _UNLIMITED = "statement_unlimited"
 
 
 def limit_statements(engine: Engine, *, seconds: float, clock: Clock | None = None) -> None:
-    """Let no statement of connections that are opened from now on take longer, nor a transaction stand idle for long.
+    """Set statement and idle-transaction timeouts for connections opened from now on.
 
-    One that does ends as if the database did not answer. Close what is open first: `engine.dispose()`.
+    A timeout looks as if the database did not answer. Close open connections first: `engine.dispose()`.
     """
     if engine.dialect.name == "postgresql":
         _limit_postgres(engine, seconds)
@@ -196,7 +194,7 @@ def limit_statements(engine: Engine, *, seconds: float, clock: Clock | None = No
 
 
 def take_time(session: Session) -> None:
-    """Let the statements of this transaction run as long as they need: for work that no request waits for."""
+    """Lift the statement timeout for this transaction: for work that no request waits for."""
     connection = session.connection()
     if connection.dialect.name == "postgresql":
         connection.execute(text("SET LOCAL statement_timeout = 0"))
@@ -239,7 +237,7 @@ _SERVER = text("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 
 
 class SessionClock:
-    """For many threads, without a connection of its own: each transaction reads the time as its first step."""
+    """The database's clock for many threads: each transaction reads it first, without a connection of its own."""
 
     def __init__(self, base: Clock) -> None:
         self.base = base
@@ -247,36 +245,34 @@ class SessionClock:
         self._read: tuple[datetime, float] = (base.now(), base.monotonic())
 
     def look(self, session: Session) -> datetime:
-        """Read the database's clock and return it."""
         at = _database_time(session, self.base)
         self._read = (at, self.base.monotonic())
         return at
 
     def now(self) -> datetime:
-        """Return the time of the last look and what has passed since, aware and in UTC."""
+        """Return the last reading plus the time elapsed since, aware and in UTC."""
         at, mark = self._read
         return at + timedelta(seconds=self.base.monotonic() - mark)
 
     def monotonic(self) -> float:
-        """Return seconds that never run backwards."""
         return self.base.monotonic()
 
 
 def machine_clock(clock: Clock) -> Clock:
-    """Return the clock of this machine, whose time its files bear; their ages are not judged by the database's."""
+    """Return the machine's clock, which file timestamps use; do not compare those with the database's clock."""
     return clock.base if isinstance(clock, DatabaseClock | SessionClock) else clock
 
 
 def server_clock(clock: Clock) -> Clock:
-    """Return the clock of the database's server where the machine's own would be read; any other as it is."""
+    """Replace the machine's clock by the clock of the database server; return any other clock unchanged."""
     return SessionClock(clock) if isinstance(clock, SystemClock) else clock
 
 
 def moment_in(session: Session, clock: Clock) -> datetime:
-    """Return the moment of this step of a transaction: the server's own reading, not one that was kept.
+    """Return the server's time at this step of a transaction, not a stored reading.
 
-    Asked for after a row was locked, it is never before what the last transaction read that had the row, in whichever
-    process that was. A clock that does not stand for the database's (a test's) is read as it is.
+    Read after a row was locked, it is never earlier than the time that the row's previous transaction read, in any
+    process. A clock that does not represent the database's (a test's) is read as it is.
     """
     if isinstance(clock, SessionClock):
         return clock.look(session)
@@ -291,7 +287,7 @@ def _database_time(session: Session, machine: Clock) -> datetime:
 
 
 def insert_into(session: Session, model: type[Model]) -> Any:
-    """Return an insert that knows `on_conflict_do_nothing` and `on_conflict_do_update`."""
+    """Return an insert that supports `on_conflict_do_nothing` and `on_conflict_do_update`."""
     if session.get_bind().dialect.name == "postgresql":
         return postgresql.insert(model)
     return sqlite.insert(model)

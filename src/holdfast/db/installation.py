@@ -1,6 +1,6 @@
-"""Values of the whole installation: every process on every machine that shares the database reads the same ones.
+"""Values of the whole installation, the same for every process on every machine that shares the database.
 
-Read with a raw connection, because crawl processes load no SQLAlchemy.
+Uses a raw connection, because crawl processes do not load SQLAlchemy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ARCHIVE_ID: Final = "archive_id"
 
 
 def read_contact(database_url: str) -> str | None:
-    """Return the contact that was entered; None without one, and where the database is missing or older."""
+    """Return the configured contact; None if it is not set, or the database is missing or too old."""
     path = sqlite_path(database_url)
     if (path is not None and not path.exists()) or schema_of(database_url) != SCHEMA:
         return None
@@ -31,7 +31,7 @@ def read_contact(database_url: str) -> str | None:
 
 
 def write_contact(settings: Settings, contact: str) -> None:
-    """Keep a contact for the whole installation; a change goes into the audit log."""
+    """Store a contact for the whole installation; a change is audited."""
     prepare(settings)
     with closing(connect(settings.database)) as raw_db, raw_db.write() as tx:
         before = _read(tx, _CONTACT)
@@ -47,9 +47,9 @@ def write_contact(settings: Settings, contact: str) -> None:
 
 @lru_cache(maxsize=64)
 def archive_id(database_url: str) -> str:
-    """Return the random id of an archive, created at the first call; DatabaseReadOnly if it cannot be.
+    """Return the random id of an archive, created at the first call; raise DatabaseReadOnly if it cannot be.
 
-    It never changes, so a process asks once. All servers of a database agree on it, and no two databases share it.
+    It never changes, so a process reads it once. All servers of a database share it, and no two databases do.
     """
     with closing(connect(database_url)) as raw_db:
         with raw_db.read() as tx:

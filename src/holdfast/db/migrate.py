@@ -1,7 +1,7 @@
-"""Bring a database to the schema of this code, once, under a lock: `python -m holdfast.db.migrate`; or back.
+"""Migrates a database to the schema of this code, under a lock: `python -m holdfast.db.migrate`; or back.
 
-It runs as a process of its own, so that no other pays for loading Alembic. All steps are one transaction: a process
-that is killed in the middle leaves the database as it was, and the same command does it again.
+It runs as a separate process, so that no other loads Alembic. All steps are one transaction: a process that is
+killed halfway leaves the database unchanged, and the command can be repeated.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LOCK = 0x686F6C64  # "hold", for PostgreSQL's advisory lock
 
 @contextmanager
 def _alone(database: Database) -> Iterator[None]:
-    """Hold the migration lock: two processes that start at once migrate once."""
+    """Hold the migration lock, so that two processes that start together migrate once."""
     path = sqlite_path(database.url)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -59,20 +59,18 @@ def _config() -> Config:
 
 
 class Migration(NamedTuple):
-    """One step of the schema."""
-
     revision: str
     title: str
 
 
 def migrations() -> list[Migration]:
-    """Return every migration that ships with this code, oldest first."""
+    """Return all migrations, oldest first."""
     scripts = ScriptDirectory.from_config(_config()).walk_revisions()
     return [Migration(one.revision, (one.doc or "").splitlines()[0]) for one in reversed(list(scripts))]
 
 
 def upgrade(database_url: str) -> None:
-    """Bring a database to the newest schema: an empty one, one of before the baseline, or by the migrations since."""
+    """Migrate a database to the newest schema: an empty one, a pre-baseline one, or one after the baseline."""
     with _migrating(database_url) as config:
         connection = config.attributes["connection"]
         found = MigrationContext.configure(connection).get_current_revision()
@@ -86,14 +84,14 @@ def upgrade(database_url: str) -> None:
 
 
 def downgrade(database_url: str, revision: str) -> None:
-    """Undo every migration after this one: the columns and tables that they added are lost."""
+    """Undo every migration after this one; the columns and tables that they added are lost."""
     with _migrating(database_url) as config:
         command.downgrade(config, revision)
 
 
 @contextmanager
 def _migrating(database_url: str) -> Iterator[Config]:
-    """Hold the lock and one transaction, which is committed at the end of the block."""
+    """Hold the lock and one transaction, which commits at the end of the block."""
     with (
         closing(Database(database_url, statement_s=None)) as database,
         _alone(database),
@@ -111,26 +109,26 @@ def _migrating(database_url: str) -> Iterator[Config]:
 
 
 class Parity(NamedTuple):
-    """What was found, beside what is expected."""
+    """The schema of a database compared with the expected one."""
 
     dialect: str
     version: str
-    """Of the server, or of the SQLite library."""
+    """Version of the server, or of the SQLite library."""
     schema: str | None
     expected: str
     missing: tuple[str, ...]
-    """Tables, and columns as `table.column`, that are not there."""
+    """Missing tables, and missing columns as `table.column`."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether this code can work with it."""
+        """Whether this code can work with the database."""
         return self.schema == self.expected and not self.missing
 
 
 def compare(database_url: str) -> Parity:
-    """Return how a database compares; Unavailable if it does not answer, or is a file that is not there.
+    """Compare a database with the expected schema; raise Unavailable if it does not answer or the file is missing.
 
-    A SQLite file is read from end to end: DatabaseDamaged if it is not whole.
+    Reads a SQLite file from end to end, and raises DatabaseDamaged if it is corrupt.
     """
     path = sqlite_path(database_url)
     if path is not None and not path.exists():

@@ -45,7 +45,7 @@ class _PostgresTransaction:
 
 
 class PostgresRawDatabase:
-    """PostgreSQL through psycopg 3; a lost connection is opened anew at the next transaction."""
+    """PostgreSQL through psycopg 3; a lost connection is reopened at the next transaction."""
 
     dialect = "postgresql"
 

@@ -1,8 +1,7 @@
-"""Statements that are put together once and then only executed: for single rows, where putting them together would cost
-more than the database takes to answer.
+"""Statements that are compiled once: for single rows, compiling would take longer than the database's answer.
 
-They are written with SQLAlchemy like all others, so that what may be seen is said in one place, and executed on a raw
-connection; values come back as the database keeps them.
+They are written with SQLAlchemy like all others, so that visibility rules exist once, and executed on a raw
+connection; values are returned as the database stores them.
 """
 
 from __future__ import annotations
@@ -23,14 +22,15 @@ _DIALECTS = {"sqlite": sqlite.dialect, "postgresql": postgresql.dialect}
 
 
 class PreparedSelect:
-    """A question with named parameters; those with a callable of their own are asked at each execution."""
+    """A query with named parameters; parameters with a callable are evaluated at each execution."""
 
     def __init__(self, statement: Select[*tuple[Any, ...]]) -> None:
         self._statement = statement
+        self.names: tuple[str, ...] = tuple(str(column.key) for column in statement.selected_columns)
+        """The columns of a row, in order."""
         self._compiled: dict[str, tuple[str, tuple[Callable[[dict[str, Any]], Any], ...]]] = {}
 
     def rows(self, tx: Transaction, dialect: str, **given: Any) -> list[Row]:
-        """Return what it finds."""
         compiled = self._compiled.get(dialect)
         if compiled is None:
             compiled = self._compiled[dialect] = self._compile(dialect)
@@ -54,17 +54,17 @@ class PreparedSelect:
 
 
 class PreparedLookup:
-    """A question about a list of keys, put together once for each of a few lengths."""
+    """A query with a list of keys, compiled once for each of a few lengths."""
 
     def __init__(
         self, asked: Callable[[Sequence[BindParameter[Any]]], Select[*tuple[Any, ...]]], lengths: tuple[int, ...]
     ) -> None:
-        """Take what gives the question about so many keys, and the lengths, the longest last."""
+        """`asked` builds the query for a number of keys; `lengths` are ascending."""
         self._asked, self._lengths = asked, lengths
         self._prepared: dict[int, PreparedSelect] = {}
 
     def rows(self, tx: Transaction, dialect: str, keys: Sequence[Any]) -> list[Row]:
-        """Return what it finds for these keys, as many at a time as the longest question takes."""
+        """Return the rows of these keys; long lists are split into queries of the greatest length."""
         found: list[Row] = []
         most = self._lengths[-1]
         for first in range(0, len(keys), most):
@@ -103,7 +103,7 @@ def _first_line(exc: BaseException) -> str:
 
 
 class RawConnections:
-    """Raw connections to one database that threads take in turn; as many as are used at once."""
+    """A pool of raw connections to one database for threads; it has as many as are in use simultaneously."""
 
     def __init__(self, database_url: str) -> None:
         self._url = database_url
@@ -113,7 +113,7 @@ class RawConnections:
 
     @contextmanager
     def read(self) -> Iterator[tuple[Transaction, str]]:
-        """Open a transaction that only reads; give it and the kind of its database. Unavailable if it is away."""
+        """Open a read-only transaction; yield it with its dialect. Raise Unavailable if the database is down."""
         ending = ExitStack()
         raw_db, tx = self._begin(ending)
         try:
@@ -128,7 +128,6 @@ class RawConnections:
         self._idle.put(raw_db)
 
     def _begin(self, ending: ExitStack) -> tuple[RawDatabase, Transaction]:
-        """Return a connection with a transaction that `ending` closes."""
         while True:
             try:
                 raw_db, is_idle = self._idle.get_nowait(), True
@@ -146,7 +145,7 @@ class RawConnections:
                     raise
 
     def close(self) -> None:
-        """Close those that nothing uses."""
+        """Close the idle connections."""
         while True:
             try:
                 self._idle.get_nowait().close()

@@ -1,8 +1,8 @@
-"""The raw connection of crawl, index and coordination: one thread, explicit transactions, rows loaded in bulk.
+"""The raw connection of crawl, index and coordination: one thread, explicit transactions, bulk loading.
 
-Statements are written once, with `?`; what the two databases do differently (bulk load, transaction start, how errors
-are named) is here, and so is the SQLite file itself: how it is opened where it may only be read, whether it is whole,
-and whether what is open still is what is at its path. SQLAlchemy is not imported, so that a crawl process stays small.
+Statements are written once, with `?`. This module has the differences between the two databases (bulk load,
+transaction start, error names) and the handling of the SQLite file: opening it read-only, checking for damage,
+and detecting that it was replaced. It does not import SQLAlchemy, so that a crawl process stays small.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from holdfast import log
 from holdfast.clock import Clock, SystemClock, from_micros
 from holdfast.db.sqlite import DatabaseLocked, boot_micros, is_locked
 from holdfast.errors import HoldfastError, NoSpace, Unavailable
-from holdfast.values import dataclass
+from holdfast.records import Operator, record
 
 NOTE = "write_refused.json"
 FULL = "the disk of the database is full; free some space, nothing committed is lost"
@@ -48,27 +48,26 @@ _homes: dict[str, Path] = {}
 _noted: set[str] = set()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class WriteRefusal:
-    """A write that the database did not take for want of room."""
+    """A write that failed because the disk was full."""
 
-    at: datetime
-    message: str
+    at: Operator[datetime]
+    message: Operator[str]
 
     def sentence(self) -> str:
-        """Return it in words."""
         return f"the last write was refused for want of room at {self.at:%Y-%m-%d %H:%M:%S} UTC: {self.message}"
 
 
 def note_below(home: Path, database_url: str) -> None:
-    """Let refusals of this database be noted in a data directory; one that an earlier process left is gone by ours."""
+    """Record write refusals of this database in a data directory; a successful write of ours clears an old record."""
     _homes[_key(database_url)] = home
     if (home / NOTE).exists():
         _noted.add(_key(database_url))
 
 
 def last_refusal(home: Path) -> WriteRefusal | None:
-    """Return the refusal that stands; None if what was written since was taken."""
+    """Return the current refusal; None if a write has succeeded since."""
     try:
         told = (home / NOTE).read_bytes()
         if not told:
@@ -80,7 +79,7 @@ def last_refusal(home: Path) -> WriteRefusal | None:
 
 
 def want_of_room(database_url: str, message: str = FULL) -> NoSpace:
-    """Return the error for a write that found no room, after noting it."""
+    """Record a write that failed because the disk was full, and return the error for it."""
     key = _key(database_url)
     home = _homes.get(key)
     if home is not None:
@@ -99,7 +98,7 @@ def want_of_room(database_url: str, message: str = FULL) -> NoSpace:
 
 
 def taken(database_url: str) -> None:
-    """Hear that a write was taken: a note of a refusal that is over goes."""
+    """Record a successful write: an old enough note of a refusal is deleted."""
     key = _key(database_url)
     if key not in _noted or (home := _homes.get(key)) is None:
         return
@@ -113,7 +112,7 @@ def taken(database_url: str) -> None:
 
 
 def sqlite_refusal(path: Path, exc: sqlite3.Error) -> NoSpace | None:
-    """Return the error for a write to a file that found no room, noted; None if it failed for something else."""
+    """Record a refusal and return its error if the disk of the file is full; None for other errors."""
     address = f"sqlite:///{path}"
     if exc.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_FULL:
         return want_of_room(address)
@@ -152,30 +151,30 @@ class DatabaseMoved(Unavailable):
     def __init__(self, path: Path) -> None:
         super().__init__(
             f"the database {path} was moved away or replaced while it was in use, or is written again although it was "
-            "opened to be read only; put it back, or start this anew"
+            "opened to be read only; put it back, or restart this"
         )
 
 
 class StatementTimeout(Unavailable):
-    """A statement took longer than STATEMENT_S. The database is there; the same statement would time out again."""
+    """A statement exceeded STATEMENT_S. The database is up; the same statement would time out again."""
 
     code = "statement_timeout"
 
     def __init__(self) -> None:
         super().__init__(
             f"a statement took the database longer than {STATEMENT_S:.0f} s; check its load, its disk and that "
-            "autovacuum is on, then start this again: what was done so far is kept"
+            "autovacuum is on, then start this again: the work so far is kept"
         )
 
 
 class DatabaseDamaged(HoldfastError):
-    """The SQLite file is damaged. Not Unavailable: that is waited for, and no waiting mends a file."""
+    """The SQLite file is damaged. Not Unavailable: callers retry that, and waiting repairs no file."""
 
     code = "database_damaged"
 
 
 def damaged(path: Path | None, trouble: str) -> DatabaseDamaged:
-    """Return the error that tells of a damaged file and of the two ways out."""
+    """Return the error for a damaged file, with the two ways to recover."""
     return DatabaseDamaged(
         f"the database {path} is damaged: {trouble}; end all processes, move the file away, and put a copy of it back, "
         "or make its rows anew from the WARC files: holdfast index --rebuild"
@@ -183,7 +182,7 @@ def damaged(path: Path | None, trouble: str) -> DatabaseDamaged:
 
 
 def damage_of(exc: BaseException | None, path: Path | None) -> DatabaseDamaged | None:
-    """Return the error for a file that SQLite cannot read as a database; None for any other trouble."""
+    """Return the error for a file that SQLite cannot read as a database; None for any other problem."""
     code = getattr(exc, "sqlite_errorcode", None)
     if code is None or code & _PRIMARY not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return None
@@ -191,7 +190,7 @@ def damage_of(exc: BaseException | None, path: Path | None) -> DatabaseDamaged |
 
 
 class DatabaseReadOnly(Unavailable):
-    """The SQLite file may be read here, and not be written."""
+    """The SQLite file is read-only here."""
 
     code = "database_read_only"
 
@@ -203,9 +202,9 @@ class DatabaseReadOnly(Unavailable):
 
 
 def open_sqlite(path: Path, *, timeout_s: float, cached_statements: int = 128) -> sqlite3.Connection:
-    """Open a file for any thread, made if it is not there; one that cannot be written is opened to be read.
+    """Open a file for use from any thread; create a missing one, open an unwritable one read-only.
 
-    sqlite3.Error if that is not possible either: `refused` says what to do.
+    Raise sqlite3.Error if that fails too: `refused` explains it.
     """
     address = _read_only_address(path)
     # One thread at a time uses a connection, not always the same; transactions are begun explicitly.
@@ -223,10 +222,10 @@ _SWITCH_S = 0.02
 
 
 def switch_to_wal(connection: sqlite3.Connection, *, timeout_s: float) -> None:
-    """Let a file keep its log beside it, so that readers and a writer do not wait for each other.
+    """Switch a file to WAL mode, so that readers and a writer do not block each other.
 
-    While others write to a file that is new, SQLite refuses this at once, whatever a connection would wait for: two
-    commands that begin on an empty folder meet here.
+    While others write to a new file, SQLite rejects this immediately, whatever the connection's timeout: two
+    commands that start on an empty folder conflict here.
     """
     for left in range(max(1, round(timeout_s / _SWITCH_S)), -1, -1):
         try:
@@ -240,7 +239,6 @@ def switch_to_wal(connection: sqlite3.Connection, *, timeout_s: float) -> None:
 
 
 def is_read_only(path: Path) -> bool:
-    """Return whether there is such a file and it can only be read."""
     return _read_only_address(path) is not None
 
 
@@ -260,7 +258,7 @@ def _read_only_address(path: Path) -> str | None:
 
 
 def refused(path: Path, exc: sqlite3.Error) -> Unavailable:
-    """Return what to tell of a file that could not be opened or written, with the next step."""
+    """Return the error for a file that could not be opened or written, with the next step."""
     if not path.parent.is_dir():
         return Unavailable(
             f"there is no folder {path.parent}, so there is no database in it; is its storage mounted? If it never was "
@@ -282,10 +280,10 @@ def refused(path: Path, exc: sqlite3.Error) -> Unavailable:
 
 
 class OpenSqliteFile:
-    """A SQLite file by its inode, as it was before it was opened.
+    """A SQLite file identified by its inode, as it was before it was opened.
 
-    One that was moved away, deleted or replaced goes on answering processes that have it open: they would read what no
-    other sees, and write what is lost when the last of them ends.
+    A file that was moved away, deleted or replaced still works for processes that have it open: they would read
+    data that no other connection sees, and their writes would be lost when the last of them ends.
     """
 
     def __init__(self, path: Path) -> None:
@@ -295,17 +293,17 @@ class OpenSqliteFile:
         self._opened = self._found()
 
     def note(self) -> None:
-        """Remember which file is open, where there was none before the first connection made it."""
+        """Record the file's identity if it did not exist before the first connection."""
         self._opened = self._opened or self._found()
 
     def demand_same(self) -> None:
-        """Refuse, with DatabaseMoved, if another file or none is at the path by now. One look at the folder."""
+        """Raise DatabaseMoved if the path has another file or none. Costs one stat call."""
         # Writing on into a file that was moved away would be lost without a word when the last process closes it.
         if not self.is_same():
             raise DatabaseMoved(self._path)
 
     def is_same(self) -> bool:
-        """Return whether the path still leads to the file that was opened first; so it is before any was."""
+        """Return whether the path still leads to the file opened first; true before any was opened."""
         return self._opened is None or self._found() == self._opened
 
     def _found(self) -> tuple[int, ...] | None:
@@ -322,7 +320,7 @@ class OpenSqliteFile:
 
 
 def is_driver_error(exc: BaseException | None) -> bool:
-    """Return whether a database's driver says it; its words name hosts, ports and files."""
+    """Return whether a database driver raised it; such messages contain hosts, ports and files."""
     # By name: PostgreSQL's is not loaded where it is not used.
     return isinstance(exc, sqlite3.Error) or (exc is not None and type(exc).__module__.startswith("psycopg"))
 
@@ -331,18 +329,16 @@ Row = tuple[Any, ...]
 
 
 class Transaction(Protocol):
-    """What a statement runs on, inside `RawDatabase.write` or `RawDatabase.read`."""
+    """Runs statements inside `RawDatabase.write` or `RawDatabase.read`."""
 
     def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
         """Run one statement and return its rows, if it has any."""
         ...
 
-    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run one statement for each row of values."""
-        ...
+    def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None: ...
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Append rows to a (temporary) table by the fastest way the database has."""
+        """Append rows to a (temporary) table by the database's fastest method."""
         ...
 
 
@@ -356,27 +352,25 @@ class RawDatabase(Protocol):
 
     @property
     def generation(self) -> int:
-        """Counts up with each new connection: temporary tables and session settings are gone then."""
+        """Incremented with each new connection, which has no temporary tables or session settings of the old one."""
         ...
 
     def write(self) -> AbstractContextManager[Transaction]:
         """Open a transaction that may write; commits at the end of the block, rolls back on an error.
 
-        Unavailable if the database does not answer, is busy for too long, or undid the transaction (deadlock): it may
-        or may not have been committed, so repeat only what is harmless twice. NoSpace if its disk is full.
+        Raise Unavailable if the database does not answer, is busy for too long, or rolled back (deadlock). It may or
+        may not have been committed, so repeat only what is idempotent. Raise NoSpace if its disk is full.
         """
         ...
 
-    def read(self) -> AbstractContextManager[Transaction]:
-        """Open a transaction that only reads."""
-        ...
+    def read(self) -> AbstractContextManager[Transaction]: ...
 
     def now_micros(self, machine: Clock) -> int:
         """Return the database's time: the server's clock, or the one that all processes on a file share."""
         ...
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         ...
 
 
@@ -487,17 +481,17 @@ IS_LAST_ATTEMPT = (
     "NOT EXISTS (SELECT 1 FROM page_crawls n WHERE n.execution_id = c.execution_id AND n.domain_id = c.domain_id"
     " AND n.page_id = c.page_id AND n.attempt = c.attempt + 1 LIMIT 1 OFFSET 0)"
 )
-"""A condition on `page_crawls c`: the page was not tried once more after it."""
+"""A condition on `page_crawls c`: no later attempt on the page exists."""
 
 
 STATEMENT_S = 30.0
-"""No statement of ours may take longer: a page of rows at a time, or a batch."""
+"""Statement timeout; a statement reads a page of rows, or writes a batch."""
 
 
 def connect_arguments(*, statement_s: float | None = STATEMENT_S) -> dict[str, Any]:
-    """Return what psycopg connects with: five seconds to answer, a limit for statements, probes of a silent line.
+    """Return psycopg's connection arguments: five seconds to connect, a statement timeout, TCP keepalives.
 
-    None lifts the limits on a statement and on a transaction that stands idle: only a migration may take its time.
+    None lifts the limits on statements and idle transactions: only a migration may use it.
     """
     limit_ms = int((statement_s or 0) * 1000)
     return {
@@ -520,10 +514,10 @@ _Answer = TypeVar("_Answer")
 def persist(
     call: Callable[[], _Answer], *, sleep: Callable[[float], object], waits_s: Sequence[float] = WAITS_S
 ) -> _Answer:
-    """Return what the call returns, trying again after each wait while it raises Unavailable.
+    """Return the result of the call, retrying after each wait while it raises Unavailable.
 
-    The last Unavailable is raised; a full disk (NoSpace) at once. A commit whose answer was lost counts as not done:
-    the call must be harmless when repeated.
+    The last Unavailable is raised, a full disk (NoSpace) immediately. A commit whose response was lost counts as
+    failed: the call must be idempotent.
     """
     for wait_s in waits_s:
         try:
@@ -543,7 +537,7 @@ _READINGS = 3
 
 
 class DatabaseClock:
-    """The database's time, by offset from our monotonic clock; read by any thread, set right by its connection's."""
+    """The database's time, by offset from the monotonic clock; for any thread, adjusted by the connection's thread."""
 
     def __init__(self, raw_db: RawDatabase, base: Clock | None = None) -> None:
         self._raw_db = raw_db
@@ -554,7 +548,7 @@ class DatabaseClock:
         self.synchronise()
 
     def synchronise(self) -> float:
-        """Read the database's clock again; return the seconds by which this one was behind. Raises Unavailable."""
+        """Read the database's clock again; return the seconds by which this one was behind. Raise Unavailable."""
         # The server reads its clock somewhere inside the round trip, so the middle is wrong by half of it at most. A
         # process that was frozen in a reading would be wrong for as long: it reads again, and the quickest one counts.
         readings: list[tuple[float, int, float]] = []
@@ -573,23 +567,20 @@ class DatabaseClock:
         return behind.total_seconds()
 
     def now(self) -> datetime:
-        """Return the database's time, aware and in UTC."""
         at, mark = self._reading
         return at + timedelta(seconds=self.base.monotonic() - mark)
 
     def monotonic(self) -> float:
-        """Return seconds that never run backwards."""
         return self.base.monotonic()
 
 
 def sqlite_path(database_url: str) -> Path | None:
-    """Return the file of a `sqlite:///…` address, or None for another kind of database."""
     parts = urlsplit(database_url)
     return Path(unquote(database_url[len("sqlite:///") :])) if parts.scheme == "sqlite" else None
 
 
 def synchronise(*clocks: Clock) -> None:
-    """Read the database's time again for clocks that follow it; called by the thread of their connection."""
+    """Synchronise clocks that follow the database; call it on the thread of their connection."""
     for clock in clocks:
         if isinstance(clock, DatabaseClock):
             clock.synchronise()

@@ -1,7 +1,7 @@
-"""Statements over all attempts of a run, one slice at a time: a run may have millions of them.
+"""Runs statements over all attempts of a run, one slice at a time: a run may have millions of them.
 
-One statement over a whole run would hit the time limit of a PostgreSQL statement, and on SQLite hold a read
-transaction for as long.
+One statement over a whole run would hit PostgreSQL's statement timeout, and on SQLite hold a read transaction
+for as long.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from holdfast.db.raw import RawDatabase, Row, StatementTimeout
 
 IN_SLICE: Final = "c.execution_id = ? AND (c.domain_id, c.page_id) > (?, ?) AND (c.domain_id, c.page_id) <= (?, ?)"
-"""The condition on `page_crawls c` that a statement for `in_slices` starts its WHERE with."""
+"""The condition on `page_crawls c` with which a statement for `in_slices` must start its WHERE."""
 SLICE_END: Final = (
     "SELECT domain_id, page_id FROM page_crawls WHERE execution_id = ? AND (domain_id, page_id) > (?, ?)"
     " ORDER BY domain_id, page_id LIMIT 1 OFFSET ?"
@@ -23,9 +23,9 @@ _LAST = (2**63 - 1, 2**63 - 1)
 
 
 def in_slices(raw_db: RawDatabase, statement: str, execution_id: int) -> Iterator[list[Row]]:
-    """Yield a statement's rows for each slice of a run, ordered by domain and page; all attempts on a page are in one.
+    """Yield a statement's rows for each slice of a run, in order of domain and page; a page's attempts share a slice.
 
-    Each slice is a transaction of its own. StatementTimeout if even the smallest slice takes too long.
+    Each slice is a separate transaction. Raise StatementTimeout if even the smallest slice takes too long.
     """
     after, size = (-1, -1), _LARGEST
     while after != _LAST:

@@ -1,4 +1,4 @@
-"""Which schema a database has, asked without loading Alembic; and a fresh SQLite file made from the finished schema."""
+"""Reads a database's schema version without loading Alembic, and creates SQLite files from the finished schema."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from holdfast.db.raw import Transaction, is_read_only, note_below, sqlite_path, 
 from holdfast.errors import Invalid, NotFound, Unavailable
 
 SCHEMA = "0035"
-"""The migration that this code is written for; a test compares it with the newest one."""
+"""The migration that this code requires; a test compares it with the newest one."""
 
 
 MIGRATED = "HOLDFAST_MIGRATED_DATABASE"
-"""The variable that tells the migrating process its database."""
+"""Environment variable with the database URL for the migrating process."""
 
 # The group may write: such a directory is meant to be shared by several users.
 _SHARED = 0o020
 
 
 def schema_of(database_url: str) -> str | None:
-    """Return the schema version of a database, or None if it is empty."""
+    """Return the schema version of a database; None if it is empty."""
     raw_db = connect(database_url)
     try:
         with raw_db.read() as tx:
@@ -42,7 +42,6 @@ def schema_of(database_url: str) -> str | None:
 
 
 def schema_in(tx: Transaction) -> str | None:
-    """Return the schema version of a database that has one."""
     rows = tx.execute("SELECT version_num FROM alembic_version")
     return str(rows[0][0]) if rows else None
 
@@ -52,7 +51,7 @@ FRESH = Path(__file__).with_name("fresh.sql")
 
 
 def make_fresh(database_url: str) -> bool:
-    """Create the schema in an empty SQLite file, in one transaction; False if that is not what this database is."""
+    """Create the schema in an empty SQLite file, in one transaction; return False for any other database."""
     path = sqlite_path(database_url)
     if path is None:
         return False
@@ -69,7 +68,7 @@ def make_fresh(database_url: str) -> bool:
 
 
 def dump(path: Path) -> str:
-    """Return the script that makes a schema like this file's, in its order: SQLite's choice of indexes needs it."""
+    """Return a script that creates this file's schema in the same order, which affects SQLite's choice of indexes."""
     with closing(sqlite3.connect(path)) as connection:
         rows = connection.execute(
             "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
@@ -80,7 +79,7 @@ def dump(path: Path) -> str:
 
 
 def make_home(home: Path) -> None:
-    """Create the data directory for its owner alone; so is an empty one of ours, unless its group may write there."""
+    """Create the data directory for its owner only; restrict an empty one of ours too, unless it is group-writable."""
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = home.stat()
     is_ours = found.st_uid == os.geteuid() and not found.st_mode & _SHARED
@@ -90,7 +89,9 @@ def make_home(home: Path) -> None:
 
 
 def _make_private(settings: Settings) -> None:
-    """Create the SQLite file before SQLite does, which would let everybody read it; -wal and -shm take its mode."""
+    """Create the SQLite file before SQLite does, which would make it world-readable; -wal and -shm inherit its
+    mode.
+    """
     path = sqlite_path(settings.database)
     if path is not None and not path.exists():
         is_shared = settings.home.stat().st_mode & _SHARED
@@ -100,7 +101,7 @@ def _make_private(settings: Settings) -> None:
 
 
 def open_to_others(settings: Settings) -> str | None:
-    """Return how to close a data directory that every user of the machine may read; None for one that is closed."""
+    """Return how to restrict a data directory that is world-accessible; None if it is not."""
     if not settings.home.exists() or not settings.home.stat().st_mode & 0o007:
         return None
     return f"every user of this machine may read it; close it with: chmod -R o-rwx {settings.home}"
@@ -110,15 +111,15 @@ _only_existing = False
 
 
 def open_only_existing() -> None:
-    """Let `prepare` refuse, in this whole process, a data directory that holds no archive."""
+    """Make `prepare` raise NotFound, in this whole process, for a data directory without an archive."""
     global _only_existing
     _only_existing = True
 
 
 def prepare(settings: Settings) -> None:
-    """Make the data directory and bring the schema up to date; Unavailable says what to do if that is not possible.
+    """Create the data directory and migrate the schema; raise Unavailable with the next step if that fails.
 
-    NotFound if there is no archive, and this process does not start one.
+    Raise NotFound if there is no archive and this process may not create one.
     """
     database = sqlite_path(settings.database)
     # On a database server the archive is there, whatever directory another machine gives it.
@@ -153,7 +154,7 @@ def _bring_up_to_date(settings: Settings) -> None:
         )
     # In a process of its own: Alembic and SQLAlchemy are not loaded for this into a crawl.
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "holdfast.db.migrate"],
+        [sys.executable, "-P", "-m", f"{__package__}.migrate"],
         capture_output=True,
         text=True,
         check=False,

@@ -1,4 +1,4 @@
-"""What is special about a SQLite file: the lock that another process may keep, and its clock.
+"""SQLite only: locks that another process holds, and the shared clock.
 
 The clock is the kernel's clock since boot, plus an anchor that all processes of the boot share
 (`coordination/boot_clock.py` sets it). A step of the wall clock does not move it.
@@ -16,7 +16,7 @@ from holdfast.errors import Unavailable
 
 
 class DatabaseLocked(Unavailable):
-    """Another process keeps the lock of the SQLite file."""
+    """Another process holds the lock of the SQLite file."""
 
     code = "database_locked"
 
@@ -28,7 +28,7 @@ class DatabaseLocked(Unavailable):
 
 
 def is_locked(exc: sqlite3.Error) -> bool:
-    """Return whether another connection kept a lock for longer than this one waited."""
+    """Return whether another connection held a lock for longer than this one waited."""
     return exc.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -36,14 +36,14 @@ ANCHOR = "SELECT micros FROM clock_anchors WHERE boot_id = ?"
 
 
 def since_boot(machine: Clock) -> int:
-    """Return the microseconds of the kernel's clock, which runs on in suspend and is the same in all processes."""
+    """Return the microseconds of the kernel's clock, which continues in suspend and is the same in all processes."""
     return round(machine.monotonic() * 1_000_000)
 
 
 def boot_micros(execute: Callable[[str, tuple[str]], Sequence[Sequence[Any]]], machine: Clock) -> int:
-    """Return the time of a SQLite database; the wall time where no anchor is stored for this boot.
+    """Return the time of a SQLite database; the wall time if no anchor is stored for this boot.
 
-    That is so where the system names no boot (macOS), and where the file cannot be written, so that nothing is leased.
+    That is the case if the system has no boot id (macOS), or the file is read-only, so that nothing is leased.
     """
     boot = boot_id()
     rows = execute(ANCHOR, (boot,)) if boot is not None else ()

@@ -1,1 +1,1 @@
-"""A small bundled website, to try the archive on without leaving this machine."""
+"""A small bundled website for trying the archive without network access."""

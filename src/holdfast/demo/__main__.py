@@ -1,4 +1,4 @@
-"""`python -m holdfast.demo ADDRESS PORT NAMES_PORT`: the sites of the demo as a part that `holdfast serve` can run."""
+"""`python -m holdfast.demo ADDRESS PORT NAMES_PORT`: serves the demo's sites; `holdfast serve` can run it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from holdfast.demo.server import DemoWeb, WebPlace
 
 
 def main() -> None:
-    """Serve until TERM or Ctrl-C."""
     address, port, names_port = sys.argv[1:]
     ends = {signal.SIGINT, signal.SIGTERM}
     # Blocked before the threads begin, so that they inherit it and the signal waits for this one.

@@ -1,9 +1,9 @@
-"""Makes the demo's archive: earlier crawls are imported, today's is crawled, every year becomes an edition.
+"""Builds the demo's archive: earlier crawls are imported, today's is crawled, every year becomes an edition.
 
 sources    the town and the marsh station, with feeds and a place in the annual campaign
 past       a WARC file for each earlier state, imported under the name of its year's annual job
 today      the annual jobs of this year, run by a worker: crawl, feeds, index, search, changes, reports
-editions   every year frozen, and compared with the one before
+editions   every year frozen, and compared with the previous one
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,7 @@ from holdfast.jobs.imports import ImportWish
 from holdfast.jobs.indexing import close_if_read
 from holdfast.sources import registry
 from holdfast.sources.queries import find_source, source_by_code
+from holdfast.values import dataclass
 from holdfast.wiring import open_runtime
 from holdfast.wiring.archive import open_archive
 from holdfast.wiring.jobs import Jobs, open_jobs
@@ -60,8 +60,6 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Crawled:
-    """An earlier crawl: its source, the site as it was, and when that is said to have been."""
-
     code: str
     content: SiteContent
     origin: str
@@ -70,7 +68,7 @@ class _Crawled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoArchive:
-    """A data directory that is filled, with the sites that it was filled from."""
+    """A data directory with the demo's archive, and the sites that it was crawled from."""
 
     settings: Settings
     web: DemoWeb
@@ -79,9 +77,9 @@ class DemoArchive:
 
 @contextmanager
 def demo_archive(home: Path, say: Say = lambda _line: None) -> Iterator[DemoArchive]:
-    """Make the demo's archive in a new data directory; the sites are served until the block ends.
+    """Build the demo's archive in a new data directory; serve its sites until the block ends.
 
-    What a test needs to look at an archive with some life: no network, no service, about ten seconds.
+    For tests that need a realistic archive: no network, no service, about ten seconds.
     """
     with DemoWeb() as web, web.reachable():
         settings = config.load(home=home, contact=CONTACT)
@@ -89,9 +87,9 @@ def demo_archive(home: Path, say: Say = lambda _line: None) -> Iterator[DemoArch
 
 
 def build_archive(settings: Settings, web: DemoWeb, stops: Stops, say: Say) -> DemoTour:
-    """Fill a new data directory; return what there is to see. The sites have to be reachable.
+    """Fill a new data directory; return a tour of it. The sites must be reachable.
 
-    Conflict if the directory holds a demo already; Unavailable if it was asked to stop.
+    Raise Conflict if the directory already has a demo, Unavailable if a stop was requested.
     """
     say(f"two invented websites are served on this machine: {web.town_url} and {web.marsh_url}")
     with open_jobs(settings) as jobs:
@@ -140,7 +138,7 @@ def _add_sources(jobs: Jobs, web: DemoWeb) -> None:
 
 
 def _moments(now: datetime) -> list[tuple[str, int, datetime]]:
-    """Return source, state and moment of each earlier crawl: of years before this one, whatever the clock says."""
+    """Return source, state and date of each earlier crawl, always in years before the current one."""
     ahead = max(0, _PAST[-1][2].year + 1 - now.year)
     return [(code, state, moment.replace(year=moment.year - ahead)) for code, state, moment in _PAST]
 
@@ -181,7 +179,7 @@ def _import_past(jobs: Jobs, settings: Settings, web: DemoWeb) -> None:
 
 
 def _plan(jobs: Jobs) -> list[tuple[str, int]]:
-    """Make the editions, earlier years of what was imported, this year with a job that is due; return code and year."""
+    """Create the editions, past years' with the imports, this year's with a job that is due; return code and year."""
     campaigns = Campaigns(jobs.database, jobs.actions, jobs.clock, Host())
     now = jobs.clock.now()
     years = [(code, moment.year) for code, _, moment in _moments(now)]

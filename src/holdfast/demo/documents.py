@@ -1,4 +1,4 @@
-"""Small PDF documents of one page, made from lines of text: paragraphs, headings and bars."""
+"""Small one-page PDF documents, generated from lines of text: paragraphs, headings and bars."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ def pdf_of(title: str, language: str, lines: Sequence[str]) -> bytes:
 
 
 def _drawn(lines: Iterable[str]) -> Iterable[str]:
-    """Yield the operators of the page, from top to bottom."""
     y, is_heading, size = _HEIGHT - _MARGIN - 16, True, 18
     for line in lines:
         if line.startswith(_BAR):

@@ -1,4 +1,4 @@
-"""The marsh station's website as it is bundled: files in two folders, the later ones over the earlier ones."""
+"""The marsh station's bundled website: files in two folders; the later ones replace the earlier ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib.resources.abc import Traversable
 
 from holdfast.demo.answers import TYPES, SiteAnswer, SiteContent, moved, refused, sitemap, stored
 
-_BUNDLE = resources.files("holdfast.demo")
+_BUNDLE = resources.files(__package__)
 _REDIRECTS = {"/home": "/", "/index.html": "/"}
 _PRIVATE = "/private/"
 # What the later edition of the site no longer has.
@@ -17,7 +17,7 @@ _MISSING = "<!DOCTYPE html><title>Not found</title><p>The tide took this page. <
 
 
 def marsh_content(origin: str, *, is_later: bool) -> SiteContent:
-    """Return the site as it was first, or its later edition: pages edited, one gone, one that was lost is back."""
+    """Return the site's first or later edition; in the later, pages were edited, one is gone, a lost one is back."""
     files = read_files(_BUNDLE / "site", "/", origin)
     if is_later:
         files |= read_files(_BUNDLE / "later", "/", origin)
@@ -29,7 +29,6 @@ def marsh_content(origin: str, *, is_later: bool) -> SiteContent:
 
 
 def read_files(folder: Traversable, below: str, origin: str) -> dict[str, SiteAnswer]:
-    """Return every file below a folder by the path that it answers to."""
     found: dict[str, SiteAnswer] = {}
     for item in folder.iterdir():
         if item.is_dir():

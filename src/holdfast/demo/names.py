@@ -1,4 +1,4 @@
-"""A nameserver on loopback that knows the demo's names; every other name it looks up with the system's resolver."""
+"""A nameserver on loopback that knows the demo's names; it resolves others with the system's resolver."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Udp(socketserver.ThreadingUDPServer):
 
 
 class _Question(socketserver.BaseRequestHandler):
-    """Answers one datagram; one that cannot be read is not answered."""
+    """Answers one datagram; ignores a malformed one."""
 
     def handle(self) -> None:
         assert isinstance(self.server, _Udp)
@@ -41,7 +41,6 @@ class _Question(socketserver.BaseRequestHandler):
 
 
 def _read(query: bytes) -> tuple[str, int, int]:
-    """Return name and kind of the first question, and where it ends."""
     labels, at = [], 12
     while length := query[at]:
         labels.append(query[at + 1 : at + 1 + length].decode("ascii"))
@@ -65,8 +64,6 @@ def _addresses(names: Mapping[str, str], name: str, kind: int) -> tuple[int, lis
 
 
 class NameServer:
-    """The running nameserver; `close` ends it."""
-
     def __init__(self, names: Mapping[str, str], *, port: int = 0) -> None:
         self._server = _Udp(("127.0.0.1", port), _Question)
         self._server.names = dict(names)
@@ -75,7 +72,6 @@ class NameServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Answer no more."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()

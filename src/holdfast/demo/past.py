@@ -1,6 +1,6 @@
-"""Crawls that never were: what a crawl of a bundled site would have kept at an earlier moment, as a WARC file.
+"""Simulated earlier crawls: writes a WARC file as if a bundled site had been crawled at an earlier date.
 
-The dates of its records are invented, and the file says so. It is taken in by the same import as any other file.
+The dates of its records are invented, and the file says so. It is imported like any other file.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ _ADDRESS = "192.0.2.80"
 
 
 class _Bytes:
-    """A body in memory."""
-
     def __init__(self, content: bytes) -> None:
         self._content = content
 
@@ -43,11 +41,11 @@ class _Bytes:
         yield self._content
 
     def close(self) -> None:
-        """Hold nothing open."""
+        """Do nothing: no resource is open."""
 
 
 def write_past(folder: Path, content: SiteContent, *, origin: str, moment: datetime, clock: Clock) -> Path:
-    """Write what a crawl that began at a moment would have kept of a site; return the sealed file."""
+    """Write the WARC file of a crawl that supposedly started at a given time; return the sealed file."""
     host = urlsplit(origin).netloc
     name = f"demo-{urlsplit(origin).hostname}-{digits14(moment)}"
     info = {"description": NOTE, "isPartOf": "holdfast demo", "hostname": host, "robots": "obey"}
@@ -59,7 +57,7 @@ def write_past(folder: Path, content: SiteContent, *, origin: str, moment: datet
 
 
 def walked(content: SiteContent, origin: str) -> Iterator[tuple[str, SiteAnswer]]:
-    """Yield path and answer of everything that links lead to from the front page, but what robots.txt forbids."""
+    """Yield path and response of everything reachable by links from the front page, except what robots.txt forbids."""
     robots = content.at("/robots.txt")
     forbidden = tuple(_FORBIDDEN.findall(robots.body.decode()))
     queue = deque(["/robots.txt", "/", "/sitemap.xml"])

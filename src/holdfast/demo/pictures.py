@@ -1,4 +1,4 @@
-"""The picture of the harbour's camera: painted by numbers, another light in each state."""
+"""The picture of the harbour's camera: computed, with different light in each state."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ _LIGHTS = (
 
 
 def harbour_picture(state: int) -> bytes:
-    """Return a PNG of the sound as the camera shows it in a state."""
     above, low, near = (np.array(colour, dtype=float) for colour in _LIGHTS[(state - 1) % len(_LIGHTS)])
     random = np.random.default_rng(state)
     canvas = np.zeros((_HEIGHT, _WIDTH, 3))
@@ -48,7 +47,6 @@ def _paint_hills(canvas: NDArray[np.float64], colour: NDArray[np.float64], rando
 
 
 def _paint_waves(canvas: NDArray[np.float64], random: np.random.Generator) -> None:
-    """Lay streaks over the sea, longer and stronger towards the viewer."""
     for row in range(_HORIZON, _HEIGHT, 2):
         nearness = (row - _HORIZON) / (_HEIGHT - _HORIZON)
         length = int(12 + 90 * nearness)

@@ -1,7 +1,7 @@
-"""Serves the bundled websites on a loopback port; reads no path from a request.
+"""Serves the bundled websites on a loopback port; no request path reaches the file system.
 
-`DemoSite` is the marsh station alone, at an address with a port. `DemoWeb` is the town and the station by their names,
-with a nameserver that knows them.
+`DemoSite` is the marsh station alone, at an address with a port. `DemoWeb` is the town and the station under
+their names, with a nameserver that knows them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ _HTTP_PORT = 80
 
 
 class _Server(ThreadingHTTPServer):
-    """The server, and what it holds in memory."""
-
     # A crawler that is killed leaves connections open: they must not keep the program alive.
     daemon_threads = True
 
@@ -38,14 +36,12 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Visit(BaseHTTPRequestHandler):
-    """Answers one connection."""
-
     protocol_version = "HTTP/1.1"
     server_version = "HoldfastDemo"
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Look the host and the path up; nothing that is not in the table is ever opened."""
+        """Answer from the table of hosts and paths; no other file is ever opened."""
         assert isinstance(self.server, _Server)
         sites = self.server.sites
         host = (self.headers.get("Host") or "").partition(":")[0].lower()
@@ -73,11 +69,11 @@ class _Visit(BaseHTTPRequestHandler):
             self.wfile.write(answer.body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Print nothing: the crawl reports what it fetched."""
+        """Print nothing: the crawl reports its requests."""
 
 
 class _Running:
-    """A server in a thread; leaving its `with` block, or `close`, ends it."""
+    """A server in a thread; leaving its `with` block, or `close`, stops it."""
 
     def __init__(self, server: _Server) -> None:
         self._server = server
@@ -87,7 +83,7 @@ class _Running:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop serving; may be called once."""
+        """Stop serving; must be called only once."""
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -100,7 +96,7 @@ class _Running:
 
 
 class DemoSite(_Running):
-    """The marsh station alone, whatever it is called."""
+    """The marsh station alone, under any host name."""
 
     def __init__(self, address: str = "127.0.0.1") -> None:
         super().__init__(_Server((address, 0)))
@@ -112,7 +108,7 @@ class DemoSite(_Running):
         self._publish(is_later=False)
 
     def change(self) -> None:
-        """Put the later edition of the site in place: pages edited, one gone, one that was lost is back."""
+        """Switch to the later edition of the site: pages were edited, one is gone, a lost one is back."""
         self._publish(is_later=True)
 
     def _publish(self, *, is_later: bool) -> None:
@@ -122,7 +118,7 @@ class DemoSite(_Running):
 
 
 class WebPlace(NamedTuple):
-    """Where the sites and their nameserver listen; another process can take the place of one that ended."""
+    """The addresses of the sites and their nameserver; a new process can take over those of one that ended."""
 
     address: str
     port: int
@@ -130,7 +126,7 @@ class WebPlace(NamedTuple):
 
 
 class DemoWeb(_Running):
-    """The town and the marsh station by their names, as they are today."""
+    """The town and the marsh station under their names, in their present state."""
 
     def __init__(self, place: WebPlace | None = None) -> None:
         super().__init__(_Server((place.address, place.port)) if place is not None else _own_server())
@@ -143,16 +139,14 @@ class DemoWeb(_Running):
         self.place = WebPlace(self.address, self.port, self._names.port)
 
     def town(self, state: int) -> SiteContent:
-        """Return the town's website in one of its states."""
         return town_content(state, origin=self.town_url.rstrip("/"), marsh_url=self.marsh_url)
 
     def marsh(self, *, is_later: bool) -> SiteContent:
-        """Return the station's website as it was first, or as it became."""
         return marsh_content(self.marsh_url.rstrip("/"), is_later=is_later)
 
     @property
     def variables(self) -> dict[str, str]:
-        """The settings with which a crawl finds the sites by their names, and may ask them."""
+        """The settings with which a crawl resolves the sites' names and is permitted to connect to them."""
         return {
             "HOLDFAST_FETCH_NAMESERVERS": f"127.0.0.1:{self._names.port}",
             "HOLDFAST_ALLOW_NETWORKS": "127.0.0.0/8",
@@ -160,7 +154,7 @@ class DemoWeb(_Running):
 
     @contextmanager
     def reachable(self) -> Iterator[None]:
-        """Let the crawls that this process starts find the sites."""
+        """Make the sites reachable for crawls that this process starts."""
         # Through the environment, because a crawl is a process of its own that reads its settings from there.
         variables = self.variables
         before = {name: os.environ.get(name) for name in variables}
@@ -175,13 +169,12 @@ class DemoWeb(_Running):
                     os.environ[name] = value
 
     def close(self) -> None:
-        """Stop serving and answering for the names."""
         super().close()
         self._names.close()
 
 
 def _own_server() -> _Server:
-    """Return a server at port 80 of a loopback address of its own, so that addresses need no port; else at any port."""
+    """Return a server at port 80 of a separate loopback address, so that URLs need no port; else at any port."""
     number = os.getpid()
     own = f"127.80.{number >> 8 & 255}.{number & 255}"
     try:

@@ -1,9 +1,9 @@
-"""What there is to see in the demo's archive, and where."""
+"""A tour of the demo's archive: what to look at, and where."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -12,15 +12,16 @@ from holdfast.clock import digits14
 from holdfast.db.models import Change, PageGroup, Snapshot, WarcFile
 from holdfast.replay.address import replay_path
 from holdfast.urls import parse
+from holdfast.values import dataclass
 from holdfast.wiring.archive import Archive
 
 FEES = "services/fees.html"
-"""The page that says something else in every crawl."""
+"""The page that differs in every crawl."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoTour:
-    """What was made of the captures, and where to look."""
+    """The captures and pages to look at."""
 
     files: int
     records: int
@@ -29,18 +30,18 @@ class DemoTour:
     fees_url: str
     """A page that changed in every crawl."""
     moments: list[str] = field(default_factory=list)
-    """When it was captured, 14 digits each, earliest first."""
+    """The times of its captures, 14 digits each, earliest first."""
     snapshot_ids: list[int] = field(default_factory=list)
-    """Of these captures, in the same order."""
+    """Ids of these captures, in the same order."""
     compare_path: str | None
-    """Its latest change, as the API tells it."""
+    """The latest change, as an API path."""
     compared_url: str | None
     replay_path: str | None
-    """The front page as it was first, on the replay host."""
+    """The first version of the front page, on the replay host."""
 
 
 def captures_of(session: Session, url: str) -> list[Snapshot]:
-    """Return the good captures of an address, earliest first."""
+    """Return the successful captures of an address, earliest first."""
     return list(
         session.scalars(
             select(Snapshot)
@@ -61,7 +62,6 @@ def _latest_change(session: Session, url: str) -> int | None:
 
 
 def read_tour(archive: Archive, front_page: str) -> DemoTour:
-    """Return what the archive holds by now."""
     fees_url = f"{front_page}{FEES}"
     with archive.database.read() as session:
         files, records = session.execute(

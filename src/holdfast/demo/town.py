@@ -1,14 +1,13 @@
-"""The website of an invented town, put together from texts that say what holds in which of its four states.
+"""The website of an invented town, generated from texts with variants for its four states.
 
-A line that begins with `[2-3]` is there in states 2 and 3 only; `{{a||b||c||d}}` is one text for each state, the last
-one for those that follow; `%list /news/ 4` is a list of the latest dated pages below a path.
+A line that starts with `[2-3]` appears in states 2 and 3 only; `{{a||b||c||d}}` is one text for each state, the
+last one for all later states; `%list /news/ 4` is a list of the latest dated pages below a path.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from email.utils import format_datetime
 from html import escape
@@ -20,8 +19,9 @@ from holdfast.demo.answers import SiteAnswer, SiteContent, moved, refused, sitem
 from holdfast.demo.documents import pdf_of
 from holdfast.demo.marsh import read_files
 from holdfast.demo.pictures import harbour_picture
+from holdfast.values import dataclass
 
-_BUNDLE = resources.files("holdfast.demo") / "town_site"
+_BUNDLE = resources.files(__package__) / "town_site"
 _REDIRECTS = {"/library": "/services/library.html"}
 _STAFF = "/staff/"
 _FEED = "/news/feed.xml"
@@ -113,16 +113,16 @@ _MONTHS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TownPage:
-    """One page as its file defines it, in one state."""
+    """One page as defined by its file, in one state."""
 
     path: str
     title: str
     summary: str
     lines: tuple[str, ...]
     day: date | None
-    """When it was published, for news and minutes."""
+    """The publication date, for news and minutes."""
     last_state: int
-    """The last one that it is there in; it answers 410 afterwards."""
+    """The last state that has the page; later ones answer 410."""
     picture: tuple[str, str] | None
     """File and description."""
     other: str | None
@@ -184,7 +184,7 @@ def _page(path: str, text: str, state: int) -> TownPage:
 
 
 def _parts(text: str, state: int) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the fields before the first empty line, and the lines behind it that hold in a state."""
+    """Return the fields before the first empty line, and the lines after it that apply in a state."""
     head, _, body = text.partition("\n\n")
     fields = dict(line.split(": ", 1) for line in _in_state(head, state))
     return fields, tuple(_in_state(body, state))
@@ -225,7 +225,7 @@ def _body(page: TownPage, pages: dict[str, TownPage]) -> Iterator[str]:
 
 
 def _dated(pages: dict[str, TownPage], below: str) -> list[TownPage]:
-    """Return the pages with a date below a path, newest first."""
+    """Return the dated pages below a path, newest first."""
     found = [page for page in pages.values() if page.path.startswith(below) and page.day is not None]
     return sorted(found, key=lambda page: (page.day or date.min, page.path), reverse=True)
 
@@ -314,7 +314,6 @@ def _refusal(language: str, why: str) -> str:
 
 
 def _documents(folder: Traversable, below: str, state: int) -> Iterator[tuple[str, bytes]]:
-    """Yield path and bytes of each PDF."""
     for item in folder.iterdir():
         if item.is_dir():
             yield from _documents(item, f"/{item.name}{below}", state)
@@ -329,14 +328,12 @@ def _robots(origin: str) -> bytes:
 
 
 def _sitemap(answers: dict[str, SiteAnswer], pages: dict[str, TownPage], origin: str, state: int) -> bytes:
-    """Return a sitemap of what everybody may read, with the day of each page or of the state."""
     public = (path for path, one in answers.items() if one.is_page and not path.startswith(_STAFF))
     days = {path: pages[path].day if path in pages else None for path in sorted(public)}
     return sitemap({f"{origin}{path}": f"{day or _LISTED_DAYS[state - 1]:%Y-%m-%d}" for path, day in days.items()})
 
 
 def _feed(pages: dict[str, TownPage], origin: str) -> bytes:
-    """Return the news as RSS."""
     items = "".join(
         f"<item><title>{escape(page.title)}</title><link>{origin}{page.path}</link>"
         f"<guid>{origin}{page.path}</guid><description>{escape(page.summary)}</description>"

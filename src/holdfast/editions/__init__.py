@@ -1,1 +1,1 @@
-"""Annual editions: what was meant to be kept of a source in a year, what was, and a list of it that can be cited."""
+"""Annual editions: the intended content of a source for a year, what was captured, and a citable list."""

@@ -1,23 +1,24 @@
-"""The rules of an annual campaign: its date, the order of its sources, its jobs' names, and no caps. Pure.
+"""The rules of an annual campaign: its date, the order of its sources, job names, and no caps. Pure functions.
 
-An annual crawl is bounded by scope rules, never by a number of pages or a depth: such caps are lifted here, and each
-is noted in the plan.
+Scope rules bound an annual crawl, never a number of pages or a depth: such caps are lifted here, and each is
+noted in the plan.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from holdfast.archive_tool.contract import Host, ToolOptions, annual_caps, read_job_config, with_annual_minima
 from holdfast.archive_tool.zimit_flags import read_flags
 from holdfast.errors import Invalid
+from holdfast.records import Operator, record
 from holdfast.sources.config import UNLIMITED, SourceConfig, ZimitConfig, zimit_job
 from holdfast.sources.registry import LANGUAGE_PATHS, PRESETS
+from holdfast.values import dataclass
 
 FIRST_YEAR, LAST_YEAR = 1970, 2100
 FULL_SITE, LEGACY, SEED_GROUP = "full_site", "legacy_full_site", "seed_group"
@@ -28,22 +29,17 @@ HINT: Final = "annual"
 _FIRST: Final = tuple(preset.code for preset in PRESETS)
 LANGUAGES: Final = frozenset(LANGUAGE_PATHS.values())
 # Options of zimit that an annual crawl has at least: it runs for weeks, and a source may be set up for a short one.
-_MINIMA: Final = (
-    "max_container_restarts",
-    "error_threshold_timeout",
-    "error_threshold_http",
-    "backoff_delay_minutes",
-)
+_MINIMA: Final = ("max_container_restarts", "error_threshold_timeout", "error_threshold_http", "backoff_delay_minutes")
 
 
 class CampaignRefused(Invalid):
-    """An annual campaign cannot be planned like this."""
+    """An annual campaign cannot be planned with these values."""
 
     code = "campaign_refused"
 
 
 def campaign_year(year: int | None, *, now: datetime) -> int:
-    """Return the year that is meant; left out, it is this one on the first of January and refused on other days."""
+    """Return the year of a campaign; default: the current year on 1 January, CampaignRefused on other days."""
     if year is None:
         # A timer that fires on 1 January needs no year; typed by a person on another day, a wrong guess makes a whole
         # campaign.
@@ -56,12 +52,12 @@ def campaign_year(year: int | None, *, now: datetime) -> int:
 
 
 def campaign_date(year: int) -> datetime:
-    """Return the moment before which nothing of a campaign runs."""
+    """Return the time before which nothing of a campaign runs."""
     return datetime(year, 1, 1, tzinfo=UTC)
 
 
 def in_order(codes: Iterable[str]) -> list[str]:
-    """Return codes in the order in which they are queued, each once: the presets in their order, then by code."""
+    """Return unique codes in queueing order: the presets in their order, then alphabetically."""
     return sorted(dict.fromkeys(codes), key=lambda code: (_FIRST.index(code) if code in _FIRST else len(_FIRST), code))
 
 
@@ -71,7 +67,6 @@ def job_name(code: str, year: int, key: str | None = None) -> str:
 
 
 def labels(year: int, *, version: str = "v1") -> dict[str, Any]:
-    """Return what a campaign's job carries in its details, by which its crawls are found again."""
     date = campaign_date(year)
     return {
         "campaign_kind": "annual",
@@ -83,42 +78,28 @@ def labels(year: int, *, version: str = "v1") -> dict[str, Any]:
 
 
 def language_of(url: str) -> str | None:
-    """Return the language that an address names in the first part of its path; None if it names none."""
+    """Return the language in the first part of a URL's path; None if it is not a language."""
     first = urlsplit(url).path.lstrip("/").partition("/")
     return LANGUAGE_PATHS.get(first[0].lower()) if first[1] else None
 
 
-class ShardSeed(NamedTuple):
-    """A seed that gets a shard of its own, and what the shard is called."""
-
-    seed: str
-    key: str
-
-
-def shard_seeds(seeds: Iterable[str]) -> list[ShardSeed]:
-    """Return one shard for each seed, in order: lang-en, lang-fr, else seed-<i>; a second lang-en is lang-en-2."""
-    made: list[ShardSeed] = []
+def shard_seeds(seeds: Iterable[str]) -> list[tuple[str, str]]:
+    """Return each seed with the key of its shard: lang-en, lang-fr, else seed-<i>; a second lang-en is lang-en-2."""
+    made: list[tuple[str, str]] = []
     taken: dict[str, int] = {}
     for number, seed in enumerate(seeds, 1):
         language = language_of(seed)
         key = f"lang-{language}" if language else f"seed-{number}"
         taken[key] = taken.get(key, 0) + 1
         # Names of shards are names of jobs, which must differ within a year.
-        made.append(ShardSeed(seed, key if taken[key] == 1 else f"{key}-{taken[key]}"))
+        made.append((seed, key if taken[key] == 1 else f"{key}-{taken[key]}"))
     return made
 
 
-class Uncapped(NamedTuple):
-    """A job's own configuration, and what was lifted or raised to come to it."""
+def uncapped(config: SourceConfig, seeds: Iterable[str], host: Host) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return an annual job's configuration (no caps, annual minima for zimit), and the settings lifted or raised.
 
-    overrides: dict[str, Any]
-    notes: tuple[str, ...]
-
-
-def uncapped(config: SourceConfig, seeds: Iterable[str], host: Host) -> Uncapped:
-    """Return the fields that an annual job has otherwise than its source: no caps, and the annual minima for zimit.
-
-    ToolConfigRefused or FlagRefused if the source's options for zimit cannot be used with what this `host` offers.
+    Raise ToolConfigRefused or FlagRefused if the source's zimit options do not work with what this `host` offers.
     """
     # A job has its own copy of the seeds: editing the source during the campaign must not change what was planned.
     overrides: dict[str, Any] = {"seeds": list(seeds), "max_depth": UNLIMITED, "max_pages": None}
@@ -129,11 +110,11 @@ def uncapped(config: SourceConfig, seeds: Iterable[str], host: Host) -> Uncapped
         notes.append(f"max_pages {config.max_pages} lifted: an annual crawl is bounded by its scope")
     # A quota protects the disk and the site: it is no editorial cap, so it stays and is reported.
     if config.quota_bytes is not None:
-        notes.append(f"quota_bytes {config.quota_bytes} stays: what is beyond it will be told as over_limit")
+        notes.append(f"quota_bytes {config.quota_bytes} stays: pages beyond it are reported as over_limit")
     if config.backend == "zimit":
         overrides["zimit"], raised = _resilient(config, host)
         notes += raised
-    return Uncapped(overrides, tuple(notes))
+    return overrides, tuple(notes)
 
 
 def _resilient(config: SourceConfig, host: Host) -> tuple[dict[str, Any], list[str]]:
@@ -167,7 +148,7 @@ def _shown(options: ToolOptions, name: str) -> str:
 
 
 class PlanStep(StrEnum):
-    """What happens to one entry."""
+    """The action for one entry."""
 
     CREATE = "create"
     ATTACH = "attach"
@@ -176,7 +157,7 @@ class PlanStep(StrEnum):
 
 
 class Skip(StrEnum):
-    """Why nothing is made of an entry."""
+    """Why an entry is skipped."""
 
     SCHEDULED = "already_scheduled"
     NAME_TAKEN = "name_taken"
@@ -190,74 +171,59 @@ class Skip(StrEnum):
     NOTHING = "nothing_to_attach"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PlanEntry:
     """One source, or one shard of it, in a plan."""
 
-    source: str
-    step: PlanStep
-    reason: str | None = None
-    name: str | None = None
-    shard_key: str | None = None
-    seed: str | None = None
-    at: datetime | None = None
-    job_id: int | None = None
-    """Set once it is done."""
-    notes: tuple[str, ...] = ()
-
-    def as_object(self) -> dict[str, Any]:
-        """Return it for `--json`; what is not set is left out."""
-        shown = {
-            "source": self.source,
-            "action": self.step.value,
-            "reason": self.reason,
-            "name": self.name,
-            "shardKey": self.shard_key,
-            "seed": self.seed,
-            "queuedAt": self.at.isoformat() if self.at else None,
-            "jobId": self.job_id,
-            "notes": list(self.notes),
-        }
-        return {name: value for name, value in shown.items() if value not in (None, [])}
+    source: Operator[str]
+    step: Operator[PlanStep]
+    reason: Operator[str | None] = None
+    name: Operator[str | None] = None
+    shard_key: Operator[str | None] = None
+    seed: Operator[str | None] = None
+    at: Operator[datetime | None] = None
+    job_id: Operator[int | None] = None
+    """Set once the plan is applied."""
+    notes: Operator[tuple[str, ...]] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Plan:
-    """A campaign's plan; applied, or only thought through."""
+    """The jobs that a campaign creates, or would create."""
 
-    year: int
-    entries: tuple[PlanEntry, ...]
-    applied: bool
+    year: Operator[int]
+    applied: Operator[bool]
+    entries: Operator[tuple[PlanEntry, ...]]
 
     @property
-    def errors(self) -> list[PlanEntry]:
-        """What keeps the plan from being applied at all."""
+    def refused(self) -> list[PlanEntry]:
+        """The entries that prevent the plan from being applied."""
         return [entry for entry in self.entries if entry.step is PlanStep.ERROR]
 
     @property
     def made(self) -> list[PlanEntry]:
-        """What is, or would be, created or attached."""
+        """The entries that are, or would be, created or attached."""
         return [entry for entry in self.entries if entry.step in (PlanStep.CREATE, PlanStep.ATTACH)]
 
-    def as_object(self) -> dict[str, Any]:
-        """Return it for `--json`."""
-        return {
-            "campaignYear": self.year,
-            "applied": self.applied,
-            "created": len(self.made),
-            "errors": len(self.errors),
-            "entries": [entry.as_object() for entry in self.entries],
-        }
+    @property
+    def created(self) -> Operator[int]:
+        """Number of jobs that are, or would be, created or attached."""
+        return len(self.made)
+
+    @property
+    def errors(self) -> Operator[int]:
+        """Number of entries that prevent the plan from being applied."""
+        return len(self.refused)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignRequest:
-    """What a command asks a campaign for."""
+    """The parameters of a campaign command."""
 
     year: int | None = None
     sources: tuple[str, ...] = ()
-    """Codes; all that are meant for annual crawls if left out."""
+    """Source codes; empty means all annual sources."""
     max_create: int | None = None
     apply: bool = False
     url_cap: int = 5000
-    """How large a shard is meant to be; a figure for planning, never a limit on the crawl."""
+    """Planned size of a shard; never a limit on the crawl."""

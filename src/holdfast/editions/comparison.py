@@ -1,4 +1,4 @@
-"""Writes what became of a source from one year's edition to another's: figures, every page, and a text for people."""
+"""Compares one year's edition of a source with another's: figures, every page, and a text for people."""
 
 from __future__ import annotations
 
@@ -28,23 +28,23 @@ _HELD_OF_A_BODY: Final = 10_000
 
 
 class KeptPage(NamedTuple):
-    """What an edition holds of a page: its last capture that may be seen, or only that it was meant, or withdrawn."""
+    """A page of an edition: its last visible capture, or only that it was intended or taken down."""
 
     place: tuple[bytes, bytes]
     held: SiteCapture | None = None
     id: int | None = None
     is_withdrawn: bool = False
-    """Whether everything of it was."""
+    """Whether all its captures are taken down."""
     is_meant: bool = True
-    """Whether it has a row in the ledger, or is where one of those leads; not so robots.txt, or what pages embed."""
+    """Whether the ledger has it, or redirects to it; false for robots.txt and embedded resources."""
 
 
 def pages_of(
     database: Database, home: Path, view: EditionView, scratch: Path, on_row: OnRow = silent
 ) -> Iterator[KeptPage]:
-    """Yield each page of an edition once, by address: as it was frozen, or as its executions have it.
+    """Yield each page of an edition once, by address: as it was frozen, or from its executions.
 
-    EditionNotReady if it has no ledger, or no frozen list where it was frozen; FrozenListDamaged.
+    Raise EditionNotReady without a ledger, or without the frozen list of a frozen edition; FrozenListDamaged.
     """
     rows = _frozen(database, home, view) if view.edition.frozen_at else _live(database, view)
     # Sorted on disk: an edition may have tens of millions of captures.
@@ -54,7 +54,6 @@ def pages_of(
 
 
 def _meant(home: Path, view: EditionView) -> Iterator[bytes]:
-    """Yield a line for every address of an edition's ledger, and for every one that those led to."""
     code, year = view.source.code, view.edition.year
     label, again = f"{code} {year}", f"write it with: holdfast edition report --year {year} --sources {code} --apply"
     path = edition_folder(home, view.source.code, view.edition.year) / LEDGER
@@ -62,7 +61,7 @@ def _meant(home: Path, view: EditionView) -> Iterator[bytes]:
         with path.open("rb") as file:
             for line in file:
                 row = json.loads(line)
-                # The ledger's addresses are marks without a capture: what was meant and is not there must be known,
+                # The ledger's addresses are marks without a capture: missing intended addresses must be known,
                 # too.
                 yield _mark(row["url"])
                 if row["redirected_to"] and row["outcome"] == LedgerOutcome.CAPTURED:
@@ -114,7 +113,7 @@ def _place(line: bytes) -> tuple[bytes, bytes]:
 
 
 def _kept(place: tuple[bytes, bytes], found: list[list[Any] | None]) -> KeptPage:
-    """Return the last capture that may be seen; lines of one page come in the order of time, marks are None."""
+    """Return the last visible capture; lines of one page are in time order, None marks an intended page."""
     captures = [capture for capture in found if capture is not None]
     is_meant = len(captures) < len(found)
     seen = [capture for capture in captures if not capture[7]]
@@ -127,7 +126,7 @@ def _kept(place: tuple[bytes, bytes], found: list[list[Any] | None]) -> KeptPage
 
 
 def compare(before: Iterable[KeptPage], now: Iterable[KeptPage], scratch: Path) -> Iterator[PageDifference]:
-    """Yield what became of every page, in the order of the addresses; what moved stands where it is now."""
+    """Yield the difference of every page, in order of address; moved pages are listed at their present address."""
     yield from (
         PageDifference._make(json.loads(line.rsplit(b"\x00", 1)[1]))
         for line in sorted_lines(_differences(before, now, scratch), scratch)
@@ -135,7 +134,7 @@ def compare(before: Iterable[KeptPage], now: Iterable[KeptPage], scratch: Path) 
 
 
 def _differences(before: Iterable[KeptPage], now: Iterable[KeptPage], scratch: Path) -> Iterator[bytes]:
-    """Yield differences as sortable lines: at once what is settled, and after the pairing what came or went."""
+    """Yield differences as sortable lines: the certain ones directly, gone and new pages after pairing."""
     pairing = _Pairing()
 
     def settled() -> Iterator[bytes]:
@@ -163,10 +162,10 @@ def _differences(before: Iterable[KeptPage], now: Iterable[KeptPage], scratch: P
 
 
 class _Pairing:
-    """What went and what came with one body after the other, paired in order: moved; the rest stays gone or new.
+    """Pairs gone and new pages with the same body, in order, as moved; the rest stays gone or new.
 
-    What went comes first and is held until something comes; of a body that thousands of lost addresses shared (an
-    error page, an empty one) the rest is told as gone at once.
+    Gone pages come first and are held until a new one comes; if thousands of lost addresses shared a body (an error
+    page, an empty one), the excess is listed as gone immediately.
     """
 
     def __init__(self) -> None:
@@ -174,7 +173,6 @@ class _Pairing:
         self.gone: deque[bytes] = deque()
 
     def take(self, body: bytes, line: bytes, *, is_new: bool) -> Iterator[bytes]:
-        """Take the next line of a body, and yield what is settled by it."""
         if body != self._body:
             yield from self.end()
             self._body = body
@@ -186,7 +184,6 @@ class _Pairing:
             yield line
 
     def end(self) -> Iterator[bytes]:
-        """Yield what went and did not come again."""
         while self.gone:
             yield self.gone.popleft()
 
@@ -199,7 +196,7 @@ def _moved(there: bytes, here: bytes) -> bytes:
 
 
 def joined(before: Iterable[KeptPage], now: Iterable[KeptPage]) -> Iterator[tuple[KeptPage | None, KeptPage | None]]:
-    """Yield the pages of two sorted editions side by side, None where one of them has nothing."""
+    """Yield the pages of two sorted editions side by side, None if one of them lacks the page."""
     lefts, rights = iter(before), iter(now)
     left, right = next(lefts, None), next(rights, None)
     while left is not None or right is not None:
@@ -215,9 +212,9 @@ def joined(before: Iterable[KeptPage], now: Iterable[KeptPage]) -> Iterator[tupl
 
 
 def verdict(before: KeptPage | None, now: KeptPage | None) -> str | None:
-    """Return what became of a page, by the rules of `site_comparison`; None if it was never there to begin with.
+    """Return the kind of change of a page, by the rules of `site_comparison`; None if it never existed.
 
-    What was meant and not captured is an error.
+    An intended page without a capture is an error.
     """
     # First: not even whether a withdrawn page changed may be seen.
     if (before is not None and before.is_withdrawn) or (now is not None and now.is_withdrawn):
@@ -226,10 +223,10 @@ def verdict(before: KeptPage | None, now: KeptPage | None) -> str | None:
     is_now = now.held if now is not None else None
     was_there = was is not None and was.is_ok
     if is_now is None or not is_now.is_ok:
-        # What neither ledger meant (an embedded picture, robots.txt) is not missed when only one edition has it.
+        # What neither ledger intended (an embedded picture, robots.txt) is not missed when only one edition has it.
         if not was_there or (now is None and before is not None and not before.is_meant):
             return None
-        # It was asked for again and failed: that says nothing about whether the page is gone.
+        # It was requested again and failed: that says nothing about whether the page is gone.
         in_vain = now is not None and (is_now is None or is_now.has_failed)
         return SiteKind.ERROR if in_vain else SiteKind.GONE
     if was is None or not was_there:
@@ -238,7 +235,6 @@ def verdict(before: KeptPage | None, now: KeptPage | None) -> str | None:
 
 
 def _loose_body(kind: str, before: KeptPage | None, now: KeptPage | None) -> bytes | None:
-    """Return the body of a page that came or went, by which its other half is found; None for all others."""
     side = before if kind == SiteKind.GONE else now if kind == SiteKind.NEW else None
     held = side.held if side is not None else None
     return held.body_hash.hex().encode() if held is not None and held.body_hash is not None else None
@@ -258,24 +254,22 @@ _EXAMPLES = 20
 
 
 class WrittenComparison(NamedTuple):
-    """A comparison that was written."""
-
     content: dict[str, Any]
     folder: Path
     stem: str
 
 
 def comparison_stem(earlier_year: int) -> str:
-    """Return what the files of a comparison with this year are called, in the later edition's folder."""
     return f"comparison-{earlier_year}"
 
 
 def write_comparison(
     database: Database, home: Path, clock: Clock, earlier_id: int, later_id: int, *, on_row: OnRow = silent
 ) -> WrittenComparison:
-    """Compare two editions of one source and write the result beside the later one; Invalid if they cannot be compared.
+    """Compare two editions of one source and write the result beside the later one; raise Invalid if impossible.
 
-    EditionNotFound; EditionNotReady if a report or a frozen list is gone, FrozenListDamaged; EditionBusy, NoSpace.
+    Raise EditionNotFound; EditionNotReady if a report or a frozen list is gone, FrozenListDamaged; EditionBusy,
+    NoSpace.
     """
     with database.read() as session:
         earlier, later = view_edition(session, earlier_id), view_edition(session, later_id)

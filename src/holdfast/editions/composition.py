@@ -1,20 +1,22 @@
-"""Puts the report of an edition together from its figures and its shards. Pure; it names no path of a server."""
+"""Composes the report of an edition from its figures and shards. Pure functions; contains no server paths."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from holdfast.editions.edition_files import WrittenFile, utc_text
-from holdfast.editions.edition_view import INDEXED, Acceptance, EditionView, Shard, judge
+from holdfast.editions.edition_view import INDEXED, EditionView, Shard, judge
 from holdfast.editions.ledger import FEED_ITEM_POLLED, LedgerOutcome, MissingSeed, Tally
-from holdfast.editions.ledger_reading import MeantSeed, seeds_of
-from holdfast.editions.queries import LeftOut
+from holdfast.editions.ledger_reading import SeedInput, seeds_of
+from holdfast.editions.queries import Rows
+from holdfast.editions.records import shard_record
 from holdfast.errors import UrlRefused
+from holdfast.records import encode
 from holdfast.urls import parse_seed
+from holdfast.values import dataclass
 
 STANDARD = "documented_attainable"
 _HEAD = ("edition_id", "source", "source_name", "year")
@@ -24,18 +26,15 @@ _SEEDS_SHOWN = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What was counted."""
-
     tally: Tally
-    left_out: list[LeftOut]
+    left_out: Rows
     sitemaps: Mapping[str, int]
     unnamed_failed: int
-    """Failures that a crawler of another make told in numbers only."""
+    """Failures that another crawler reported only as a number."""
     unnamed_waiting: int
 
 
 def compose(view: EditionView, figures: Figures, files: Iterable[WrittenFile], *, now: datetime) -> dict[str, Any]:
-    """Return the report's content."""
     tally, edition = figures.tally, view.edition
     outcomes: dict[int | None, dict[str, int]] = {}
     for (job_id, outcome), count in sorted(tally.shards.items(), key=lambda one: one[0][1]):
@@ -65,7 +64,6 @@ def compose(view: EditionView, figures: Figures, files: Iterable[WrittenFile], *
 
 
 def _seeds(view: EditionView, tally: Tally) -> list[dict[str, Any]]:
-    """Return each seed as it was given: whether it was captured, and what another try could bring in its area."""
     missing = {parse_seed(seed.url).hash64 for seed in tally.missing_seeds}
     found = []
     for seed in view.seeds:
@@ -77,9 +75,10 @@ def _seeds(view: EditionView, tally: Tally) -> list[dict[str, Any]]:
 
 
 def assess(view: EditionView, measured: Mapping[str, Any], missing: Sequence[MissingSeed]) -> dict[str, Any]:
-    """Return what was measured with the edition's standing: its shards, its missing seeds, what it is ready for.
+    """Return the figures with the edition's status: its shards, missing seeds, and readiness.
 
-    `missing` are all of them; which are accepted is decided by the shards as they are now. A report shows the first.
+    `missing` are all of them; the current state of the shards decides which are accepted. A report shows the first
+    ones.
     """
     meant = seeds_of(view)
     seeds = [_judged(seed, meant.get(parse_seed(seed.url).hash64)) for seed in missing]
@@ -107,16 +106,17 @@ def assess(view: EditionView, measured: Mapping[str, Any], missing: Sequence[Mis
         "counts": counts,
         # The whole list is in the ledger; a source with 10,000 seeds must not make the report unreadable.
         "missing_seeds": [seed._asdict() for seed in seeds[:_SEEDS_SHOWN]],
-        "shards": [{**shard_object(shard), "outcomes": outcomes.get(shard.job_id, {})} for shard in view.shards],
+        "shards": [
+            {**encode(shard_record(shard)), "outcomes": outcomes.get(shard.job_id, {})} for shard in view.shards
+        ],
     }
 
 
-def _judged(seed: MissingSeed, meant: MeantSeed | None) -> MissingSeed:
+def _judged(seed: MissingSeed, meant: SeedInput | None) -> MissingSeed:
     return seed if meant is None else seed._replace(url=meant.url, accepted=meant.is_accepted)
 
 
 def shard_counts(shards: Iterable[Shard]) -> dict[str, int]:
-    """Return how many shards there are, how many are indexed, and how many wait for an operator."""
     every = list(shards)
     return {
         "shards": len(every),
@@ -126,32 +126,7 @@ def shard_counts(shards: Iterable[Shard]) -> dict[str, int]:
     }
 
 
-def shard_object(shard: Shard) -> dict[str, Any]:
-    """Return a shard as the report and the admin routes show it."""
-    latest = shard.runs[-1] if shard.runs else None
-    return {
-        "jobId": shard.job_id,
-        "name": shard.name,
-        "status": shard.status,
-        "shardKey": shard.key,
-        "shardKind": shard.kind,
-        "acceptanceState": Acceptance.NEEDS_REVIEW.value if shard.state.needs_review else shard.acceptance,
-        "acceptanceReason": shard.reason,
-        "captureBackend": shard.backend,
-        "indexedPageCount": shard.indexed_pages,
-        "pagesCrawled": latest.items_crawled if latest else 0,
-        "pagesTotal": latest.items_total if latest else 0,
-        "pagesFailed": latest.items_failed if latest else 0,
-        "retryCount": shard.retries,
-        "executions": [run.id for run in shard.runs],
-        "ended": latest.ended if latest else None,
-        "shortfalls": latest.shortfalls if latest else {},
-        "fallsShort": shard.state.falls_short,
-    }
-
-
 def summary(view: EditionView, content: dict[str, Any]) -> dict[str, Any]:
-    """Return what the edition's row keeps of a report, all of it public: figures and reasons."""
     kept = ("outcomes", "origins", "fidelity_counts", "sitemaps", "unnamed", "artifacts", "notes", "standard")
     return {
         "seeds": list(view.seeds),
@@ -198,7 +173,6 @@ _PLAIN = str.maketrans({"|": "\\|", "\n": " ", "\r": " ", "<": "&lt;", "`": "'",
 
 
 def report_text(content: Mapping[str, Any]) -> str:
-    """Return the report of an edition as Markdown."""
     counts = content["counts"]
     lines = [
         f"# {_text(content['source_name'])}, {content['year']}",
@@ -208,7 +182,7 @@ def report_text(content: Mapping[str, Any]) -> str:
         "",
         *_table(("figure", "count"), [(name.replace("_", " "), count) for name, count in counts.items()]),
         *_part("Outcomes", ("outcome", "URLs"), content["outcomes"].items()),
-        *_part("How they came to be meant", ("origin", "URLs"), content["origins"].items()),
+        *_part("Where they were named", ("origin", "URLs"), content["origins"].items()),
         *_part(
             "Reasons",
             ("outcome", "reason", "URLs"),
@@ -257,13 +231,11 @@ def report_text(content: Mapping[str, Any]) -> str:
 
 
 def _ended(shard: Mapping[str, Any]) -> str:
-    """Return how the last run of a shard ended, with what it fell short of."""
     shortfalls = ", ".join(f"{word} {count}" for word, count in (shard.get("shortfalls") or {}).items())
     return f"{shard.get('ended') or ''} ({shortfalls})" if shortfalls else str(shard.get("ended") or "")
 
 
 def comparison_text(content: Mapping[str, Any]) -> str:
-    """Return what became of a source between two editions as Markdown."""
     earlier, later = content["earlier"], content["later"]
     lines = [
         f"# {_text(content['source_name'])}, {earlier['year']} to {later['year']}",
@@ -296,7 +268,6 @@ def _part(title: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> 
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Return a table; figures are aligned to the right, by the type of the first row."""
     every = [list(row) for row in rows]
     marks = ["---:" if every and isinstance(every[0][at], int) else "---" for at in range(len(head))]
     made = [f"| {' | '.join(head)} |", f"|{'|'.join(marks)}|"]

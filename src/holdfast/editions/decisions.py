@@ -1,4 +1,4 @@
-"""What operators decide about shards and single addresses of an edition: accepted, excluded, or undecided again."""
+"""Operators' decisions about shards and single addresses of an edition: accepted, excluded, or pending again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _Write = Callable[[Session, datetime], None]
 
 
 class ShardNotFound(NotFound):
-    """This job is no part of an edition."""
+    """The job does not belong to an edition."""
 
     code = "shard_not_found"
 
@@ -39,14 +39,12 @@ class ShardNotFound(NotFound):
 
 
 class Decision(NamedTuple):
-    """What is decided, and why."""
-
     state: Acceptance
     """`pending` undoes an earlier decision. `accepted_gap` is for shards only."""
     reason: str
 
     def checked(self) -> Decision:
-        """Return it with blanks collapsed; Invalid without a reason of at least three characters."""
+        """Return it with whitespace collapsed; raise Invalid without a reason of at least three characters."""
         reason = " ".join(self.reason.split())
         if not LEAST_CHARS <= len(reason) <= MOST_CHARS:
             raise Invalid(f"give a reason of {LEAST_CHARS} to {MOST_CHARS} characters; the report shows it")
@@ -54,7 +52,7 @@ class Decision(NamedTuple):
 
 
 class EditionDecisions:
-    """Writes decisions into an archive. EditionBusy while a report of the edition is written; then nothing changes.
+    """Writes decisions. Raises EditionBusy, changing nothing, while a report of the edition is being written.
 
     Without `apply` nothing is written, and the edition is returned as it would be.
     """
@@ -63,9 +61,9 @@ class EditionDecisions:
         self._database, self._home, self._clock = database, home, clock
 
     def decide_shard(self, job_id: int, decision: Decision, *, apply: bool = True) -> EditionView:
-        """Decide about a shard and return its edition; ShardNotFound if the job is no part of one.
+        """Decide about a shard and return its edition; raise ShardNotFound if the job belongs to none.
 
-        What was measured stays; a worker measures anew.
+        The figures stay until a worker measures again.
         """
         state, reason = decision.checked()
         with self._database.read() as session:
@@ -86,9 +84,9 @@ class EditionDecisions:
         return self._decide(edition_id, write, measure_anew=False, apply=apply)
 
     def decide_page(self, edition_id: int, url: str, decision: Decision, *, apply: bool = True) -> EditionView:
-        """Decide about one address and return the edition; EditionNotFound, UrlRefused, Invalid if it has none such.
+        """Decide about one address and return the edition; raise EditionNotFound, UrlRefused, or Invalid if unknown.
 
-        The present report no longer counts: the next one has the decision in its ledger.
+        The present report is outdated then: the next one has the decision in its ledger.
         """
         state, reason = decision.checked()
         address = parse_seed(url)

@@ -1,6 +1,7 @@
-"""The files of an edition: written into a folder of their own, synced, and put in place together.
+"""The files of an edition: written in a temporary folder, synced, and moved into place together.
 
-A reader sees a file whole or not at all. One process writes an edition's files at a time; others come back later.
+A reader sees a file whole or not at all. One process writes an edition's files at a time; others get
+EditionBusy.
 """
 
 from __future__ import annotations
@@ -31,30 +32,29 @@ _BUFFER = 1 << 20
 
 
 class ArtefactNotFound(NotFound):
-    """This file of an edition has not been written, or is not for the public."""
+    """This file of an edition has not been written, or is not public."""
 
     code = "artefact_not_found"
 
 
 class CopyBusy(Unavailable):
-    """The public copy of a file is being made."""
+    """The public copy of a file is being created."""
 
     code = "copy_busy"
 
 
 class EditionBusy(Conflict):
-    """Another process writes the files of this edition at this moment."""
+    """Another process is writing the files of this edition."""
 
     code = "edition_busy"
 
 
 def edition_folder(home: Path, code: str, year: int) -> Path:
-    """Return where the files of an edition lie."""
     return home.resolve() / "editions" / code / str(year)
 
 
 def stored_file(home: Path, stored: str) -> Path | None:
-    """Return where a file of an edition lies that a row names so, if it is there; None if none may lie there."""
+    """Return the path of an edition's file named by a row, if it exists; None if the name is not allowed."""
     root = home.resolve() / "editions"
     try:
         # A database may be restored from elsewhere or tampered with: links are followed, and what is outside is
@@ -70,12 +70,12 @@ _CONTROL: Final = dict.fromkeys([*range(32), *range(127, 160), 0x2028, 0x2029], 
 
 
 def csv_line(cells: Iterable[Any]) -> bytes:
-    """Return a line of a table, one line whatever is in it; no spreadsheet takes a cell of it for a formula."""
+    """Return a CSV line without line breaks or cells that spreadsheets would run as formulas."""
     return table_line(_cell(cell) if isinstance(cell, str) else cell for cell in cells)
 
 
 def table_line(cells: Iterable[Any]) -> bytes:
-    """Return a line of a table with cells that are safe already."""
+    """Return a CSV line of cells that are already safe."""
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow(cells)
     return out.getvalue().encode("utf-8", "replace")
@@ -86,25 +86,23 @@ def _cell(value: str) -> str:
 
 
 def utc_text(moment: datetime) -> str:
-    """Return a moment as the files of an edition write it: 2026-01-01T00:00:00Z."""
+    """Return a time in the format of edition files: 2026-01-01T00:00:00Z."""
     return moment.isoformat().replace("+00:00", "Z")
 
 
 class WrittenFile(NamedTuple):
-    """A file that is ready."""
-
     name: str
     size: int
     rows: int
     sha256: str
 
     def described(self) -> dict[str, object]:
-        """Return it as a report lists it; by name, never by where it lies."""
+        """Return its entry in a report, with its name but not its path."""
         return {"file": self.name, "bytes": self.size, "rows": self.rows, "sha256": self.sha256}
 
 
 class DraftFile:
-    """One file being written; counts its lines and its bytes and knows its digest."""
+    """A file being written; counts lines and bytes and computes the digest."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._hasher = path, sha256()
@@ -112,18 +110,16 @@ class DraftFile:
         self.rows = self.size = 0
 
     def line(self, content: bytes) -> None:
-        """Write one line, its end included."""
+        """Write one line, which includes its line end."""
         self.write(content)
         self.rows += 1
 
     def write(self, content: bytes) -> None:
-        """Write bytes."""
         self._file.write(content)
         self._hasher.update(content)
         self.size += len(content)
 
     def close(self) -> WrittenFile:
-        """Sync the file and return what it is."""
         self._file.flush()
         # Before the rename that publishes it: a power loss must not leave a whole name with half the bytes.
         os.fsync(self._file.fileno())
@@ -138,23 +134,19 @@ class DraftFile:
 
 
 class EditionDraft:
-    """A folder in which the next files of an edition are written."""
-
     def __init__(self, folder: Path, scratch: Path) -> None:
         self.folder, self.scratch = folder, scratch
 
     def sheet(self, name: str) -> DraftFile:
-        """Begin a file."""
         return DraftFile(self.scratch / name)
 
     def whole(self, name: str, content: bytes) -> WrittenFile:
-        """Write a file at once."""
         with self.sheet(name) as sheet:
             sheet.write(content)
             return sheet.close()
 
     def publish(self, *files: WrittenFile) -> None:
-        """Put files in place, in this order; the last one is what readers go by."""
+        """Move files into place, in this order; readers rely on the last one."""
         for file in files:
             # A rename within one file system: readers have the old file or the new one, never a part.
             (self.scratch / file.name).replace(self.folder / file.name)
@@ -167,7 +159,9 @@ class EditionDraft:
 
 @contextmanager
 def draft(folder: Path) -> Iterator[EditionDraft]:
-    """Open a draft of an edition's files, removed at the end; EditionBusy while another process has one, NoSpace."""
+    """Open a draft of an edition's files, deleted at the end; raise EditionBusy if another process has one,
+    NoSpace.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with alone(folder / ".lock", EditionBusy(_BUSY)):
@@ -195,10 +189,10 @@ _UNFINISHED = ".new"
 def open_copy(
     place: Path, path: Path, version: str, clear: Callable[[Path], Iterable[bytes]], *, most_bytes: int
 ) -> BinaryIO:
-    """Return the copy of a file as `clear` makes it, open for reading; made anew if the file or `version` is another.
+    """Open the copy of a file as `clear` creates it; recreate it if the file or `version` has changed.
 
-    All copies beside `place` together take `most_bytes`, or what this one alone takes if that is more. CopyBusy while
-    another process makes it; NoSpace; FileNotFoundError if the file is gone.
+    All copies beside `place` together use at most `most_bytes`, or the size of this one if that is more. Raise
+    CopyBusy while another process creates it; NoSpace; FileNotFoundError if the file is gone.
     """
     for _ in range(_TRIES):
         found = path.stat()
@@ -238,7 +232,7 @@ def _make(copy: Path, path: Path, clear: Callable[[Path], Iterable[bytes]]) -> N
 
 
 def _trim(cache: Path, most_bytes: int, *, keep: Path) -> None:
-    """Remove copies until all editions together take no more than they may; what is being written is not counted."""
+    """Delete copies until all editions together are within the limit; files being written are not counted."""
     found: list[CachedFile] = []
     for path in cache.glob("*/[!.]*"):
         with suppress(FileNotFoundError):  # one that another process removes meanwhile

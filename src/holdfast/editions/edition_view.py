@@ -1,14 +1,14 @@
-"""An edition with everything that belongs to it, read in one short session: its source, its shards, what they ran.
+"""An edition with its source, shards and their executions, read in one short session.
 
-And what it is ready for. A shard blocks until it is indexed or a person has accepted its gap. An edition is ready for
-search when none blocks; for research when, besides, its coverage is documented, it has seeds, every one of them was
-captured, and no shard's last run fell short of anything (`jobs.endings`); or when the gaps were accepted with a reason.
+Also decides its readiness. A shard blocks until it is indexed or a person has accepted its gap. An edition is
+ready for search when none blocks; for research when, besides, its coverage is documented, it has seeds, every
+one of them was captured, and no shard's last run had a shortfall (`jobs.endings`); or when the gaps were
+accepted with a reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -25,22 +25,23 @@ from holdfast.jobs.endings import rule_of
 from holdfast.sources.config import SourceConfig, merged
 from holdfast.sources.registry import config_of
 from holdfast.urls import parse_seed
+from holdfast.values import dataclass
 
 
 class EditionNotFound(NotFound):
-    """There is no edition of this source and year."""
+    """The source has no edition of this year."""
 
     code = "edition_not_found"
 
 
 class EditionNotReady(Conflict):
-    """The edition is not far enough for this."""
+    """The edition has not progressed far enough for this."""
 
     code = "edition_not_ready"
 
 
 class EditionStatus(StrEnum):
-    """How far an edition is."""
+    """The status of an edition."""
 
     PLANNED = "planned"
     IN_PROGRESS = "in_progress"
@@ -50,7 +51,7 @@ class EditionStatus(StrEnum):
 
 
 class Acceptance(StrEnum):
-    """What is decided about a shard."""
+    """A decision about a shard."""
 
     PENDING = "pending"
     NEEDS_REVIEW = "needs_review"
@@ -65,32 +66,30 @@ _BROKEN = frozenset({"failed", "index_failed", "cancelled"})
 
 
 class PageDecision(NamedTuple):
-    """What an operator decided about one address of an edition."""
-
     url: str
     state: str
-    """accepted (it may be missing) or excluded (it is no part of the edition)."""
+    """accepted (it may be missing) or excluded (it does not belong to the edition)."""
     reason: str
     decided_at: str
     decided_by: str | None = None
 
 
 class ShardReadiness(NamedTuple):
-    """What decides about a shard: the operators' word for its job, and what people decided."""
+    """The state of a shard: its job's status for operators, and operators' decisions."""
 
     status: str
     acceptance: str | None = None
     is_whole: bool = True
-    """Whether its last run fell short of nothing: no host given up, no limit, no cut body, not stopped."""
+    """Whether its last run had no shortfalls: no host given up, no limit, no truncated body, not stopped."""
 
     @property
     def is_accepted(self) -> bool:
-        """Whether an operator has settled it, whatever its job did."""
+        """Whether an operator has accepted or excluded it, whatever its job did."""
         return self.acceptance in _SETTLED
 
     @property
     def is_blocking(self) -> bool:
-        """Whether the edition waits for it."""
+        """Whether it prevents the edition from being ready for search."""
         return not self.is_accepted and self.status != INDEXED
 
     @property
@@ -100,29 +99,26 @@ class ShardReadiness(NamedTuple):
 
     @property
     def needs_review(self) -> bool:
-        """Whether it will not go on by itself."""
+        """Whether it will not continue by itself."""
         return not self.is_accepted and self.status in _BROKEN
 
 
 class Readiness(NamedTuple):
-    """What an edition may be used for."""
-
     status: EditionStatus
     search_ready: bool
     research_ready: bool
 
     def as_object(self) -> dict[str, object]:
-        """Return it as reports and rows have it."""
         return {"status": self.status.value, "search_ready": self.search_ready, "research_ready": self.research_ready}
 
 
 def judge(
     shards: Sequence[ShardReadiness], *, captured: int, missing_seeds: int | None, seeds: int | None = None
 ) -> Readiness:
-    """Return how far an edition is; `missing_seeds` is None while no report has counted them.
+    """Return how ready an edition is; `missing_seeds` is None while no report has counted them.
 
-    `seeds` is how many it has: without any, nothing says what was to be captured, so that it is ready for research only
-    if every shard was accepted.
+    `seeds` is how many it has: without any, the intended content is unknown, so it is ready for research only if
+    every shard was accepted.
     """
     indexed = any(shard.status == INDEXED for shard in shards)
     blocking = any(shard.is_blocking for shard in shards)
@@ -146,8 +142,6 @@ def judge(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardRun:
-    """One execution of a shard."""
-
     id: int
     state: str
     reason: str | None
@@ -156,34 +150,31 @@ class ShardRun:
     items_total: int
     items_crawled: int
     shortfalls: dict[str, int]
-    """What it fell short of, by word and count."""
+    """Shortfalls by code and count."""
     seeds: tuple[str, ...]
     landing: tuple[str, ...]
-    """Where its seeds led: those hosts were in scope too."""
+    """Hosts that its seeds redirected to: they were in scope too."""
 
     @property
     def ended(self) -> str:
-        """Why it ended, or how it stands, in a word."""
         if self.state in ("running", "queued"):
             return self.state
         return self.reason or self.state
 
     @property
     def is_whole(self) -> bool:
-        """Whether it fell short of nothing."""
+        """Whether it had no shortfalls."""
         return rule_of(self.state, self.reason).is_ready and not self.shortfalls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    """A job as a part of an edition."""
-
     job_id: int
     name: str
     key: str
     kind: str
     status: str
-    """The operators' word for the job and its latest execution."""
+    """Status of the job and its latest execution, as operators see it."""
     acceptance: str | None
     reason: str | None
     """Why an operator accepted it as it is."""
@@ -195,7 +186,7 @@ class Shard:
 
     @property
     def state(self) -> ShardReadiness:
-        """What decides about it. Of its runs the last one alone: a retry goes on with what those before it left."""
+        """Its state. Only the last run counts, because a retry continues the runs before it."""
         is_whole = not self.runs or self.runs[-1].is_whole
         return ShardReadiness(self.status, self.acceptance, is_whole)
 
@@ -207,7 +198,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditionView:
-    """One edition, open for reading."""
+    """A read-only view of one edition."""
 
     edition: Edition
     source: Source
@@ -222,14 +213,14 @@ class EditionView:
 
     @property
     def decisions(self) -> dict[int, PageDecision]:
-        """What operators decided about single addresses, by the hash of the address."""
+        """Operators' decisions about single addresses, by the hash of the address."""
         kept = (PageDecision(**one) for one in self.edition.coverage_summary.get("decisions", ()))
         return {parse_seed(one.url).hash64: one for one in kept}
 
     @property
     def seeds(self) -> dict[str, list[Shard]]:
-        """The seeds that the edition was planned with and those of its shards, with every shard that has each."""
-        # The seeds of the plan first: one that no shard has any more is still meant, and counts as missing.
+        """The edition's planned seeds and those of its shards, with every shard that has each."""
+        # The seeds of the plan first: one that no shard has any more is still intended, and counts as missing.
         found: dict[str, list[Shard]] = {str(seed): [] for seed in self.edition.coverage_summary.get("seeds", ())}
         for shard in self.shards:
             for seed in shard.seeds:
@@ -238,7 +229,6 @@ class EditionView:
 
 
 def find_edition(session: Session, source: Source, year: int) -> Edition:
-    """Return the edition of a source and a year; EditionNotFound."""
     found = queries.edition(session, source_id=source.id, year=year) if FIRST_YEAR <= year <= LAST_YEAR else None
     if found is None:
         raise EditionNotFound(
@@ -248,7 +238,7 @@ def find_edition(session: Session, source: Source, year: int) -> Edition:
 
 
 def view_edition(session: Session, edition_id: int) -> EditionView:
-    """Return an edition with its shards and their executions; EditionNotFound."""
+    """Return an edition with its shards and their executions; raise EditionNotFound."""
     # A number beyond BIGINT would be an error of the database, not an edition that is not there.
     found = queries.edition_by_id(session, edition_id) if 0 <= edition_id < 1 << 63 else None
     if found is None:
@@ -288,7 +278,7 @@ def _shard(state: ShardState, executions: list[Execution], base: SourceConfig) -
 
 
 def _base(source: Source) -> SourceConfig:
-    """Return a source's configuration; one that names no seeds, as an import's, or is no longer accepted, is empty."""
+    """Return a source's configuration; an empty one if it has no seeds (imports) or is no longer valid."""
     try:
         return config_of(source)
     # A report of a past year must not fail because a rule became stricter since.
@@ -297,7 +287,6 @@ def _base(source: Source) -> SourceConfig:
 
 
 def _config(base: SourceConfig, overrides: dict[str, Any]) -> SourceConfig:
-    """Return a job's configuration; one that is no longer accepted leaves its source's."""
     try:
         return merged(base, overrides=overrides)
     except HoldfastError:
@@ -322,7 +311,7 @@ def _run(execution: Execution) -> ShardRun:
 def captures_of(
     database: Database, view: EditionView, *, which: WantedCaptures = WantedCaptures.PAGES
 ) -> Iterator[tuple[Shard, CaptureRow]]:
-    """Yield the captures of an edition's executions; withdrawn ones are marked."""
+    """Yield the captures of an edition's executions; those under takedown are marked."""
     for shard, run in view.runs:
         after = -1
         while True:

@@ -1,14 +1,14 @@
-"""Freezes an edition into a list that can be cited; `verify_frozen` says later whether the archive still holds it.
+"""Freezes an edition into a citable list; `verify_frozen` later checks that the archive still holds it.
 
-The list is named by its digest and never written over: a later freeze adds another, and a citation of the first can
-still be checked. A capture that is withdrawn is named by its number alone, and said to be withdrawn.
+The list is named by its digest and never overwritten: a later freeze adds another, and a citation of the first
+can still be checked. A capture under takedown is listed only by its number, marked as withdrawn.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from hashlib import file_digest
 from itertools import islice
@@ -19,13 +19,14 @@ from holdfast import audit
 from holdfast.clock import Clock, to_micros
 from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database
-from holdfast.db.models import Edition
+from holdfast.db.models import Edition, WarcFile
 from holdfast.editions import edition_files, queries
 from holdfast.editions.edition_files import FROZEN, EditionDraft, WrittenFile, edition_folder, stored_file, utc_text
 from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, judge, view_edition
-from holdfast.editions.queries import CaptureRow, SealedFileRow, WantedCaptures
+from holdfast.editions.queries import CaptureRow, WantedCaptures
 from holdfast.errors import Conflict
 from holdfast.sorting import sorted_lines
+from holdfast.values import dataclass
 from holdfast.warc.roots import placed
 
 
@@ -36,15 +37,13 @@ class EditionFrozen(Conflict):
 
 
 class FrozenListDamaged(Conflict):
-    """The frozen list is not the one that was cited."""
+    """The frozen list differs from the one that was cited."""
 
     code = "frozen_list_damaged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frozen:
-    """A list that was frozen."""
-
     edition_id: int
     path: Path
     digest: str
@@ -56,15 +55,15 @@ class Frozen:
 
 
 OnRow = Callable[[int], None]
-"""Called with the number of each row that was read; what it raises ends the work, and nothing is changed."""
+"""Called with the number of each row read; an exception from it ends the work, and nothing is changed."""
 
 
 def silent(_count: int) -> None:
-    """Say nothing."""
+    """Do nothing."""
 
 
 def counted(lines: Iterable[bytes], on_row: OnRow) -> Iterator[bytes]:
-    """Yield lines as they are, and say how many there were."""
+    """Yield lines unchanged, and report their number to `on_row`."""
     for number, line in enumerate(lines, 1):
         on_row(number)
         yield line
@@ -73,11 +72,11 @@ def counted(lines: Iterable[bytes], on_row: OnRow) -> Iterator[bytes]:
 def freeze(
     database: Database, home: Path, clock: Clock, edition_id: int, *, again: bool = False, on_row: OnRow = silent
 ) -> Frozen:
-    """Write the list of everything that an edition holds, and remember its digest.
+    """Write the list of all captures of an edition, and store its digest.
 
-    EditionNotReady while a shard is still to be crawled, indexed or accepted, or nothing was captured; EditionFrozen if
-    there is a list and `again` was not asked for; EditionBusy, NoSpace. Freezing again what has not changed keeps the
-    digest and its date, and puts the list back in its place if it was lost or damaged.
+    Raise EditionNotReady while a shard is still to be crawled, indexed or accepted, or nothing was captured;
+    EditionFrozen if there is a list and `again` is false; EditionBusy, NoSpace. Freezing an unchanged edition again
+    preserves digest and date, and restores the list if it was lost or damaged.
     """
     with database.read() as session:
         known = view_edition(session, edition_id)
@@ -102,7 +101,7 @@ def _demand_ready(view: EditionView, *, again: bool) -> None:
     row, label = view.edition, f"{view.source.code} {view.edition.year}"
     if row.frozen_at is not None and not again:
         raise EditionFrozen(
-            f"{label} was frozen on {row.frozen_at:%Y-%m-%d} as {row.frozen_digest}; freeze it anew with --again"
+            f"{label} was frozen on {row.frozen_at:%Y-%m-%d} as {row.frozen_digest}; freeze it again with --again"
         )
     if not judge([shard.state for shard in view.shards], captured=1, missing_seeds=None).search_ready:
         raise EditionNotReady(
@@ -147,7 +146,7 @@ def _record(database: Database, clock: Clock, view: EditionView, path: Path, lis
 
 
 def _write(database: Database, made: EditionDraft, view: EditionView, on_row: OnRow) -> WrittenFile:
-    """Write the list by address, time and number."""
+    """Write the list in order of address, time and number."""
     lines = counted((_sortable(row) for _, row in captures_of(database, view, which=WantedCaptures.ALL)), on_row)
     with made.sheet(FROZEN) as sheet:
         # Sorted, the same captures give the same bytes, whatever order the executions ran in.
@@ -157,7 +156,7 @@ def _write(database: Database, made: EditionDraft, view: EditionView, on_row: On
 
 
 def _sortable(row: CaptureRow) -> bytes:
-    # A withdrawn capture must not be told by its place in the list either: all of them stand at its end.
+    # The place in the list must not reveal a withdrawn capture either: all of them stand at its end.
     key = "~" if row.withdrawn else row.url_key.replace("\x00", "%00").replace("\n", "%0A")
     moment = 0 if row.withdrawn else to_micros(row.captured_at)
     line = json.dumps(frozen_row(row), ensure_ascii=False).encode("utf-8", "replace")
@@ -165,7 +164,6 @@ def _sortable(row: CaptureRow) -> bytes:
 
 
 def frozen_row(row: CaptureRow) -> dict[str, Any]:
-    """Return a capture as the list names it."""
     if row.withdrawn:
         return {"snapshot_id": row.id, "withdrawn": True}
     return {
@@ -182,7 +180,9 @@ _AT_ONCE = 500
 
 
 def frozen_list(home: Path, edition: Edition) -> Path:
-    """Return where the frozen list of an edition lies; EditionNotReady if it was never frozen or the file is gone."""
+    """Return the path of an edition's frozen list; raise EditionNotReady if it was never frozen or the file is
+    gone.
+    """
     if edition.frozen_path is None:
         raise EditionNotReady("this edition was never frozen; do so with: holdfast edition freeze")
     path = stored_file(home, edition.frozen_path)
@@ -195,24 +195,27 @@ def frozen_list(home: Path, edition: Edition) -> Path:
 
 
 def digest_of(path: Path) -> str:
-    """Return the SHA-256 of a file, as citations of a list name it."""
+    """Return the SHA-256 of a file in the form used in citations."""
     with path.open("rb") as file:
         return f"sha256:{file_digest(file, 'sha256').hexdigest()}"
 
 
 def cited_list(home: Path, edition: Edition) -> Path:
-    """Return the frozen list of an edition; FrozenListDamaged if it is not the one that was cited, EditionNotReady."""
+    """Return the frozen list of an edition; raise FrozenListDamaged if it differs from the cited one.
+
+    Raise EditionNotReady if it was never frozen or the file is gone.
+    """
     path = frozen_list(home, edition)
     if digest_of(path) != edition.frozen_digest:
         raise FrozenListDamaged(
-            f"the frozen list {path.name} is not what was cited as {edition.frozen_digest}; restore it from a backup, "
+            f"the frozen list {path.name} differs from the cited {edition.frozen_digest}; restore it from a backup, "
             "or look what became of it with: holdfast edition verify"
         )
     return path
 
 
 def entries(path: Path) -> Iterator[list[dict[str, Any] | None]]:
-    """Yield the entries of a list, some hundred at a time; None for a line that is damaged."""
+    """Yield the entries of a list, some hundred at a time; None for a damaged line."""
     with path.open("rb") as file:
         while batch := list(islice(file, _AT_ONCE)):
             yield [_entry(line) for line in batch]
@@ -237,28 +240,26 @@ OnFile = Callable[[str], None]
 
 @dataclass(slots=True, kw_only=True)
 class Verified:
-    """Whether the archive still holds what a list names."""
+    """Result of checking the archive against a frozen list."""
 
     digest_matches: bool
     listed: int = 0
     missing: int = 0
-    """Captures that are not in the archive."""
     changed: int = 0
-    """Captures that are not what the list says."""
+    """Captures that differ from the list."""
     withdrawn: int = 0
     files: int = 0
-    """WARC files that the captures lie in."""
+    """WARC files that contain the captures."""
     files_missing: int = 0
     files_damaged: int = 0
     examples: list[str] = field(default_factory=list)
 
     @property
     def holds(self) -> bool:
-        """Whether the list is what was cited, and everything on it is here; what was withdrawn is here, unseen."""
+        """Whether the list is the cited one and all its captures exist, including those under takedown."""
         return self.digest_matches and not (self.missing or self.changed or self.files_missing or self.files_damaged)
 
     def note(self, sentence: str) -> None:
-        """Keep an example of what is wrong, if there are not too many."""
         if len(self.examples) < _SHOWN:
             self.examples.append(sentence)
 
@@ -266,9 +267,9 @@ class Verified:
 def verify_frozen(
     database: Database, home: Path, edition_id: int, *, quick: bool = False, on_file: OnFile = lambda _path: None
 ) -> Verified:
-    """Return whether the archive holds what an edition's frozen list names; EditionNotFound, EditionNotReady.
+    """Check that the archive holds an edition's frozen captures; raise EditionNotFound or EditionNotReady.
 
-    Every WARC file is read whole and its digest compared with that of its sealing; `quick` only looks at its size.
+    Every WARC file is read completely and its digest compared with the sealed one; `quick` only checks its size.
     """
     with database.read() as session:
         view = view_edition(session, edition_id)
@@ -289,7 +290,7 @@ def verify_frozen(
 
 
 def _hold(database: Database, found: Verified, rows: Sequence[dict[str, Any] | None]) -> set[int]:
-    """Compare some entries with the archive; return the files that their captures lie in."""
+    """Compare some entries with the archive; return the ids of the files that contain their captures."""
     with database.read() as session:
         here = queries.captures_by_id(session, [row["snapshot_id"] for row in rows if row is not None])
     for row in rows:
@@ -307,7 +308,7 @@ def _hold(database: Database, found: Verified, rows: Sequence[dict[str, Any] | N
     return {held.warc_file_id for held in here.values()}
 
 
-def _look_at(home: Path, found: Verified, row: SealedFileRow | None, *, quick: bool) -> None:
+def _look_at(home: Path, found: Verified, row: WarcFile | None, *, quick: bool) -> None:
     found.files += 1
     name = Path(row.path).name if row is not None else "a file without a row"
     path = placed(home, row.path if row is not None else None)

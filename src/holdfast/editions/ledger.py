@@ -1,7 +1,7 @@
-"""What is known of an address in a ledger: how it came to be meant, what became of it, and the reason. Pure.
+"""One address in a ledger: where it was found, its outcome, and the reason. Pure functions.
 
-Executions, retries and shards may all have met an address. Their sightings are united into one row: the best outcome
-wins, then the latest, and the nearest origin. The same sightings give the same row, in whatever order they come.
+Executions, retries and shards may all have found an address. Their sightings are merged into one row: the best
+outcome wins, then the latest, and the nearest origin. The same sightings give the same row in any order.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from holdfast.urls.address import url_key
 
 
 class LedgerUnbalanced(Conflict):
-    """The rows of a ledger do not add up to its counts: no report is written from it."""
+    """The rows of a ledger do not match its counts, so no report is written from it."""
 
     code = "ledger_unbalanced"
 
 
 class SightingOrigin(StrEnum):
-    """How an address came to be meant, nearest first."""
+    """Where an address was found, nearest first."""
 
     SEED = "seed"
     SITEMAP = "sitemap"
     FEED = "feed"
     LINK = "link"
     CRAWLER = "crawler"
-    """A crawler of another make captured it and does not say where it found it."""
+    """Another crawler captured it and does not record where it found it."""
 
 
 class LedgerOutcome(StrEnum):
-    """What became of an address, best first."""
+    """The outcome of an address, best first."""
 
     CAPTURED = "captured"
     FAILED = "failed"
@@ -55,7 +55,7 @@ _ORIGIN_RANKS: Final = {origin: rank for rank, origin in enumerate(SightingOrigi
 _OUTCOME_RANKS: Final = {outcome: rank for rank, outcome in enumerate(LedgerOutcome)}
 _LIMITS: Final = frozenset({"max_pages", "max_bytes", "max_time"})
 _OVER: Final = "over_limit"
-# What attempts are closed with when an operator ends an execution: never asked for, and kept out by no rule.
+# What attempts are closed with when an operator ends an execution: never requested, and excluded by no rule.
 _CUT_SHORT: Final = frozenset({"stopped", "cancelled"})
 
 
@@ -70,7 +70,7 @@ _NO_SUCH_PAGE: Final = f"{NOISE}soft_404"
 
 
 class AddressSighting(NamedTuple):
-    """What one execution knows of an address, or that none ever asked for it."""
+    """Knowledge of one execution about an address, or that no execution requested it."""
 
     url: str
     url_hash: int
@@ -78,7 +78,7 @@ class AddressSighting(NamedTuple):
     outcome: LedgerOutcome
     reason: str
     detail: str | None = None
-    """The robots rule, the error's message: what stands behind the reason."""
+    """Evidence for the reason: the robots rule, the error message."""
     http_status: int | None = None
     at: int | None = None
     """When it was captured or given up, in microseconds."""
@@ -95,19 +95,16 @@ class AddressSighting(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One address in the ledger."""
-
     key: bytes
-    """Its SURT key: the order of the ledger."""
+    """Its SURT key: the sort key of the ledger."""
     seen: AddressSighting
-    """The sighting that decided, with the nearest origin of all."""
+    """The deciding sighting, with the nearest origin of all."""
     executions: int
-    """How many executions met it."""
+    """Number of executions that found it."""
     decision: PageDecision | None = None
 
 
 def decided(row: Row, decision: PageDecision | None) -> Row:
-    """Return a row with what an operator decided about its address: excluded, it counts as excluded."""
     if decision is None:
         return row
     seen = row.seen
@@ -117,14 +114,14 @@ def decided(row: Row, decision: PageDecision | None) -> Row:
 
 
 def as_noise(one: AddressSighting, kind: str) -> AddressSighting:
-    """Return a sighting of which the capture shows something else than the page: it was not captured."""
+    """Return a sighting as not captured, because its capture shows something else than the page."""
     return one._replace(
         outcome=LedgerOutcome.FAILED, reason=f"{NOISE}{kind}", snapshot_id=None, backend=None, fidelity=None
     )
 
 
 def outcome_of(outcome: str | None, reason: str | None, *, ended: str) -> tuple[LedgerOutcome, str]:
-    """Return what an attempt's outcome means for the ledger, and its reason; `ended` is the execution's own reason."""
+    """Return outcome and reason in the ledger for an attempt; `ended` is the reason why the execution ended."""
     if outcome is None:
         if ended in _LIMITS:
             return LedgerOutcome.OVER_LIMIT, ended
@@ -146,9 +143,9 @@ def outcome_of(outcome: str | None, reason: str | None, *, ended: str) -> tuple[
 
 
 def outcome_of_status(status: int | None, truncated: str | None = None) -> tuple[LedgerOutcome, str]:
-    """Return what a captured answer means for the ledger where nothing but the answer is known.
+    """Return outcome and reason in the ledger for a captured response when only the response is known.
 
-    A body that broke off (`truncated`, as its record has it) is no capture of the page.
+    A truncated body (`truncated`, as in its record) does not count as a capture of the page.
     """
     if status is not None and status >= 400:
         return LedgerOutcome.FAILED, f"http_{status}"
@@ -161,14 +158,15 @@ def outcome_of_status(status: int | None, truncated: str | None = None) -> tuple
 
 
 def rank_of(outcome: LedgerOutcome) -> int:
-    """Return how good an outcome is: 0 is the best."""
+    """Return the rank of an outcome: 0 is the best."""
     return _OUTCOME_RANKS[outcome]
 
 
 def is_gap(row: Row) -> bool:
-    """Return whether another try could bring an address: it was not reached, or failed otherwise than by a 404.
+    """Return whether a retry could capture an address: it was not reached, or failed other than by a 404.
 
-    What only a poll of a feed knows is not found by crawling again; what an operator decided about is settled.
+    False for addresses known only from polled feeds, which a crawl does not find again, and for those with an
+    operator's decision.
     """
     if row.seen.reason == FEED_ITEM_POLLED or row.decision is not None:
         return False
@@ -182,7 +180,7 @@ def is_gap(row: Row) -> bool:
 
 
 def pack(sighting: AddressSighting) -> bytes:
-    """Return a sighting as a line that sorts by key and page; lines of one page stand together."""
+    """Return a sighting as a line that sorts by key and page, so that lines of one page are adjacent."""
     # The key sorts the ledger and ends at a NUL, a line at LF: neither may stand inside it.
     key = url_key(sighting.url).replace("\n", "%0A").replace("\x00", "%00").encode("utf-8", "replace")
     # Signed in the database; as unsigned hexadecimal it sorts the same on every machine.
@@ -191,14 +189,13 @@ def pack(sighting: AddressSighting) -> bytes:
 
 
 def unpack(line: bytes) -> tuple[bytes, bytes, AddressSighting]:
-    """Return a line's key, its page, and the sighting."""
     key, page, content = line.split(b"\x00", 2)
     found = AddressSighting._make(json.loads(content))
     return key, page, found._replace(origin=SightingOrigin(found.origin), outcome=LedgerOutcome(found.outcome))
 
 
 def unite(lines: Iterable[bytes]) -> Iterator[Row]:
-    """Yield one row for each address, in the order of their keys, from sorted lines."""
+    """Yield one row for each address, in order of their keys, from sorted lines."""
     for (key, _), group in groupby(map(unpack, lines), key=lambda found: found[:2]):
         yield _united(key, [sighting for _, _, sighting in group])
 
@@ -208,7 +205,7 @@ def _united(key: bytes, sightings: list[AddressSighting]) -> Row:
         return Row(key, sightings[0], int(sightings[0].execution_id is not None))
     # The result must not depend on the order in which executions were read: the same edition gives the same bytes.
     best = min(sightings, key=_rank)
-    # How an address came to be meant is the nearest of all, even if another sighting decided its outcome.
+    # The origin of an address is the nearest of all, even if another sighting decided its outcome.
     nearest = min(sightings, key=lambda one: (_ORIGIN_RANKS[one.origin], one.execution_id or 0, one.via or "", one.url))
     executions = {one.execution_id for one in sightings if one.execution_id is not None}
     decided = best._replace(origin=nearest.origin, via=nearest.via, depth=nearest.depth)
@@ -216,12 +213,11 @@ def _united(key: bytes, sightings: list[AddressSighting]) -> Row:
 
 
 def _rank(one: AddressSighting) -> tuple[Any, ...]:
-    """Return what sorts the best first; ties are broken by every field that could still differ."""
     return _OUTCOME_RANKS[one.outcome], -(one.at or 0), -(one.execution_id or 0), one.job_id or 0, json.dumps(one)
 
 
 def as_object(row: Row) -> dict[str, Any]:
-    """Return a row as it stands in target-ledger.jsonl."""
+    """Return a row in the format of target-ledger.jsonl."""
     seen = row.seen
     return {
         "url": seen.url,
@@ -248,32 +244,18 @@ def as_object(row: Row) -> dict[str, Any]:
 
 
 CSV_COLUMNS: Final = (
-    "url",
-    "origin",
-    "outcome",
-    "reason",
-    "detail",
-    "http_status",
-    "at",
-    "via",
-    "redirected_to",
-    "shard_key",
-    "snapshot_id",
+    *("url", "origin", "outcome", "reason", "detail", "http_status"),
+    *("at", "via", "redirected_to", "shard_key", "snapshot_id"),
 )
 
 
 def as_cells(row: Row) -> list[Any]:
-    """Return a row as it stands in coverage.csv, which is public."""
+    """Return a row in the format of coverage.csv, which is public."""
     seen = row.seen
     # An error message may quote what a server or a driver said: public readers get the reason alone.
     detail = None if seen.outcome in (LedgerOutcome.FAILED, LedgerOutcome.CAPTURED) else seen.detail
     return [
-        seen.url,
-        seen.origin.value,
-        seen.outcome.value,
-        seen.reason,
-        detail,
-        seen.http_status,
+        *(seen.url, seen.origin.value, seen.outcome.value, seen.reason, detail, seen.http_status),
         _moment(seen.at),
         seen.via,
         seen.redirected_to,
@@ -294,8 +276,6 @@ _RULED_OUT = (LedgerOutcome.EXCLUDED, LedgerOutcome.ROBOTS, LedgerOutcome.OVER_L
 
 
 class MissingSeed(NamedTuple):
-    """A seed that was not captured."""
-
     url: str
     outcome: str
     reason: str
@@ -303,11 +283,11 @@ class MissingSeed(NamedTuple):
     """The shard that decided."""
     shard_key: str | None
     accepted: bool = False
-    """Whether an operator accepted the gap of a shard that was to bring it, whichever shard decided."""
+    """Whether an operator accepted the gap of any shard with this seed, whichever shard decided."""
 
 
 def missing_seeds(ledger: Iterable[bytes]) -> list[MissingSeed]:
-    """Return the seeds that a written ledger has as missing; ValueError, KeyError or TypeError if it is damaged."""
+    """Return the missing seeds of a written ledger; raise ValueError, KeyError or TypeError if it is damaged."""
     rows = (json.loads(line) for line in ledger if _MISSING_SEED in line)
     return [
         MissingSeed(
@@ -322,22 +302,18 @@ def missing_seeds(ledger: Iterable[bytes]) -> list[MissingSeed]:
 
 
 class Area(NamedTuple):
-    """The part of a site that a seed stands for: a host, and the language that its path names, if it does."""
+    """The part of a site that a seed represents: a host, and the language in its path, if any."""
 
     host: str
     language: str | None
 
 
 def area_of(url: str) -> Area:
-    """Return the area that an address lies in."""
     return Area(urlsplit(url).netloc.lower(), language_of(url))
 
 
 class Tally:
-    """The figures of one ledger."""
-
     def __init__(self, seeds: Iterable[tuple[int, str]]) -> None:
-        """Count for these seeds (page and address)."""
         self._seeds = dict(seeds)
         # Gaps on hosts without a seed would fill the counter, and no shard could be planned for them.
         self._hosts = {area_of(url).host for url in self._seeds.values()}
@@ -355,7 +331,7 @@ class Tally:
         self.missing_seeds: list[MissingSeed] = []
 
     def add(self, row: Row) -> None:
-        """Count a row; LedgerUnbalanced if it does not stand behind the one before: then an address is told twice."""
+        """Count a row; raise LedgerUnbalanced if it sorts before the previous one or is listed twice."""
         seen = row.seen
         page = seen.url_hash & 0xFFFF_FFFF_FFFF_FFFF
         # Told twice, an address would be counted twice, and the report would still add up.
@@ -386,7 +362,6 @@ class Tally:
                 )
 
     def of(self, *outcomes: LedgerOutcome) -> int:
-        """Return how many addresses had one of these outcomes."""
         return sum(self.outcomes[outcome.value] for outcome in outcomes)
 
     def counts(self) -> dict[str, int]:
@@ -401,21 +376,20 @@ class Tally:
         }
 
     def top_reasons(self) -> list[dict[str, Any]]:
-        """Return the commonest reasons, each with its outcome; what is beyond the list is in the ledger."""
         ranked = sorted(self.reasons.items(), key=lambda one: (-one[1], one[0]))
         return [
             {"outcome": outcome, "reason": reason, "count": count} for (outcome, reason), count in ranked[:_REASONS]
         ]
 
     def gaps_of(self, seed: str) -> int:
-        """Return how many addresses in a seed's area may still be had by another try."""
+        """Return how many addresses in a seed's area a retry could still capture."""
         host, language = area_of(seed)
         if language is not None:
             return self.gaps[Area(host, language)]
         return sum(self.gaps[Area(host, one)] for one in (None, *LANGUAGES))
 
     def check(self, *, written: int, recounted: Mapping[str, int]) -> None:
-        """Raise LedgerUnbalanced unless all agree: the figures, the lines that were written, a count of the file."""
+        """Raise LedgerUnbalanced unless figures, number of written lines and a recount of the file agree."""
         captured = self.of(LedgerOutcome.CAPTURED)
         sums = {
             "rows written": written,

@@ -1,13 +1,14 @@
-"""Reads from the rows of an edition's executions what each of them knows of an address. Short sessions, flat memory."""
+"""Reads the knowledge of an edition's executions about each address. Short sessions, constant memory."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
 from holdfast.clock import to_micros
@@ -27,7 +28,7 @@ from holdfast.editions.ledger import (
     outcome_of_status,
     rank_of,
 )
-from holdfast.editions.queries import AttemptRow, CaptureRow, ToldItem
+from holdfast.editions.queries import CaptureRow
 from holdfast.errors import UrlRefused
 from holdfast.jobs.attempt_queries import attempts_on
 from holdfast.noise.queries import kinds_at, kinds_of
@@ -40,8 +41,6 @@ _MAX_HOPS: Final = 20
 
 
 class _Stop(NamedTuple):
-    """What is known of an address on the way."""
-
     outcome: LedgerOutcome
     reason: str
     http_status: int | None = None
@@ -49,7 +48,6 @@ class _Stop(NamedTuple):
 
     @property
     def leads_on(self) -> bool:
-        """Whether it is no end yet."""
         return self.outcome is LedgerOutcome.CAPTURED and self.reason == REDIRECTED
 
 
@@ -70,7 +68,7 @@ class RedirectTrail:
         self._without = [run_id for run_id in self._ended if run_id not in with_frontier]
 
     def followed(self, found: Sequence[AddressSighting]) -> list[AddressSighting]:
-        """Return these sightings in their order; those that lead elsewhere have the outcome of where they led."""
+        """Return these sightings in order; redirects get the outcome of their final target."""
         ends = list(found)
         under_way = {
             at: one.redirected_to
@@ -97,7 +95,7 @@ class RedirectTrail:
         return ends
 
     def _known(self, targets: Iterable[str]) -> dict[str, _Stop]:
-        """Return what is known of each of these addresses: the best of all executions, or why none asked for it."""
+        """Return what is known of each address: the best of all executions, or why none requested it."""
         urls: dict[str, Url | None] = {}
         for target in targets:
             try:
@@ -135,22 +133,20 @@ class RedirectTrail:
 
 
 def _stop(stop: _Stop, noise: str | None) -> _Stop:
-    """Return a stop as it is, or as none if something else than the page was captured there."""
     is_none = noise is not None and stop.outcome is LedgerOutcome.CAPTURED
     return stop._replace(outcome=LedgerOutcome.FAILED, reason=f"{NOISE}{noise}") if is_none else stop
 
 
 def _number(warc_file_id: int | None, ordinal: int | None) -> int:
-    """Return the id of the snapshot at a place; -1 where there is no place."""
     return -1 if warc_file_id is None or ordinal is None else snapshot_id(warc_file_id, ordinal)
 
 
-# An answer that says "elsewhere" and names no place, or none that can be asked for.
+# An answer that says "elsewhere" and names no place, or none that can be requested.
 _NOWHERE = _Stop(LedgerOutcome.FAILED, "nowhere")
 
 
 def _keep_best(best: dict[int, _Stop], page: int, stop: _Stop) -> None:
-    """Note a stop unless a better one is known; of two captures, the one that is a page itself."""
+    """Add a stop unless a better one is known; of two captures, prefer the one that is a page itself."""
     known = best.get(page)
     if known is None or _order(stop) < _order(known):
         best[page] = stop
@@ -162,7 +158,6 @@ def _order(stop: _Stop) -> tuple[object, ...]:
 
 
 def _ended(one: AddressSighting, target: str | None, stop: _Stop) -> AddressSighting:
-    """Return a sighting with the outcome of where it led; captured, it keeps its own record."""
     if stop.outcome is LedgerOutcome.CAPTURED:
         return one._replace(redirected_to=target)
     # Once alone: the crawl's own reasons of a redirect that failed begin so already (redirect_refused).
@@ -182,12 +177,10 @@ NATIVE = "native"
 _MAX_DETAIL = 500
 
 
-class MeantSeed(NamedTuple):
-    """A seed of an edition."""
-
+class SeedInput(NamedTuple):
     url: str
     shards: list[Shard]
-    """All that were to bring it."""
+    """All shards with this seed."""
     is_decided: bool = False
     """Whether an operator accepted or excluded this address itself."""
 
@@ -202,27 +195,26 @@ _SITEMAP = re.compile(r"[^.]{0,200}sitemap[^.]{0,200}\.(?:xml|txt)(?:\.gz)?", re
 
 
 def is_plumbing(url: str) -> bool:
-    """Return whether an address is one that crawlers ask for on their own account: robots.txt, and sitemaps."""
+    """Return whether an address is one that crawlers request themselves: robots.txt, and sitemaps."""
     path = urlsplit(url).path.lstrip("/")
     # They are no content, and one that is not there is no page that failed.
     return path == "robots.txt" or _SITEMAP.fullmatch(path.rpartition("/")[2]) is not None
 
 
-def seeds_of(view: EditionView) -> dict[int, MeantSeed]:
-    """Return the seeds of an edition by their pages."""
-    found: dict[int, MeantSeed] = {}
+def seeds_of(view: EditionView) -> dict[int, SeedInput]:
+    found: dict[int, SeedInput] = {}
     decisions = view.decisions
     for seed, shards in view.seeds.items():
         try:
             url = parse_seed(seed)
         except UrlRefused:
             continue
-        found.setdefault(url.hash64, MeantSeed(url.fetch, [], url.hash64 in decisions)).shards.extend(shards)
+        found.setdefault(url.hash64, SeedInput(url.fetch, [], url.hash64 in decisions)).shards.extend(shards)
     return found
 
 
 def is_in_edition(session: Session, view: EditionView, url: Url, *, now: datetime) -> bool:
-    """Return whether an address is a seed of an edition, or one of its runs or a feed of its source named it."""
+    """Return whether an address is a seed of an edition, or was found by one of its runs or a feed of its source."""
     pages, runs = {url.hash64}, [run.id for _, run in view.runs]
     since = campaign_date(max(view.edition.year - 1, FIRST_YEAR))
     items = queries.feed_items(session, view.source.id, since=since, until=now, after=url.hash64 - 1, limit=1)
@@ -237,9 +229,9 @@ def is_in_edition(session: Session, view: EditionView, url: Url, *, now: datetim
 def sightings(
     database: Database, view: EditionView, *, now: datetime, on_row: Callable[[int], None]
 ) -> Iterator[AddressSighting]:
-    """Yield what every execution of an edition knows, and all that was meant and may never have been asked for.
+    """Yield the sightings of every execution of an edition, and intended addresses that may never have been requested.
 
-    A seed is meant whatever happens, so it has a row even if no shard ran. `on_row` gets the count of rows so far.
+    A seed is always intended, so it has a row even if no shard ran. `on_row` gets the number of rows so far.
     """
     seeds = seeds_of(view)
     # First of all, and again by whatever met them: a seed that no shard reached must not be missing from the account.
@@ -261,7 +253,7 @@ def sightings(
             yield sighting
 
 
-def _seed(page: int, seed: MeantSeed) -> AddressSighting:
+def _seed(page: int, seed: SeedInput) -> AddressSighting:
     shard = seed.shards[0] if seed.shards else None
     return AddressSighting(
         url=seed.url,
@@ -276,8 +268,8 @@ def _seed(page: int, seed: MeantSeed) -> AddressSighting:
     )
 
 
-def _scope(view: EditionView, seeds: dict[int, MeantSeed]) -> Scope | None:
-    """Return what an edition's crawls may have asked for, their seeds' landing places included; None without seeds."""
+def _scope(view: EditionView, seeds: dict[int, SeedInput]) -> Scope | None:
+    """Return the scope of an edition's crawls, including the redirect targets of seeds; None without seeds."""
     if not seeds:
         return None
     urls = [parse_seed(seed.url) for seed in seeds.values()]
@@ -288,7 +280,7 @@ def _scope(view: EditionView, seeds: dict[int, MeantSeed]) -> Scope | None:
 
 
 def _items(database: Database, view: EditionView, scope: Scope, *, now: datetime) -> Iterator[AddressSighting]:
-    """Yield what feeds and sitemaps named since the campaign before, as far as it is in scope."""
+    """Yield in-scope addresses from feeds and sitemaps since the previous campaign."""
     # What was named since the campaign before: older items were due in the edition before this one.
     since = campaign_date(max(view.edition.year - 1, FIRST_YEAR))
     # What was named after the last crawl had ended could not have been met by it.
@@ -308,7 +300,7 @@ def _items(database: Database, view: EditionView, scope: Scope, *, now: datetime
         after = rows[-1].url_hash
 
 
-def _item(row: ToldItem) -> AddressSighting:
+def _item(row: Row[*tuple[Any, ...]]) -> AddressSighting:
     taken = row.execution_id is not None
     return AddressSighting(
         url=row.url,
@@ -322,13 +314,10 @@ def _item(row: ToldItem) -> AddressSighting:
 
 
 class _Read:
-    """What one execution of a shard knows."""
-
     def __init__(self, database: Database, shard: Shard, run: ShardRun, trail: RedirectTrail) -> None:
         self._database, self._shard, self._run, self._trail = database, shard, run, trail
 
     def from_frontier(self) -> Iterator[AddressSighting]:
-        """Yield every address that it met, as its frontier has it."""
         after: queries.Place | None = (-1, -1, -1)
         while after is not None:
             with self._database.read() as session:
@@ -345,7 +334,7 @@ class _Read:
                 ]
             )
 
-    def _attempted(self, row: AttemptRow) -> AddressSighting:
+    def _attempted(self, row: Row[*tuple[Any, ...]]) -> AddressSighting:
         shard, run = self._shard, self._run
         outcome, reason = outcome_of(row.outcome, row.reason, ended=run.ended)
         captured = outcome is LedgerOutcome.CAPTURED
@@ -374,14 +363,14 @@ class _Read:
         )
 
     def from_captures(self, seeds: frozenset[int]) -> Iterator[AddressSighting]:
-        """Yield what it captured, where another program kept the frontier."""
+        """Yield its captures, for executions whose frontier another program had."""
         after = -1
         while True:
             with self._database.read() as session:
                 rows = queries.captures(
                     session, self._run.id, after=after, which=queries.WantedCaptures.PAGES_AND_REDIRECTS
                 )
-            # What was sent with a POST is part of such an address: no editor meant it, a script asked for it.
+            # What was sent with a POST is part of such an address: a script requested it, not an editor.
             asked = [row for row in rows if row.method is None and (row.url_hash in seeds or not is_plumbing(row.url))]
             found = [self._captured(row) for row in asked]
             for one, end in zip(found, self._trail.followed(found), strict=True):

@@ -1,8 +1,8 @@
-"""What readers may have of an edition: the report without its shards' inner life, the tables, the frozen list.
+"""The public form of an edition: the report without internals of its shards, the tables, the frozen list.
 
-Files were written at one moment; what was withdrawn since is taken out of every line before it is read, at once
-and for every reader. Rows stay, so the counts still add up; those of a comparison that concern what is withdrawn stand
-at its end, all alike. No path of a server is ever shown.
+Files are static, so every line is filtered when it is read: a takedown applies immediately and for every
+reader. Rows stay, so the counts still add up; those of a comparison that concern takedowns are at its end, all
+alike. No server path is ever shown.
 """
 
 from __future__ import annotations
@@ -46,16 +46,12 @@ _ROWS_READ = 500_000
 
 
 class FileForm(StrEnum):
-    """What kind of file it is, by its media type."""
-
     JSON = "application/json"
     CSV = "text/csv; charset=utf-8"
     LINES = "application/x-ndjson"
 
 
 class OpenedFile(NamedTuple):
-    """A file as the public may read it."""
-
     name: str
     form: FileForm
     chunks: Iterator[bytes]
@@ -64,11 +60,12 @@ class OpenedFile(NamedTuple):
 def open_public(
     database: Database, home: Path, edition: Edition, source: Source, name: str, *, cache_bytes: int
 ) -> OpenedFile:
-    """Return a file of an edition as the public may read it; ArtefactNotFound.
+    """Return a file of an edition in its public form; raise ArtefactNotFound.
 
-    Names: coverage-report.json, coverage.csv, frozen.jsonl, comparison-<year>.json, comparison-<year>.csv. A long file
-    is read as it lies, or from a copy without what is withdrawn; the first who asks after a withdrawal has it made, and
-    others get CopyBusy meanwhile. Copies of all editions take `cache_bytes` together. NoSpace.
+    Names: coverage-report.json, coverage.csv, frozen.jsonl, comparison-<year>.json, comparison-<year>.csv. A long
+    file is read directly, or from a copy without captures under takedown; the first request after a takedown
+    creates it, and others get CopyBusy meanwhile. Copies of all editions use at most `cache_bytes` together. Raise
+    NoSpace.
     """
     folder, shown = edition_folder(home, source.code, edition.year), f"{source.code}-{edition.year}-{name}"
     # Names are matched whole, never joined to a path as they came.
@@ -78,28 +75,27 @@ def open_public(
     if compared and compared[2] == "json":
         path = folder / f"{comparison_stem(int(compared[1]))}.json"
         return OpenedFile(shown, FileForm.JSON, iter([_comparison(database, _read(path, name))]))
+    copies = home.resolve() / "cache" / "editions" / f"{source.code}-{edition.year}"
     if name == edition_files.CSV or compared:
-        copies = _Copies(home.resolve() / "cache" / "editions" / f"{source.code}-{edition.year}", cache_bytes)
-        return OpenedFile(shown, FileForm.CSV, _long(database, copies, _there(folder / name, name), _table))
+        path = _there(folder / name, name)
+        return OpenedFile(shown, FileForm.CSV, _long(database, copies, path, _table, most_bytes=cache_bytes))
     if name == edition_files.FROZEN and edition.frozen_path is not None:
         path = _there(stored_file(home, edition.frozen_path), name)
-        copies = _Copies(home.resolve() / "cache" / "editions" / f"{source.code}-{edition.year}", cache_bytes)
-        return OpenedFile(shown, FileForm.LINES, _long(database, copies, path, _lines))
+        return OpenedFile(shown, FileForm.LINES, _long(database, copies, path, _lines, most_bytes=cache_bytes))
     raise ArtefactNotFound(f"there is no {name[:60]!r} of {source.code} {edition.year} for the public")
 
 
 class TableStretch(NamedTuple):
-    """Some rows of an edition's table, as the public may read them."""
-
     rows: list[dict[str, str]]
     following: int | None
-    """The row to go on with; None at the end."""
+    """The row to continue with; None at the end."""
 
 
 def table_rows(table: OpenedFile, wanted: Mapping[str, Collection[str]], *, start: int, limit: int) -> TableStretch:
     """Return the next rows of a table that have one of the wanted values in each of these columns, at most `limit`.
 
-    Rows before `start` are only counted; a request ends after half a million others and says where to go on.
+    Rows before `start` are only counted; a request ends after half a million other rows and returns where to
+    continue.
     """
     rows = csv.reader(_text_lines(table.chunks, start))
     head = next(rows, [])
@@ -123,7 +119,7 @@ def compared_years(home: Path, source: Source, year: int) -> list[int]:
 
 
 def _text_lines(chunks: Iterable[bytes], start: int) -> Iterator[str]:
-    """Yield the head of a table and its rows from one on; a row is a line, and those before it are only counted."""
+    """Yield the header of a table and its rows from `start` on; a row is a line, and earlier ones are only counted."""
     rest, left, is_headed = b"", start, False
     for chunk in chunks:
         cancellation.check()
@@ -156,7 +152,7 @@ _INNER = ("seeds", "gaps", "missing_seeds", "artifacts", "decisions")
 
 
 def public_summary(session: Session, edition: Edition) -> dict[str, Any]:
-    """Return an edition's summary as the public may read it: seeds that were withdrawn are not named."""
+    """Return an edition's public summary: seeds under takedown are not named."""
     summary = edition.coverage_summary
     seeds, missing = summary.get("seeds", [])[:_SEEDS_SHOWN], summary.get("missing_seeds", [])
     gone = _among(session, [*seeds, *(one["url"] for one in missing)])
@@ -177,8 +173,6 @@ def public_summary(session: Session, edition: Edition) -> dict[str, Any]:
 
 
 class _Gone(NamedTuple):
-    """What is withdrawn among some addresses and captures."""
-
     addresses: frozenset[str]
     snapshots: frozenset[int] = frozenset()
 
@@ -202,7 +196,6 @@ def _seed(seed: dict[str, Any], gone: _Gone) -> dict[str, Any]:
 
 
 def _report(database: Database, content: dict[str, Any]) -> bytes:
-    """Return the report without what only concerns operators."""
     with database.read() as session:
         gone = _among(session, [seed["url"] for seed in (*content["seeds"], *content["missing_seeds"])])
     shown = {key: value for key, value in content.items() if key != "shards"}
@@ -223,17 +216,10 @@ def _comparison(database: Database, content: dict[str, Any]) -> bytes:
     return json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-class _Copies(NamedTuple):
-    """Where the copies of an edition lie, and what those of all editions may take."""
-
-    place: Path
-    most_bytes: int
-
-
 def _long(
-    database: Database, copies: _Copies, path: Path, clear: Callable[[Database, Path], Iterator[bytes]]
+    database: Database, copies: Path, path: Path, clear: Callable[[Database, Path], Iterator[bytes]], *, most_bytes: int
 ) -> Iterator[bytes]:
-    """Return the chunks of a file; as it lies if nothing at all is withdrawn, else of a copy that was cleared."""
+    """Yield the chunks of a file, directly if there are no takedowns at all, else from a filtered copy."""
     with database.read() as session:
         # Mostly nothing is withdrawn in an archive, and the file is sent as it lies.
         version = withdrawals_fingerprint(session) if is_any_withdrawn(session) else None
@@ -241,16 +227,13 @@ def _long(
         if version is None:
             file: BinaryIO = path.open("rb")
         else:
-            file = open_copy(
-                copies.place, path, version, lambda found: clear(database, found), most_bytes=copies.most_bytes
-            )
+            file = open_copy(copies, path, version, lambda found: clear(database, found), most_bytes=most_bytes)
     except FileNotFoundError as exc:
         raise ArtefactNotFound(f"{path.name} is gone; the operator of this archive can write it again") from exc
     return _whole(file)
 
 
 def _table(database: Database, path: Path) -> Iterator[bytes]:
-    """Yield a table, some hundred rows at a time, without what is withdrawn."""
     with path.open(encoding="utf-8", newline="") as text:
         rows = csv.reader(text)
         head = next(rows, [])
@@ -278,30 +261,24 @@ def _table(database: Database, path: Path) -> Iterator[bytes]:
 
 
 class _Places(NamedTuple):
-    """Which columns of a table tell what."""
-
     addresses: list[int]
     snapshots: list[int]
     own: list[int]
-    """Addresses of the page that the row is about; without them nothing of it is told."""
+    """Addresses of the page that the row is about; if one is taken down, the whole row is cleared."""
     traces: list[int]
-    """What else would tell which page that is."""
+    """Other columns that would reveal the page."""
 
     def addresses_of(self, rows: Iterable[list[str]]) -> list[str]:
-        """Return all addresses in these rows."""
         return [row[at] for row in rows for at in self.addresses if row[at]]
 
     def snapshots_of(self, rows: Iterable[list[str]]) -> list[int]:
-        """Return the numbers of all captures in these rows."""
         return [number for row in rows for at in self.snapshots if (number := _number(row[at])) is not None]
 
     def tells(self, row: list[str], gone: _Gone) -> bool:
-        """Return whether a row is about a page, or about a capture, that is withdrawn."""
         own = any(row[at] in gone.addresses for at in self.own)
         return own or any(_number(row[at]) in gone.snapshots for at in self.snapshots)
 
     def cleared(self, row: list[str], gone: _Gone) -> list[str]:
-        """Return a row without what is withdrawn."""
         for at in self.addresses:
             row[at] = _shown(row[at], gone)
         is_gone = any(row[at] == WITHDRAWN for at in self.own)
@@ -315,12 +292,11 @@ class _Places(NamedTuple):
 
 
 def _number(cell: str) -> int | None:
-    """Return the number of a capture; None for a cell that has none, or one that no capture has."""
     return int(cell) if cell.isdecimal() and len(cell) < _DIGITS else None
 
 
 def _lines(database: Database, path: Path) -> Iterator[bytes]:
-    """Yield the frozen list; what was withdrawn since is named by its number alone."""
+    """Yield the frozen list; captures taken down since are listed only by number."""
     for batch in entries(path):
         rows = [row for row in batch if row is not None]
         with database.read() as session:

@@ -1,8 +1,8 @@
-"""Writes the account of an edition: the ledger, the manifest of captures, and the report that sums them up.
+"""Writes the report of an edition: the ledger, the manifest of captures, and the report that summarizes them.
 
-Stages, all while no other process writes the edition's files: read the edition; sort what its executions know by
-address; unite it, one row each; write ledger and table while counting; write the manifest; count the written file again
-and refuse what does not add up; put all files in place; bring the row up to them.
+Stages, all while no other process writes the edition's files: read the edition; sort what its executions know
+by address; merge it into one row each; write ledger and table while counting; write the manifest; count the
+written file again and reject a mismatch; move all files into place; update the row.
 """
 
 from __future__ import annotations
@@ -24,14 +24,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import edition_files, queries
 from holdfast.editions.composition import SHOWN, Figures, assess, compose, report_text, shard_counts, summary
-from holdfast.editions.edition_files import (
-    LEDGER,
-    REPORT_JSON,
-    EditionDraft,
-    WrittenFile,
-    csv_line,
-    utc_text,
-)
+from holdfast.editions.edition_files import LEDGER, REPORT_JSON, EditionDraft, WrittenFile, csv_line, utc_text
 from holdfast.editions.edition_view import (
     Acceptance,
     EditionStatus,
@@ -59,7 +52,7 @@ from holdfast.sorting import sorted_lines
 
 
 def ensure_edition(session: Session, source: Source, year: int, *, seeds: tuple[str, ...], now: datetime) -> Edition:
-    """Return the edition of a source and a year, made if it is new: planned, with the seeds that are meant."""
+    """Return the edition of a source and year, created if it is missing: planned, with its intended seeds."""
     found = queries.edition(session, source_id=source.id, year=year)
     if found is not None:
         return found
@@ -77,7 +70,7 @@ def ensure_edition(session: Session, source: Source, year: int, *, seeds: tuple[
 def record_report(
     session: Session, view: EditionView, content: dict[str, Any], summary: dict[str, Any], *, now: datetime
 ) -> None:
-    """Bring an edition's row up to a report, and mark the shards that wait for an operator."""
+    """Update an edition's row from a report, and mark the shards that wait for an operator."""
     row, counts = queries.locked(session, view.edition.id), content["counts"]
     folder = f"editions/{view.source.code}/{row.year}"
     row.intended_url_count, row.captured_url_count = counts["intended_urls"], counts["captured_urls"]
@@ -99,7 +92,7 @@ def record_report(
 
 
 def record_readiness(session: Session, view: EditionView, content: dict[str, Any], *, now: datetime) -> None:
-    """Bring an edition's row up to what is decided about its shards; what was measured stays."""
+    """Update an edition's row from the decisions about its shards; measured figures stay."""
     row = queries.locked(session, view.edition.id)
     row.coverage_summary = {**row.coverage_summary, "missing_seeds": content["missing_seeds"][:SHOWN]}
     _write_readiness(row, content)
@@ -107,7 +100,7 @@ def record_readiness(session: Session, view: EditionView, content: dict[str, Any
 
 
 def record_plan(session: Session, view: EditionView, *, now: datetime) -> None:
-    """Bring the status of an edition whose measure is not known up to its shards; a report is to be written."""
+    """Update the status of an edition without figures from its shards; a report is due."""
     row = queries.locked(session, view.edition.id)
     ready = judge([shard.state for shard in view.shards], captured=row.captured_url_count, missing_seeds=None)
     _write_readiness(row, {**ready.as_object(), "counts": shard_counts(view.shards)})
@@ -115,7 +108,7 @@ def record_plan(session: Session, view: EditionView, *, now: datetime) -> None:
 
 
 def forget_report(session: Session, view: EditionView, *, now: datetime) -> None:
-    """Take note that the files of a report cannot be read any more: the edition is to be accounted for anew."""
+    """Record that the files of a report are unreadable: the edition needs a new report."""
     queries.locked(session, view.edition.id).generated_at = None
     record_plan(session, view, now=now)
 
@@ -129,7 +122,7 @@ def _write_readiness(row: Edition, content: dict[str, Any]) -> None:
 
 
 def mark_shards(session: Session, view: EditionView, *, now: datetime) -> None:
-    """Write which shards need review; one that was tried again and got better is pending again."""
+    """Store which shards need review; one that improved in a retry is pending again."""
     for shard in view.shards:
         wanted = (Acceptance.NEEDS_REVIEW if shard.state.needs_review else Acceptance.PENDING).value
         # A decision of an operator is never changed by a report.
@@ -146,8 +139,6 @@ OnRow = Callable[[int], None]
 
 
 class EditionReport(NamedTuple):
-    """A report that was written."""
-
     view: EditionView
     content: dict[str, Any]
     folder: Path
@@ -162,9 +153,10 @@ def write_report(
     on_row: OnRow = lambda _count: None,
     apply: bool = True,
 ) -> EditionReport:
-    """Write the files of an edition and bring its row up to date; without `apply` only return what they would say.
+    """Write the files of an edition and update its row; without `apply` only return what they would contain.
 
-    EditionNotFound; LedgerUnbalanced if the rows do not add up, EditionBusy, NoSpace: then nothing is changed.
+    Raise EditionNotFound; LedgerUnbalanced if the rows do not add up, EditionBusy, NoSpace: then nothing is
+    changed.
     """
     with database.read() as session:
         known = view_edition(session, edition_id)
@@ -181,7 +173,7 @@ def write_report(
         rows = (decided(row, decisions.get(row.seen.url_hash)) for row in united) if decisions else united
         ledger, table = _write_ledger(made, rows, tally)
         manifest = _write_manifest(database, made, view)
-        # Against the file itself, not what was meant to be written: a full disk or a fault of the sort shows here.
+        # Against the file itself, not against what was to be written: a full disk or a fault of the sort shows here.
         tally.check(written=ledger.rows, recounted=_recount(made.scratch / ledger.name))
         figures = _figures(database, view, tally)
         content = compose(view, figures, [ledger, manifest, table], now=now)
@@ -198,17 +190,16 @@ def write_report(
 
 
 def rewrite_report(made: EditionDraft, content: dict[str, Any]) -> None:
-    """Write the report again with other words about its shards; the ledger stays as it is."""
+    """Write the report again with changed shards; the ledger stays as it is."""
     made.publish(*_report_files(made, content))
 
 
 def shard_report_name(job_id: int) -> str:
-    """Return the name of the report about one shard."""
     return f"shard-{job_id}.json"
 
 
 def _report_files(made: EditionDraft, content: dict[str, Any]) -> list[WrittenFile]:
-    """Write the report as text, one file for each shard, and the report itself: last, because readers go by it."""
+    """Write the report as text, one file for each shard, and the report itself: last, because readers rely on it."""
     head = {name: content[name] for name in ("edition_id", "source", "year", "generated_at")}
     files = [made.whole(edition_files.REPORT_MD, report_text(content).encode("utf-8", "replace"))]
     files += [made.whole(shard_report_name(one["jobId"]), _json({**head, **one})) for one in content["shards"]]
@@ -226,7 +217,7 @@ def _write_ledger(made: EditionDraft, rows: Iterable[Row], tally: Tally) -> tupl
 
 
 def _recount(path: Path) -> Counter[str]:
-    """Return how many lines of a ledger have each outcome, from the file itself."""
+    """Return the number of lines per outcome, counted from the ledger file itself."""
     with path.open("rb") as file:
         return Counter(json.loads(line)["outcome"] for line in file)
 
@@ -269,7 +260,6 @@ def _manifest_row(view: EditionView, shard: Shard, row: CaptureRow) -> dict[str,
 
 
 def _figures(database: Database, view: EditionView, tally: Tally) -> Figures:
-    """Return what the report says besides the ledger: what was left out without a row, and what was told in numbers."""
     runs = view.runs
     ids = [run.id for _, run in runs]
     with database.read() as session:
@@ -293,7 +283,7 @@ StoredReport = tuple[dict[str, Any], list[MissingSeed]]
 
 
 def read_report(folder: Path) -> StoredReport | None:
-    """Return the report of an edition as it was written last, with its missing seeds; None if it cannot be read."""
+    """Return the latest report of an edition with its missing seeds; None if it cannot be read."""
     try:
         content = json.loads((folder / REPORT_JSON).read_bytes())
         with (folder / LEDGER).open("rb") as lines:
@@ -309,9 +299,9 @@ _AT_REST = frozenset({"indexed", "failed", "index_failed", "cancelled"})
 
 
 def due(session: Session, *, passed: Collection[int] = ()) -> list[int]:
-    """Return the editions whose report is to be written, those in `passed` left out; mostly none.
+    """Return the editions whose report is due, except those in `passed`; usually none.
 
-    Mostly one question: what waits for its date, and what has not changed since its report, is not looked at.
+    Usually one query: editions that wait for their date or are unchanged since their report are not loaded.
     """
     return [
         found
@@ -321,5 +311,5 @@ def due(session: Session, *, passed: Collection[int] = ()) -> list[int]:
 
 
 def is_at_rest(view: EditionView) -> bool:
-    """Return whether nothing of an edition is going to happen by itself."""
+    """Return whether nothing will happen to an edition by itself."""
     return bool(view.shards) and all(shard.state.is_accepted or shard.status in _AT_REST for shard in view.shards)

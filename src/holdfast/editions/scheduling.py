@@ -1,7 +1,7 @@
-"""Plans and starts an annual campaign: one job a source, or one a seed, and jobs that ran before taken in.
+"""Plans and starts an annual campaign: one job per source, or one per seed, and adopts jobs that ran before.
 
-Everything happens in one transaction. A plan that is only thought through does the same and undoes it, so what it says
-is what would be done; one with an error in it changes nothing.
+Everything happens in one transaction. A dry run does the same and rolls back, so the plan shows exactly what
+would be done; a plan with an error changes nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import campaign, queries
-from holdfast.editions.campaign import CampaignRefused, CampaignRequest, Plan, PlanEntry, PlanStep, ShardSeed, Skip
+from holdfast.editions.campaign import CampaignRefused, CampaignRequest, Plan, PlanEntry, PlanStep, Skip
 from holdfast.editions.edition_view import ShardReadiness, judge, view_edition
 from holdfast.editions.queries import ANNUAL, SHARD, ShardState
 from holdfast.editions.report import ensure_edition, record_plan
@@ -40,11 +40,11 @@ _EntriesOfSource = Callable[[Session, Source, "CampaignRun"], list[PlanEntry]]
 
 
 class _Undone(Exception):
-    """Ends the transaction of a plan that is not to be applied."""
+    """Rolls back the transaction of a plan that is not to be applied."""
 
 
 class CampaignRun:
-    """What the sources of one plan share: the year, when each begins, and how much may still be made."""
+    """Shared by the sources of one plan: the year, start times, and how many jobs may still be created."""
 
     def __init__(self, request: CampaignRequest, *, year: int, now: datetime, order: dict[str, int]) -> None:
         self.request, self.year, self.now, self._order = request, year, now, order
@@ -52,12 +52,12 @@ class CampaignRun:
         self._begin = max(campaign.campaign_date(year), now)
 
     def at(self, code: str, number: int = 0) -> datetime:
-        """Return when a source's job is due: a second apart, in the campaign's order; a shard's some way between."""
+        """Return when a source's job is due: one second apart, in campaign order; shards are milliseconds apart."""
         # Workers take what is due first: a second apart keeps the order, and no two jobs begin at one moment.
         return self._begin + timedelta(seconds=self._order[code], milliseconds=number)
 
     def take(self) -> bool:
-        """Count one more job; False if no more may be made in this run."""
+        """Count one more job; return False if the limit of this run is reached."""
         if self.left is not None:
             if self.left <= 0:
                 return False
@@ -66,22 +66,20 @@ class CampaignRun:
 
 
 class Campaigns:
-    """Plans campaigns on one installation."""
-
     def __init__(self, database: Database, actions: JobActions, clock: Clock, host: Host) -> None:
-        """`host` is what this server runs zimit with: its VPN command and the flags that it lets through count."""
+        """`host` has this server's VPN command and permitted flags for zimit."""
         self._database, self._actions, self._clock, self._host = database, actions, clock, host
 
     def schedule(self, request: CampaignRequest) -> Plan:
-        """Give every source its annual job for a year; CampaignRefused if the year or the sources cannot be meant."""
+        """Create every source's annual job for a year; raise CampaignRefused for an invalid year or source."""
         return self._run(request, self._schedule_one, action="edition.scheduled")
 
     def plan_shards(self, request: CampaignRequest) -> Plan:
-        """Give the seeds of each source a shard of their own, where a report shows that something is missing."""
+        """Create a shard for each seed of a source, if a report shows that something is missing."""
         return self._run(request, self._shard_one, action="edition.sharded")
 
     def salvage(self, request: CampaignRequest) -> Plan:
-        """Make jobs of the year that belong to no edition parts of one, as they are."""
+        """Attach jobs of the year that belong to no edition to one, unchanged."""
         return self._run(request, self._salvage_one, action="edition.salvaged")
 
     def _run(self, request: CampaignRequest, one: _EntriesOfSource, *, action: str) -> Plan:
@@ -97,7 +95,7 @@ class Campaigns:
             entries = [entry for code in _codes(request, every) for entry in self._entries(session, code, run, one)]
             plan = replace(plan, entries=tuple(entries))
             # One error keeps the whole plan from being applied: half a campaign is harder to mend than none.
-            if not request.apply or plan.errors:
+            if not request.apply or plan.refused:
                 raise _Undone
             if plan.made:
                 names = [entry.name for entry in plan.made]
@@ -135,17 +133,19 @@ class Campaigns:
         return self._recorded(session, source, run, [self._create(session, source, run, made, campaign.FULL_KEY)])
 
     def _create(self, session: Session, source: Source, run: CampaignRun, entry: PlanEntry, key: str) -> PlanEntry:
-        """Make the job of an entry, and an edition for it if there is none; what is wrong with it is the entry's."""
+        """Create the job of an entry, and its edition if that is missing; return an error in the entry."""
         is_shard = entry.seed is not None
         try:
             config = config_of(source)
-            free = campaign.uncapped(config, (entry.seed,) if entry.seed is not None else config.seeds, self._host)
+            overrides, notes = campaign.uncapped(
+                config, (entry.seed,) if entry.seed is not None else config.seeds, self._host
+            )
             edition = ensure_edition(session, source, run.year, seeds=config.seeds, now=run.now)
             spec = JobSpec(
                 source_id=source.id,
                 name=entry.name,
                 adaptive_scheduling=False,
-                config=free.overrides,
+                config=overrides,
                 details=_details(run, edition, key if is_shard else None),
             )
             assert entry.at is not None
@@ -155,7 +155,7 @@ class Campaigns:
         kind = campaign.SEED_GROUP if is_shard else campaign.FULL_SITE
         # Behind the job, in its transaction: a job without an edition would not be part of any report.
         queries.attach_shard(job, edition_id=edition.id, key=key, kind=kind, now=run.now)
-        return replace(entry, job_id=job.id, notes=free.notes)
+        return replace(entry, job_id=job.id, notes=notes)
 
     def _shard_one(self, session: Session, source: Source, run: CampaignRun) -> list[PlanEntry]:
         edition = queries.edition(session, source_id=source.id, year=run.year)
@@ -172,13 +172,12 @@ class Campaigns:
             seeds = campaign.shard_seeds(config_of(source).seeds)
         except Invalid as exc:
             return [replace(skipped, step=PlanStep.ERROR, reason=str(exc))]
-        made = [self._shard(session, source, run, (number, seed), edition, taken) for number, seed in enumerate(seeds)]
+        made = [self._shard(session, source, run, (number, *seed), edition, taken) for number, seed in enumerate(seeds)]
         return self._recorded(session, source, run, made)
 
     def _recorded(
         self, session: Session, source: Source, run: CampaignRun, entries: list[PlanEntry]
     ) -> list[PlanEntry]:
-        """Return entries, after the edition's row was brought up to the jobs that were made of them."""
         edition = queries.edition(session, source_id=source.id, year=run.year)
         if edition is not None and any(entry.job_id is not None for entry in entries if entry.step is PlanStep.CREATE):
             session.flush()
@@ -190,30 +189,30 @@ class Campaigns:
         session: Session,
         source: Source,
         run: CampaignRun,
-        seed: tuple[int, ShardSeed],
+        shard: tuple[int, str, str],
         edition: Edition | None,
         taken: set[str | None],
     ) -> PlanEntry:
-        number, wanted = seed
-        name = campaign.job_name(source.code, run.year, wanted.key)
+        number, seed, key = shard
+        name = campaign.job_name(source.code, run.year, key)
         entry = PlanEntry(
             source=source.code,
             step=PlanStep.CREATE,
             name=name,
-            shard_key=wanted.key,
-            seed=wanted.seed,
+            shard_key=key,
+            seed=seed,
             at=run.at(source.code, number),
         )
         skip = None
         if name in taken:
             skip = Skip.EXISTS
-        elif edition is not None and edition.generated_at is not None and _is_covered(edition, wanted.seed):
+        elif edition is not None and edition.generated_at is not None and _is_covered(edition, seed):
             skip = Skip.COVERED
         elif not run.take():
             skip = Skip.LIMIT
         if skip is not None:
             return replace(entry, step=PlanStep.SKIP, reason=skip.value, at=None)
-        return self._create(session, source, run, entry, wanted.key)
+        return self._create(session, source, run, entry, key)
 
     def _salvage_one(self, session: Session, source: Source, run: CampaignRun) -> list[PlanEntry]:
         found = [one for one in queries.jobs_of_source(session, source.id) if is_annual(one, source, run.year)]
@@ -242,7 +241,7 @@ class Campaigns:
 
 
 def is_annual(one: ShardState, source: Source, year: int) -> bool:
-    """Return whether a job is part of the campaign of a year: by what it carries, or by its name."""
+    """Return whether a job belongs to the campaign of a year: by its details, or by its name."""
     is_labelled = one.job.kind in (ANNUAL, SHARD) and one.job.details.get("campaign_year") == year
     return is_labelled or one.job.name == campaign.job_name(source.code, year)
 
@@ -253,7 +252,7 @@ def _codes(request: CampaignRequest, every: Iterable[Source]) -> list[str]:
     found = [row.code for row in every if row.config.get("schedule_hint") == campaign.HINT]
     if not found:
         raise CampaignRefused(
-            "no source is meant for annual crawls; add the preset with: holdfast seed-sources, set "
+            "no source has annual crawls; add the preset with: holdfast seed-sources, set "
             f"schedule_hint={campaign.HINT} on one, or name some with --sources"
         )
     return campaign.in_order(found)
@@ -268,7 +267,7 @@ def _why_not(known: list[ShardState], annual: list[ShardState], name: str) -> Sk
 
 
 def _is_active(one: ShardState) -> bool:
-    """Return whether a job would be at the same site at the same time; a recurring one that waits is not."""
+    """Return whether a job would crawl the site during the campaign; a waiting recurring job does not count."""
     job = one.job
     # An ad-hoc crawl has no schedule; it is at the site only while its execution runs.
     if job.state is None:
@@ -296,7 +295,7 @@ def _has_no_gaps(edition: Edition) -> bool:
 
 
 def _is_covered(edition: Edition, seed: str) -> bool:
-    """Return whether the last report has a seed captured, and nothing in its area that another try could bring."""
+    """Return whether the last report has a seed captured, and nothing in its area that a retry could add."""
     told = edition.coverage_summary
     return seed in told.get("seeds", ()) and not told.get("gaps", {}).get(seed)
 
@@ -311,10 +310,10 @@ def _free_key(taken: set[str | None], *, several: bool) -> str:
 
 
 def annual_status(session: Session, year: int, codes: Iterable[str] = ()) -> dict[str, Any]:
-    """Return where each source of a campaign stands; CampaignRefused for a year that cannot be."""
+    """Return the status of each source of a campaign; raise CampaignRefused for an invalid year."""
     if not campaign.FIRST_YEAR <= year <= campaign.LAST_YEAR:
         raise CampaignRefused(f"the year must lie between {campaign.FIRST_YEAR} and {campaign.LAST_YEAR}, not {year}")
-    # One that has an edition of the year takes part, whatever it is meant for by now.
+    # One that has an edition of the year takes part, whatever its schedule is by now.
     taking_part = set(queries.sources_with_edition(session, year=year))
     wanted = campaign.in_order(codes) or campaign.in_order(
         row.code

@@ -1,1 +1,1 @@
-"""Everything that the system knows of one address, and why: read from the rows, without asking the network."""
+"""Explains everything the system knows about one URL, and why: read from the rows, without network requests."""

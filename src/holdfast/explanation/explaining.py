@@ -1,9 +1,9 @@
-"""Puts an explanation together: spelling, scope, robots, domain, attempts, captures, visibility, outlook.
+"""Assembles an explanation: spelling, scope, robots, domain, attempts, captures, visibility, outlook.
 
-the address    spelled step by step; what no crawl would ask for is still looked for among the captures
-the rules      of every source, by the configuration of its next run
-robots         from what is kept, unless the caller hands in what it has just read
-the rows       of the page under every identity that a source with it in scope gives it
+URL            normalised step by step; captures are looked up even if no crawl would request it
+rules          of every source, by the configuration of its next run
+robots         from the stored record, unless the caller passes a fresh one
+rows           of the page under every identity that a source with it in scope gives it
 """
 
 from __future__ import annotations
@@ -23,62 +23,61 @@ from holdfast.explanation.readers import for_readers
 from holdfast.explanation.scopes import Judgements, judge_sources
 from holdfast.explanation.treatment import explain_domain, explain_robots
 from holdfast.outside_text import clean
-from holdfast.types import RobotsState
+from holdfast.types import RobotsRecord
 from holdfast.urls import MAX_URL_CHARS, Url, hash64, normalised_or_plain, page_key, priority, url_hash, url_key
 from holdfast.urls.address import host_problem, without_userinfo
 from holdfast.urls.steps import Spelling, spell
-from holdfast.values import dataclass
 from holdfast.withdrawals.visibility import may_see, visible, visible_source, withdrawn_among
 
 DEFAULT_LIMIT = 20
 MAX_LIMIT = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExplainWish:
-    """What is asked: the address as a person wrote it, how much of each list, and from where on."""
+def explain(
+    session: Session,
+    settings: Settings,
+    given: str,
+    *,
+    now: datetime,
+    limit: int = DEFAULT_LIMIT,
+    before: int | None = None,
+    is_reader: bool = False,
+    live_robots: RobotsRecord | None = None,
+) -> Explanation:
+    """Return everything known about a URL, valid or not, with `limit` attempts and captures.
 
-    url: str
-    limit: int = DEFAULT_LIMIT
-    before: int | None = None
-    """Attempts before this one."""
-    is_reader: bool = False
-    """Whether the caller is no operator: only what the viewer may see counts, and nothing of how the house works."""
-    live_robots: RobotsState | None = None
-    """What was just read of its robots.txt, if the caller asked for it."""
-
-
-def explain(session: Session, wish: ExplainWish, settings: Settings, *, now: datetime) -> Explanation:
-    """Return everything that is known of an address; whatever it is, there is an answer."""
-    text = clean(wish.url, MAX_URL_CHARS + 1) or ""
+    Attempts are those before the id `before`. For a reader only data visible to the viewer counts, and nothing
+    internal is included. `live_robots` is a robots.txt that the caller has just fetched.
+    """
+    text = clean(given, MAX_URL_CHARS + 1) or ""
     bare = without_userinfo(text)
     judged = judge_sources(session, bare, settings)
-    if wish.is_reader:
+    if is_reader:
         judged = judged._replace(all=[one for one in judged.all if may_see(one.source)])
-    spelling, refused = _spelled(text, wish.url, judged)
+    spelling, refused = _spelled(text, given, judged)
     url = spelling.url if spelling is not None else None
     normalised = url.normalised if url is not None else normalised_or_plain(bare)[:MAX_URL_CHARS]
     inside = [one.told for one in judged.in_scope]
-    state = wish.live_robots or (queries.robots_of(session, url.origin) if url is not None else None)
-    robots = explain_robots(url, state, inside, now=now, live=wish.live_robots is not None)
+    state = live_robots or (queries.robots_of(session, url.origin) if url is not None else None)
+    robots = explain_robots(url, state, inside, now=now, live=live_robots is not None)
     domain = explain_domain(session, url.domain, inside, robots, settings, now=now) if url is not None else None
     # To a reader a page that is taken down is one that was never requested.
-    is_hidden = wish.is_reader and bool(withdrawn_among(session, keys={page_key(normalised)}))
+    is_hidden = is_reader and bool(withdrawn_among(session, keys={page_key(normalised)}))
     pages = [] if is_hidden else queries.page_ids(session, _identities(url, judged))
     number = hash64(normalised)
     snapshots = explain_snapshots(
         session,
         url_hash=number,
         key=url_key(bare if url is None else url.fetch),
-        limit=wish.limit,
-        seen=visible() if wish.is_reader else (),
+        limit=limit,
+        seen=visible() if is_reader else (),
     )
     attempts = explain_attempts(
         session,
         pages,
-        before=wish.before,
-        limit=wish.limit,
-        seen=(visible_source(Source.id),) if wish.is_reader else (),
+        before=before,
+        limit=limit,
+        seen=(visible_source(Source.id),) if is_reader else (),
     )
     found = Explanation(
         address=_address(bare, refused, spelling, normalised),
@@ -97,11 +96,11 @@ def explain(session: Session, wish: ExplainWish, settings: Settings, *, now: dat
         outlook=explain_outlook(session, pages, judged, robots, domain, now=now),
         at=now,
     )
-    return for_readers(session, found) if wish.is_reader else found
+    return for_readers(session, found) if is_reader else found
 
 
 def _spelled(text: str, given: str, judged: Judgements) -> tuple[Spelling | None, str | None]:
-    """Return how an address is spelled, None if it is none; and why no crawl would ask for it as it was given."""
+    """Return how a URL is normalised (None if invalid), and why no crawl would request it as given."""
     try:
         spelling = spell(text)
     except UrlRefused as exc:
@@ -110,12 +109,12 @@ def _spelled(text: str, given: str, judged: Judgements) -> tuple[Spelling | None
         return (None, exc.reason) if allowing is None else (spell(text, allowing), None)
     if text != given:
         # A question mark stands for half a character, and for a NUL: what is explained is not what was given.
-        return spelling, "it holds a NUL or half a character, which no address has"
+        return spelling, "it contains a NUL or half a character, which no URL can contain"
     return spelling, host_problem(text)
 
 
 def _identities(url: Url | None, judged: Judgements) -> set[tuple[str, int]]:
-    """Return what the page may be known by: sources that spell it otherwise know it by another hash."""
+    """Return the identities of the page: sources with other normalisation rules know it by another hash."""
     spelled = [one.url for one in judged.in_scope if one.url is not None]
     return {(one.domain, one.hash64) for one in (*([url] if url is not None else []), *spelled)}
 

@@ -1,8 +1,9 @@
-"""What came of an address so far: attempts, captures, and who may see those."""
+"""The history of a URL: attempts, captures, and who may see them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Session
@@ -39,7 +40,7 @@ def explain_attempts(
     limit: int,
     seen: Sequence[ColumnElement[bool]] = (),
 ) -> ExplainedAttempts:
-    """Return attempts, newest first, from before this one on; `seen` leaves out those that the viewer may not see."""
+    """Return attempts older than `before`, newest first; `seen` filters out those the viewer may not see."""
     rows = queries.attempts_on(session, pages, before=before, limit=limit + 1, seen=seen)
     shown = rows[:limit]
     stored = {_snapshot_id(row.attempt) for row in shown} - {None}
@@ -86,7 +87,7 @@ def _attempt(row: AttemptOnPage, captures: dict[int, Snapshot], paths: dict[int,
     )
     is_gone = one.warc_file_id is not None and one.warc_file_id not in paths
     gone = "; what it stored was discarded" if is_gone else ""
-    return told.model_copy(update={"sentence": f"{_attempt_sentence(told)}{gone}"})
+    return replace(told, sentence=f"{_attempt_sentence(told)}{gone}")
 
 
 def _record(one: PageCrawl, captures: dict[int, Snapshot], paths: dict[int, str]) -> ExplainedRecord | None:
@@ -109,7 +110,7 @@ def _attempt_sentence(told: ExplainedAttempt) -> str:
     where = f"execution {told.execution} of {told.source}" if told.source else f"execution {told.execution}"
     which = f"attempt {told.number} in {where}"
     if told.outcome is None:
-        return f"{which} is open: it waits to be asked"
+        return f"{which} is open: it waits for its request"
     what = told.outcome.value + (f" ({told.reason})" if told.reason and told.reason != told.outcome.value else "")
     status = f", status {told.status}" if told.status is not None else ""
     to = f", redirected to {told.redirected_to}" if told.redirected_to else ""
@@ -121,7 +122,7 @@ def _attempt_sentence(told: ExplainedAttempt) -> str:
 def explain_snapshots(
     session: Session, *, url_hash: int, key: str | None, limit: int, seen: Sequence[ColumnElement[bool]] = ()
 ) -> ExplainedSnapshots:
-    """Return the newest captures, withdrawn or not, and how many there are; `seen` as in `explain_attempts`."""
+    """Return the newest captures, taken down or not, and their total; `seen` as in `explain_attempts`."""
     counted = queries.count_captures(session, url_hash=url_hash, key=key, seen=seen)
     rows = queries.newest_captures(session, url_hash=url_hash, limit=limit, seen=seen)
     keys = {row.snapshot.page_key or row.snapshot.url_key for row in rows}
@@ -170,9 +171,9 @@ def _snapshot(row: ListedCapture, hidden: set[int | str]) -> ExplainedSnapshot:
 def explain_visibility(
     session: Session, snapshots: ExplainedSnapshots, in_scope: Sequence[Source], *, url_hash: int, key: str
 ) -> ExplainedVisibility:
-    """Return who may see the captures, and the withdrawals in force of the page and of its captures.
+    """Return who may see the captures, and the active takedowns of the page and of its captures.
 
-    Of a page that was never captured it is told who may see what the sources that have it in scope would capture.
+    For a page that was never captured, return who may see future captures by the sources that have it in scope.
     """
     of_page = withdrawals_of(session, snapshot_id=None, key=key)
     # Of all its captures, not of those that are shown: the one that was withdrawn may be years old.

@@ -1,292 +1,335 @@
-"""What is told of an address, section by section; the route and `holdfast explain --json` answer with this object."""
+"""The explanation of a URL, section by section: returned by the route, `holdfast explain --json` and MCP."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
-
+from holdfast.records import Operator, Public, record
 from holdfast.types import Outcome, UrlKind
 from holdfast.urls.steps import SpellingStep
 
 
-class Told(BaseModel):
-    """A part of an explanation; `next_allowed_at` is `nextAllowedAt` in JSON."""
+@record
+class ExplainedStep:
+    """One normalisation step that changed the URL."""
 
-    model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True, frozen=True, defer_build=True
-    )
-
-
-class ExplainedStep(Told):
-    """One step by which the spelling of the address changed."""
-
-    step: SpellingStep
-    after: str
-    sentence: str
+    step: Public[SpellingStep]
+    after: Public[str]
+    sentence: Public[str]
 
 
-class ExplainedAddress(Told):
-    """The address: as it was given, as it is asked for, and as pages go by it."""
+@record
+class ExplainedAddress:
+    """The URL: as given, as requested, and in its normalised forms."""
 
-    given: str = Field(description="As it was given, without credentials, at most 8,192 characters.")
-    refused: str | None = Field(description="Why no crawl would ask for it as it was given; null if one would.")
-    steps: list[ExplainedStep]
-    fetch: str | None = Field(description="What is asked for; null if it is no address of a website.")
-    normalised: str = Field(description="The one spelling of the page: its identity.")
-    key: str = Field(description="The SURT key under which archives sort it.")
-    url_hash: str = Field(description="SHA-256 of the normalised address.")
-    group: str | None
-    domain: str | None = Field(description="The politeness key.")
-    origin: str | None = Field(description="What one robots.txt covers.")
-    priority: int | None = Field(description="By its spelling alone: 3 soon, 1 late.")
-
-
-class ExplainedSource(Told):
-    """What one source's rules say of the address."""
-
-    source: str
-    enabled: bool
-    job: int | None = Field(description="The job whose configuration decided; null if it was the source's own.")
-    in_scope: bool | None = Field(description="Null if its rules cannot be read; `sentence` says why.")
-    rule: str | None = Field(description="The rule that decided: seed, scope:…, include:…, exclude:…, trap:….")
-    sentence: str
-    normalised: str | None = Field(description="Where this source spells the page otherwise; else null.")
-    max_depth: int | None = Field(description="Links from a seed that are followed at most; null without a limit.")
-    delay_s: float
-    robots: str = Field(description="`obey`, or `ignore` with a reason that stands in the audit log.")
-    storage: str
-    backend: str
+    given: Public[str]
+    """The URL as given, without credentials, at most 8,192 characters."""
+    refused: Public[str | None]
+    """Why no crawl would request the URL as given; null if one would."""
+    steps: Public[list[ExplainedStep]]
+    fetch: Public[str | None]
+    """The URL to request; null if it is not a website URL."""
+    normalised: Public[str]
+    """The normalised URL: the identity of the page."""
+    key: Public[str]
+    """The SURT key by which archives sort the page."""
+    url_hash: Public[str]
+    """SHA-256 of the normalised URL."""
+    group: Public[str | None]
+    domain: Public[str | None]
+    """The domain that politeness limits apply to."""
+    origin: Public[str | None]
+    """The origin that one robots.txt covers."""
+    priority: Public[int | None]
+    """Crawl priority by the URL alone: 3 early, 1 late."""
 
 
-class ExplainedSources(Told):
-    """Which sources the address belongs to, and why the others do not have it."""
+@record
+class ExplainedSource:
+    """Decision of one source's rules about the URL."""
 
-    in_scope: list[ExplainedSource]
-    out_of_scope: list[ExplainedSource] = Field(description="At most fifty, by code.")
-    out_of_scope_count: int
-    is_all: bool = Field(description="False if there are more sources than were looked at.")
-    sentence: str
+    source: Public[str]
+    enabled: Public[bool]
+    job: Public[int | None]
+    """The job whose configuration decided; null if it was the source's own."""
+    in_scope: Public[bool | None]
+    """Null if its rules cannot be read; `sentence` contains the reason."""
+    rule: Public[str | None]
+    """The rule that decided: seed, scope:…, include:…, exclude:…, trap:…."""
+    sentence: Public[str]
+    normalised: Public[str | None]
+    """The URL as normalised by this source if different; else null."""
+    max_depth: Public[int | None]
+    """Maximum number of links followed from a seed; null without a limit."""
+    delay_s: Public[float]
+    robots: Public[str]
+    """`obey`, or `ignore` with a reason that the audit log records."""
+    storage: Public[str]
+    backend: Public[str]
+
+
+@record
+class ExplainedSources:
+    """The sources whose scope includes the URL, and why the others exclude it."""
+
+    in_scope: Public[list[ExplainedSource]]
+    out_of_scope: Public[list[ExplainedSource]]
+    """At most fifty, by code."""
+    out_of_scope_count: Public[int]
+    is_all: Public[bool]
+    """False if there are more sources than were checked."""
+    sentence: Public[str]
 
 
 class RobotsKnown(StrEnum):
-    """What is known of an origin's robots.txt."""
-
     RULES = "rules"
     ALLOW_ALL = "allow_all"
     UNREACHABLE = "unreachable"
     EXPIRED = "expired"
-    """Read more than a day ago: it is asked for again before anything else."""
+    """Read more than a day ago: it is fetched again before any other request."""
     UNKNOWN = "unknown"
 
 
-class ExplainedRobots(Told):
-    """What robots.txt says of the address, from what was last read of it."""
+@record
+class ExplainedRobots:
+    """The robots.txt rule for the URL, from its last fetch."""
 
-    origin: str | None
-    known: RobotsKnown
-    allowed: bool | None = Field(description="Null while nothing is known.")
-    rule: str | None
-    line: int | None
-    crawl_delay_s: float | None
-    status: int | None
-    failures: int
-    fetched_at: datetime | None
-    checked_at: datetime | None
-    next_try_at: datetime | None
-    live: bool = Field(description="Whether it was asked for just now.")
-    ignored_by: list[str] = Field(description="Sources that ignore robots.txt, with a reason in the audit log.")
-    sentence: str
+    origin: Public[str | None]
+    known: Public[RobotsKnown]
+    allowed: Public[bool | None]
+    """Null while unknown."""
+    rule: Public[str | None]
+    line: Public[int | None]
+    crawl_delay_s: Public[float | None]
+    status: Public[int | None]
+    failures: Public[int]
+    fetched_at: Public[datetime | None]
+    checked_at: Public[datetime | None]
+    next_try_at: Public[datetime | None]
+    live: Public[bool]
+    """Whether robots.txt was fetched just now."""
+    ignored_by: Public[list[str]]
+    """Sources that ignore robots.txt, with a reason in the audit log."""
+    sentence: Public[str]
 
 
 class CircuitKnown(StrEnum):
-    """The breaker of a domain."""
-
     CLOSED = "closed"
     OPEN = "open"
     HALF_OPEN = "half_open"
 
 
-class ExplainedHolder(Told):
-    """The process that asks the domain now."""
+@record
+class ExplainedHolder:
+    """The process that currently crawls the domain."""
 
-    owner: int
-    kind: str | None
-    host: str | None
-    pid: int | None
-    execution: int | None
-    until: datetime
-
-
-class ExplainedDomain(Told):
-    """How the domain is treated now."""
-
-    name: str
-    known: bool = Field(description="False if it was never asked.")
-    allowed: bool = Field(description="False if an operator forbids it.")
-    paused_since: datetime | None = Field(description="Since when an operator lets it rest; null if it is not paused.")
-    delay_s: float = Field(description="Seconds between the starts of two requests.")
-    delay_reasons: list[str]
-    next_allowed_at: datetime | None = Field(description="Null if it may be asked now.")
-    circuit: CircuitKnown
-    circuit_failures: int
-    circuit_open_until: datetime | None
-    unreachable_since: datetime | None
-    penalty: float = Field(description="Factor on the delay after 429 and 503.")
-    holder: ExplainedHolder | None
-    sentence: str
+    owner: Operator[int]
+    kind: Operator[str | None]
+    host: Operator[str | None]
+    pid: Operator[int | None]
+    execution: Operator[int | None]
+    until: Operator[datetime]
 
 
-class ExplainedRecord(Told):
-    """Where what was answered is stored."""
+@record
+class ExplainedDomain:
+    """Current politeness state of the domain."""
 
-    warc_file: str | None
-    warc_file_id: int
-    offset: int
-    length: int | None
-    snapshot: int | None = Field(description="The snapshot's id once the file is indexed.")
-    record_id: str | None
-    digest: str | None
-
-
-class ExplainedAttempt(Told):
-    """One attempt on the page inside an execution."""
-
-    id: int
-    source: str | None
-    job: int | None
-    execution: int
-    number: int
-    kind: UrlKind
-    depth: int
-    found_on: str | None
-    outcome: Outcome | None = Field(description="Null while it is open.")
-    word: str = Field(description="The same for people, such as `not found`.")
-    reason: str | None
-    status: int | None
-    message: str | None
-    media_type: str | None
-    wire_bytes: int | None
-    redirected_to: str | None
-    scheduled_for: datetime | None
-    started_at: datetime | None
-    completed_at: datetime | None
-    record: ExplainedRecord | None
-    sentence: str
+    name: Operator[str]
+    known: Operator[bool]
+    """False if it was never requested."""
+    allowed: Operator[bool]
+    """False if an operator forbids it."""
+    paused_since: Operator[datetime | None]
+    """When an operator paused it; null if it is not paused."""
+    delay_s: Operator[float]
+    """Seconds between the starts of two requests."""
+    delay_reasons: Operator[list[str]]
+    next_allowed_at: Operator[datetime | None]
+    """Null if it may be requested now."""
+    circuit: Operator[CircuitKnown]
+    circuit_failures: Operator[int]
+    circuit_open_until: Operator[datetime | None]
+    unreachable_since: Operator[datetime | None]
+    penalty: Operator[float]
+    """Factor on the delay after 429 and 503."""
+    holder: Operator[ExplainedHolder | None]
+    sentence: Operator[str]
 
 
-class ExplainedAttempts(Told):
-    """Every attempt, newest first, piece by piece."""
+@record
+class ExplainedRecord:
+    """Location of the stored response."""
 
-    items: list[ExplainedAttempt]
-    next: str | None = Field(description="Ask again with `cursor` set to this; null at the end.")
-    limit: int
+    warc_file: Public[str | None]
+    warc_file_id: Public[int]
+    offset: Public[int]
+    length: Public[int | None]
+    snapshot: Public[int | None]
+    """The snapshot's id once the file is indexed."""
+    record_id: Public[str | None]
+    digest: Public[str | None]
 
 
-class ExplainedSnapshot(Told):
+@record
+class ExplainedAttempt:
+    """One attempt at the page within an execution."""
+
+    id: Public[int]
+    source: Public[str | None]
+    job: Public[int | None]
+    execution: Public[int]
+    number: Public[int]
+    kind: Public[UrlKind]
+    depth: Public[int]
+    found_on: Public[str | None]
+    outcome: Public[Outcome | None]
+    """Null while it is open."""
+    word: Public[str]
+    """The outcome in plain words, such as `not found`."""
+    reason: Public[str | None]
+    status: Public[int | None]
+    message: Public[str | None]
+    media_type: Public[str | None]
+    wire_bytes: Public[int | None]
+    redirected_to: Public[str | None]
+    scheduled_for: Public[datetime | None]
+    started_at: Public[datetime | None]
+    completed_at: Public[datetime | None]
+    record: Public[ExplainedRecord | None]
+    sentence: Public[str]
+
+
+@record
+class ExplainedAttempts:
+    """Attempts, newest first, in pages."""
+
+    items: Public[list[ExplainedAttempt]]
+    next: Public[str | None]
+    """Pass this as `cursor` to get the next page; null at the end."""
+    limit: Public[int]
+
+
+@record
+class ExplainedSnapshot:
     """One capture of the page."""
 
-    id: int
-    captured_at: datetime
-    source: str | None
-    execution: int
-    url: str
-    status: int | None
-    media_type: str | None
-    record_type: str
-    record_id: str | None
-    digest: str | None
-    replay_path: str
-    noise: str | None = Field(description="Why it shows something else than the page; null if it shows the page.")
-    duplicate_of: int | None
-    withdrawn: bool
+    id: Public[int]
+    captured_at: Public[datetime]
+    source: Public[str | None]
+    execution: Public[int]
+    url: Public[str]
+    status: Public[int | None]
+    media_type: Public[str | None]
+    record_type: Public[str]
+    record_id: Public[str | None]
+    digest: Public[str | None]
+    replay_path: Public[str]
+    noise: Public[str | None]
+    """Why it shows something other than the page; null if it shows the page."""
+    duplicate_of: Public[int | None]
+    withdrawn: Public[bool]
 
 
-class ExplainedSnapshots(Told):
+@record
+class ExplainedSnapshots:
     """Captures of the page."""
 
-    count: int
-    is_exact: bool = Field(description="False if there are more than were counted.")
-    first_at: datetime | None
-    last_at: datetime | None
-    other_spellings: int = Field(description="Captures under the same SURT key with another spelling (http, www).")
-    items: list[ExplainedSnapshot] = Field(description="The newest, as many as `limit` says.")
-    sentence: str
+    count: Public[int]
+    is_exact: Public[bool]
+    """False if there are more than were counted."""
+    first_at: Public[datetime | None]
+    last_at: Public[datetime | None]
+    other_spellings: Public[int]
+    """Captures under the same SURT key with another spelling (http, www)."""
+    items: Public[list[ExplainedSnapshot]]
+    """The newest captures, up to `limit`."""
+    sentence: Public[str]
 
 
-class ExplainedWithdrawal(Told):
-    """A withdrawal in force."""
+@record
+class ExplainedWithdrawal:
+    """An active takedown."""
 
-    id: int
-    snapshot: int | None = Field(description="Null if a whole page is withdrawn; another's if captures show its body.")
-    reason: str
-    actor: str
-    at: datetime
+    id: Operator[int]
+    snapshot: Operator[int | None]
+    """Null if a whole page is taken down; another snapshot's id if captures share its body."""
+    reason: Operator[str]
+    actor: Operator[str]
+    at: Operator[datetime]
 
 
 class Seen(StrEnum):
-    """Who may see the captures of the page."""
-
     EVERYBODY = "everybody"
     MEMBERS = "members"
-    """Signed-in members: its source is for them."""
+    """Signed-in members only: the source is restricted to members."""
     SOME = "some"
-    """Some captures are withdrawn or for members, others are not."""
+    """Some captures are taken down or for members only, others are public."""
     NOBODY = "nobody"
-    """The page is withdrawn, or every single capture of it."""
+    """The page, or every single capture of it, is taken down."""
 
 
-class ExplainedVisibility(Told):
-    """Who may see the captures, and what was withdrawn."""
+@record
+class ExplainedVisibility:
+    """Visibility of the captures, and takedowns."""
 
-    seen_by: Seen
-    members_only: list[str] = Field(description="Sources of its captures that are for members.")
-    withdrawals: list[ExplainedWithdrawal] = Field(description="At most a hundred.")
-    sentence: str
+    seen_by: Public[Seen]
+    members_only: Public[list[str]]
+    """Sources of its captures that are restricted to members."""
+    withdrawals: Public[list[ExplainedWithdrawal]]
+    """At most 100."""
+    sentence: Public[str]
 
 
 class OutlookKind(StrEnum):
-    """What happens to the address next."""
-
     UNDER_WAY = "under_way"
     QUEUED = "queued"
     DUE = "due"
     SCHEDULED = "scheduled"
+    DONE = "done"
+    """A run that is queued or running has requested the URL; only a later run requests it again."""
     WAITS = "waits"
-    """For a person: a job is paused or failed, or an execution was paused or stopped."""
+    """A person must act: a job is paused or failed, or an execution was paused or stopped."""
     NEVER = "never"
 
 
-class ExplainedTurn(Told):
-    """One thing that may happen to the address."""
+@record
+class ExplainedTurn:
+    """One possible next event for the URL."""
 
-    kind: OutlookKind
-    source: str | None
-    job: int | None
-    execution: int | None
-    at: datetime | None = Field(description="Not before then; null if it could be now, or is not known.")
-    place: int | None = Field(description="Place in the queue of its domain; null if it is in none.")
-    sentence: str
-
-
-class ExplainedOutlook(Told):
-    """What happens next, and when."""
-
-    next: ExplainedTurn
-    all: list[ExplainedTurn] = Field(description="For every source and queue that has to do with it; the next first.")
+    kind: Public[OutlookKind]
+    source: Public[str | None]
+    job: Public[int | None]
+    execution: Public[int | None]
+    at: Public[datetime | None]
+    """Earliest time; null if it could be now, or is unknown."""
+    place: Public[int | None]
+    """Position in the queue of its domain; null if it is not queued."""
+    sentence: Public[str]
 
 
-class Explanation(Told):
-    """Everything that is known of one address, and why; for readers, what they may see of it."""
+@record
+class ExplainedOutlook:
+    """Next events for the URL, and when."""
 
-    address: ExplainedAddress
-    sources: ExplainedSources
-    robots: ExplainedRobots
-    domain: ExplainedDomain | None = Field(description="Null if it is no address of a website, and for readers.")
-    attempts: ExplainedAttempts
-    snapshots: ExplainedSnapshots
-    visibility: ExplainedVisibility
-    outlook: ExplainedOutlook
-    at: datetime = Field(description="When this was looked up.")
+    next: Public[ExplainedTurn]
+    all: Public[list[ExplainedTurn]]
+    """For every related source and queue; the next event first."""
+
+
+@record
+class Explanation:
+    """Everything known about one URL, and why; for readers, the part visible to them."""
+
+    address: Public[ExplainedAddress]
+    sources: Public[ExplainedSources]
+    robots: Public[ExplainedRobots]
+    domain: Public[ExplainedDomain | None]
+    """Null if it is not a website URL, and for readers."""
+    attempts: Public[ExplainedAttempts]
+    snapshots: Public[ExplainedSnapshots]
+    visibility: Public[ExplainedVisibility]
+    outlook: Public[ExplainedOutlook]
+    at: Public[datetime]
+    """Time of this lookup."""

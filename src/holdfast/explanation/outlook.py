@@ -1,14 +1,15 @@
-"""What happens to an address next, and when: queues that it stands in, runs that will come to it, or why none will."""
+"""The next events for a URL: queues that contain it, runs that will request it, or why none will."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy.orm import Session
 
 from holdfast.clock import from_micros
-from holdfast.db.models import Execution, Job
+from holdfast.db.models import Execution, Job, PageCrawl
 from holdfast.explanation import queries
 from holdfast.explanation.model import (
     ExplainedDomain,
@@ -20,8 +21,10 @@ from holdfast.explanation.model import (
 from holdfast.explanation.queries import AttemptOnPage, JobOfSource
 from holdfast.explanation.scopes import Judgements, SourceJudgement
 from holdfast.jobs.states import State
+from holdfast.jobs.views.outcome_words import outcome_word
 
-_OPEN = ("queued", "running", "stopped")
+_AT_WORK = ("queued", "running")
+_OPEN = (*_AT_WORK, "stopped")
 _ATTEMPTS = 20
 _ORDER = list(OutlookKind)
 
@@ -35,11 +38,17 @@ def explain_outlook(
     *,
     now: datetime,
 ) -> ExplainedOutlook:
-    """Return everything that may happen to an address, what comes first at the top."""
+    at_work = {
+        found.latest.frontier_id or found.latest.id
+        for one in judged.in_scope
+        for found in one.jobs
+        if found.latest is not None and found.latest.state in _AT_WORK
+    }
+    ended = queries.ended_attempts(session, pages, at_work)
     turns = [
         *_added(session, judged),
         *(_queued(session, row, domain, now) for row in queries.open_attempts(session, pages, limit=_ATTEMPTS)),
-        *(turn for one in judged.in_scope for turn in _runs(one, robots, domain, now)),
+        *(turn for one in judged.in_scope for turn in _runs(one, robots, domain, ended, now)),
     ]
     in_queue = {turn.job for turn in turns if turn.place is not None}
     # A job whose frontier has the address is told by its place there.
@@ -51,33 +60,31 @@ def explain_outlook(
 
 
 def _added(session: Session, judged: Judgements) -> Iterator[ExplainedTurn]:
-    """Yield where the address waits because a person added it."""
     identities = {(one.domain, one.hash64) for one in judged.spellings}
     for added, code in queries.added_by_hand(session, identities):
         why = f"{added.added_by} added it on {added.added_at:%Y-%m-%d %H:%M}; the next run of {code} takes it"
         yield _turn(OutlookKind.SCHEDULED, source=code, sentence=why)
 
 
-def _turn(kind: OutlookKind, **values: object) -> ExplainedTurn:
+def _turn(kind: OutlookKind, **values: Any) -> ExplainedTurn:
     empty = dict.fromkeys(("source", "job", "execution", "at", "place"))
-    return ExplainedTurn.model_validate({"kind": kind, **empty, **values})
+    return ExplainedTurn(kind=kind, **{**empty, **values})
 
 
 def _why_never(judged: Judgements, domain: ExplainedDomain | None) -> str:
     if domain is None:
-        return "never: it is no address that a crawl would ask for"
+        return "never: no crawl would request this address"
     return f"never: {judged.told().sentence}"
 
 
 def _queued(session: Session, row: AttemptOnPage, domain: ExplainedDomain | None, now: datetime) -> ExplainedTurn:
-    """Return what becomes of an open attempt."""
     attempt = row.attempt
     at_work = queries.execution_at_work_on(session, attempt.execution_id)
     number = at_work.id if at_work is not None else attempt.execution_id
     facts: dict[str, object] = {"source": row.source, "job": row.job_id, "execution": number}
     if at_work is None or at_work.state not in _OPEN:
         state = at_work.state if at_work is not None else "gone"
-        why = f"it stands in the queue of execution {number}, which is {state} and asks for nothing more"
+        why = f"it is in the queue of execution {number}, which is {state} and sends no more requests"
         return _turn(OutlookKind.WAITS, **facts, sentence=f"{why}; the next run of {row.source or 'its source'} may")
     place = queries.place_of(session, attempt)
     facts["place"] = place
@@ -119,9 +126,13 @@ def _paused(run: Execution) -> str:
 
 
 def _runs(
-    one: SourceJudgement, robots: ExplainedRobots, domain: ExplainedDomain | None, now: datetime
+    one: SourceJudgement,
+    robots: ExplainedRobots,
+    domain: ExplainedDomain | None,
+    ended: Mapping[int, PageCrawl],
+    now: datetime,
 ) -> Iterator[ExplainedTurn]:
-    """Yield what each job of a source that has the address in scope will do."""
+    """Yield what each job of a source that has the URL in scope will do."""
     code = one.source.code
     jobs = [job for job in one.jobs if job.job.kind != "feed"]
     if (never := _forbidden(one, robots, domain)) is not None:
@@ -133,28 +144,32 @@ def _runs(
         why = f"never by {code}: it has no job (holdfast job create {code})"
         yield _turn(OutlookKind.NEVER, source=code, sentence=why)
     else:
-        yield from (_run(job, code, now) for job in jobs)
+        yield from (_run(job, code, ended, now) for job in jobs)
 
 
 def _forbidden(one: SourceJudgement, robots: ExplainedRobots, domain: ExplainedDomain | None) -> str | None:
-    """Return why a source will not come to an address whatever its jobs do; None if nothing forbids it."""
+    """Return why a source will not request a URL whatever its jobs do; None if nothing forbids it."""
     if domain is not None and not domain.allowed:
         return domain.sentence
     if robots.allowed is False and robots.line is not None and one.told.robots != "ignore":
-        return f"{robots.sentence}; it is asked for again when robots.txt changes"
+        return f"{robots.sentence}; it is requested again when robots.txt changes"
     return None
 
 
-def _run(found: JobOfSource, code: str, now: datetime) -> ExplainedTurn:
+def _run(found: JobOfSource, code: str, ended: Mapping[int, PageCrawl], now: datetime) -> ExplainedTurn:
     job, latest = found.job, found.latest
     facts: dict[str, object] = {"source": code, "job": job.id}
-    if latest is not None and latest.state in ("queued", "running"):
+    if latest is not None and latest.state in _AT_WORK:
         facts["execution"] = latest.id
+        if (attempt := ended.get(latest.frontier_id or latest.id)) is not None:
+            word = outcome_word(attempt.outcome, attempt.reason)
+            why = f"execution {latest.id} of {code} is done with the page ({word}); a later run requests it again"
+            return _turn(OutlookKind.DONE, **facts, sentence=why)
         if latest.paused_at is not None:
-            why = f"execution {latest.id} of {code} would come to it, {_paused(latest)}"
+            why = f"execution {latest.id} of {code} would request it, {_paused(latest)}"
             return _turn(OutlookKind.WAITS, **facts, sentence=why)
         if latest.state == "running":
-            why = f"execution {latest.id} of {code} runs now; it asks for the page once a link leads there"
+            why = f"execution {latest.id} of {code} is running; it requests the page once it finds a link to it"
             return _turn(OutlookKind.UNDER_WAY, **facts, sentence=why)
         at = latest.queued_at if latest.queued_at is not None and latest.queued_at > now else None
         when = f", not before {at:%Y-%m-%d %H:%M:%S}" if at else ""
@@ -164,7 +179,6 @@ def _run(found: JobOfSource, code: str, now: datetime) -> ExplainedTurn:
 
 
 def _waiting(job: Job, latest: Execution | None, code: str, now: datetime, facts: dict[str, object]) -> ExplainedTurn:
-    """Return what a job does that nothing of is queued or running."""
     if job.next_run_at is not None and job.state in (State.SCHEDULED, State.PENDING):
         if job.next_run_at <= now:
             why = f"job {job.id} of {code} is due; a scheduler queues it (holdfast serve)"

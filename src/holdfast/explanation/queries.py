@@ -1,4 +1,4 @@
-"""The rows that have to do with one address; every list is bounded."""
+"""Queries for the rows related to one URL; every list is bounded."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holdfast.db.models import (
 )
 from holdfast.jobs.states import State
 from holdfast.jobs.views.listing import latest_executions
-from holdfast.types import RobotsAnswer, RobotsState
+from holdfast.types import RobotsAnswer, RobotsRecord
 
 # Larger numbers are told as "more than": to count millions of rows for one question would take seconds.
 COUNTED = 10_000
@@ -35,16 +35,12 @@ _JOBS = 500
 
 
 class JobOfSource(NamedTuple):
-    """A job with its source, and its newest execution if it has one."""
-
     job: Job
     source: Source
     latest: Execution | None
 
 
 class AttemptOnPage(NamedTuple):
-    """An attempt with what it belongs to."""
-
     attempt: PageCrawl
     found_on: str | None
     job_id: int | None
@@ -52,21 +48,18 @@ class AttemptOnPage(NamedTuple):
 
 
 def domain_named(session: Session, name: str) -> Domain | None:
-    """Return a domain's row."""
     return session.scalars(select(Domain).where(Domain.name == name)).one_or_none()
 
 
 def owner_of(session: Session, owner_id: int) -> Owner | None:
-    """Return the process that holds something."""
     return session.get(Owner, owner_id)
 
 
-def robots_of(session: Session, origin: str) -> RobotsState | None:
-    """Return what is kept of an origin's robots.txt."""
+def robots_of(session: Session, origin: str) -> RobotsRecord | None:
     row = session.scalars(select(Robots).where(Robots.origin == origin)).one_or_none()
     if row is None:
         return None
-    return RobotsState(
+    return RobotsRecord(
         origin=row.origin,
         answer=RobotsAnswer(row.answer),
         fetched_at=row.fetched_at,
@@ -78,7 +71,6 @@ def robots_of(session: Session, origin: str) -> RobotsState | None:
 
 
 def page_ids(session: Session, identities: Collection[tuple[str, int]]) -> list[int]:
-    """Return the pages of these (domain, hash of the normalised address)."""
     if not identities:
         return []
     rows = session.scalars(
@@ -98,7 +90,7 @@ def attempts_on(
     limit: int,
     seen: Sequence[ColumnElement[bool]] = (),
 ) -> list[AttemptOnPage]:
-    """Return attempts on these pages, newest first, from before this one on; `seen` is asked of their source."""
+    """Return attempts at these pages older than `before`, newest first; `seen` filters by their source."""
     if not pages:
         return []
     via = aliased(Page)
@@ -117,7 +109,6 @@ def attempts_on(
 
 
 def open_attempts(session: Session, pages: Sequence[int], *, limit: int) -> list[AttemptOnPage]:
-    """Return attempts on these pages that are not closed, newest first."""
     if not pages:
         return []
     rows = session.execute(
@@ -132,8 +123,21 @@ def open_attempts(session: Session, pages: Sequence[int], *, limit: int) -> list
     return [AttemptOnPage(attempt, None, job_id, code) for attempt, job_id, code in rows]
 
 
+def ended_attempts(session: Session, pages: Sequence[int], runs: Collection[int]) -> dict[int, PageCrawl]:
+    """Return the last attempt at these pages in each run (by the run that owns the frontier), if it ended."""
+    if not pages or not runs:
+        return {}
+    rows = session.scalars(
+        select(PageCrawl)
+        .where(PageCrawl.page_id.in_(pages), PageCrawl.execution_id.in_(runs))
+        .order_by(PageCrawl.attempt, PageCrawl.id)
+    )
+    last = {row.execution_id: row for row in rows}
+    return {number: row for number, row in last.items() if row.outcome is not None}
+
+
 def added_by_hand(session: Session, identities: Collection[tuple[str, int]]) -> list[tuple[AddedUrl, str]]:
-    """Return where a page waits for the next run of a source because a person added it, with the source's code."""
+    """Return where a person added a page for the next run of a source, with the source's code."""
     if not identities:
         return []
     rows = session.execute(
@@ -147,7 +151,7 @@ def added_by_hand(session: Session, identities: Collection[tuple[str, int]]) -> 
 
 
 def place_of(session: Session, attempt: PageCrawl) -> int:
-    """Return how many attempts of the same queue come before this one, at most COUNTED, plus one."""
+    """Return the position of an attempt in its queue, counted up to COUNTED plus one."""
     same = (
         PageCrawl.execution_id == attempt.execution_id,
         PageCrawl.domain_id == attempt.domain_id,
@@ -173,14 +177,14 @@ def place_of(session: Session, attempt: PageCrawl) -> int:
 
 
 def queue_due_at(session: Session, attempt: PageCrawl) -> int | None:
-    """Return before which moment nothing of an attempt's queue is looked at, in microseconds."""
+    """Return the earliest time at which an attempt's queue is polled, in microseconds."""
     return session.scalar(
         select(Queue.due_at).where(Queue.execution_id == attempt.execution_id, Queue.domain_id == attempt.domain_id)
     )
 
 
 def execution_at_work_on(session: Session, frontier_id: int) -> Execution | None:
-    """Return the execution that works on a frontier now: its own, or the last that goes on with it."""
+    """Return the execution that currently works on a frontier: its own, or the last one that continues it."""
     job_id = select(Execution.job_id).where(Execution.id == frontier_id).scalar_subquery()
     return session.scalars(
         select(Execution)
@@ -191,9 +195,9 @@ def execution_at_work_on(session: Session, frontier_id: int) -> Execution | None
 
 
 def jobs_of_sources(session: Session, ids: Sequence[int]) -> dict[int, list[JobOfSource]]:
-    """Return the jobs of these sources that may run, and of each source its newest job and its newest crawl job.
+    """Return the runnable jobs of these sources, plus each source's newest job and newest crawl job.
 
-    Newest first, each with its newest execution. A source has a finished job for each crawl that was ever started.
+    Newest first, each with its newest execution. A source has a finished job for each crawl ever started.
     """
     newest = select(Job.id).where(Job.source_id == Source.id, Job.deleted_at.is_(None)).order_by(Job.id.desc()).limit(1)
     one, crawl = (query.correlate(Source).scalar_subquery() for query in (newest, newest.where(Job.kind == "crawl")))
@@ -218,20 +222,17 @@ def jobs_of_sources(session: Session, ids: Sequence[int]) -> dict[int, list[JobO
 
 
 def sources_by_id(session: Session, ids: Sequence[int]) -> dict[int, Source]:
-    """Return those of these sources that there are, by number."""
     return {row.id: row for row in session.scalars(select(Source).where(Source.id.in_(ids)))}
 
 
 def sources_to_judge(session: Session, name: str, *, limit: int) -> list[int]:
-    """Return sources by number: those whose configuration holds a name first, then the others by code."""
+    """Return source ids: those whose configuration contains a name first, then the others by code."""
     holds = (column.contains(name, autoescape=True) for column in (Source.base_url, cast(Source.config, String)))
     named = case((or_(*holds), 0), else_=1)
     return list(session.scalars(select(Source.id).order_by(named, Source.code).limit(limit)))
 
 
 class CaptureCount(NamedTuple):
-    """How many captures a page has, at most one more than COUNTED, and from when to when."""
-
     number: int
     first_at: datetime | None
     last_at: datetime | None
@@ -241,7 +242,7 @@ class CaptureCount(NamedTuple):
 def count_captures(
     session: Session, *, url_hash: int, key: str | None, seen: Sequence[ColumnElement[bool]] = ()
 ) -> CaptureCount:
-    """Return the captures of a page in figures; by key those of its other spellings, too."""
+    """Return the number and time range of a page's captures; with a key, also those of its other spellings."""
     this = and_(Snapshot.url_hash == url_hash, *seen)
     counted = select(Snapshot.id).where(this).limit(COUNTED + 1).subquery()
     count = session.scalar(select(func.count()).select_from(counted)) or 0
@@ -257,8 +258,6 @@ def count_captures(
 
 
 class ListedCapture(NamedTuple):
-    """A capture with the source and the file that it belongs to."""
-
     snapshot: Snapshot
     source: str | None
     path: str | None
@@ -267,7 +266,7 @@ class ListedCapture(NamedTuple):
 def newest_captures(
     session: Session, *, url_hash: int, limit: int, seen: Sequence[ColumnElement[bool]] = ()
 ) -> list[ListedCapture]:
-    """Return the newest captures of a page, withdrawn or not."""
+    """Return the newest captures of a page, including those taken down."""
     rows = session.execute(
         select(Snapshot, Source.code, WarcFile.path)
         .outerjoin(Source, Source.id == Snapshot.source_id)
@@ -280,18 +279,17 @@ def newest_captures(
 
 
 def sources_of_captures(session: Session, *, url_hash: int) -> list[Source]:
-    """Return the sources that captures of a page belong to."""
     ids = select(Snapshot.source_id).where(Snapshot.url_hash == url_hash).limit(COUNTED).distinct()
     return list(session.scalars(select(Source).where(Source.id.in_(ids)).order_by(Source.code)))
 
 
 def captures_by_id(session: Session, ids: Collection[int]) -> dict[int, Snapshot]:
-    """Return captures by id; those that are not indexed yet are left out."""
+    """Return captures by id; those not indexed yet are missing."""
     return {row.id: row for row in session.scalars(select(Snapshot).where(Snapshot.id.in_(ids)))} if ids else {}
 
 
 def file_paths(session: Session, ids: Collection[int]) -> dict[int, str]:
-    """Return where WARC files lie, as their rows say it; not those that were discarded."""
+    """Return the paths of WARC files as stored in their rows, except discarded files."""
     if not ids:
         return {}
     rows = session.execute(

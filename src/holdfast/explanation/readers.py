@@ -1,7 +1,7 @@
-"""What readers are told of an address: named field by field, so that what is added for operators is not told to them.
+"""The part of an explanation for readers: fields are listed one by one, so that new operator fields stay hidden.
 
-Left out are workers, files, jobs, messages of processes, people, and the state of the domain. The rows behind it were
-already chosen by what the viewer may see.
+Omits workers, files, jobs, process messages, people, and the state of the domain. The rows behind it were
+already filtered by the viewer's permissions.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from holdfast.urls import page_key
 from holdfast.withdrawals.visibility import withdrawn_among
 
 _NEXT: Final = {
-    OutlookKind.UNDER_WAY: "a run that is under way comes to it",
-    OutlookKind.QUEUED: "a run that is about to start comes to it",
-    OutlookKind.DUE: "a run that is due comes to it",
-    OutlookKind.SCHEDULED: "the next run of its source comes to it",
+    OutlookKind.UNDER_WAY: "a run that is under way will request it",
+    OutlookKind.QUEUED: "a run that is about to start will request it",
+    OutlookKind.DUE: "a run that is due will request it",
+    OutlookKind.SCHEDULED: "the next run of its source will request it",
+    OutlookKind.DONE: "the current run has requested it; a later run requests it again",
     OutlookKind.WAITS: "it waits until an operator starts the next run",
 }
 
 
 def for_readers(session: Session, found: Explanation) -> Explanation:
-    """Return the part of an explanation that readers may see; it was made from sources that the viewer may see."""
+    """Return the part of an explanation that readers may see; it must be made from sources visible to the viewer."""
     attempts = found.attempts.items
     named = {url: page_key(url) for one in attempts for url in (one.found_on, one.redirected_to) if url is not None}
     captures = {one.record.snapshot for one in attempts if one.record is not None and one.record.snapshot is not None}

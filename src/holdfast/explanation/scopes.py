@@ -1,4 +1,4 @@
-"""Which sources an address belongs to, and by which rule; and for the others, the rule that keeps it out."""
+"""Determines which sources include a URL and by which rule, and which rule excludes it from the others."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from holdfast.errors import Invalid, UrlRefused
 from holdfast.explanation import queries
 from holdfast.explanation.model import ExplainedSource, ExplainedSources
 from holdfast.explanation.queries import JobOfSource
-from holdfast.jobs.backends import backend_of
 from holdfast.jobs.specs import CrawlDefaults, crawl_plan, planned_config
+from holdfast.jobs.store import backend_of
 from holdfast.urls import SEED_RULE, Normalisation, ScopeVerdict, Url, parse_seed, registrable
 from holdfast.urls.scope import (
     DIRECTORY_BUDGET,
@@ -43,36 +43,29 @@ _TRAPS = {
 
 
 class SourceJudgement(NamedTuple):
-    """What a source's rules say, and everything that follows from it."""
-
     told: ExplainedSource
     source: Source
     jobs: list[JobOfSource]
     url: Url | None
-    """The address as this source spells it."""
+    """The URL as normalised by this source."""
     policy: Normalisation | None
-    """How it tells one page from another."""
+    """The rules by which the source decides whether two URLs are the same page."""
 
 
 class Judgements(NamedTuple):
-    """All sources that were looked at."""
-
     all: list[SourceJudgement]
     is_all: bool
 
     @property
     def in_scope(self) -> list[SourceJudgement]:
-        """Those that the address belongs to, one that has it as a seed first."""
         found = [one for one in self.all if one.told.in_scope]
         return sorted(found, key=lambda one: (one.told.rule != SEED_RULE, one.source.code))
 
     @property
     def spellings(self) -> list[Url]:
-        """The address as each source spells it."""
         return [one.url for one in self.all if one.url is not None]
 
     def told(self) -> ExplainedSources:
-        """Return it in words."""
         inside = [one.told for one in self.in_scope]
         outside = [one.told for one in self.all if not one.told.in_scope]
         return ExplainedSources(
@@ -92,9 +85,9 @@ class Judgements(NamedTuple):
 
 
 def judge_sources(session: Session, text: str, settings: Settings) -> Judgements:
-    """Return the decision of each source's rules on an address as a person wrote it.
+    """Return the decision of each source's rules about a URL as a person wrote it.
 
-    Sources that name its site come first: of an archive with very many seeds not all sources are judged.
+    Sources that name its site come first: in an archive with very many seeds, not all sources are judged.
     """
     found: list[SourceJudgement] = []
     ids, seeds = queries.sources_to_judge(session, _site(text), limit=_SOURCES + 1), 0
@@ -113,7 +106,6 @@ def judge_sources(session: Session, text: str, settings: Settings) -> Judgements
 
 
 def _site(text: str) -> str:
-    """Return the registrable domain of an address; the text itself if it has none."""
     try:
         return registrable(parse_seed(text).host)
     except UrlRefused:
@@ -121,15 +113,13 @@ def _site(text: str) -> str:
 
 
 class _Rules(NamedTuple):
-    """The plan that a source is crawled by, whose it is, and why there is none."""
-
     plan: CrawlPlan | None
     job_id: int | None
     problem: str | None
 
 
 def _plan_of(source: Source, jobs: list[JobOfSource], settings: Settings) -> _Rules:
-    """Return the plan of a source's next run: its crawl job's, its newest job's, or the one that it would have."""
+    """Return the plan of a source's next run: its crawl job's, its newest job's, or its default one."""
     house = CrawlDefaults(settings.contact or "nobody@example.org", delay_s=settings.politeness.delay_s)
     chosen = next((one for one in jobs if one.job.kind == "crawl"), jobs[0] if jobs else None)
     try:
@@ -155,7 +145,7 @@ _SPELLING = ("strip_trailing_slash", "force_https", "tracking", "allow_ports")
 
 
 def _stored_plan(config: Mapping[str, Any], house: CrawlDefaults) -> CrawlPlan | None:
-    """Return the plan that an execution was begun with, as far as rules are concerned; None if it holds none."""
+    """Return the rules of the plan an execution was started with; None if the configuration has none."""
     if not config.get("seeds"):
         return None
     values = {name: config[name] for name in (*_KEPT, *_SPELLING) if name in config}
@@ -175,7 +165,6 @@ def _readable(plan: CrawlPlan, landing: tuple[str, ...]) -> Iterator[str]:
 
 
 def _judged(text: str, source: Source, jobs: list[JobOfSource], rules: _Rules) -> SourceJudgement:
-    """Return what one source says."""
     plan, url, verdict, problem = rules.plan, None, None, rules.problem
     if plan is not None:
         try:
@@ -187,7 +176,7 @@ def _judged(text: str, source: Source, jobs: list[JobOfSource], rules: _Rules) -
         except Invalid as exc:
             problem = str(exc)
     elif problem is None:
-        problem = "it holds no plan: what it has was imported"
+        problem = "it has no crawl settings: its captures were imported"
     told = ExplainedSource(
         source=source.code,
         enabled=source.enabled,
@@ -219,20 +208,20 @@ def _general(text: str) -> str | None:
 
 def _sentence(code: str, verdict: ScopeVerdict | None, plan: CrawlPlan | None, problem: str | None) -> str:
     if verdict is None or plan is None:
-        return f"{code} cannot be asked: {problem}"
+        return f"the rules of {code} cannot be read: {problem}"
     kind, _, what = verdict.rule.partition(":")
     if verdict.rule == "url_refused":
-        return f"{code} would not ask for it: {problem}"
+        return f"{code} would not request it: {problem}"
     if verdict.allowed:
         if verdict.rule == SEED_RULE:
-            return f"{code} begins with it: it is a seed"
+            return f"{code} starts with it: it is a seed"
         limit = "" if plan.max_depth is None or plan.max_depth < 0 else f", up to {plan.max_depth} links from a seed"
         rule = f"its rule include {what!r} matches" if kind == "include" else f"it lies within the scope {what!r}"
-        return f"{code} has it: {rule}{limit}"
+        return f"{code} includes it: {rule}{limit}"
     if kind == "exclude":
-        return f"{code} leaves it out: its rule exclude {what!r} matches"
+        return f"{code} excludes it: its rule exclude {what!r} matches"
     if kind == "trap":
-        return f"{code} leaves it out: {_TRAPS.get(verdict.rule, verdict.rule)}, which looks like a trap"
+        return f"{code} excludes it: {_TRAPS.get(verdict.rule, verdict.rule)}, which looks like a trap"
     if verdict.rule == "max_depth":
-        return f"{code} leaves it out: it asks for its seeds alone"
-    return f"{code} leaves it out: it lies outside the scope {what!r} of its seeds"
+        return f"{code} excludes it: it requests its seeds only"
+    return f"{code} excludes it: it lies outside the scope {what!r} of its seeds"

@@ -1,8 +1,9 @@
-"""How an address would be treated if a crawl came to it now: by its robots.txt, and by the state of its domain."""
+"""How a crawl would treat a URL now: its robots.txt, and the state of its domain."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -24,14 +25,18 @@ from holdfast.explanation.model import (
 from holdfast.fetch import robots as rules
 from holdfast.fetch.robots import RobotsFile, RobotsVerdict, capped
 from holdfast.frontier import politeness
-from holdfast.types import CircuitState, RobotsAnswer, RobotsState
+from holdfast.types import CircuitState, RobotsAnswer, RobotsRecord
 from holdfast.urls import Url
 
 
 def explain_robots(
-    url: Url | None, state: RobotsState | None, sources: Sequence[ExplainedSource], *, now: datetime, live: bool = False
+    url: Url | None,
+    state: RobotsRecord | None,
+    sources: Sequence[ExplainedSource],
+    *,
+    now: datetime,
+    live: bool = False,
 ) -> ExplainedRobots:
-    """Return what robots.txt says of an address, by what was last read of it."""
     ignored = [one.source for one in sources if one.robots == "ignore"]
     known = _known(state, now)
     allowed: bool | None = None
@@ -58,10 +63,10 @@ def explain_robots(
         ignored_by=ignored,
         sentence="",
     )
-    return told.model_copy(update={"sentence": _robots_sentence(told)})
+    return replace(told, sentence=_robots_sentence(told))
 
 
-def _known(state: RobotsState | None, now: datetime) -> RobotsKnown:
+def _known(state: RobotsRecord | None, now: datetime) -> RobotsKnown:
     if state is None:
         return RobotsKnown.UNKNOWN
     verdict = rules.verdict(state, now)
@@ -76,16 +81,16 @@ def _robots_sentence(told: ExplainedRobots) -> str:
     read = f", read {told.fetched_at:%Y-%m-%d %H:%M} UTC" if told.fetched_at else ""
     but = f"; ignored by {', '.join(told.ignored_by)}, as the audit log says" if told.ignored_by else ""
     if told.origin is None:
-        return "no robots.txt has a say in it: it is no address that a crawl would ask for"
+        return "no robots.txt applies: no crawl would request this address"
     if told.known is RobotsKnown.UNKNOWN:
-        return f"its robots.txt was never read; it is asked for before anything else{but}"
+        return f"its robots.txt was never read; it is fetched before anything else{but}"
     if told.known is RobotsKnown.EXPIRED:
-        return f"its robots.txt is more than a day old{read}; it is asked for again before anything else{but}"
+        return f"its robots.txt is more than a day old{read}; it is fetched again before anything else{but}"
     if told.known is RobotsKnown.UNREACHABLE:
         answer = f"answered {told.status}" if told.status is not None else "did not answer"
-        return f"its robots.txt {answer}, so nothing may be asked until it does{but}"
+        return f"its robots.txt {answer}, so nothing may be requested until it does{but}"
     if told.known is RobotsKnown.ALLOW_ALL:
-        return f"there is no robots.txt (status {told.status}{read}), so everything may be asked"
+        return f"there is no robots.txt (status {told.status}{read}), so everything may be requested"
     word = "allows" if told.allowed else "forbids"
     why = f"by line {told.line}, {told.rule}" if told.line is not None else told.rule or "for no rule matches"
     return f"robots.txt {word} it, {why}{read}{but if not told.allowed else ''}"
@@ -105,11 +110,11 @@ def explain_domain(
     *,
     now: datetime,
 ) -> ExplainedDomain:
-    """Return how a domain is treated now; one that was never asked has the delay that it would begin with."""
+    """Return the current state of a domain; one that was never requested has its initial delay."""
     row = queries.domain_named(session, name)
     circuit = _circuit(row)
     delay = _delay(row, sources, robots, settings)
-    until = politeness.open_until(circuit, now=now, reset_s=settings.politeness.circuit_reset_s)
+    until = politeness.open_until(circuit, now=now, reset_s=settings.timings.crawl.circuit_reset_s)
     at = from_micros(row.next_allowed_at) if row is not None and row.next_allowed_at > to_micros(now) else None
     told = ExplainedDomain(
         name=name,
@@ -127,7 +132,7 @@ def explain_domain(
         holder=_holder(session, row, now),
         sentence="",
     )
-    return told.model_copy(update={"sentence": _domain_sentence(told)})
+    return replace(told, sentence=_domain_sentence(told))
 
 
 def _circuit(row: Domain | None) -> CircuitState:
@@ -146,7 +151,7 @@ def _circuit(row: Domain | None) -> CircuitState:
 def _delay(
     row: Domain | None, sources: Sequence[ExplainedSource], robots: ExplainedRobots, settings: Settings
 ) -> _Delay:
-    """Return the delay between two requests, and every wish that had a say in it, the longest first."""
+    """Return the delay between two requests, and everything that contributes to it, the longest first."""
     wishes = [(settings.politeness.delay_s, f"{settings.politeness.delay_s:g} s is the setting")]
     if sources:
         # A source that says something of its own is asked instead of the setting.
@@ -183,10 +188,12 @@ def _holder(session: Session, row: Domain | None, now: datetime) -> ExplainedHol
 
 def _domain_sentence(told: ExplainedDomain) -> str:
     if not told.allowed:
-        return f"{told.name} is forbidden by an operator: nothing is asked there"
-    pace = f"{told.name} is asked at most every {told.delay_s:g} s ({'; '.join(told.delay_reasons)})"
+        return f"{told.name} is forbidden by an operator: nothing is requested there"
+    pace = f"{told.name} is requested at most every {told.delay_s:g} s ({'; '.join(told.delay_reasons)})"
     if not told.known:
-        return f"{told.name} was never asked; it would be every {told.delay_s:g} s ({'; '.join(told.delay_reasons)})"
+        return (
+            f"{told.name} was never requested; it would be every {told.delay_s:g} s ({'; '.join(told.delay_reasons)})"
+        )
     parts = [pace]
     if told.paused_since is not None:
         parts.insert(0, f"an operator has paused it since {told.paused_since:%Y-%m-%d %H:%M}")

@@ -1,1 +1,1 @@
-"""What leaves the archive: rows as JSON lines and CSV, indexes as CDXJ, whole executions as WACZ. Reads only."""
+"""Exports: rows as JSON lines and CSV, indexes as CDXJ, whole executions as WACZ. Read-only."""

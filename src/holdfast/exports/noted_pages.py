@@ -1,7 +1,7 @@
-"""Which pages the records of a sealed file name: read from the file once, and kept beside the packages.
+"""The pages that the records of a sealed file name: read from the file once, then cached beside the packages.
 
-A takedown changes a package only if one of its files names the page, as a capture or in a note. Without this list
-every takedown would read all files of every package again.
+A takedown changes a package only if one of its files names the page, in a capture or in another record. Without
+this list every takedown would read all files of every package again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from holdfast.warc.outfile import sync_directory
 from holdfast.warc.reader import DamagedWarc, read_records
 
 FOLDER = ".pages"
-"""Below the folder of all packages; about a thousandth of the size of the files."""
+"""Folder below that of all packages; its size is about a thousandth of the files."""
 
 
 def _kept(folder: Path, digest: str) -> Path:
@@ -29,13 +29,12 @@ def _kept(folder: Path, digest: str) -> Path:
 
 
 def is_noted(folder: Path, digest: str) -> bool:
-    """Return whether the pages of the file with this digest are known."""
     kept = _kept(folder, digest)
     return kept.is_file() and kept.stat().st_size > 0
 
 
 def noted_pages(folder: Path, path: Path, digest: str) -> Sequence[str]:
-    """Return the keys of the pages that a file names; the first time it is read to its end, which may take minutes."""
+    """Return the keys of the pages that a file names; the first call reads the whole file, which may take minutes."""
     kept = _kept(folder, digest)
     # A power loss may leave an empty or cut note: it counts as missing, never as "names no page".
     with suppress(FileNotFoundError, EOFError, gzip.BadGzipFile, zlib.error):
@@ -53,7 +52,7 @@ def noted_pages(folder: Path, path: Path, digest: str) -> Sequence[str]:
 
 
 def stored_notes(folder: Path) -> list[CachedFile]:
-    """Return all notes, those of files that are gone too, with when each was last used."""
+    """Return all cached lists, including those of deleted files, each with the time of its last use."""
     found: list[CachedFile] = []
     for path in (folder / FOLDER).glob("*"):
         with suppress(FileNotFoundError):  # another process trims the cache
@@ -66,7 +65,7 @@ def _read(path: Path) -> list[str]:
     keys: set[str] = set()
 
     def damaged(_damage: DamagedWarc) -> None:
-        """What cannot be read is blanked by its place, if it is hidden."""
+        """Ignore damage: a hidden record that cannot be read is blanked by its position."""
 
     for record in read_records(path, damaged, cancellation.check):
         cancellation.check()

@@ -1,5 +1,5 @@
-"""Puts the WACZ 1.1.1 of an execution or an edition together: sealed files as they lie, and an index, a page list and
-a description that are written to a folder once. The same rows give the same bytes, wherever and whenever it is done.
+"""Assembles the WACZ 1.1.1 of an execution or an edition: sealed files unchanged, plus an index, page lists and
+a description, written to a folder once. The same rows always give the same bytes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import chain, islice
@@ -35,14 +34,11 @@ from holdfast.index.queries import CdxRow, cdx_rows
 from holdfast.jobs.store import execution_name
 from holdfast.sorting import sorted_lines
 from holdfast.urls import parse_seed
+from holdfast.values import dataclass
 from holdfast.warc.outfile import disk_error
 from holdfast.warc.roots import locate, placed
 from holdfast.withdrawals.hidden_captures import HiddenRecord, hidden_records, veiled_revisits
-from holdfast.withdrawals.visibility import (
-    is_any_withdrawn,
-    withdrawals_fingerprint,
-    withdrawn_among,
-)
+from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawals_fingerprint, withdrawn_among
 
 PAGES, EXTRA = "pages.jsonl", "extraPages.jsonl"
 _PAGES_AT_ONCE = 1000
@@ -53,7 +49,7 @@ _FEW = 1000
 def write_pages(
     database: Database, executions: Iterable[ExportedExecution], folder: Path, left_out: Container[int] = ()
 ) -> tuple[dict[str, str], list[str]]:
-    """Write the page lists below `folder/pages`, less captures that are left out.
+    """Write the page lists below `folder/pages`, without the captures in `left_out`.
 
     Return the main page's fields, and the names of the lists.
     """
@@ -83,7 +79,6 @@ def write_pages(
 
 
 def _seed_hashes(execution: ExportedExecution) -> set[int]:
-    """Return the pages that the execution started with, where they were captured under that address."""
     hashes = set()
     for seed in (*execution.config.get("seeds", ()), *execution.job_config.get("seeds", ())):
         try:
@@ -94,7 +89,7 @@ def _seed_hashes(execution: ExportedExecution) -> set[int]:
 
 
 def _pages(database: Database, executions: Iterable[int], left_out: Container[int]) -> Iterator[ExportedPage]:
-    """Yield each page once: the first capture of it, by execution and id."""
+    """Yield each page once: its first capture, by execution and id."""
     seen: set[int] = set()
     for execution_id in executions:
         for row in _captured(database, execution_id):
@@ -104,7 +99,6 @@ def _pages(database: Database, executions: Iterable[int], left_out: Container[in
 
 
 def _captured(database: Database, execution_id: int) -> Iterator[ExportedPage]:
-    """Yield the captures of pages of an execution, by id, in short sessions."""
     after = -1
     while True:
         cancellation.check()
@@ -118,7 +112,6 @@ def _captured(database: Database, execution_id: int) -> Iterator[ExportedPage]:
 
 
 def page_list(pages: Iterable[ExportedPage]) -> bytes:
-    """Return a list of these pages, as a package of chosen captures has it."""
     return b"".join([_header("pages", "Pages"), *map(_line, pages)])
 
 
@@ -146,7 +139,7 @@ _PAGE = 2000
 
 
 def cdxj_line(row: CdxRow, filename: str, *, offset: int | None = None) -> bytes:
-    """Return the line of one capture; numbers are strings there, as all writers of CDXJ have them."""
+    """Return the line of one capture; numbers are strings, as in all CDXJ writers."""
     fields = {
         "url": row.url,
         "mime": "warc/revisit" if row.record_type == "revisit" else row.media_type or "unk",
@@ -163,7 +156,6 @@ def cdxj_line(row: CdxRow, filename: str, *, offset: int | None = None) -> bytes
 
 
 def captures(database: Database, *, execution_id: int | None = None, source_id: int | None = None) -> Iterator[CdxRow]:
-    """Yield the captures of an execution or a source by id, in short sessions."""
     after = -1
     while True:
         cancellation.check()
@@ -183,9 +175,9 @@ def export_cdxj(
     source_id: int | None = None,
     disk: DiskSettings | None = None,
 ) -> Iterator[bytes]:
-    """Yield the sorted index of an execution or a source; `scratch` is a folder for what memory does not hold.
+    """Yield the sorted index of an execution or a source; `scratch` is a folder for data that does not fit in memory.
 
-    NoSpace if that folder has no room for it; with `disk`, before anything is written.
+    Raise NoSpace if that folder has too little room; with `disk`, before anything is written.
     """
     names: dict[int, str] = {}
     if disk is not None:
@@ -208,7 +200,7 @@ def export_cdxj(
 
 
 def write_zipnum(lines: Iterable[bytes], blocks: BinaryIO, index: Callable[[bytes], object], *, name: str) -> int:
-    """Write sorted lines as gzip blocks, and a line for each block to `index`; return how many lines there were."""
+    """Write sorted lines as gzip blocks, and a line for each block to `index`; return the number of lines."""
     meta = {"format": "cdxj-gzip-1.0", "filename": name}
     index(b"!meta 0 " + json.dumps(meta).encode() + b"\n")
     total = at = 0
@@ -226,11 +218,11 @@ def write_zipnum(lines: Iterable[bytes], blocks: BinaryIO, index: Callable[[byte
 
 # The member that holds bodies which earlier executions captured.
 ORIGINALS = "originals"
-_ENDINGS = (".warc.gz", ".warc")
+PLAIN_ENDINGS = (".warc.gz", ".warc")
 
 
 class Records:
-    """The records of one package; gathers what is borrowed while the index is written."""
+    """The records of one package; collects borrowed originals while the index is written."""
 
     def __init__(self, database: Database, home: Path, names: Mapping[int, str]) -> None:
         self._database, self._home, self._names = database, home, names
@@ -240,7 +232,6 @@ class Records:
         self._sizes: dict[str, int] = {}
 
     def lines(self, batch: Sequence[CdxRow]) -> Iterator[bytes]:
-        """Yield the index lines of some captures, and of the originals that they borrow, each once."""
         originals = self._originals(row.original_id for row in batch if row.original_id is not None)
         for original in originals.values():
             if original.warc_file_id not in self._names and original.id not in self._places and self._borrow(original):
@@ -255,7 +246,6 @@ class Records:
                 yield cdxj_line(row, self._names[row.warc_file_id])
 
     def borrowed(self) -> list[tuple[str, list[FileRange]]]:
-        """Return the members that hold what is borrowed: their names and pieces."""
         return sorted(self._segments.items())
 
     def _originals(self, ids: Iterable[int]) -> dict[int, CdxRow]:
@@ -268,9 +258,8 @@ class Records:
         return rows
 
     def _borrow(self, original: CdxRow) -> bool:
-        """Give a record a place in a member of its own kind; False if there is none, or its file is gone."""
         path = self._paths.get(original.warc_file_id)
-        ending = next((end for end in _ENDINGS if path is not None and path.name.endswith(end)), None)
+        ending = next((end for end in PLAIN_ENDINGS if path is not None and path.name.endswith(end)), None)
         if path is None or ending is None:
             return False
         name = f"{ORIGINALS}{ending}"
@@ -288,29 +277,26 @@ _ODD_IN_NAME = re.compile(r"[^A-Za-z0-9._=@-]+")
 
 
 class NothingSealed(Conflict):
-    """This execution, or this edition, has no sealed file yet."""
+    """This execution or edition has no sealed file yet."""
 
     code = "nothing_sealed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contents:
-    """What a package is made of, read in one short session."""
-
     executions: tuple[ExportedExecution, ...]
     title: str
     name: str
-    """What the file is called, without its ending."""
     files: tuple[ExportedFile, ...]
     hidden: tuple[HiddenRecord, ...]
     withdrawals: str
-    """Fingerprint of all takedowns as they stand, and of the sources that are for members."""
+    """Fingerprint of all current takedowns and of the sources restricted to members."""
     noted: frozenset[tuple[int, str]] | None = None
-    """Which files name which page that is taken down; None if that was not looked for."""
+    """Pairs of file id and page under takedown that the file names; None if this was not determined."""
 
     @property
     def fingerprint(self) -> str:
-        """What the bytes hang on: files, when they were indexed, what was withdrawn, and how it is laid out."""
+        """Everything the package's bytes depend on: files, time of indexing, takedowns, and layout version."""
         # The version too: the description inside the package names it.
         facts: list[Any] = [LAYOUT_VERSION, __version__, self.title]
         facts += [fact for one in self.executions for fact in (one.id, one.source_name, one.config)]
@@ -323,12 +309,15 @@ class Contents:
 
     @property
     def moment(self) -> datetime:
-        """When the last file was sealed: the package's own date."""
-        return max(file.sealed_at for file in self.files)
+        """Time when the last file was sealed: the package's own date."""
+        moment: datetime = max(file.sealed_at for file in self.files)
+        return moment
 
 
 def read_contents(database: Database, execution_id: int) -> Contents:
-    """Return what a package would hold now; NotFound if there is no such execution, NothingSealed if it has no file."""
+    """Return the current content of a package; raise NotFound if the execution is missing, NothingSealed if
+    unsealed.
+    """
     with database.read() as session:
         execution = queries.execution(session, execution_id)
         title = f"{execution.source_name}, execution {execution.id}"
@@ -336,15 +325,15 @@ def read_contents(database: Database, execution_id: int) -> Contents:
     if not found.files:
         raise NothingSealed(
             f"execution {execution_id} has no sealed and indexed WARC file: nothing of it was kept, or it waits; index "
-            "what is sealed with: holdfast index, see how it stands with: holdfast status"
+            "the sealed files with: holdfast index, see how it stands with: holdfast status"
         )
     return found
 
 
 def read_edition(database: Database, edition_id: int) -> Contents:
-    """Return what the package of an edition would hold now: everything that its shards captured.
+    """Return the current content of an edition's package: everything its shards captured.
 
-    EditionNotFound, or NothingSealed if they have no file.
+    Raise EditionNotFound, or NothingSealed if the shards have no file.
     """
     with database.read() as session:
         view = view_edition(session, edition_id)
@@ -375,8 +364,6 @@ def _contents(session: Session, executions: list[ExportedExecution], title: str,
 
 
 class Resource:
-    """A member with its digest, as the description lists it."""
-
     __slots__ = ("member", "sha256")
 
     def __init__(self, name: str, segments: Iterable[Segment], *, crc32: int | None = None, digest: str = "") -> None:
@@ -391,7 +378,6 @@ class Resource:
         self.sha256 = digest
 
     def described(self) -> dict[str, Any]:
-        """Return its entry in `datapackage.json`."""
         name = self.member.name.rpartition("/")[2]
         return {
             "name": name.lower(),
@@ -406,12 +392,12 @@ def build(
 ) -> list[ZipMember]:
     """Write the generated members into an empty folder and return all members in order.
 
-    StrayFile, NotFound or MemberChanged if a WARC file is not where or as it was sealed.
+    Raise StrayFile, NotFound or MemberChanged if a WARC file is missing or differs from its sealed state.
     """
     with database.read() as session:
         veiled = veiled_revisits(session, Snapshot.execution_id.in_([one.id for one in contents.executions]))
         broken = queries.broken_ends(session, [file.id for file in contents.files])
-    left_out = veiled.keys() | {end.capture_id for end in broken.values() if end.capture_id is not None}
+    left_out = veiled.keys() | {capture_id for _, capture_id in broken.values() if capture_id is not None}
     archive = _archive_members(database, home, contents, veiled.values(), broken, on_step)
     last = FileStep(len(contents.files), len(contents.files), contents.name)
     names = {file.id: found.member.name.rpartition("/")[2] for file, found in zip(contents.files, archive, strict=True)}
@@ -428,10 +414,10 @@ def build(
         *(_generated(folder, f"indexes/{name}") for name in ("index.cdx.gz", "index.idx")),
         *(_generated(folder, f"pages/{name}") for name in pages),
     ]
-    description = _description(contents, resources, main)
-    digest = {"path": "datapackage.json", "hash": f"sha256:{sha256(description).hexdigest()}"}
-    closing_members = {"datapackage.json": description, "datapackage-digest.json": _pretty(digest)}
-    for name, content in closing_members.items():
+    times = in_seconds(min(one.created_at for one in contents.executions)), in_seconds(contents.moment)
+    about = contents.executions[0].description
+    more = main | ({"description": about} if about else {})
+    for name, content in describe(resources, title=contents.title, times=times, more=more).items():
         (folder / name).write_bytes(content)
         resources.append(_generated(folder, name))
     return [resource.member for resource in resources]
@@ -470,7 +456,7 @@ def _archive_members(
         # in a crawl that never captured it.
         is_concerned = bool(hidden) or (is_any if contents.noted is None else file.id in named)
         gaps = find_gaps(path, hidden, withdrawn) if is_concerned else []
-        end = broken[file.id].offset if file.id in broken else file.size
+        end, _ = broken.get(file.id, (file.size, None))
         if gaps or end < file.size:
             gaps = [gap for gap in gaps if gap.offset < end]
             found.append(Resource(name, blanked(path, end, gaps, file.sealed_at)))
@@ -489,10 +475,7 @@ def _write_index(
             yield from records.lines(batch)
 
     (folder / "indexes").mkdir()
-    with (
-        (folder / "indexes/index.cdx.gz").open("wb") as blocks,
-        (folder / "indexes/index.idx").open("wb") as index,
-    ):
+    with (folder / "indexes/index.cdx.gz").open("wb") as blocks, (folder / "indexes/index.idx").open("wb") as index:
         write_zipnum(sorted_lines(lines(), folder), blocks, index.write, name="index.cdx.gz")
 
 
@@ -501,25 +484,31 @@ def _generated(folder: Path, name: str) -> Resource:
     return Resource(name, [FileRange(path, 0, path.stat().st_size)])
 
 
-def _description(contents: Contents, resources: list[Resource], main: dict[str, str]) -> bytes:
+def describe(
+    resources: Iterable[Resource], *, title: str, times: tuple[str, str], more: Mapping[str, str]
+) -> dict[str, bytes]:
+    """Return the last two members of a package, by name: its description, and the digest of that.
+
+    `times` are those of its making and of its last change.
+    """
     described: dict[str, Any] = {
         "profile": "data-package",
         "resources": [resource.described() for resource in resources],
         "wacz_version": WACZ_VERSION,
-        "title": contents.title,
+        "title": title,
         "software": f"holdfast {__version__}",
-        "created": _seconds(min(one.created_at for one in contents.executions)),
-        "modified": _seconds(contents.moment),
-        **main,
+        "created": times[0],
+        "modified": times[1],
+        **more,
     }
-    if about := contents.executions[0].description:
-        described["description"] = about
-    return _pretty(described)
+    description = _pretty(described)
+    digest = {"path": "datapackage.json", "hash": f"sha256:{sha256(description).hexdigest()}"}
+    return {"datapackage.json": description, "datapackage-digest.json": _pretty(digest)}
 
 
 def _pretty(value: Any) -> bytes:
     return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-def _seconds(moment: datetime) -> str:
+def in_seconds(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

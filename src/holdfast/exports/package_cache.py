@@ -1,8 +1,8 @@
-"""Packages that were put together before: their layout and generated members lie in the data directory's cache.
+"""Cache of assembled packages in the data directory: their layout and generated members.
 
-A package is found by what its bytes hang on, so a takedown that concerns it, or another index, makes another package at
-once. One process builds it at a time; the others get PackageBusy. The cache has a size: beyond it, what was asked for
-longest ago goes, but never what is being read or built, by this process or another.
+The key of a package is a fingerprint of everything its bytes depend on, so a relevant takedown or a new index
+makes a new package immediately. One process builds it at a time; others get PackageBusy. The cache has a size
+limit: beyond it, the least recently requested packages are deleted, never one that any process reads or builds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import shutil
 import zlib
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path, PurePath
 from tempfile import mkdtemp
@@ -34,6 +34,7 @@ from holdfast.exports.noted_pages import FOLDER, is_noted, noted_pages, stored_n
 from holdfast.exports.package import RECORD_BYTES, Contents, build, read_contents, read_edition
 from holdfast.exports.queries import ExportedFile, records_noted
 from holdfast.exports.zipping import FileRange, Segment, VirtualZip, ZipMember
+from holdfast.values import dataclass
 from holdfast.warc.outfile import disk_error, sync_directory
 from holdfast.warc.roots import locate
 from holdfast.withdrawals.viewers import Viewer, seen_by
@@ -52,7 +53,7 @@ _NOTED = 256
 
 
 class PackageBusy(Unavailable):
-    """This package is being put together."""
+    """This package is being assembled; try again later."""
 
     code = "package_busy"
 
@@ -66,35 +67,28 @@ class PackageBusy(Unavailable):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CachedPackage:
-    """A package that can be read."""
-
     name: str
-    """What to call the file."""
     etag: str
-    """The same for the same bytes."""
+    """Identical for identical bytes."""
     archive: VirtualZip
     folder: Path
-    """Where its generated members lie."""
 
     def read(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """Yield its bytes from `start` up to `end`; it stays in the cache until this is through, or closed.
+        """Yield the bytes from `start` to `end`; the package stays in the cache until the iterator ends or is closed.
 
-        PackageBusy if it was just removed; NotFound or MemberChanged if a file is not as it was.
+        Raise PackageBusy if it was just removed; NotFound or MemberChanged if a file differs from its sealed state.
         """
         with _reading(self.folder):
             yield from self.archive.read(start, end)
 
 
 class WantedPackage(NamedTuple):
-    """A package by what it is made of."""
-
     read: Callable[[], Contents]
     place: str
-    """The folder of its kind in the cache."""
 
 
 class PackageCache:
-    """All packages of one data directory; used by any number of threads."""
+    """All packages of one data directory. Thread-safe."""
 
     def __init__(
         self,
@@ -105,9 +99,9 @@ class PackageCache:
         folder: Path | None = None,
         disk: DiskSettings | None = None,
     ) -> None:
-        """Keep what is put together below `folder`, in the data directory if none is given.
+        """Store packages below `folder`, by default in the data directory.
 
-        With `disk`, nothing is begun that would leave less room on its volume than that.
+        With `disk`, no build starts that would leave less free space on the volume than its settings require.
         """
         self._disk = disk
         self._database, self._home, self._most_bytes = database, home.resolve(), most_bytes
@@ -118,26 +112,25 @@ class PackageCache:
         self.on_step: OnStep = ignore_step
 
     def package(self, execution_id: int) -> CachedPackage:
-        """Return the package of an execution as it is now, put together if need be.
+        """Return the current package of an execution, building it if necessary.
 
-        NotFound, NothingSealed, MemberChanged; PackageBusy while another builds it; Unavailable if the disk fails.
+        Raise NotFound, NothingSealed, MemberChanged; PackageBusy while another process builds it; Unavailable if the
+        disk fails.
         """
         return self.made(self.of_execution(execution_id))
 
     def edition(self, edition_id: int) -> CachedPackage:
-        """Return the package of an annual edition, all its shards in one; otherwise as `package`."""
+        """Return the package of an annual edition with all its shards; raises the same errors as `package`."""
         return self.made(self.of_edition(edition_id))
 
     def of_execution(self, execution_id: int) -> WantedPackage:
-        """Name the package of an execution."""
         return WantedPackage(lambda: read_contents(self._database, execution_id), str(execution_id))
 
     def of_edition(self, edition_id: int) -> WantedPackage:
-        """Name the package of an annual edition."""
         return WantedPackage(lambda: read_edition(self._database, edition_id), f"edition-{edition_id}")
 
     def made(self, wanted: WantedPackage) -> CachedPackage:
-        """Return a package, and build it if it is not in the cache. Raises the same errors as `package`."""
+        """Return a package, building it if it is not in the cache. Raises the same errors as `package`."""
         contents = self._read(wanted, is_allowed=True)
         folder = self._folder / wanted.place / contents.fingerprint
         if not _touched(folder):
@@ -145,13 +138,17 @@ class PackageCache:
         return self._held_or_opened(contents, folder)
 
     def ready(self, wanted: WantedPackage) -> CachedPackage | None:
-        """Return a package from the cache without reading a file, None if it is not there; NotFound, NothingSealed."""
+        """Return a cached package without reading a WARC file, None if it is not cached; raise NotFound or
+        NothingSealed.
+        """
         contents = self._read(wanted, is_allowed=False)
         folder = self._folder / wanted.place / contents.fingerprint
         return self._held_or_opened(contents, folder) if _touched(folder) else None
 
     def _read(self, wanted: WantedPackage, *, is_allowed: bool) -> Contents:
-        """Return what a package holds now, and which takedowns concern it; files are read for that if it is allowed."""
+        """Return the package's current content and the takedowns that affect it; read files for that only if
+        `is_allowed`.
+        """
         contents = wanted.read()
         key = contents.withdrawals, tuple(file.id for file in contents.files)
         with self._lock:
@@ -208,7 +205,7 @@ class PackageCache:
         )
 
     def _build(self, contents: Contents, folder: Path, wanted: WantedPackage) -> None:
-        """Build into a folder of its own, then move it to its place: other processes see all of it or nothing."""
+        """Build in a temporary folder, then move it into place: other processes see all of the package or nothing."""
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
             with self._building(folder.parent) as on_step:
@@ -237,7 +234,6 @@ class PackageCache:
 
     @contextmanager
     def _building(self, place: Path) -> Iterator[OnStep]:
-        """Hold the lock of a place; yield what takes the steps, for this process and for others that wait."""
         with alone(place / _LOCK, PackageBusy(place)):
 
             def note(step: FileStep) -> None:
@@ -250,7 +246,7 @@ class PackageCache:
                 (place / _STEP).unlink(missing_ok=True)
 
     def _demand_room(self, contents: Contents, place: Path) -> None:
-        """Refuse what would fill the volume: the index of a package is sorted, and its pages are listed beside it."""
+        """Raise if the build would fill the volume: sorting the index and listing the pages need scratch space."""
         if self._disk is None:
             return
         with self._database.read() as session:
@@ -258,7 +254,7 @@ class PackageCache:
         demand_room(place, self._disk, for_bytes=records * RECORD_BYTES)
 
     def _write(self, contents: Contents, fresh: Path, folder: Path, on_step: OnStep) -> None:
-        """Write a package into a fresh folder; its members are named by where they will lie."""
+        """Write a package into the folder `fresh`; members are named by their final path in `folder`."""
         # The first request has it made for all readers that may have it: with public originals and those of its source.
         with seen_by(Viewer(granted=contents.executions[0].source_id)):
             members = build(self._database, self._home, contents, fresh, on_step)
@@ -272,7 +268,7 @@ class PackageCache:
         sync_directory(fresh)
 
     def _trim(self, *, keep: Path) -> None:
-        """Remove packages and notes, the least recently used first, until the cache has its size; `keep` stays."""
+        """Delete packages and page lists, least recently used first, until the cache fits its limit; `keep` stays."""
         for place in _places_in(self._folder):
             if place != keep.parent:
                 # A place whose lock is held is being built: its unfinished folders are that builder's.
@@ -283,7 +279,6 @@ class PackageCache:
 
 
 def cached_packages(home: Path) -> list[CachedFile]:
-    """Return the finished packages of a data directory, whichever they are."""
     folder = home.resolve() / "cache" / "wacz"
     return _packages_below(folder) if folder.is_dir() else []
 
@@ -293,17 +288,15 @@ def _packages_below(folder: Path) -> list[CachedFile]:
 
 
 def _places_in(folder: Path) -> list[Path]:
-    """Return the folders of executions and editions."""
     return [place for place in folder.iterdir() if place.is_dir() and place.name != FOLDER]
 
 
 def remove_packages(home: Path) -> int:
-    """Remove every package that is not being read, and return their bytes; each is built again when it is requested."""
+    """Delete every package that is not being read, and return the freed bytes; packages are rebuilt on request."""
     return sum(package.size for package in cached_packages(home) if _remove(package.path))
 
 
 def _packages_in(place: Path) -> list[CachedFile]:
-    """Return the finished packages of an execution or an edition."""
     found: list[CachedFile] = []
     for folder in place.iterdir():
         with suppress(FileNotFoundError, NotADirectoryError):  # one that another process removes meanwhile
@@ -315,7 +308,7 @@ def _packages_in(place: Path) -> list[CachedFile]:
 
 
 def _touched(folder: Path) -> bool:
-    """Note that a package was asked for; return whether it is there."""
+    """Update a package's time of last use; return False if it does not exist."""
     try:
         os.utime(folder / LAYOUT)
     except FileNotFoundError:
@@ -327,7 +320,7 @@ def _touched(folder: Path) -> bool:
 
 @contextmanager
 def _reading(folder: Path) -> Iterator[None]:
-    """Keep a package in the cache while the block runs; PackageBusy if it is gone, or is being removed."""
+    """Keep a package in the cache while the block runs; raise PackageBusy if it is gone or is being deleted."""
     try:
         fd = os.open(folder / LAYOUT, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError as exc:
@@ -347,7 +340,7 @@ def _reading(folder: Path) -> Iterator[None]:
 
 
 def _remove(folder: Path) -> bool:
-    """Remove a package that no process reads, or a note; return whether it is gone."""
+    """Delete a package or page list unless a process is reading it; return True if it is gone."""
     if folder.parent.name == FOLDER:
         folder.unlink(missing_ok=True)
         return True
@@ -371,14 +364,13 @@ def _remove(folder: Path) -> bool:
 
 
 def _remove_unfinished(place: Path) -> None:
-    """Remove what processes that were killed left while they built or removed; only under the lock of the place."""
+    """Delete the leftovers of killed processes; call this only while holding the lock of the place."""
     for path in place.iterdir():
         if path.is_dir() and path.name.startswith("."):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def _item(member: ZipMember, home: Path, fresh: Path, folder: Path) -> dict[str, Any]:
-    """Return a member as the layout keeps it; paths below the data directory are relative to it."""
     segments = [_kept(segment, home, fresh, folder) for segment in member.segments]
     return {"name": member.name, "crc32": member.crc32, "segments": _joined(segments)}
 
@@ -393,7 +385,6 @@ def _kept(segment: Segment, home: Path, fresh: Path, folder: Path) -> list[Any]:
 
 
 def _joined(segments: Sequence[list[Any]]) -> list[list[Any]]:
-    """Return segments with stretches of one file that touch made one."""
     joined: list[list[Any]] = []
     for segment in segments:
         last = joined[-1] if joined else None

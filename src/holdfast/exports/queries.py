@@ -1,4 +1,4 @@
-"""What exports read: snapshots and files, by id, a page at a time. Nothing withdrawn is among them."""
+"""Queries of exports: snapshots and files, by id, a page at a time. Captures under a takedown are excluded."""
 
 from __future__ import annotations
 
@@ -6,47 +6,23 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, and_, false, func, not_, or_, select
+from sqlalchemy import Row, and_, false, func, not_, or_, select
 from sqlalchemy.orm import Session
 
-from holdfast.db.models import (
-    Change,
-    Document,
-    Execution,
-    IndexRun,
-    Job,
-    PageGroup,
-    Snapshot,
-    Source,
-    WarcFile,
-)
+from holdfast.db.models import Change, Document, Execution, IndexRun, Job, PageGroup, Snapshot, Source, WarcFile
 from holdfast.errors import NotFound
 from holdfast.index.queries import CdxRow, cdx_rows_of, is_ok
 from holdfast.warc.record import ORDINALS
 from holdfast.withdrawals.visibility import visible, visible_source
 
-
-class SnapshotRow(NamedTuple):
-    """One snapshot with what an export says of it."""
-
-    id: int
-    source_code: str
-    source_name: str
-    url: str
-    group: str | None
-    captured_at: datetime
-    language: str | None
-    status: int | None
-    media_type: str | None
-    title: str | None
-    execution_id: int
-    backend: str
-    fidelity: str
+# A row of the columns that the queries below select under these names.
+SnapshotRow = Row[*tuple[Any, ...]]
+ExportedPage = Row[*tuple[Any, ...]]
+ExportedFile = Row[*tuple[Any, ...]]
+ExportedExecution = Row[*tuple[Any, ...]]
 
 
 class ExportReach(NamedTuple):
-    """Which rows are exported."""
-
     source_id: int | None = None
     since: datetime | None = None
     until: datetime | None = None
@@ -54,21 +30,13 @@ class ExportReach(NamedTuple):
 
     @property
     def has_dates(self) -> bool:
-        """Whether only some days are meant."""
         return self.since is not None or self.until is not None
 
 
-class IdStretch(NamedTuple):
-    """Ids that are looked at in one go; both ends are in it."""
+def next_stretch(session: Session, reach: ExportReach, *, after: int) -> tuple[int, int] | None:
+    """Return the first and the last id of the next file that may hold captures of these days.
 
-    first: int
-    last: int
-
-
-def next_stretch(session: Session, reach: ExportReach, *, after: int) -> IdStretch | None:
-    """Return the ids of the next file, behind an id, that may hold captures of these days; None if there is none.
-
-    There is no index by time over all captures; files whose captures are all of other days are not looked into.
+    There is no index by time over all captures; files whose captures are all of other days are skipped.
     """
     in_days = [WarcFile.index_state == "indexed", WarcFile.last_at.is_not(None)]
     outside = []
@@ -85,37 +53,19 @@ def next_stretch(session: Session, reach: ExportReach, *, after: int) -> IdStret
     )
     if found is None:
         return None
-    return IdStretch(max(after + 1, found * ORDINALS), (found + 1) * ORDINALS - 1)
+    return max(after + 1, found * ORDINALS), (found + 1) * ORDINALS - 1
 
 
-def snapshots_within(session: Session, reach: ExportReach, ids: IdStretch, *, limit: int) -> list[SnapshotRow]:
-    """Return the first snapshots of pages among these ids, by id."""
-    return _snapshots(session, reach, ids.first - 1, limit, Snapshot.id <= ids.last)
-
-
-def snapshots_after(session: Session, reach: ExportReach, *, after: int, limit: int) -> list[SnapshotRow]:
-    """Return the next snapshots of pages, by id. With dates it walks all others too: see `next_stretch`."""
-    return _snapshots(session, reach, after, limit)
-
-
-def _snapshots(
-    session: Session, reach: ExportReach, after: int, limit: int, *clauses: ColumnElement[bool]
+def snapshots_after(
+    session: Session, reach: ExportReach, *, after: int, limit: int, until: int | None = None
 ) -> list[SnapshotRow]:
+    """Return the next snapshots of pages, by id. With dates it walks all others too: see `next_stretch`."""
+    clauses = [] if until is None else [Snapshot.id <= until]
     query = (
         select(
-            Snapshot.id,
-            Source.code,
-            Source.name,
-            Snapshot.url,
-            PageGroup.url,
-            Snapshot.captured_at,
-            Document.language,
-            Snapshot.status,
-            Snapshot.media_type,
-            Document.title,
-            Snapshot.execution_id,
-            Snapshot.backend,
-            Snapshot.fidelity,
+            *(Snapshot.id, Source.code.label("source_code"), Source.name, Snapshot.url, PageGroup.url.label("group")),
+            *(Snapshot.captured_at, Document.language, Snapshot.status, Snapshot.media_type, Document.title),
+            *(Snapshot.execution_id, Snapshot.backend, Snapshot.fidelity),
         )
         .join(Source, Source.id == Snapshot.source_id)
         .outerjoin(PageGroup, PageGroup.id == Snapshot.group_id)
@@ -130,13 +80,13 @@ def _snapshots(
         query = query.where(Snapshot.captured_at >= reach.since)
     if reach.until is not None:
         query = query.where(Snapshot.captured_at < reach.until)
-    return [SnapshotRow._make(row) for row in session.execute(query)]
+    return list(session.execute(query))
 
 
 def changes_after(session: Session, reach: ExportReach, *, after: int, limit: int) -> list[int]:
-    """Return the ids of the next changes in reach behind one: by id, or, of some days, in the order of time.
+    """Return the ids of the next changes: ordered by id or, with dates, by time.
 
-    Each is the order of an index, so that nothing but these is read.
+    Each order is that of an index, so no other rows are read.
     """
     query = select(Change.id).where(visible_source(Change.source_id)).limit(limit)
     if reach.source_id is not None:
@@ -158,25 +108,21 @@ def changes_after(session: Session, reach: ExportReach, *, after: int, limit: in
 
 
 def file_paths(session: Session, ids: list[int]) -> dict[int, str]:
-    """Return where these files lie, less what was discarded."""
+    """Return the paths of these files, without discarded ones."""
     rows = session.execute(
         select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(ids), WarcFile.state != "discarded")
     )
     return {row[0]: row[1] for row in rows}
 
 
-class BrokenEnd(NamedTuple):
-    """Where a file breaks off inside a compressed record."""
-
-    offset: int
-    capture_id: int | None
-    """The capture that begins there, if the index could read one."""
+# The offset of the broken record, and the id of its capture.
+BrokenEnd = tuple[int, int | None]
 
 
 def broken_ends(session: Session, ids: Iterable[int]) -> dict[int, BrokenEnd]:
-    """Return, of these files, those that break off inside a compressed record: other readers fail on its bytes.
+    """Return where those of these files end that do so inside a compressed record; other readers fail on them.
 
-    A plain file is not among them, for readers take what is left of its last record.
+    Uncompressed files are omitted: other readers accept a truncated record.
     """
     rows = session.execute(
         select(WarcFile.id, IndexRun.warnings)
@@ -194,35 +140,26 @@ def broken_ends(session: Session, ids: Iterable[int]) -> dict[int, BrokenEnd]:
         ).one_or_none()
         # Damage in the middle can look like an end; captures behind it are read by their offsets, and stay.
         if last is None or last[0] <= offset:
-            found[file_id] = BrokenEnd(offset, last[1] if last is not None and last[0] == offset else None)
+            found[file_id] = (offset, last[1] if last is not None and last[0] == offset else None)
     return found
 
 
 def whole_rows_of(session: Session, ids: Iterable[int]) -> dict[int, CdxRow]:
-    """Return these captures by id, less what was withdrawn, and less those that their file breaks off in."""
+    """Return these captures by id, without those under a takedown and those cut off at the end of their file."""
     rows = cdx_rows_of(session, ids)
-    for end in broken_ends(session, [row.warc_file_id for row in rows.values()]).values():
-        rows.pop(end.capture_id or 0, None)
+    for _, capture_id in broken_ends(session, [row.warc_file_id for row in rows.values()]).values():
+        rows.pop(capture_id or 0, None)
     return rows
 
 
-class ExportedPage(NamedTuple):
-    """One page for the list inside a package."""
-
-    id: int
-    record_id: str | None
-    url: str
-    url_hash: int
-    captured_at: datetime
-    title: str | None
+_PAGES = select(
+    *(Snapshot.id, Snapshot.record_id, Snapshot.url, Snapshot.url_hash, Snapshot.captured_at, Document.title)
+).outerjoin(Document, Document.id == Snapshot.document_id)
 
 
 def page_rows(session: Session, execution_id: int, *, after: int, limit: int) -> list[ExportedPage]:
-    """Return the next captures of pages that were there, by id."""
     rows = session.execute(
-        select(Snapshot.id, Snapshot.record_id, Snapshot.url, Snapshot.url_hash, Snapshot.captured_at, Document.title)
-        .outerjoin(Document, Document.id == Snapshot.document_id)
-        .where(
+        _PAGES.where(
             Snapshot.execution_id == execution_id,
             Snapshot.is_page,
             Snapshot.id > after,
@@ -235,82 +172,36 @@ def page_rows(session: Session, execution_id: int, *, after: int, limit: int) ->
         .order_by(Snapshot.id)
         .limit(limit)
     )
-    return [ExportedPage._make(row) for row in rows]
+    return list(rows)
 
 
 def chosen_pages(session: Session, ids: list[int]) -> list[ExportedPage]:
-    """Return those of these captures that are pages, whatever their status; ask for some thousand at most."""
-    rows = session.execute(
-        select(Snapshot.id, Snapshot.record_id, Snapshot.url, Snapshot.url_hash, Snapshot.captured_at, Document.title)
-        .outerjoin(Document, Document.id == Snapshot.document_id)
-        .where(Snapshot.id.in_(ids), Snapshot.is_page, *visible())
-        .order_by(Snapshot.id)
-    )
-    return [ExportedPage._make(row) for row in rows]
-
-
-class ExportedFile(NamedTuple):
-    """One sealed file of an execution."""
-
-    id: int
-    path: str
-    size: int
-    sha256: str
-    crc32: int
-    sealed_at: datetime
-    indexed_at: datetime | None
+    """Return those of these captures that are pages, whatever their status; pass a few thousand ids at most."""
+    rows = session.execute(_PAGES.where(Snapshot.id.in_(ids), Snapshot.is_page, *visible()).order_by(Snapshot.id))
+    return list(rows)
 
 
 def sealed_files(session: Session, execution_id: int) -> list[ExportedFile]:
-    """Return the sealed files of an execution, oldest first; what of an unindexed one is withdrawn is not known."""
+    """Return an execution's sealed files, oldest first; takedowns in files that are not indexed are unknown."""
     rows = session.execute(
         select(
-            WarcFile.id,
-            WarcFile.path,
-            WarcFile.size,
-            WarcFile.sha256,
-            WarcFile.crc32,
-            WarcFile.sealed_at,
-            IndexRun.finished_at,
+            *(WarcFile.id, WarcFile.path, WarcFile.size, WarcFile.sha256, WarcFile.crc32, WarcFile.sealed_at),
+            IndexRun.finished_at.label("indexed_at"),
         )
         .outerjoin(IndexRun, IndexRun.warc_file_id == WarcFile.id)
-        .where(
-            WarcFile.execution_id == execution_id,
-            WarcFile.state == "sealed",
-            WarcFile.index_state == "indexed",
-        )
+        .where(WarcFile.execution_id == execution_id, WarcFile.state == "sealed", WarcFile.index_state == "indexed")
         .order_by(WarcFile.id)
     )
-    return [ExportedFile._make(row) for row in rows]
-
-
-class ExportedExecution(NamedTuple):
-    """An execution and its source."""
-
-    id: int
-    source_id: int
-    created_at: datetime
-    config: dict[str, Any]
-    job_config: dict[str, Any]
-    source_code: str
-    source_name: str
-    base_url: str | None
-    description: str | None
+    return list(rows)
 
 
 def execution(session: Session, execution_id: int) -> ExportedExecution:
-    """Return an execution and its source; NotFound if there is none, or the viewer may not see its source."""
+    """Return an execution and its source; raise NotFound if it is missing or the viewer may not see its source."""
     row = session.execute(
         select(
-            Execution.id,
-            Source.id,
-            Execution.created_at,
-            Execution.config,
-            Job.config,
-            Source.code,
-            Source.name,
-            Source.base_url,
-            Source.description,
+            *(Execution.id, Execution.created_at, Execution.config, Job.config.label("job_config")),
+            *(Source.id.label("source_id"), Source.code.label("source_code"), Source.name.label("source_name")),
+            *(Source.base_url, Source.description),
         )
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
@@ -318,11 +209,11 @@ def execution(session: Session, execution_id: int) -> ExportedExecution:
     ).one_or_none()
     if row is None:
         raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
-    return ExportedExecution._make(row)
+    return row
 
 
 def records_noted(session: Session, *, execution_id: int | None = None, source_id: int | None = None) -> int:
-    """Return how many records the files of an execution or a source have, as was noted by the index: a row a file."""
+    """Return the number of records in the indexed files of an execution or a source; reads one row per file."""
     query = select(func.coalesce(func.sum(IndexRun.records), 0)).join(WarcFile, WarcFile.id == IndexRun.warc_file_id)
     if execution_id is not None:
         query = query.where(WarcFile.execution_id == execution_id)

@@ -1,6 +1,6 @@
-"""What stands where a withdrawn record stood: bytes of exactly its length that say so, and nothing of what it held.
+"""Filler for records under a takedown: bytes of exactly the same length that say so, with none of the content.
 
-The offsets of all other records stay true, and every reader walks over it.
+The offsets of all other records stay valid, and every reader skips over the filler.
 """
 
 from __future__ import annotations
@@ -39,16 +39,14 @@ _ZERO_ID = "00000000-0000-0000-0000-000000000000"
 
 
 class Gap(NamedTuple):
-    """A stretch of a file that is not shown."""
-
     offset: int
     length: int
 
 
 class _RecordTable:
-    """What blanking has to know of the records of a file: about 50 bytes each, for a file may hold millions.
+    """Columns about the records of a file that blanking needs: about 50 bytes each, since a file may hold millions.
 
-    Ids, and addresses with their moments, are kept as 64 bits of their SHA-256.
+    Ids, and URLs with their times, are stored as 64 bits of their SHA-256.
     """
 
     def __init__(self) -> None:
@@ -66,7 +64,6 @@ class _RecordTable:
         self.link_is_together = array("B")
 
     def add(self, record: Record, key: str) -> None:
-        """Note a record and the key of the page that it is about, empty if it is about none."""
         head, number = record.head, len(self.offsets)
         self.offsets.append(record.offset)
         self.lengths.append(record.length)
@@ -85,11 +82,10 @@ class _RecordTable:
 def find_gaps(
     path: Path, hidden: Iterable[HiddenRecord], withdrawn: Callable[[set[str]], Iterable[str]] = lambda _keys: ()
 ) -> list[Gap]:
-    """Return what to blank in a file: withdrawn records, all records about a withdrawn page, and what goes with them.
+    """Return the gaps in a file: hidden records, all records about a page under takedown, and related records.
 
-    `withdrawn` tells which of these keys, some hundred at a time, are of pages that are withdrawn. What other writers
-    left beside a capture (requests, notes, texts and pictures of a page) names it in many ways, by ids, by its address,
-    or by both.
+    `withdrawn` receives a few hundred keys at a time and returns those of pages under takedown. Records that other
+    writers add to a capture (requests, metadata, texts and screenshots) name the page by id, by URL, or both.
     """
     lengths = {record.offset: record.length for record in hidden}
     records = _read(path, withdrawn)
@@ -112,7 +108,7 @@ def find_gaps(
 
 def _read(path: Path, withdrawn: Callable[[set[str]], Iterable[str]]) -> _RecordTable:
     def damaged(_damage: DamagedWarc) -> None:
-        """Damage is skipped: no record of it is shown anyway."""
+        """Ignore damage: damaged records are never shown."""
 
     records = _RecordTable()
     unasked: dict[str, list[int]] = {}
@@ -139,12 +135,11 @@ def _read(path: Path, withdrawn: Callable[[set[str]], Iterable[str]]) -> _Record
 
 
 def named_page(url: str) -> str:
-    """Return the key of the page that a record's address names; empty if it has none."""
+    """Return the key of the page that a record's URL names; empty if it has none."""
     return page_key(_PREFIX.sub("", url)) if url else ""
 
 
 def _add_followers(records: _RecordTable, wanted: npt.NDArray[np.bool_]) -> None:
-    """Add the records that were made with one of the wanted, or refer to it, or to one that does."""
     ids, linked_by = np.frombuffer(records.ids, np.int64), np.frombuffer(records.link_from, np.uint32)
     order = np.argsort(np.frombuffer(records.link_to, np.int64)).astype(np.uint32)
     targets, starts, counts = np.unique(
@@ -167,13 +162,11 @@ def _add_followers(records: _RecordTable, wanted: npt.NDArray[np.bool_]) -> None
 
 
 def _hash64(text: str) -> int:
-    """Return 64 bits that stand for a text."""
     # Addresses are told apart by as many bits everywhere; a collision would blank one record too many, never too few.
     return int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)
 
 
 def blanked(path: Path, size: int, gaps: Iterable[Gap], at: datetime) -> list[Segment]:
-    """Return a file as segments with its gaps filled."""
     segments: list[Segment] = []
     done = 0
     for gap in gaps:
@@ -186,7 +179,7 @@ def blanked(path: Path, size: int, gaps: Iterable[Gap], at: datetime) -> list[Se
 
 
 def filling(name: str, length: int, at: datetime) -> list[bytes]:
-    """Return pieces of exactly `length` bytes in all, in the form that a file of this name has."""
+    """Return pieces of exactly `length` bytes in total, in the format (compression) that the file name implies."""
     one = _zstd_piece if name.endswith(".zst") else _gzip_piece if name.endswith(".gz") else _plain_piece
     pieces: list[bytes] = []
     whole = one(_PIECE_BYTES, at)

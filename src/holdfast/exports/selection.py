@@ -1,40 +1,36 @@
-"""A WACZ 1.1.1 of chosen captures: a page with its parts, or what a search found; records are read where they lie.
+"""Builds a WACZ 1.1.1 of selected captures (a page with its parts, or search results), reading records in place.
 
-Nothing is written: index and description are small and made in memory, for a choice is bounded.
+Nothing is written: index and description are small and built in memory, because a selection is limited.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from hashlib import sha256
+from datetime import datetime
 from io import BytesIO
 from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from holdfast import __version__
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
 from holdfast.errors import Invalid, NotFound
 from holdfast.exports import queries
-from holdfast.exports.package import WACZ_VERSION, Resource, cdxj_line, page_list, write_zipnum
+from holdfast.exports.package import PLAIN_ENDINGS, Resource, cdxj_line, describe, in_seconds, page_list, write_zipnum
 from holdfast.exports.zipping import FileRange, VirtualZip
 from holdfast.index.queries import CdxRow
+from holdfast.values import dataclass
 from holdfast.warc.roots import placed
 from holdfast.withdrawals.hidden_captures import veiled_revisits
 
 MOST_CAPTURES = 2_000
-"""Captures of one choice: their index is sorted in memory."""
+"""Limit on the captures of one selection: their index is sorted in memory."""
 MOST_BYTES = 256 * 1024 * 1024
-"""Their records are read twice, once for the checksums that stand before them."""
-_ENDINGS = (".warc.gz", ".warc")
+"""Limit on their size: records are read twice, once for the checksums that precede them."""
 
 
 class SelectionTooLarge(Invalid):
-    """So many captures, or so large ones, are not put into one package."""
+    """The selection has too many or too large captures for one package."""
 
     code = "selection_too_large"
 
@@ -44,19 +40,15 @@ class SelectionTooLarge(Invalid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SelectedCaptures:
-    """What is to be packed."""
-
     ids: Sequence[int]
-    """The first is the page that a reader begins with."""
     title: str
     name: str
-    """What the file is called, without its ending."""
 
 
 def pack_selection(database: Database, home: Path, chosen: SelectedCaptures, *, now: datetime) -> VirtualZip:
-    """Return the package of these captures, with the originals of revisits among them.
+    """Return the package of these captures, including the originals of revisits.
 
-    NotFound if none of them may be seen or their files are gone; SelectionTooLarge.
+    Raise NotFound if none of them is visible or their files are missing; SelectionTooLarge.
     """
     if len(chosen.ids) > MOST_CAPTURES:
         raise SelectionTooLarge(f"these are {len(chosen.ids):,} captures, and a package takes {MOST_CAPTURES:,}")
@@ -82,28 +74,26 @@ def pack_selection(database: Database, home: Path, chosen: SelectedCaptures, *, 
         Resource("indexes/index.idx", [index.getvalue()]),
         Resource("pages/pages.jsonl", [page_list(pages)]),
     ]
-    description = _description(chosen, resources, pages, now)
-    digest = {"path": "datapackage.json", "hash": f"sha256:{sha256(description).hexdigest()}"}
-    resources.append(Resource("datapackage.json", [description]))
-    resources.append(Resource("datapackage-digest.json", [_pretty(digest)]))
+    made = in_seconds(now)
+    main = {"mainPageUrl": pages[0].url, "mainPageDate": in_seconds(pages[0].captured_at)} if pages else {}
+    closing = describe(resources, title=chosen.title, times=(made, made), more=main)
+    resources += [Resource(name, [content]) for name, content in closing.items()]
     return VirtualZip([resource.member for resource in resources], now)
 
 
 def rows_with_originals(session: Session, ids: Iterable[int]) -> dict[int, CdxRow]:
-    """Return the visible ones of these captures, and the originals of revisits among them."""
     rows = queries.whole_rows_of(session, ids)
     originals = [row.original_id for row in rows.values() if row.original_id is not None]
     return rows | queries.whole_rows_of(session, originals)
 
 
 def _laid_out(rows: Iterable[CdxRow], paths: dict[int, Path | None]) -> tuple[list[bytes], dict[str, list[FileRange]]]:
-    """Return the lines of an index, and the pieces of each file of records, one for each way of packing."""
     lines: list[bytes] = []
     records: dict[str, list[FileRange]] = {}
     sizes: dict[str, int] = {}
     for row in sorted(rows):
         path = paths.get(row.warc_file_id)
-        ending = next((end for end in _ENDINGS if path is not None and path.name.endswith(end)), None)
+        ending = next((end for end in PLAIN_ENDINGS if path is not None and path.name.endswith(end)), None)
         if path is None or ending is None or not path.is_file():
             continue
         name = f"captures{ending}"
@@ -113,26 +103,3 @@ def _laid_out(rows: Iterable[CdxRow], paths: dict[int, Path | None]) -> tuple[li
         records.setdefault(name, []).append(FileRange(path, row.offset, row.length))
         sizes[name] = sizes.get(name, 0) + row.length
     return lines, records
-
-
-def _description(
-    chosen: SelectedCaptures, resources: Sequence[Resource], pages: Sequence[queries.ExportedPage], now: datetime
-) -> bytes:
-    made = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    described: dict[str, object] = {
-        "profile": "data-package",
-        "resources": [resource.described() for resource in resources],
-        "wacz_version": WACZ_VERSION,
-        "title": chosen.title,
-        "software": f"holdfast {__version__}",
-        "created": made,
-        "modified": made,
-    }
-    if pages:
-        described["mainPageUrl"] = pages[0].url
-        described["mainPageDate"] = pages[0].captured_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return _pretty(described)
-
-
-def _pretty(value: object) -> bytes:
-    return json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace") + b"\n"

@@ -1,4 +1,4 @@
-"""Captures and changes as tables: JSON lines or CSV, with the name and meaning of every column."""
+"""Captures and changes as JSON lines or CSV, with the name and meaning of every column."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from holdfast import cancellation
 from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION
-from holdfast.changes.listing import ListedChange, compare_path, events_of
+from holdfast.changes.listing import compare_path, events_of
+from holdfast.changes.records import ChangeEvent
 from holdfast.db.engine import Database
 from holdfast.exports import queries
 from holdfast.exports.queries import ExportReach, SnapshotRow
@@ -20,56 +21,12 @@ from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
 from holdfast.outside_text import guarded
 
-SNAPSHOT_COLUMNS = (
-    "snapshot_id",
-    "source_code",
-    "source_name",
-    "captured_url",
-    "normalized_url_group",
-    "capture_timestamp_utc",
-    "language",
-    "status_code",
-    "mime_type",
-    "title",
-    "job_id",
-    "job_name",
-    "snapshot_url",
-    "capture_backend",
-    "capture_fidelity",
-)
-CHANGE_COLUMNS = (
-    "change_id",
-    "source_code",
-    "source_name",
-    "normalized_url_group",
-    "from_snapshot_id",
-    "to_snapshot_id",
-    "from_capture_timestamp_utc",
-    "to_capture_timestamp_utc",
-    "from_job_id",
-    "to_job_id",
-    "change_type",
-    "summary",
-    "added_sections",
-    "removed_sections",
-    "changed_sections",
-    "added_lines",
-    "removed_lines",
-    "change_ratio",
-    "high_noise",
-    "diff_truncated",
-    "diff_version",
-    "normalization_version",
-    "computed_at_utc",
-    "compare_url",
-)
-
 Value = str | int | float | bool | datetime | None
 Row = Sequence[Value]
 
 
 class Format(StrEnum):
-    """How rows are written; `ndjson` is another name for `jsonl`."""
+    """Format of exported rows; `ndjson` is another name for `jsonl`."""
 
     JSONL = "jsonl"
     NDJSON = "ndjson"
@@ -77,17 +34,14 @@ class Format(StrEnum):
 
     @property
     def media_type(self) -> str:
-        """The type that is sent with it."""
         return "text/csv; charset=utf-8" if self is Format.CSV else "application/x-ndjson"
 
     @property
     def ending(self) -> str:
-        """What a file's name ends with."""
         return "csv" if self is Format.CSV else "jsonl"
 
 
 def write_rows(rows: Iterable[Row], columns: Sequence[str], form: Format) -> Iterator[bytes]:
-    """Yield the lines of these rows, a header first for CSV."""
     if form is not Format.CSV:
         for row in rows:
             yield _json_line(columns, row)
@@ -114,7 +68,7 @@ def _plain(value: Value) -> Any:
 
 
 def cell(value: Value) -> str:
-    """Return a value as a cell: empty for None, words for truth, and text that no spreadsheet runs."""
+    """Return a value as a cell: empty for None, words for booleans, and text no spreadsheet executes as a formula."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -127,7 +81,7 @@ def cell(value: Value) -> str:
 
 
 def stamp(moment: datetime) -> str:
-    """Return a moment as exports write it: ISO 8601, UTC, ending in Z."""
+    """Return a time in the format of exports: ISO 8601, UTC, ending in Z."""
     return moment.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 
@@ -135,16 +89,14 @@ _PAGE = 500
 
 
 class ExportExtent(NamedTuple):
-    """How much of what is in reach is exported: behind which id, how many rows."""
-
     reach: ExportReach = ExportReach()
     after: int = -1
     limit: int | None = None
-    """All, if None."""
+    """No limit if None."""
 
 
 def snapshot_rows(database: Database, extent: ExportExtent, *, site: str) -> Iterator[Row]:
-    """Yield the rows of `SNAPSHOT_COLUMNS`, by id; `site` is what their links begin with."""
+    """Yield the rows of `SNAPSHOT_COLUMNS`, by id; `site` is the base URL of their links."""
     left, after = extent.limit, extent.after
     while left is None or left > 0:
         cancellation.check()
@@ -166,38 +118,24 @@ def snapshot_rows(database: Database, extent: ExportExtent, *, site: str) -> Ite
 def _snapshot_page(
     database: Database, reach: ExportReach, after: int, most: int
 ) -> tuple[list[SnapshotRow], int | None]:
-    """Return the next rows, and up to which id they are all; None if nothing is behind them. By file if days count."""
+    """Return the next rows and the id they are complete up to, None at the end. With dates, it reads file by file."""
     with database.read() as session:
         if not reach.has_dates:
             return queries.snapshots_after(session, reach, after=after, limit=most), None
         ids = queries.next_stretch(session, reach, after=after)
         if ids is None:
             return [], None
-        return queries.snapshots_within(session, reach, ids, limit=most), ids.last
+        first, last = ids
+        return queries.snapshots_after(session, reach, after=first - 1, limit=most, until=last), last
 
 
 def _snapshot(row: SnapshotRow, job_name: str | None, site: str) -> Row:
-    return (
-        row.id,
-        row.source_code,
-        row.source_name,
-        row.url,
-        row.group,
-        row.captured_at,
-        row.language,
-        row.status,
-        row.media_type,
-        row.title,
-        row.execution_id,
-        execution_name(row.source_code, row.execution_id, job_name),
-        f"{site}/api/snapshot/{row.id}",
-        row.backend,
-        row.fidelity,
-    )
+    name, link = execution_name(row.source_code, row.execution_id, job_name), f"{site}/api/snapshot/{row.id}"
+    return (*row[:11], name, link, *row[11:])
 
 
 def change_rows(database: Database, extent: ExportExtent, *, site: str) -> Iterator[Row]:
-    """Yield the rows of `CHANGE_COLUMNS`, by id; of some days in the order of time."""
+    """Yield the rows of `CHANGE_COLUMNS`, by id or, with dates, by time; `site` is the base URL of their links."""
     left, after = extent.limit, extent.after
     while left is None or left > 0:
         cancellation.check()
@@ -211,28 +149,13 @@ def change_rows(database: Database, extent: ExportExtent, *, site: str) -> Itera
         after, left = ids[-1], None if left is None else left - len(page)
 
 
-def _change(event: ListedChange, site: str) -> Row:
+def _change(event: ChangeEvent, site: str) -> Row:
     has_diff = event.diff_id is not None
     return (
-        event.id,
-        event.source_code,
-        event.source_name,
-        event.group,
-        event.from_snapshot_id,
-        event.to_snapshot_id,
-        event.from_captured_at,
-        event.to_captured_at,
-        event.from_execution_id,
-        event.to_execution_id,
-        event.type,
-        event.summary,
-        event.added_sections,
-        event.removed_sections,
-        event.changed_sections,
-        event.added_lines,
-        event.removed_lines,
-        event.ratio,
-        event.high_noise,
+        *(event.id, event.source_code, event.source_name, event.group, event.from_snapshot_id, event.to_snapshot_id),
+        *(event.from_captured_at, event.to_captured_at, event.from_execution_id, event.to_execution_id),
+        *(event.type, event.summary, event.added_sections, event.removed_sections, event.changed_sections),
+        *(event.added_lines, event.removed_lines, event.ratio, event.high_noise),
         bool(event.truncated),
         f"v{DIFF_VERSION}" if has_diff else None,
         f"v{NORMALISATION_VERSION}" if has_diff else None,
@@ -258,7 +181,8 @@ SNAPSHOT_MEANINGS: Final = {
     "capture_backend": "What captured it: our own crawler, zimit, an import.",
     "capture_fidelity": "How complete the capture is.",
 }
-"""Columns of `/api/exports/snapshots`."""
+
+SNAPSHOT_COLUMNS: Final = tuple(SNAPSHOT_MEANINGS)
 
 CHANGE_MEANINGS: Final = {
     "change_id": "Number of the change; `afterId` goes on behind it.",
@@ -286,7 +210,8 @@ CHANGE_MEANINGS: Final = {
     "computed_at_utc": "When the two were compared, ISO 8601, UTC.",
     "compare_url": "Where the comparison is shown in this archive.",
 }
-"""Columns of `/api/exports/changes`."""
+
+CHANGE_COLUMNS: Final = tuple(CHANGE_MEANINGS)
 
 CDXJ_MEANINGS: Final = {
     "key": "Sortable form of the address (SURT), the first word of a line.",
@@ -300,4 +225,3 @@ CDXJ_MEANINGS: Final = {
     "filename": "Name of the WARC file.",
     "method": "Method of the request, where it was not GET.",
 }
-"""Fields of `/api/exports/cdxj`."""

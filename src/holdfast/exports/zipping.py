@@ -1,5 +1,6 @@
-"""A ZIP archive that is never written: its layout is computed from names, sizes and checksums, its bytes are read where
-they lie. Stored members only, sizes known before the first byte, ZIP64 where a number does not fit.
+"""A ZIP archive that is never written: its layout is computed from names, sizes and checksums, and its bytes are
+read from the original files. Stored members only, sizes known before the first byte, ZIP64 where a number does
+not fit.
 """
 
 from __future__ import annotations
@@ -7,13 +8,13 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
 from holdfast import cancellation
 from holdfast.errors import Conflict, NotFound
+from holdfast.values import dataclass
 
 _PIECE_BYTES = 256 * 1024
 _LIMIT_32, _LIMIT_16 = 0xFFFFFFFF, 0xFFFF
@@ -25,14 +26,12 @@ _PLAIN_FILE = 0o100644 << 16
 
 
 class MemberChanged(Conflict):
-    """A file is no longer what it was when it was sealed; `holdfast verify` says more."""
+    """A file differs from its sealed state; run `holdfast verify` for details."""
 
     code = "member_changed"
 
 
 class FileRange(NamedTuple):
-    """Bytes that lie in a file."""
-
     path: Path
     start: int
     size: int
@@ -43,32 +42,30 @@ Segment = bytes | FileRange
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZipMember:
-    """One file inside the archive, its bytes given as pieces in order."""
-
     name: str
     crc32: int
     segments: tuple[Segment, ...]
 
     @property
     def size(self) -> int:
-        """How many bytes it has."""
         return sum(segment_size(segment) for segment in self.segments)
 
 
 def segment_size(segment: Segment) -> int:
-    """Return how many bytes a segment has."""
     return len(segment) if isinstance(segment, bytes) else segment.size
 
 
 def read_segments(segments: Iterable[Segment]) -> Iterator[bytes]:
-    """Yield the bytes of segments in order; NotFound or MemberChanged if a file is not as it was."""
+    """Yield the bytes of segments in order; raise NotFound or MemberChanged if a file differs from its sealed
+    state.
+    """
     with _OpenFile() as files:
         for segment in segments:
             yield from files.part(segment, 0, segment_size(segment))
 
 
 class VirtualZip:
-    """The archive of these members, in this order; the same members and moment give the same bytes."""
+    """The archive of these members, in this order; the same members and time give the same bytes."""
 
     def __init__(self, members: Sequence[ZipMember], moment: datetime) -> None:
         names = [member.name for member in members]
@@ -96,7 +93,9 @@ class VirtualZip:
             self.size += segment_size(segment)
 
     def read(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """Yield the bytes from `start` up to `end`, in pieces; NotFound or MemberChanged if a file is not as it was."""
+        """Yield the bytes from `start` to `end`; raise NotFound or MemberChanged if a file differs from its sealed
+        state.
+        """
         end = self.size if end is None else min(end, self.size)
         with _OpenFile() as files:
             for number in range(max(0, bisect_right(self._starts, start) - 1), len(self._segments)):
@@ -109,7 +108,7 @@ class VirtualZip:
 
 
 class _OpenFile:
-    """The file that was read last, kept open: a member may be made of a million pieces of one."""
+    """The last read file, held open: a member may consist of a million segments of one file."""
 
     def __init__(self) -> None:
         self._path: Path | None = None
@@ -123,7 +122,6 @@ class _OpenFile:
             self._file.close()
 
     def part(self, segment: Segment, start: int, end: int) -> Iterator[bytes]:
-        """Yield a part of a segment."""
         if isinstance(segment, bytes):
             yield segment[start:end]
             return
@@ -152,7 +150,7 @@ class _OpenFile:
 
 
 def _stamp(moment: datetime) -> tuple[int, int]:
-    """Return time and date as ZIP keeps them: two seconds fine, from 1980 to 2107."""
+    """Return time and date in the format of ZIP: two-second resolution, from 1980 to 2107."""
     at = moment.astimezone(UTC)
     year = min(max(at.year, 1980), 2107)
     return at.hour << 11 | at.minute << 5 | at.second // 2, (year - 1980) << 9 | at.month << 5 | at.day
@@ -203,7 +201,6 @@ def _central(member: ZipMember, stamp: tuple[int, int], offset: int) -> bytes:
 
 
 def _end(count: int, size: int, start: int) -> bytes:
-    """Return what closes the archive; in ZIP64 form if a number asks for it."""
     wide = b""
     if count >= _LIMIT_16 or size >= _LIMIT_32 or start >= _LIMIT_32:
         version = _UNIX | _VERSION_64

@@ -1,1 +1,1 @@
-"""Feeds and sitemaps as live sources: found, polled, and their new items handed to the frontier once each."""
+"""Feeds and sitemaps as live sources: discovered and polled; each new item is added to the frontier once."""

@@ -1,4 +1,4 @@
-"""What may go wrong with a feed, when to ask it again, and when to stop asking. Pure."""
+"""Rules for feed errors: classes, time of the next poll, and when to disable a feed. No I/O."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from holdfast.config import FeedSettings
 from holdfast.types import Outcome
 from holdfast.values import dataclass
 
+_CHILD_HOURS = 24
+"""Hours between two polls of a sitemap from an index, unless the index gives it a newer date."""
+
 
 class Trouble(StrEnum):
-    """The class of a poll that brought nothing."""
-
     RATE_LIMITED = "rate_limited"
     FORBIDDEN = "forbidden"
     NOT_FOUND = "not_found"
@@ -23,7 +24,7 @@ class Trouble(StrEnum):
     UNEXPECTED = "unexpected"
 
 
-# Polls in a row that end so until the feed is asked no more; the others never disable one.
+# Polls in a row that end so until the feed is disabled; the others never disable one.
 DISABLE_AFTER = {
     Trouble.NOT_FOUND: 3,
     Trouble.GONE: 1,
@@ -40,7 +41,7 @@ BY_HAND = "by_hand"
 BACKLOG = "backlog"
 
 # Feeds that were disabled so long ago by their answers make room for new ones. Sooner, an index that goes on naming
-# them would have them asked again at every poll.
+# them would have them requested again at every poll.
 FORGOTTEN_AFTER = timedelta(days=30)
 
 _BY_STATUS = {429: Trouble.RATE_LIMITED, 403: Trouble.FORBIDDEN, 404: Trouble.NOT_FOUND, 410: Trouble.GONE}
@@ -51,10 +52,8 @@ _SILENT = (Outcome.FAILED, Outcome.TIMEOUT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedHealth:
-    """How a feed has been doing."""
-
     errors: int = 0
-    """In a row, of the same class."""
+    """Consecutive errors of the same class."""
     trouble: str | None = None
     disabled_at: datetime | None = None
     next_poll_at: datetime | None = None
@@ -62,7 +61,7 @@ class FeedHealth:
 
 
 def trouble_of(outcome: Outcome, status: int | None) -> Trouble | None:
-    """Return the class of an ending; None for a good one. An answer is judged by its status, silence by its kind."""
+    """Return the class of a failed outcome; None for success. Responses are judged by status, failures by kind."""
     if status is not None:
         if status in _BY_STATUS:
             return _BY_STATUS[status]
@@ -76,7 +75,7 @@ def trouble_of(outcome: Outcome, status: int | None) -> Trouble | None:
 
 
 def limited_wait(errors: int) -> timedelta:
-    """Return how long to leave a feed alone that has answered 429 so often in a row."""
+    """Return how long to pause a feed after this many consecutive 429 responses."""
     # 2, 4, 8 … 96 steps of five minutes: eight hours at most, or a feed that was limited once would never be asked
     # again.
     steps: int = min(2 ** min(errors, 10), _LIMIT_STEPS)
@@ -86,11 +85,11 @@ def limited_wait(errors: int) -> timedelta:
 def after_failure(
     before: FeedHealth, trouble: Trouble, *, now: datetime, interval: timedelta, retry_after_s: float | None = None
 ) -> FeedHealth:
-    """Return how a feed stands after a poll that brought nothing: asked again later, or disabled.
+    """Return the health of a feed after a failed poll: polled again later, or disabled.
 
-    A server's Retry-After counts where it asks for more than we would wait.
+    A longer Retry-After of the server overrides our own wait.
     """
-    # Another class begins to count anew: a site that moves from 500 to 404 tells two different things.
+    # Another class restarts the count: a site that moves from 500 to 404 tells two different things.
     errors = before.errors + 1 if before.trouble == trouble else 1
     limit = DISABLE_AFTER.get(trouble)
     # A feed that was disabled before keeps its date: 30 days after it, it makes room for new ones.
@@ -102,17 +101,17 @@ def after_failure(
 
 
 def interval_of(origin: str, settings: FeedSettings) -> timedelta:
-    """Return the usual time between two polls: long for a sitemap of an index, which tells when it changes."""
+    """Return the usual time between two polls: long for a sitemap from an index, which announces its changes."""
     # Its index names it with a date when it changes; the long interval is only for indexes that give none.
     if origin == "index":
-        return timedelta(hours=settings.child_hours)
+        return timedelta(hours=_CHILD_HOURS)
     return timedelta(minutes=settings.interval_minutes)
 
 
 def asked_to_wait(health: FeedHealth, *, polled_at: datetime | None, interval: timedelta) -> bool:
-    """Return whether the server wants to be left alone until the next poll: a 429, or a Retry-After beyond the usual.
+    """Return whether the server requested a pause until the next poll: a 429, or a Retry-After beyond the usual.
 
-    Such a feed is never asked early, neither by the rhythm of its job nor by hand.
+    Such a feed is never polled early, neither by its job's schedule nor by hand.
     """
     if health.trouble == Trouble.RATE_LIMITED:
         return True
@@ -122,10 +121,9 @@ def asked_to_wait(health: FeedHealth, *, polled_at: datetime | None, interval: t
 
 
 def after_success(*, now: datetime, interval: timedelta) -> FeedHealth:
-    """Return how a feed stands after a good poll: enabled, with nothing against it."""
     return FeedHealth(next_poll_at=now + interval)
 
 
 def after_backlog(*, now: datetime, interval: timedelta) -> FeedHealth:
-    """Return how a feed stands after a good poll of which not everything could be written down."""
+    """Return the health of a feed after a successful poll whose items could not all be stored."""
     return FeedHealth(trouble=BACKLOG, next_poll_at=now + interval)

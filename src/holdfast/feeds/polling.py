@@ -1,7 +1,7 @@
-"""The feeds of one source while an execution polls them: what answers mean for them, and which items are enqueued.
+"""The feeds of one source while an execution polls them: evaluates responses and enqueues new items.
 
-What a document names is written down first, as items that wait; then waiting items are given to the execution and its
-frontier in one transaction; and only then is the document's own attempt closed. Killed anywhere between, the next owner
+Items of a document are first stored as waiting; then waiting items are given to the execution and its frontier
+in one transaction; only then is the document's own attempt closed. After a kill at any point, the next owner
 reads the document again and finds nothing new: an item is enqueued exactly once.
 """
 
@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 
 from holdfast import log
 from holdfast.clock import Clock, from_micros, to_micros
-from holdfast.config import FeedSettings
+from holdfast.config import Settings
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import UrlRefused
 from holdfast.failpoints import reach
@@ -29,7 +29,7 @@ from holdfast.feeds.health import (
     interval_of,
     trouble_of,
 )
-from holdfast.feeds.polling_queries import FeedItemRow, FeedRow, NewFeed, WaitingItem
+from holdfast.feeds.polling_queries import FeedItemRow, FeedRow, WaitingItem
 from holdfast.frontier import Frontier
 from holdfast.frontier.sql import FrontierTransaction
 from holdfast.outside_text import clean
@@ -41,7 +41,7 @@ USUAL_PLACES = ("/feed", "/rss", "/feed.xml", "/rss.xml", "/atom.xml", "/index.x
 
 
 class FeedSearch:
-    """One search, in the memory of the process that does it; forgotten with it, and begun anew some hours later."""
+    """One search for feeds, in the memory of its process; lost with it, and repeated some hours later."""
 
     def __init__(self, start: int) -> None:
         self._starts = {start}
@@ -52,7 +52,7 @@ class FeedSearch:
         self._found = False
 
     def visited(self, visit: Visit) -> list[FoundUrl]:
-        """Return what to try after a visit: the feeds that the start page refers to, or else the usual places."""
+        """Return the URLs to try after a visit: the feeds that the start page links, or else the usual paths."""
         if visit.attempt.url_hash not in self._starts:
             return []
         try:
@@ -64,12 +64,12 @@ class FeedSearch:
             self._starts.add(landed.hash64)
             return []
         self._origin = landed.origin
-        # The usual places are guesses, asked only if none of the named feeds is one: six requests less for most sites.
+        # The usual places are guesses, tried only if none of the named feeds is one: six requests less for most sites.
         self._pending = {found.url_hash for found in visit.feeds}
         return list(visit.feeds) or self._places()
 
     def tried(self, url_hash: int, *, good: bool) -> list[FoundUrl]:
-        """Note what came of one of them, and return what to try next: the usual places if none of them was a feed."""
+        """Record the result of one candidate; return what to try next: the usual paths if no candidate was a feed."""
         if url_hash not in self._pending:
             return []
         self._pending.discard(url_hash)
@@ -77,11 +77,10 @@ class FeedSearch:
         return self._places() if not self._pending and not self._found else []
 
     def named(self, found: Iterable[FoundUrl]) -> None:
-        """Remember what a robots.txt names."""
+        """Record the sitemaps that a robots.txt names."""
         self._named.update(one.url_hash for one in found)
 
     def is_named(self, url_hash: int) -> bool:
-        """Return whether a robots.txt names this address."""
         return url_hash in self._named
 
     def _places(self) -> list[FoundUrl]:
@@ -98,24 +97,22 @@ _MANY, _NEARLY_ALL = 5, 0.8
 
 @dataclass(slots=True)
 class SortedItems:
-    """The addresses of one document, sorted."""
-
     fresh: list[FeedItemRow] = field(default_factory=list)
-    """Never named before."""
+    """New items."""
     moved: list[FeedItemRow] = field(default_factory=list)
-    """Named before, with an older date."""
+    """Known items with a newer date."""
     dated: list[FeedItemRow] = field(default_factory=list)
-    """Known, and no news: only the date is noted."""
+    """Known items without news: only the date is stored."""
     trusted: bool = True
-    """False if so many dates moved at once that none of them was believed."""
+    """False if so many dates changed together that none is trusted."""
 
 
 def sort_items(
     items: Iterable[ListedUrl], known: Mapping[int, int | None], *, now: datetime, max_age: timedelta
 ) -> SortedItems:
-    """Return what is news among a document's items. `known` are the dates that were told before, by address.
+    """Classify the items of a document. `known` contains the earlier dates by URL hash.
 
-    What is told to be older than `max_age` is left out; what has no date is kept.
+    Items older than `max_age` are dropped; items without a date stay.
     """
     news, seen = SortedItems(), 0
     oldest, latest = to_micros(now - max_age), to_micros(now + _AHEAD)
@@ -134,7 +131,7 @@ def sort_items(
         before = known[found.url_hash]
         if item_date is not None and (before is None or item_date > before):
             (news.dated if before is None or too_old else news.moved).append(row)
-    # A deployment that touches every file dates a whole sitemap anew: believed, it would crawl the site again.
+    # A deployment that touches every file changes every date of a sitemap: believed, it would recrawl the site.
     if len(news.moved) > _MANY and len(news.moved) > seen * _NEARLY_ALL:
         news.dated, news.moved, news.trusted = news.dated + news.moved, [], False
     return news
@@ -146,7 +143,7 @@ _ITEMS_AT_ONCE = 2000
 # Indexes that name indexes are followed so far: a hostile one names itself under ever new addresses.
 _MAX_DEPTH = 3
 _LIST_PRIORITY = 3
-# Items of feeds are asked for before those of sitemaps: they are news, a sitemap may be the whole site.
+# Items of feeds are requested before those of sitemaps: they are news, a sitemap may be the whole site.
 _FEED_PRIORITY, _SITEMAP_PRIORITY = 3, 2
 # Feeds are noticed on the start page and one step from it: every article of a blog has a feed of its comments.
 _NOTICED_DEPTH = 1
@@ -156,31 +153,30 @@ _SITEMAP_SHARE = 0.8
 
 
 class _Overtaken(Exception):
-    """Another poll took some of these items, or the execution does not run any more."""
+    """Another poll claimed some of these items, or the execution is no longer running."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolledFeeds:
-    """Whose feeds are polled, and for which execution."""
-
     source_id: int
     execution_id: int
     polls: bool = True
-    """False in an ordinary crawl: feeds that pages refer to are noted, nothing is polled."""
+    """False in an ordinary crawl: feeds linked by pages are recorded, nothing is polled."""
     start: int | None = None
-    """The start page (its hash) where feeds are looked for; None where they are not."""
+    """Hash of the start page of a feed search; None without a search."""
 
 
 class FeedPolling:
-    """Tells the database what polls brought. Belongs to the thread of its connection; every call may be repeated."""
+    """Writes poll results to the database. Use only on its connection's thread; every call may be repeated."""
 
     def __init__(
-        self, raw_db: RawDatabase, frontier: Frontier, clock: Clock, settings: FeedSettings, polled: PolledFeeds
+        self, raw_db: RawDatabase, frontier: Frontier, clock: Clock, settings: Settings, polled: PolledFeeds
     ) -> None:
-        self._raw_db, self._frontier, self._clock, self._settings = raw_db, frontier, clock, settings
+        self._raw_db, self._frontier, self._clock = raw_db, frontier, clock
+        self._settings, self._limits = settings.feeds, settings.timings.feeds
         self.polled = polled
         self._search = FeedSearch(polled.start) if polled.start is not None else None
-        self._room = settings.items
+        self._room = self._limits.items
         # The page of each feed that was polled here: items name it as where they were found.
         self._pages: dict[int, int] = {}
         # Addresses of lists that have answered here.
@@ -189,10 +185,10 @@ class FeedPolling:
         self._sent: dict[int, set[int]] = {}
 
     def record_visits(self, visits: Iterable[Visit]) -> None:
-        """Write what these visits mean for feeds, and enqueue what is new; called before the visits are settled."""
+        """Write what these visits mean for feeds, and enqueue new items; call before the visits are settled."""
         changed = False
         for visit in visits:
-            # Lists are asked for as attempts of kind sitemap, feeds included.
+            # Lists are requested as attempts of kind sitemap, feeds included.
             if self.polled.polls and visit.attempt.kind is UrlKind.SITEMAP:
                 self._polled(visit)
                 changed = True
@@ -202,7 +198,7 @@ class FeedPolling:
             self.take()
 
     def offer(self, found: Sequence[FoundUrl]) -> None:
-        """Take the sitemaps that a robots.txt names: to be read now in a crawl, to be tried where feeds are sought."""
+        """Process sitemaps from a robots.txt: read immediately in a crawl, tried as candidates in a feed search."""
         if not self.polled.polls:
             self._frontier.add(self.polled.execution_id, found)
         elif self._search is not None:
@@ -210,7 +206,7 @@ class FeedPolling:
             self._try(found)
 
     def take(self) -> int:
-        """Enqueue items that wait, as many as this poll may; return how many. All of a step, or nothing of it."""
+        """Enqueue waiting items up to this poll's limit; return how many. Each step is atomic."""
         # Two workers may poll for one source at the same moment; who loses reads again what is left.
         for _ in range(_TRIES):
             with self._raw_db.read() as tx:
@@ -245,7 +241,7 @@ class FeedPolling:
     # One document.
 
     def _polled(self, visit: Visit) -> None:
-        """Judge the answer of a feed or a sitemap; one that is not registered becomes a feed if it names anything."""
+        """Evaluate the response of a feed or sitemap; an unregistered one becomes a feed if it lists anything."""
         attempt, listing = visit.attempt, visit.listing
         row = self._row(attempt.url_hash)
         named = listing is not None and listing.problem is None and listing.named > 0
@@ -271,9 +267,9 @@ class FeedPolling:
             return polling_queries.feed_by_hash(tx, source_id=self.polled.source_id, url_hash=url_hash)
 
     def _judge(self, row: FeedRow, visit: Visit, *, named: bool) -> None:
-        """Count an answer for or against a feed; where it sends us elsewhere for now, the answer from there counts."""
+        """Count a response for or against a feed; after a temporary redirect, the target's response counts."""
         self._pages[row.id] = visit.attempt.page_id
-        # An operator disabled it while it was being asked: that stays, whatever it answered.
+        # An operator disabled it during the request: it stays disabled, whatever the response.
         if row.health.trouble == BY_HAND:
             return
         # This visit was counted before the process was killed, and is settled again now.
@@ -298,15 +294,20 @@ class FeedPolling:
         with self._raw_db.write() as tx:
             # Disabled feeds count, or a site could name new ones that are gone at once, for ever.
             if self._room_for_feeds(tx) == 0:
-                _log.warning("feed.too_many", url=attempt.url, limit=self._settings.per_source)
+                _log.warning("feed.too_many", url=attempt.url, limit=self._limits.per_source)
                 return None
-            new = NewFeed(attempt.url, attempt.url_hash, kind, origin)
-            polling_queries.insert_feed(tx, new, source_id=self.polled.source_id, now=to_micros(self._clock.now()))
+            self._insert(tx, attempt.url, attempt.url_hash, kind=kind, origin=origin)
             return polling_queries.feed_by_hash(tx, source_id=self.polled.source_id, url_hash=attempt.url_hash)
 
+    def _insert(self, tx: Transaction, url: str, url_hash: int, *, kind: str, origin: str) -> bool:
+        source_id, now = self.polled.source_id, to_micros(self._clock.now())
+        return polling_queries.insert_feed(
+            tx, source_id=source_id, url=url, url_hash=url_hash, kind=kind, origin=origin, now=now
+        )
+
     def _room_for_feeds(self, tx: Transaction) -> int:
-        """Return how many more feeds the source may have, after those have gone that have been disabled for long."""
-        source_id, most = self.polled.source_id, self._settings.per_source
+        """Return how many more feeds the source may have; deletes long-disabled feeds first if it is full."""
+        source_id, most = self.polled.source_id, self._limits.per_source
         room = most - polling_queries.count_feeds(tx, source_id=source_id)
         if room <= 0:
             before = to_micros(self._clock.now() - FORGOTTEN_AFTER)
@@ -314,7 +315,6 @@ class FeedPolling:
         return max(0, room)
 
     def _failed(self, row: FeedRow, visit: Visit, trouble: Trouble) -> None:
-        """Count a poll that brought nothing; disable the feed if there were too many."""
         retry_after = visit.listing.retry_after_s if visit.listing is not None else None
         health = after_failure(
             row.health, trouble, now=visit.finished_at, interval=self._interval(row), retry_after_s=retry_after
@@ -332,7 +332,7 @@ class FeedPolling:
             _log.info("feed.failed", url=row.url, trouble=trouble.value, errors=health.errors, error=error)
 
     def _succeeded(self, row: FeedRow, visit: Visit, listing: PolledListing | None) -> None:
-        """Write down what a document names, then that it was polled; a 304 and the same bytes name nothing new."""
+        """Store a document's items, then that it was polled; a 304 or identical bytes contain nothing new."""
         updated, left = row, 0
         if listing is not None and visit.status is not None and 200 <= visit.status < 300:
             # A server without validators sends the same bytes at each poll: nothing of it is new.
@@ -350,7 +350,7 @@ class FeedPolling:
             )
         judged = after_backlog if left else after_success
         health = judged(now=visit.finished_at, interval=self._interval(updated))
-        error = f"{left:,} of its items are left until fewer wait; see HOLDFAST_FEEDS_WAITING" if left else None
+        error = f"{left:,} of its items are left until fewer wait; {self._limits.waiting:,} may wait" if left else None
         with self._raw_db.write() as tx:
             polled_at = to_micros(visit.finished_at)
             polling_queries.write_poll(tx, replace(updated, last_polled_at=polled_at, health=health), error=error)
@@ -375,10 +375,10 @@ class FeedPolling:
     # What it names.
 
     def _record(self, row: FeedRow, listing: PolledListing) -> int:
-        """Write down new items, and those with a newer date: they wait from now on. Return how many found no room."""
+        """Store new items and items with a newer date as waiting. Return how many exceeded the limit."""
         source_id, now, items = self.polled.source_id, self._clock.now(), listing.items
         # A sitemap that changes its addresses at each poll would fill the table, and leave the feeds no room.
-        most = self._settings.waiting if listing.is_feed else int(self._settings.waiting * _SITEMAP_SHARE)
+        most = self._limits.waiting if listing.is_feed else int(self._limits.waiting * _SITEMAP_SHARE)
         left = 0
         with self._raw_db.read() as tx:
             known = polling_queries.known_items(tx, source_id=source_id, hashes=[item.found.url_hash for item in items])
@@ -405,7 +405,7 @@ class FeedPolling:
         return left
 
     def _follow(self, row: FeedRow, children: Sequence[ListedUrl], *, depth: int) -> None:
-        """Ask for the sitemaps of an index that are new, or that it says have changed since they were read."""
+        """Request the sitemaps of an index that are new or changed since they were read, according to the index."""
         if depth > _MAX_DEPTH:
             return
         now = self._clock.now()
@@ -415,19 +415,18 @@ class FeedPolling:
         recent = [child for child in recent if child.found.url_hash != row.url_hash]
         # Newest first: what is beyond the limit is the oldest.
         recent.sort(key=lambda child: child.told_at or oldest, reverse=True)
-        due = [child.found for child in recent[: self._settings.per_source] if self._wants(child, now)]
+        due = [child.found for child in recent[: self._limits.per_source] if self._wants(child, now)]
         self._frontier.add(self.polled.execution_id, [_list(found, depth) for found in due])
 
     def _wants(self, child: ListedUrl, now: datetime) -> bool:
-        """Return whether a sitemap of an index is to be read now; a new one becomes a feed of its own."""
+        """Return whether a sitemap of an index should be read now; a new one becomes a feed of its own."""
         source_id, found = self.polled.source_id, child.found
         with self._raw_db.write() as tx:
             row = polling_queries.feed_by_hash(tx, source_id=source_id, url_hash=found.url_hash)
             if row is None:
                 if self._room_for_feeds(tx) == 0:
                     return False
-                new = NewFeed(found.url, found.url_hash, "sitemap", "index")
-                return polling_queries.insert_feed(tx, new, source_id=source_id, now=to_micros(now))
+                return self._insert(tx, found.url, found.url_hash, kind="sitemap", origin="index")
             read_at = None if row.last_polled_at is None else from_micros(row.last_polled_at)
             waits = asked_to_wait(row.health, polled_at=read_at, interval=self._interval(row))
             if row.health.disabled_at is not None or waits:
@@ -441,7 +440,7 @@ class FeedPolling:
     # Finding feeds.
 
     def _met(self, visit: Visit) -> None:
-        """Take the feeds that a page refers to: tried at once where feeds are sought, noted in an ordinary crawl."""
+        """Process the feeds linked by a page: tried immediately in a feed search, recorded in an ordinary crawl."""
         if self._search is not None:
             self._try(self._search.visited(visit))
         # Every article of a blog has a feed of its comments: those deeper in the site are not noticed.
@@ -449,21 +448,18 @@ class FeedPolling:
             self._notice(visit.feeds)
 
     def _notice(self, feeds: Sequence[FoundUrl]) -> None:
-        source_id, now = self.polled.source_id, to_micros(self._clock.now())
         with self._raw_db.write() as tx:
             for found in feeds[: self._room_for_feeds(tx)]:
-                new = NewFeed(found.url, found.url_hash, "feed", "discovered")
-                if polling_queries.insert_feed(tx, new, source_id=source_id, now=now):
+                if self._insert(tx, found.url, found.url_hash, kind="feed", origin="discovered"):
                     _log.info("feed.noticed", url=found.url)
 
     def _try(self, candidates: Sequence[FoundUrl]) -> None:
-        """Fetch addresses that may be feeds and are not followed yet."""
         if not candidates:
             return
         with self._raw_db.read() as tx:
             unknown = [
                 found
-                for found in candidates[: self._settings.per_source]
+                for found in candidates[: self._limits.per_source]
                 if polling_queries.feed_by_hash(tx, source_id=self.polled.source_id, url_hash=found.url_hash) is None
             ]
         self._frontier.add(self.polled.execution_id, [_list(found, 1) for found in unknown])
@@ -477,7 +473,7 @@ def _trouble(visit: Visit) -> Trouble | None:
 
 
 def _sent_to(visit: Visit) -> int | None:
-    """Return the address (its hash) on another domain that an answer sends us to for now."""
+    """Return the hash of the URL on another domain that a response temporarily redirects to."""
     if visit.listing is not None or visit.redirected_to is None or visit.status not in (302, 303, 307):
         return None
     try:
@@ -506,5 +502,5 @@ def _page(item: WaitingItem) -> Iterator[FoundUrl]:
 
 
 def _list(found: FoundUrl, depth: int) -> FoundUrl:
-    # Before pages: what a list names is asked for in the same poll.
+    # Before pages: what a list names is requested in the same poll.
     return found._replace(kind=UrlKind.SITEMAP, depth=depth, priority=_LIST_PRIORITY)

@@ -1,4 +1,4 @@
-"""The rows of feeds and their items, as a crawl process reads and writes them: plain statements for both databases."""
+"""Feed and item rows as used by crawl processes: plain statements for both databases."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
-from holdfast.clock import from_micros, to_micros
+from holdfast.clock import moment_or_none, to_micros
 from holdfast.db.raw import Row, Transaction
 from holdfast.feeds.health import BY_HAND, FeedHealth
 from holdfast.values import dataclass
@@ -16,17 +16,11 @@ _AT_ONCE = 500
 
 
 class StatementRunner(Protocol):
-    """What a statement that joins another transaction, the frontier's, is run on."""
-
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement and return its rows."""
-        ...
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedRow:
-    """One feed or sitemap of a source."""
-
     id: int
     url: str
     url_hash: int
@@ -37,30 +31,17 @@ class FeedRow:
     etag: str | None
     last_modified: str | None
     count: int | None
-    """Addresses that it named when it was last read; None if it never was."""
+    """Number of URLs when it was last read; None if never."""
     health: FeedHealth
 
 
-class NewFeed(NamedTuple):
-    """A feed that a source is to have."""
-
-    url: str
-    url_hash: int
-    kind: str
-    origin: str
-
-
 class FeedItemRow(NamedTuple):
-    """One item as a poll found it."""
-
     url_hash: int
     url: str
     told_at: int | None
 
 
 class WaitingItem(NamedTuple):
-    """An item that no execution has taken."""
-
     id: int
     url: str
     feed_id: int
@@ -72,7 +53,6 @@ _FEED = """id, url, url_hash, kind, origin, last_polled_at, content_hash, etag, 
 
 
 def source_of(tx: Transaction, *, execution_id: int) -> int | None:
-    """Return the source that an execution belongs to."""
     rows = tx.execute(
         "SELECT j.source_id FROM executions e JOIN jobs j ON j.id = e.job_id WHERE e.id = ?", (execution_id,)
     )
@@ -80,20 +60,19 @@ def source_of(tx: Transaction, *, execution_id: int) -> int | None:
 
 
 def feed_by_hash(tx: Transaction, *, source_id: int, url_hash: int) -> FeedRow | None:
-    """Return the feed of a source at this address."""
     rows = tx.execute(f"SELECT {_FEED} FROM feeds WHERE source_id = ? AND url_hash = ?", (source_id, url_hash))  # noqa: S608
     return _feed(rows[0]) if rows else None
 
 
 def count_feeds(tx: Transaction, *, source_id: int) -> int:
-    """Return how many feeds a source has, those that were disabled included."""
+    """Return the number of a source's feeds, including disabled ones."""
     return int(tx.execute("SELECT count(*) FROM feeds WHERE source_id = ?", (source_id,))[0][0])
 
 
 def forget_disabled(tx: Transaction, *, source_id: int, before: int) -> int:
-    """Remove the feeds that were found and that their answers disabled before a moment; return how many.
+    """Delete discovered feeds that were disabled by errors before `before`; return how many.
 
-    What was added or disabled by hand stays.
+    Feeds added or disabled by hand stay.
     """
     rows = tx.execute(
         "DELETE FROM feeds WHERE source_id = ? AND disabled_at IS NOT NULL AND disabled_at < ?"
@@ -103,24 +82,23 @@ def forget_disabled(tx: Transaction, *, source_id: int, before: int) -> int:
     return len(rows)
 
 
-def insert_feed(tx: Transaction, new: NewFeed, *, source_id: int, now: int) -> bool:
-    """Add a feed that is due at once; False if the source has it already."""
+def insert_feed(tx: Transaction, *, source_id: int, url: str, url_hash: int, kind: str, origin: str, now: int) -> bool:
+    """Add a feed that is due immediately; return False if the source already has it."""
     rows = tx.execute(
         "INSERT INTO feeds (source_id, url, url_hash, kind, origin, created_at, next_poll_at) VALUES (?,?,?,?,?,?,?)"
         # A crawl and a poll of the same source may notice one feed at the same moment.
         " ON CONFLICT (source_id, url_hash) DO NOTHING RETURNING id",
-        (source_id, *new, now, now),
+        (source_id, url, url_hash, kind, origin, now, now),
     )
     return bool(rows)
 
 
 def delete_unverified(tx: Transaction, *, feed_id: int) -> None:
-    """Remove a feed that was noticed somewhere and turned out to be none."""
     tx.execute("DELETE FROM feeds WHERE id = ? AND last_item_count IS NULL AND origin <> 'configured'", (feed_id,))
 
 
 def move_feed(tx: Transaction, *, feed_id: int, source_id: int, url: str, url_hash: int) -> bool:
-    """Let a feed be asked for elsewhere from now on; False if the source has one there already."""
+    """Change the URL of a feed; return False if the source already has a feed there."""
     rows = tx.execute(
         "UPDATE feeds SET url = ?, url_hash = ?, etag = NULL, last_modified = NULL WHERE id = ?"
         # Two feeds that redirect to one address: the second keeps its own, and is polled there as before.
@@ -131,7 +109,7 @@ def move_feed(tx: Transaction, *, feed_id: int, source_id: int, url: str, url_ha
 
 
 def write_poll(tx: Transaction, row: FeedRow, *, error: str | None) -> bool:
-    """Write a feed's row as a poll leaves it; False if that poll, or a later one, or an operator was first."""
+    """Write a feed's row after a poll; return False if that poll, a later one, or an operator already changed it."""
     health = row.health
     rows = tx.execute(
         "UPDATE feeds SET last_polled_at = ?, next_poll_at = ?, consecutive_errors = ?, last_error = ?,"
@@ -161,13 +139,12 @@ def write_poll(tx: Transaction, row: FeedRow, *, error: str | None) -> bool:
 
 
 def make_due(tx: Transaction, *, feed_id: int, now: int) -> None:
-    """Bring a feed's turn forward."""
     # The row too, not only the queue: a poll that is killed before it reads the list finds it due again.
     tx.execute("UPDATE feeds SET next_poll_at = ? WHERE id = ? AND disabled_at IS NULL", (now, feed_id))
 
 
 def known_items(tx: Transaction, *, source_id: int, hashes: Sequence[int]) -> dict[int, int | None]:
-    """Return which of these addresses a source has as items, with the date that was told last."""
+    """Return which of these URLs are known items of a source, with the last date that a feed gave."""
     known: dict[int, int | None] = {}
     for start in range(0, len(hashes), _AT_ONCE):
         part = hashes[start : start + _AT_ONCE]
@@ -176,7 +153,7 @@ def known_items(tx: Transaction, *, source_id: int, hashes: Sequence[int]) -> di
 
 
 def insert_items(tx: Transaction, items: Iterable[FeedItemRow], *, source_id: int, feed_id: int, now: int) -> None:
-    """Add items that wait; one that another poll added meanwhile stays as it is."""
+    """Add waiting items; one that another poll added meanwhile stays unchanged."""
     tx.many(
         "INSERT INTO feed_items (source_id, feed_id, url_hash, url, told_at, found_at) VALUES (?,?,?,?,?,?)"
         " ON CONFLICT (source_id, url_hash) DO NOTHING",
@@ -185,7 +162,7 @@ def insert_items(tx: Transaction, items: Iterable[FeedItemRow], *, source_id: in
 
 
 def renew_items(tx: Transaction, items: Iterable[FeedItemRow], *, source_id: int, feed_id: int, now: int) -> None:
-    """Let items wait again whose date is newer than the one that was told before."""
+    """Queue known items again whose date is newer."""
     tx.many(
         "UPDATE feed_items SET told_at = ?, feed_id = ?, found_at = ?, execution_id = NULL"
         " WHERE source_id = ? AND url_hash = ? AND told_at < ?",
@@ -194,7 +171,7 @@ def renew_items(tx: Transaction, items: Iterable[FeedItemRow], *, source_id: int
 
 
 def date_items(tx: Transaction, items: Iterable[FeedItemRow], *, source_id: int) -> None:
-    """Note the dates of items that were known already, and stay known."""
+    """Store the dates of known items without queueing them."""
     tx.many(
         "UPDATE feed_items SET told_at = ? WHERE source_id = ? AND url_hash = ? AND (told_at IS NULL OR told_at < ?)",
         [(item.told_at, source_id, item.url_hash, item.told_at) for item in items],
@@ -213,18 +190,18 @@ KNOWN = "SELECT url_hash, told_at FROM feed_items WHERE source_id = ? AND url_ha
 
 
 def waiting_items(tx: Transaction, *, source_id: int, limit: int) -> list[WaitingItem]:
-    """Return items that no execution has taken: those of feeds before those of sitemaps, the newest first."""
+    """Return waiting items: those of feeds before those of sitemaps, newest first."""
     rows = tx.execute(WAITING, (source_id, limit))
     return [WaitingItem(row[0], row[1], row[2], row[3] != "sitemap") for row in rows]
 
 
 def count_waiting(tx: Transaction, *, source_id: int, limit: int) -> int:
-    """Return how many items no execution has taken, counted as far as `limit`."""
+    """Return the number of waiting items, counted up to `limit`."""
     return int(tx.execute(WAITING_COUNT, (source_id, limit))[0][0])
 
 
 def take_items(tx: StatementRunner, ids: Collection[int], *, execution_id: int) -> int:
-    """Give waiting items to an execution that still runs; return how many were to be had."""
+    """Assign waiting items to an execution that is still running; return how many were available."""
     taken = 0
     everything = list(ids)
     for start in range(0, len(everything), _AT_ONCE):
@@ -246,12 +223,10 @@ def _micros(moment: datetime | None) -> int | None:
     return None if moment is None else to_micros(moment)
 
 
-def _moment(micros: int | None) -> datetime | None:
-    return None if micros is None else from_micros(micros)
-
-
 def _feed(row: Row) -> FeedRow:
-    health = FeedHealth(errors=row[9], trouble=row[10], disabled_at=_moment(row[11]), next_poll_at=_moment(row[12]))
+    health = FeedHealth(
+        errors=row[9], trouble=row[10], disabled_at=moment_or_none(row[11]), next_poll_at=moment_or_none(row[12])
+    )
     return FeedRow(
         id=row[0],
         url=row[1],

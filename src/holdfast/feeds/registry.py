@@ -1,16 +1,16 @@
-"""The feeds of sources as people see them: added, removed, enabled, disabled, made due; and what a poll begins with.
+"""Management of feeds: add, remove, enable, disable, make due; and the plan of a poll.
 
-Every change by hand stands in the audit log. Who opens the session ends it.
+Every manual change is recorded in the audit log. The caller owns and commits the session's transaction.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import randrange
 from typing import Any
 
+from sqlalchemy import func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -18,7 +18,7 @@ from holdfast import audit, log
 from holdfast.clock import Clock
 from holdfast.config import FeedSettings
 from holdfast.db.engine import Database
-from holdfast.db.models import Feed, Source
+from holdfast.db.models import Feed, FeedItem, Source
 from holdfast.errors import Conflict
 from holdfast.feeds import queries
 from holdfast.feeds.health import (
@@ -33,6 +33,7 @@ from holdfast.feeds.health import (
 from holdfast.feeds.queries import FeedNotFound, FeedsTooMany, FeedTaken
 from holdfast.sources.config import SourceConfig
 from holdfast.urls import parse_seed
+from holdfast.values import dataclass
 
 _log = log.get()
 # Polls before this one whose items are looked after.
@@ -47,15 +48,14 @@ _SLACK = 0.5
 
 
 def find(session: Session, feed_id: int) -> Feed:
-    """Return a feed; FeedNotFound if there is none."""
-    feed = queries.feed_by_id(session, feed_id)
+    feed = session.get(Feed, feed_id)
     if feed is None:
         raise FeedNotFound(feed_id)
     return feed
 
 
 def add(session: Session, clock: Clock, source: Source, url: str, *, kind: str = "feed", limit: int = 200) -> Feed:
-    """Let a source have a feed, due at once; UrlRefused, FeedTaken, or FeedsTooMany beyond `limit`."""
+    """Add a feed that is due immediately; raise `UrlRefused`, `FeedTaken`, or `FeedsTooMany` beyond `limit`."""
     address = parse_seed(url)
     known = queries.feed_at(session, source_id=source.id, url_hash=address.hash64)
     if known is not None:
@@ -82,7 +82,7 @@ def add(session: Session, clock: Clock, source: Source, url: str, *, kind: str =
 
 
 def _demand_room(session: Session, source: Source, limit: int, now: datetime) -> None:
-    """Raise FeedsTooMany if a source has as many feeds as it may, by the rule that found ones are held to as well."""
+    """Raise `FeedsTooMany` if a source has reached its feed limit, which also applies to discovered feeds."""
     # Disabled feeds count; those that their answers disabled a month ago make room.
     room = limit - queries.count_feeds(session, source_id=source.id)
     if room <= 0:
@@ -92,15 +92,17 @@ def _demand_room(session: Session, source: Source, limit: int, now: datetime) ->
 
 
 def remove(session: Session, clock: Clock, feed_id: int) -> Feed:
-    """Take a feed from its source; it comes back if it is found again, so disable one that is not wanted."""
+    """Remove a feed from its source. A feed that is discovered again comes back, so disable unwanted feeds instead."""
     feed = find(session, feed_id)
     _audit(session, clock, "feed.removed", feed)
-    queries.delete_feed(session, feed)
+    # Its items stay, so that none counts as new if the feed is added again.
+    session.delete(feed)
+    session.flush()
     return feed
 
 
 def enable(session: Session, clock: Clock, feed_id: int) -> Feed:
-    """Poll a feed again, from now on and with nothing against it."""
+    """Poll a feed again, from now on and with its errors cleared."""
     feed = find(session, feed_id)
     feed.disabled_at = feed.last_error = feed.last_error_type = None
     feed.consecutive_errors, feed.next_poll_at = 0, clock.now()
@@ -109,7 +111,7 @@ def enable(session: Session, clock: Clock, feed_id: int) -> Feed:
 
 
 def disable(session: Session, clock: Clock, feed_id: int) -> Feed:
-    """Poll a feed no more, until an operator enables it: no answer that is still under way does."""
+    """Stop polling a feed until an operator enables it; a response in progress does not re-enable it."""
     feed = find(session, feed_id)
     feed.disabled_at, feed.next_poll_at, feed.consecutive_errors = feed.disabled_at or clock.now(), None, 0
     # The mark, not only the date: an answer that is under way would enable a feed that has only a date.
@@ -119,7 +121,7 @@ def disable(session: Session, clock: Clock, feed_id: int) -> Feed:
 
 
 def make_due(clock: Clock, feeds: Sequence[Feed], settings: FeedSettings) -> list[Feed]:
-    """Let feeds be polled at the next run; those that are disabled, or told us to stay away, keep their time."""
+    """Make feeds due; disabled feeds, and feeds whose server requested a pause, keep their time."""
     # The sitemaps of an index keep their time: whether they are worth asking for, the index tells.
     waiting = [one for one in feeds if one.disabled_at is None and one.origin != "index"]
     ready = [one for one in waiting if not _must_wait(one, settings)]
@@ -144,27 +146,24 @@ def _must_wait(feed: Feed, settings: FeedSettings) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PollPlan:
-    """What one poll of a source has to do."""
-
     feeds: tuple[Feed, ...]
     search: bool
     waiting: int
-    """Items of earlier polls that no execution has taken."""
     landing: tuple[str, ...]
-    """Where the seeds of the source landed when it was last crawled."""
+    """Redirect targets of the source's seeds in its last crawl."""
     crawled_now: bool
-    """A crawl of the source runs that makes no way for us (zimit): what is due waits for the next turn."""
+    """Whether a crawl of the source is running that cannot yield to polls (zimit): due feeds wait for the next
+    turn.
+    """
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to ask for."""
         return self.crawled_now or not (self.feeds or self.search or self.waiting)
 
 
 def plan_poll(
     session: Session, source: Source, config: SourceConfig, settings: FeedSettings, *, now: datetime
 ) -> PollPlan:
-    """Return what is to be polled and searched now."""
     # Without slack, a feed that is due ten seconds after its job ran would wait a whole interval more.
     soon = now + timedelta(minutes=settings.interval_minutes) * _SLACK
     polled = queries.polled_feeds(session, source_id=source.id, sitemaps=config.sitemaps)
@@ -180,13 +179,12 @@ def plan_poll(
 
 
 def _asks_without_leases(crawl: tuple[dict[str, Any], dict[str, Any]]) -> bool:
-    """Return whether a crawl asks the site without our leases."""
     # zimit asks with a browser of its own: politeness cannot be kept between it and a poll, so the poll waits.
     return next((config["backend"] for config in crawl if config.get("backend")), "native") != "native"
 
 
 def _is_due(feed: Feed, settings: FeedSettings, *, now: datetime, soon: datetime) -> bool:
-    """Return whether a feed's turn has come, or nearly: also by an interval that has become shorter since."""
+    """Return whether a feed is due or nearly due, including by an interval that was shortened since."""
     due_at = feed.next_poll_at or feed.created_at
     if _must_wait(feed, settings):
         return due_at <= now
@@ -196,14 +194,13 @@ def _is_due(feed: Feed, settings: FeedSettings, *, now: datetime, soon: datetime
 
 
 def recover_items(database: Database, *, job_id: int, source_id: int) -> int:
-    """Let items wait again that earlier polls took and never asked for: they ran out of time, failed or were stopped.
+    """Queue items again that earlier polls claimed and never requested: they timed out, failed or were stopped.
 
-    Return how many. Repeating it is harmless.
+    Return how many. Idempotent.
     """
     with database.read() as session:
-        ended = queries.latest_ended(session, job_id=job_id, limit=_LOOKED_BACK)
-        # Read apart from the write: mostly nothing is left, and then SQLite's one writer is not asked for.
-        left = {number: hashes for number in ended if (hashes := queries.unasked(session, execution_id=number))}
+        # Read apart from the write: mostly nothing is left, and then SQLite's one writer is not needed.
+        left = queries.unasked(session, job_id=job_id, limit=_LOOKED_BACK)
     if not left:
         return 0
     with database.write() as session:
@@ -214,15 +211,15 @@ def recover_items(database: Database, *, job_id: int, source_id: int) -> int:
 
 
 def forget_items(database: Database, *, now: datetime, looked_at: int = _LOOKED_AT) -> int:
-    """Remove some items that were captured, and were named so long ago that no edition reads them; return how many."""
+    """Delete some captured items last listed so long ago that no edition reads them; return how many."""
     before = now - ITEMS_KEPT
     with database.read() as session:
-        ends = queries.item_ids(session)
-        if ends is None:
+        first, last = session.execute(select(func.min(FeedItem.id), func.max(FeedItem.id))).one()
+        if first is None:
             return 0
         # A feed that names new addresses at every poll would fill the table for ever. The stretch begins anywhere,
-        # because old numbers may belong to items that were named anew; what one poll misses, another finds.
-        start = ends[0] + randrange(max(1, ends[1] - ends[0] + 2 - looked_at))  # noqa: S311 - no secret
+        # because old numbers may belong to items that were named again; what one poll misses, another finds.
+        start = first + randrange(max(1, last - first + 2 - looked_at))  # noqa: S311 - no secret
         ids = queries.old_items(session, start=start, looked_at=looked_at, before=before)
     if not ids:
         return 0
@@ -231,12 +228,15 @@ def forget_items(database: Database, *, now: datetime, looked_at: int = _LOOKED_
 
 
 def count_unreached(session: Session, plan: PollPlan, settings: FeedSettings, *, since: datetime, now: datetime) -> int:
-    """Count a poll against the feeds that a run did not get to ask: their domain stayed away. Return how many."""
+    """Count a failed poll for the feeds that a run could not request because their domain was unreachable.
+
+    Return how many.
+    """
     ids = [feed.id for feed in plan.feeds]
-    asked = queries.polled_since(session, ids=ids, since=since)
-    rows = (queries.feed_by_id(session, number) for number in ids if number not in asked)
+    unasked = or_(Feed.last_polled_at.is_(None), Feed.last_polled_at < since)
+    rows = session.scalars(select(Feed).where(Feed.id.in_(ids), unasked).order_by(Feed.next_poll_at, Feed.id))
     # Disabled or removed by an operator while the poll ran.
-    missed = [feed for feed in rows if feed is not None and feed.last_error_type != BY_HAND]
+    missed = [feed for feed in rows if feed.last_error_type != BY_HAND]
     for feed in missed:
         after = after_failure(_health(feed), Trouble.NETWORK, now=now, interval=interval_of(feed.origin, settings))
         feed.consecutive_errors, feed.last_error_type, feed.last_polled_at = after.errors, after.trouble, now
@@ -248,10 +248,5 @@ def count_unreached(session: Session, plan: PollPlan, settings: FeedSettings, *,
 
 
 def _audit(session: Session, clock: Clock, action: str, feed: Feed) -> None:
-    audit.record(
-        session,
-        clock,
-        action=action,
-        subject=f"feed {feed.id}",
-        detail={"url": feed.url, "source_id": feed.source_id, "kind": feed.kind},
-    )
+    subject, detail = f"feed {feed.id}", {"url": feed.url, "source_id": feed.source_id, "kind": feed.kind}
+    audit.record(session, clock, action=action, subject=subject, detail=detail)

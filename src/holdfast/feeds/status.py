@@ -1,37 +1,55 @@
-"""Which feeds deserve a look: disabled by what they answered, or not polled for more than two turns."""
+"""Feeds that need attention: disabled by their responses, or not polled for more than two intervals."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-from holdfast.clock import Clock, to_micros
+from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.config import FeedSettings
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.feeds.health import BACKLOG, BY_HAND
+from holdfast.records import Operator, record
 
 
-class DisabledFeed(NamedTuple):
-    """A feed that is not polled any more, because of what it answered."""
+@record
+class DisabledFeed:
+    """A feed that was disabled by its responses."""
 
-    feed_id: int
-    source: str
-    url: str
-    trouble: str | None
-    disabled_at: int
+    feed: Operator[int]
+    source: Operator[str]
+    url: Operator[str]
+    error_type: Operator[str | None]
+    disabled_at: Operator[datetime]
 
 
-class LateFeed(NamedTuple):
-    """A feed whose turn has passed."""
+@record
+class LateSource:
+    """A source whose feeds are overdue."""
 
-    source_id: int
-    source: str
-    kind: str
-    origin: str
-    next_poll_at: int
+    source: Operator[str]
+    feeds: Operator[int]
+    since: Operator[datetime]
+    """When the first of them should have been polled."""
+
+
+@record
+class SourceBacklog:
+    """A source whose feeds list more items than may wait."""
+
+    source: Operator[str]
+    feeds: Operator[int]
+
+
+@record
+class FeedStatus:
+    """The feeds that need attention."""
+
+    disabled: Operator[list[DisabledFeed]]
+    late: Operator[list[LateSource]]
+    backlog: Operator[list[SourceBacklog]]
 
 
 DISABLED = """
@@ -53,23 +71,23 @@ SELECT s.code, count(*) FROM
  JOIN sources s ON s.id = f.source_id WHERE f.last_error_type = ? AND s.enabled GROUP BY s.code ORDER BY s.code"""
 
 
-def select_backlogs(tx: Transaction, *, among: int) -> list[tuple[str, int]]:
-    """Return the sources whose feeds name more than may wait, with how many feeds do so; `among` the next to poll."""
-    return [(row[0], int(row[1])) for row in tx.execute(BACKLOGS, (among, BACKLOG))]
+def select_backlogs(tx: Transaction, *, among: int) -> list[SourceBacklog]:
+    """Return the sources whose feeds exceed the item limit, with the number of such feeds, `among` the next to
+    poll.
+    """
+    return [SourceBacklog(source=row[0], feeds=int(row[1])) for row in tx.execute(BACKLOGS, (among, BACKLOG))]
 
 
 def disabled_feeds(tx: Transaction, *, since: int, limit: int) -> list[DisabledFeed]:
-    """Return the feeds that their answers have disabled since a moment, the latest first."""
-    return [DisabledFeed(*row) for row in tx.execute(DISABLED, (since, BY_HAND, limit))]
-
-
-def late_feeds(tx: Transaction, *, before: int, limit: int) -> list[LateFeed]:
-    """Return the feeds of sources that are polled whose turn was before a moment, the longest overdue first."""
-    return [LateFeed(*row) for row in tx.execute(LATE, (before, limit))]
+    """Return the feeds that were disabled by their responses since `since`, the latest first."""
+    rows = tx.execute(DISABLED, (since, BY_HAND, limit))
+    return [
+        DisabledFeed(feed=feed, source=source, url=url, error_type=trouble, disabled_at=from_micros(at))
+        for feed, source, url, trouble, at in rows
+    ]
 
 
 def configs(tx: Transaction, source_ids: Collection[int]) -> dict[int, dict[str, Any]]:
-    """Return the configurations of a few sources."""
     marks = ",".join("?" * len(source_ids))
     rows = tx.execute(f"SELECT id, config FROM sources WHERE id IN ({marks})", tuple(source_ids))  # noqa: S608
     return {row[0]: row[1] if isinstance(row[1], dict) else json.loads(row[1]) for row in rows}
@@ -82,44 +100,21 @@ _MOST: Final = 1000
 _LOOKED_AT: Final = 20_000
 
 
-class LateSource(NamedTuple):
-    """A source whose feeds wait."""
-
-    source: str
-    feeds: int
-    since: int
-    """When the first of them should have been polled."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeedStatus:
-    """How the feeds stand altogether."""
-
-    disabled: tuple[DisabledFeed, ...]
-    late: tuple[LateSource, ...]
-    backlogs: tuple[tuple[str, int], ...] = ()
-    """Sources whose feeds name more than may wait, each with the number of those feeds."""
-
-
 def read_feed_status(raw_db: RawDatabase, clock: Clock, settings: FeedSettings) -> FeedStatus:
-    """Return how the feeds stand now, a thousand of each at most."""
+    """Return the feeds that need attention, at most 1,000 of each kind."""
     now = clock.now()
     # One turn may be late because a worker was restarted; two mean that no worker polls.
     before = now - _TURNS * timedelta(minutes=settings.interval_minutes)
     with raw_db.read() as tx:
         disabled = disabled_feeds(tx, since=to_micros(now - LATELY), limit=_MOST)
         # Where polling is switched off, every feed would be late.
-        late = late_feeds(tx, before=to_micros(before), limit=_MOST) if settings.poll else []
-        backlogs = select_backlogs(tx, among=_LOOKED_AT)
+        late = tx.execute(LATE, (to_micros(before), _MOST)) if settings.poll else []
+        backlog = select_backlogs(tx, among=_LOOKED_AT)
         # A source that reads no sitemaps leaves found ones unpolled for ever: they are not late.
-        plans = configs(tx, {feed.source_id for feed in late}) if late else {}
-    polled = [feed for feed in late if _is_polled(feed, sitemaps=plans.get(feed.source_id, {}).get("sitemaps", True))]
-    counts: dict[str, LateSource] = {}
-    for feed in polled:
-        known = counts.get(feed.source, LateSource(feed.source, 0, feed.next_poll_at))
-        counts[feed.source] = known._replace(feeds=known.feeds + 1)
-    return FeedStatus(disabled=tuple(disabled), late=tuple(counts.values()), backlogs=tuple(backlogs))
-
-
-def _is_polled(feed: LateFeed, *, sitemaps: bool) -> bool:
-    return sitemaps or feed.kind != "sitemap" or feed.origin == "configured"
+        plans = configs(tx, {source_id for source_id, *_ in late}) if late else {}
+    waiting: dict[str, list[int]] = {}
+    for source_id, code, kind, origin, next_poll_at in late:
+        if plans.get(source_id, {}).get("sitemaps", True) or kind != "sitemap" or origin == "configured":
+            waiting.setdefault(code, []).append(next_poll_at)
+    sources = [LateSource(source=code, feeds=len(due), since=from_micros(due[0])) for code, due in waiting.items()]
+    return FeedStatus(disabled=disabled, late=sources, backlog=backlog)

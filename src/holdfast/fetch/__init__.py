@@ -1,1 +1,1 @@
-"""One station: asks the web for one thing at a time, politely and safely. It follows, decodes and stores nothing."""
+"""HTTP fetching, one request at a time, polite and safe. Follows no redirects, decodes and stores nothing."""

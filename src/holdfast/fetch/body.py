@@ -1,5 +1,5 @@
-"""Where the bytes of a response gather while they arrive: small ones in memory, large ones in a file that has no name.
-It refuses to grow past the cap it was given, and never decodes.
+"""Collects the bytes of a response: small bodies in memory, large ones in an unnamed file. Stops at the given
+limit and never decodes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class MemoryBody:
-    """Bytes held in memory, in the pieces in which they came; `released` is called with their number at `close`."""
+    """Bytes held in memory, in the pieces received; `released` is called with their number at `close`."""
 
     __slots__ = ("_pieces", "_released", "_size")
 
@@ -34,15 +34,13 @@ class MemoryBody:
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
         return self._size
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the bytes from the start; may be called again until `close`."""
+        """Yield the bytes from the start; repeatable until `close`."""
         return iter(self._pieces)
 
     def close(self) -> None:
-        """Let go of the memory; may be called again."""
         self._pieces = ()
         released, self._released = self._released, None
         if released is not None:
@@ -51,8 +49,6 @@ class MemoryBody:
 
 # In an unlinked file: the bytes vanish with the process, whatever happens to it.
 class SpooledBody:
-    """Bytes held on disk."""
-
     __slots__ = ("_file", "_size")
 
     def __init__(self, file: BinaryIO, size: int) -> None:
@@ -61,27 +57,25 @@ class SpooledBody:
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
         return self._size
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the bytes from the start; two readers do not disturb each other. Raises OSError when the disk fails."""
+        """Yield the bytes from the start; readers are independent. Raise OSError if the disk fails."""
         # `pread` keeps no position: the thread that digests and the one that writes may read at the same time.
         fd, at = self._file.fileno(), 0
         while at < self._size:
             piece = os.pread(fd, min(_PIECE_BYTES, self._size - at), at)
             if not piece:
-                raise OSError(errno.EIO, "a spooled body is shorter than what was written")
+                raise OSError(errno.EIO, "a spooled body is shorter than the bytes written")
             yield piece
             at += len(piece)
 
     def close(self) -> None:
-        """Give the disk space back."""
         self._file.close()
 
 
 class Spool:
-    """Decides between memory and disk, for one body and for all that are arriving together."""
+    """Decides between memory and disk, for each body and for all bodies arriving together."""
 
     __slots__ = ("_directory", "_room_bytes", "_threshold_bytes", "held_bytes")
 
@@ -94,25 +88,25 @@ class Spool:
 
     @property
     def in_memory_bytes(self) -> int:
-        """Up to this size a body stays in memory, however many others there are."""
+        """Up to this size a body always stays in memory."""
         return min(self._threshold_bytes, _PIECE_BYTES)
 
     def is_full(self, body_bytes: int) -> bool:
-        """Return whether a body of this size has to go to disk: it is large, or all of them together are."""
+        """Return whether a body of this size must go to disk: it is large, or all bodies together are."""
         return body_bytes > self._threshold_bytes or (self.held_bytes > self._room_bytes and body_bytes > _PIECE_BYTES)
 
     def let_go(self, size: int) -> None:
-        """Take a body out of the account; on the loop, as everything here."""
+        """Stop counting a body of this size; call on the event loop, like everything here."""
         self.held_bytes -= size
 
     def open(self) -> BinaryIO:
-        """Return a new file without a name, unbuffered."""
+        """Return a new unnamed, unbuffered file."""
         # The sink that asks for it owns and closes it.
         return tempfile.TemporaryFile(dir=self._directory, prefix="body-", buffering=0)
 
 
 class BodySink:
-    """Takes what arrives of a body, at most `limit` bytes of it; made ready for the next one with `begin`."""
+    """Receives a body, at most `limit` bytes of it; reused for the next one with `begin`."""
 
     __slots__ = (
         "_file",
@@ -134,7 +128,7 @@ class BodySink:
         self.begin(0)
 
     def begin(self, limit: int) -> None:
-        """Make ready for a body of at most this many bytes, and forget what `finish` did not hand out."""
+        """Prepare for a body of at most `limit` bytes, and discard anything not returned by `finish`."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -150,7 +144,7 @@ class BodySink:
         """Why the disk would not take it, if it would not."""
 
     def write(self, data: bytes) -> int:
-        """Take these bytes and return how many; fewer than there were mean that the transfer must end here."""
+        """Write bytes and return how many were accepted; fewer than given means that the transfer must end here."""
         count = len(data)
         size = self._size + count
         if size > self._memory_bytes or count < _SMALL_PIECE or self._tail is not None:
@@ -202,7 +196,7 @@ class BodySink:
         return True
 
     def finish(self) -> Body:
-        """Hand out the body as taken so far; the sink takes nothing more until `begin`."""
+        """Return the body received so far; the sink accepts nothing more until `begin`."""
         size, self._size = self._size, 0
         if self._file is not None:
             self._spool.held_bytes -= self._held
@@ -215,13 +209,13 @@ class BodySink:
         return MemoryBody(pieces, size, self._spool.let_go)
 
     def drop(self) -> None:
-        """Forget what `finish` did not hand out."""
+        """Discard anything not returned by `finish`."""
         if self._size:
             self.begin(0)
 
 
 def _write_all(file: BinaryIO, data: bytes) -> None:
-    """Write to the end: an unbuffered write may stop short just before the disk is full."""
+    """Write all bytes: an unbuffered write may stop short just before the disk is full."""
     view = memoryview(data)
     while view:
         view = view[file.write(view) :]

@@ -1,5 +1,5 @@
-"""Makes one GET or POST and hands back the exchange as it went over the wire. It follows, decodes and retries nothing,
-sends every header itself, and dials only what the address guard lets pass.
+"""Makes one GET or POST and returns the exchange as sent and received. Follows, decodes and retries nothing, sends
+every header itself, and connects only to addresses that the guard permits.
 """
 
 from __future__ import annotations
@@ -42,35 +42,33 @@ _EVIDENCE_BYTES = 512 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """How a client speaks and how much it endures."""
+    """Settings and limits of an HTTP client."""
 
     user_agent: str
     from_header: str = ""
-    """A mail address for the From header; empty sends none."""
+    """E-mail address for the From header; empty sends none."""
     accept: str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
     extra_headers: tuple[tuple[str, str], ...] = ()
     connect_timeout_s: float = 10.0
     min_bytes_per_s: int = 64
-    """Slower than this over the whole window ends the exchange; 0 never does."""
+    """A lower average rate over the whole window ends the exchange; 0 disables this limit."""
     rate_window_s: int = 15
     max_header_bytes: int = 256 * 1024
-    """All heads of one exchange, interim ones included; libcurl itself ends at 300 KiB."""
+    """All heads of one exchange, including interim ones; libcurl's own limit is 300 KiB."""
     spool_dir: Path | None = None
     memory_bytes: int = 1024 * 1024
-    """A body larger than this goes to disk while it arrives."""
+    """A larger body goes to disk while it arrives."""
     memory_room_bytes: int = 64 * 1024 * 1024
-    """What all arriving bodies may hold in memory together before smaller ones go to disk too."""
+    """Memory limit of all arriving bodies together; beyond it, smaller ones go to disk too."""
     allow_invalid_tls: bool = False
-    """Verify first; if the certificate fails, ask again without and mark the exchange as not verified."""
+    """Verify first; if the certificate fails, retry without verification and mark the exchange as not verified."""
     ca_file: Path | None = None
     max_connections: int = 1500
     allow_ports: frozenset[int] | None = None
-    """Ports that may be asked; None leaves the policy to the caller, which made the address."""
+    """Ports that may be requested; None leaves the policy to the caller that built the URL."""
 
 
 class _Call(NamedTuple):
-    """One call of `fetch`."""
-
     # All times count from here, so that waiting for a name or a connection is never lost.
 
     request: FetchRequest
@@ -78,7 +76,6 @@ class _Call(NamedTuple):
     begun: float
 
     def after(self, waited_s: float) -> _Call:
-        """Return the call as if it had come later."""
         # A wait for its address's turn is our politeness, and no time that the server took.
         if waited_s < _UNNOTICED_S:
             return self
@@ -86,7 +83,7 @@ class _Call(NamedTuple):
 
 
 class Client:
-    """Asks for one thing at a time per call, any number of calls at once, over connections that it keeps."""
+    """Makes one request per call, any number of calls in parallel, over kept-alive connections."""
 
     def __init__(
         self,
@@ -96,7 +93,7 @@ class Client:
         resolver: Resolver | None = None,
         limiter: AddressLimiter | None = None,
     ) -> None:
-        """Open nothing yet; without a limiter an address is asked as often as its callers like."""
+        """Create a client without opening anything; without a limiter, requests per address are unlimited."""
         self._settings = settings
         self._guard = guard
         self._clock = clock
@@ -120,11 +117,11 @@ class Client:
         self._closed = False
 
     async def fetch(self, request: FetchRequest) -> Fetched | FetchFailed:
-        """Return the exchange, or why there was none worth keeping.
+        """Return the exchange, or why none is worth storing.
 
-        A head that arrived whole is always handed back, with `truncated` set when its body did not. Raises NoSpace or
-        Unavailable if a large body cannot be spooled to disk, and what the request's `before_send` raises; every ending
-        that the server causes is a value.
+        A complete head is always returned, with `truncated` set if its body is incomplete. Raise `NoSpace` or
+        `Unavailable` if a large body cannot be spooled to disk, and whatever the request's `before_send` raises; every
+        ending caused by the server is a value.
         """
         call = _Call(request, self._clock.now(), self._clock.monotonic())
         try:
@@ -151,7 +148,7 @@ class Client:
                 self._put_back(transfer)
 
     async def close(self) -> None:
-        """Abort what is under way (its callers are cancelled) and close every connection. May be called again."""
+        """Abort running requests (their callers are cancelled) and close every connection. Idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -172,7 +169,6 @@ class Client:
         return target
 
     def _known(self, origin: DialledOrigin) -> ResolvedName | None:
-        """Return where an origin leads, if that is known without asking a nameserver."""
         if origin.literal is None:
             return self._resolver.cached(origin.host)
         if not self._guard.judge(origin.literal):
@@ -182,7 +178,6 @@ class Client:
     async def _exchange(
         self, transfer: Transfer, call: _Call, address: str, *, fresh: bool = False
     ) -> Fetched | FetchFailed:
-        """Run the transfer and read its ending; a second one follows where the first sent nothing."""
         origin = transfer.target.origin
         verify = not (self._settings.allow_invalid_tls and self._invalid.known(origin.host, origin.port))
         connect_s = self._settings.connect_timeout_s
@@ -292,7 +287,7 @@ class Client:
 
 
 def _is_of_connection(transfer: Transfer, failure: TransferFailure) -> bool:
-    """Return whether a failure may be that of a kept connection alone, and not of what was asked for over it."""
+    """Return whether a failure may be due to a kept-alive connection alone, not to the request."""
     if transfer.is_fresh or transfer.sent_at is None:
         return False
     nothing_came = failure.problem is FetchProblem.DISCONNECTED and not transfer.lines
@@ -300,8 +295,8 @@ def _is_of_connection(transfer: Transfer, failure: TransferFailure) -> bool:
 
 
 def _received(transfer: Transfer) -> bytes:
-    """Return what libcurl handed over of an answer that it, or we, cannot read: whole lines of its head, and a body if
-    it got that far. The line at which it gave up is not among them.
+    """Return the bytes libcurl delivered of a malformed response: complete head lines, and any body. The line at which
+    it gave up is not included.
     """
     body = transfer.sink.finish()
     try:
@@ -316,7 +311,7 @@ def _received(transfer: Transfer) -> bytes:
 
 
 def _common_headers(settings: ClientSettings) -> Pairs:
-    """Return the headers that every request carries, in the order in which they are sent."""
+    """Return the headers of every request, in the order in which they are sent."""
     sent_by = (("From", settings.from_header),) if settings.from_header else ()
     return (
         ("User-Agent", settings.user_agent),
@@ -328,7 +323,7 @@ def _common_headers(settings: ClientSettings) -> Pairs:
 
 
 def _socket_room(wanted: int) -> int:
-    """Return how many connections may be open, after asking the system politely for more descriptors."""
+    """Return how many connections may be open, after trying to raise the limit of file descriptors."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + _KEPT_DESCRIPTORS
     if soft != resource.RLIM_INFINITY and soft < needed:

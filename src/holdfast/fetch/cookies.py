@@ -1,6 +1,7 @@
-"""The cookies of one execution (RFC 6265): what servers set, and what a cookies.txt of the user brought along.
+"""Cookies of one execution (RFC 6265): set by servers or loaded from the user's cookies.txt.
 
-A jar is never shared between sources, stays bounded however much a server sets, and refuses what could break a header.
+A jar is never shared between sources, stays bounded however much a server sets, and rejects what could break a
+header.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _MAX_HOSTS_REMEMBERED = 1_024
 
 
 class CookieFileInvalid(Invalid):
-    """A line of a cookies.txt cannot be used. The message never repeats the cookie, which may be a credential."""
+    """A line of a cookies.txt is invalid. The message never repeats the cookie, which may be a credential."""
 
     code = "cookie_file_invalid"
 
@@ -35,8 +36,6 @@ class CookieFileInvalid(Invalid):
 
 
 class Cookie(NamedTuple):
-    """One cookie as it is kept."""
-
     name: str
     value: str
     domain: str
@@ -44,7 +43,7 @@ class Cookie(NamedTuple):
     host_only: bool
     secure: bool
     expires: datetime | None
-    """None lives as long as the jar."""
+    """None means the lifetime of the jar."""
 
 
 _Key = tuple[str, str, str]
@@ -63,7 +62,7 @@ class _Use(NamedTuple):
 
 
 class CookieJar:
-    """Cookies by site, which is the registrable domain that the public suffix rule gives."""
+    """Cookies by site, which is the registrable domain by the public suffix list."""
 
     def __init__(
         self,
@@ -88,9 +87,9 @@ class CookieJar:
     def store(
         self, url: str, set_cookie_headers: Iterable[str], now: datetime, *, beside: CookieJar | None = None
     ) -> int:
-        """Take what a response to this URL sets and return how many of its cookies were refused.
+        """Store the cookies of a response to this URL and return how many were rejected.
 
-        `beside` is a jar that is sent together with this one: its secure cookies are out of plain HTTP's reach, too.
+        `beside` is a jar that is sent together with this one: plain HTTP cannot overwrite its secure cookies either.
         """
         asked = _read_url(url)
         if asked is None:
@@ -108,7 +107,7 @@ class CookieJar:
         return refused
 
     def header_for(self, url: str, now: datetime) -> str | None:
-        """Return the Cookie header of a request for this URL, longest path first; None if there is nothing to send."""
+        """Return the Cookie header for this URL, longest path first; None if no cookie matches."""
         if not self._all:
             return None
         asked = _read_url(url)
@@ -132,9 +131,9 @@ class CookieJar:
         return "; ".join(pairs) or None
 
     def load_netscape(self, text: str) -> int:
-        """Take the cookies of a cookies.txt and return how many it held; CookieFileInvalid names the first bad line.
+        """Load a cookies.txt and return its number of cookies; raise `CookieFileInvalid` naming the first bad line.
 
-        Nothing is taken from a file with a bad line. Beyond the jar's limits the least recently used go.
+        A file with a bad line changes nothing. Beyond the jar's limits, the least recently used cookies are removed.
         """
         cookies = [
             self._read_file_line(number, line.rstrip("\r"))
@@ -146,7 +145,7 @@ class CookieJar:
         return len(cookies)
 
     def _read_header(self, header: str, asked: _Asked, now: datetime) -> Cookie | None:
-        """Return the cookie of one Set-Cookie header (section 5.2), or None if it is refused."""
+        """Return the cookie of one Set-Cookie header (section 5.2), or None if it is rejected."""
         pair, _, rest = header.partition(";")
         name, equals, value = (part.strip(" \t") for part in pair.partition("="))
         if len(header) > MAX_LINE_BYTES or _BREAKS_LINE.search(header) or not equals or _problem_of(name, value):
@@ -201,7 +200,7 @@ class CookieJar:
         return cookie
 
     def _may_set(self, domain: str, host: str) -> bool:
-        """Return whether a host may set a cookie for a domain and all below it (sections 5.1.3 and 5.3, step 5)."""
+        """Return whether a host may set a cookie for a domain and its subdomains (sections 5.1.3 and 5.3, step 5)."""
         if domain != host and (not host.endswith("." + domain) or _is_address(host)):
             return False
         return not _is_address(host) and not self._is_public_suffix(domain)
@@ -228,7 +227,7 @@ class CookieJar:
             self._remove(next(iter(self._all)))
 
     def _eviction_rank(self, cookie: Cookie, now: datetime | None) -> tuple[bool, bool, int]:
-        """Return what decides which cookie of a full site goes: the least does (RFC 6265bis, section 5.7)."""
+        """Return the eviction order in a full site: the smallest is removed first (RFC 6265bis, section 5.7)."""
         # First one that has expired; then one that is not secure, so that plain HTTP never pushes a secure one out; of
         # equals, the least recently used.
         is_live = now is None or cookie.expires is None or cookie.expires > now
@@ -248,7 +247,6 @@ class CookieJar:
                 del self._sites[use.site]
 
     def _site(self, host: str) -> str:
-        """Return the shortest end of a host that is no public suffix; the host itself if all of it is one."""
         site = self._site_of.get(host)
         if site is None:
             labels = host.split(".")
@@ -279,7 +277,7 @@ def _read_url(url: str) -> _Asked | None:
 
 
 def _problem_of(name: str, value: str) -> str | None:
-    """Return why this pair is not kept; None if it is. The reason does not repeat the pair."""
+    """Return why this pair is rejected, or None. The reason does not repeat the pair."""
     if not name or "=" in name:
         return "it has no name that can be sent"
     if len(name) + len(value) > MAX_COOKIE_BYTES:
@@ -310,17 +308,16 @@ def _is_at_or_below(host: str, domain: str) -> bool:
 
 
 def _path_matches(below: str, path: str) -> bool:
-    """Return whether a path is the cookie's, or lies below it (section 5.1.4)."""
+    """Return whether a path is the cookie's path or below it (section 5.1.4)."""
     return below == path or (below.startswith(path) and (path[-1] == "/" or below[len(path)] == "/"))
 
 
 def _directory_of(path: str) -> str:
-    """Return the default path (section 5.1.4)."""
     return path[: path.rfind("/")] or "/"
 
 
 def _keeps_prefix(cookie: Cookie, path_as_set: str) -> bool:
-    """Return whether the cookie is what the prefix of its name promises (RFC 6265bis, section 4.1.3)."""
+    """Return whether the cookie meets the requirements of its name prefix (RFC 6265bis, section 4.1.3)."""
     name = cookie.name.lower()
     if name.startswith("__host-"):
         return cookie.secure and cookie.host_only and path_as_set == "/"
@@ -332,7 +329,7 @@ def _by_path(cookie: Cookie) -> int:
 
 
 def _applies(cookie: Cookie, asked: _Asked, now: datetime) -> bool:
-    """Return whether a cookie of the same site goes with this request (section 5.4)."""
+    """Return whether a cookie of the same site is sent with this request (section 5.4)."""
     if cookie.domain != asked.host and (cookie.host_only or not asked.host.endswith("." + cookie.domain)):
         return False
     if cookie.secure and not asked.secure:
@@ -343,7 +340,7 @@ def _applies(cookie: Cookie, asked: _Asked, now: datetime) -> bool:
 
 
 def _expiry(attributes: dict[str, str], now: datetime) -> datetime | None:
-    """Return when a cookie ends: Max-Age before Expires, neither read if it cannot be, none beyond 400 days."""
+    """Return when a cookie expires: Max-Age before Expires, invalid values ignored, at most 400 days."""
     age = attributes.get("max-age", "")
     if _SECONDS.fullmatch(age):
         return now + min(timedelta(seconds=max(int(age[:12]), 0)), MAX_AGE)
@@ -352,7 +349,7 @@ def _expiry(attributes: dict[str, str], now: datetime) -> datetime | None:
 
 
 def _moment(epoch: float) -> datetime | None:
-    """Return the moment of a cookies.txt; 0 and -1 mean the end of the session, as does what no calendar has."""
+    """Return the time in a cookies.txt; 0, -1 and out-of-range values mean the end of the session."""
     return datetime.fromtimestamp(epoch, UTC) if 0 < epoch < 253_402_300_800 else None
 
 
@@ -364,7 +361,7 @@ _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 
 
 def read_cookie_date(text: str) -> datetime | None:
-    """Return the moment that an Expires attribute names, in any of the spellings of section 5.1.1; None if in none."""
+    """Return the time of an Expires attribute in any of the formats of section 5.1.1; None if invalid."""
     clock = day = month = year = None
     for part in _PARTS.findall(text[:100]):
         if clock is None and (found := _TIME.match(part)):

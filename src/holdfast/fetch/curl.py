@@ -1,5 +1,5 @@
-"""libcurl's easy handles behind a typed border, used again and again. Nothing here follows, decodes, retries,
-resolves or reads the environment, and every socket is made by the guard's leave.
+"""Typed wrapper of reusable libcurl easy handles. Follows, decodes, retries and resolves nothing, does not read
+the environment, and creates sockets only with the guard's permission.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ _READ_BUFFER_BYTES = 128 * 1024
 
 
 class EasyOptions(NamedTuple):
-    """What every transfer of one client has in common."""
-
     ca_file: str
     connect_timeout_s: float
     min_bytes_per_s: int
@@ -35,7 +33,7 @@ class EasyOptions(NamedTuple):
 
 
 class _Descriptor:
-    """A socket on its way to libcurl, which takes a duplicate; ours is closed as soon as this is forgotten."""
+    """A socket passed to libcurl, which duplicates it; ours is closed when this object is garbage-collected."""
 
     __slots__ = ("_fd",)
 
@@ -51,7 +49,7 @@ class _Descriptor:
 
 # libcurl looks for dead connections once a second at most, and would send the request into one that ended since.
 class KeptSockets:
-    """Which socket is behind which connection, so that one that died while idle is noticed before it is used."""
+    """Maps connections to sockets, so that one that died while idle is noticed before it is used."""
 
     __slots__ = ("_by_end", "_by_fd")
 
@@ -60,20 +58,20 @@ class KeptSockets:
         self._by_fd: dict[int, tuple[int, str, int]] = {}
 
     def opened(self, fd: int, local_port: int, peer: str, peer_port: int) -> None:
-        """Note a new connection; whatever had this descriptor before is gone."""
+        """Record a new connection; the previous one with this descriptor is gone."""
         self._by_end.pop(self._by_fd.pop(fd, (0, "", 0)), None)
         self._by_fd[fd] = local_port, peer, peer_port
         self._by_end[local_port, peer, peer_port] = fd
 
     def shut_down(self, local_port: int, peer: str, peer_port: int) -> None:
-        """End a kept connection that cannot be trusted: the next request finds it dead, and dials anew."""
+        """Shut down an untrusted kept-alive connection: the next request finds it dead and opens a new one."""
         fd = self._by_end.get((local_port, peer, peer_port))
         if fd is not None:
             with suppress(OSError), socket.socket(fileno=os.dup(fd)) as line:
                 line.shutdown(socket.SHUT_RDWR)
 
     def is_quiet(self, local_port: int, peer: str, peer_port: int) -> bool:
-        """Return whether a kept connection still stands and nothing unasked has come over it."""
+        """Return whether a kept-alive connection is still open and no unexpected data has arrived on it."""
         fd = self._by_end.get((local_port, peer, peer_port))
         if fd is None:
             return True
@@ -83,8 +81,6 @@ class KeptSockets:
 
 
 class Transfer:
-    """One easy handle with its callbacks, and what they saw during the present transfer."""
-
     __slots__ = (
         "_clock",
         "_connect_ms",
@@ -144,7 +140,6 @@ class Transfer:
         self.curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
 
     def ask(self, target: FetchTarget, headers: HeaderSet, content: bytes | None = None) -> None:
-        """Set what is asked for; with content it is a POST, and libcurl adds its length."""
         self.target = target
         self.curl.setopt(pycurl.URL, target.origin.url)
         self.curl.setopt(pycurl.REQUEST_TARGET, target.path)
@@ -156,15 +151,16 @@ class Transfer:
             self._content = content
 
     def request_head(self) -> bytes:
-        """Return the request as libcurl writes it: it adds nothing but the Host that stands in the address, and the
-        length of what a POST carries, which is left out here.
+        """Return the request head as libcurl writes it: it adds only the Host from the URL, and the Content-Length
+        of a
+        POST, which is omitted here.
         """
         origin, path = self.target
         method = b"GET" if self._content is None else b"POST"
         return b"%b %b HTTP/1.1\r\n%b%b" % (method, path.encode("ascii"), origin.host_line, self.headers.block)
 
     def limit(self, timeout_s: float, max_body_bytes: int, *, connect_s: float) -> None:
-        """Set how long it may take from now on, how much may come, and how long before the request leaves."""
+        """Set the timeout from now on, the body limit, and the timeout before the request is sent."""
         self.sink.begin(max_body_bytes)
         connect_ms = max(1, int(connect_s * 1000))
         if connect_ms != self._connect_ms:
@@ -176,7 +172,7 @@ class Transfer:
             self._timeout_ms = timeout_ms
 
     def dial(self, address: str, *, verify: bool, fresh: bool = False) -> None:
-        """Set which address is dialled (libcurl never looks up a name), and whether the certificate must hold."""
+        """Set the address to connect to (libcurl never resolves names), and whether to verify the certificate."""
         port = self.target.origin.port
         self.curl.setopt(pycurl.CONNECT_TO, [f"::[{address}]:{port}" if ":" in address else f"::{address}:{port}"])
         if verify != self._verify:
@@ -192,11 +188,9 @@ class Transfer:
 
     @property
     def is_fresh(self) -> bool:
-        """Whether the connection was opened for this transfer."""
         return self._fresh_fd is not None
 
     def reset(self) -> None:
-        """Let go of what the last transfer left behind."""
         self.sink.drop()
         self.lines.clear()
         if self._content is not None:
@@ -205,25 +199,22 @@ class Transfer:
             self._content = None
 
     def ending(self, code: int, message: str) -> TransferEnding:
-        """Return what this transfer came to, once libcurl says that it is over."""
         if self._is_repeat:
             code, message = pycurl.E_GOT_NOTHING, "the kept connection broke before an answer came"
         return TransferEnding(code, message, self.lines, self.sink.overflowed, self.refused)
 
     def shut_connection(self) -> None:
-        """Let no request use this connection again."""
         info = self.curl.getinfo
         self._kept.shut_down(info(pycurl.LOCAL_PORT), self.peer, info(pycurl.PRIMARY_PORT))
 
     def waited_s(self) -> float:
-        """Return how long after the request left the first byte of the answer came."""
+        """Return the seconds from sending the request to the first byte of the response."""
         # A difference, because libcurl counts from when it took the transfer up, which may be long after it was handed
         # over; politeness must not rely on that.
         waited: float = self.curl.getinfo(pycurl.STARTTRANSFER_TIME) - self.curl.getinfo(pycurl.PRETRANSFER_TIME)
         return max(0.0, waited)
 
     def _open_socket(self, _purpose: int, address: pycurl.CurlSockAddr) -> _Descriptor | int:
-        """Make every socket that libcurl dials with."""
         # The one place where the guard cannot be passed by, whatever address libcurl comes to.
         if self.sent_at is not None:
             self._is_repeat = True
@@ -244,7 +235,6 @@ class Transfer:
         return pycurl.SOCKOPT_OK
 
     def _before_request(self, peer: str, _local: str, peer_port: int, local_port: int) -> int:
-        """Let one request out, on a connection that still stands."""
         # libcurl repeats a request when a kept connection dies under it; the site would see two requests without a
         # pause between them, so the repeat is left to the callers, which keep the pace.
         if self.sent_at is not None:
@@ -261,7 +251,7 @@ class Transfer:
         return pycurl.PREREQFUNC_OK
 
     def note_sent(self) -> None:
-        """Note that libcurl has sent the request: a busy machine may let us wait between its callback and that."""
+        """Record when libcurl has sent the request: on a busy machine that may be well after its callback."""
         self.sent_at = self._clock.monotonic()
 
 
@@ -310,8 +300,6 @@ _ACTIONS = {
 
 
 class Multi:
-    """Runs many transfers on one event loop: libcurl says which sockets and moments matter, the loop says when."""
-
     def __init__(self, loop: asyncio.AbstractEventLoop, max_connections: int) -> None:
         self._loop = loop
         self._running: dict[pycurl.Curl, asyncio.Future[tuple[int, str]]] = {}
@@ -331,7 +319,7 @@ class Multi:
         self._multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, max_connections)
 
     def start(self, transfer: Transfer) -> asyncio.Future[tuple[int, str]]:
-        """Hand the transfer to libcurl; the future gives its code and message. A caller that gives up calls `abort`."""
+        """Start the transfer; the future returns its code and message. A caller that gives up must call `abort`."""
         future: asyncio.Future[tuple[int, str]] = self._loop.create_future()
         self._running[transfer.curl] = future
         transfer.sending = self._sending
@@ -339,12 +327,10 @@ class Multi:
         return future
 
     def abort(self, transfer: Transfer) -> None:
-        """End the transfer if it still runs, and close its connection."""
         if self._running.pop(transfer.curl, None) is not None:
             self._multi.remove_handle(transfer.curl)
 
     def close(self) -> None:
-        """Abort what runs and close every connection."""
         for curl, future in list(self._running.items()):
             del self._running[curl]
             self._multi.remove_handle(curl)
@@ -380,7 +366,6 @@ class Multi:
             self._reap()
 
     def _on_timer(self, wait_ms: int) -> None:
-        """Note when libcurl wants to be woken."""
         # A timer that is set for earlier is left alone and armed anew when it rings: every request moves the moment a
         # little later, and cancelling each time costs more than one idle ring.
         if wait_ms < 0:

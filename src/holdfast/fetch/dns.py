@@ -1,5 +1,5 @@
-"""Turns a host name into addresses that may be dialled: every record is seen and judged before one is used, and one
-forbidden record refuses them all. It never waits past its timeout and never remembers more than its cache holds.
+"""Resolves a host name to permitted addresses: every record is judged before one is used, and one forbidden record
+rejects them all. Never waits past its timeout or caches more than its limit.
 """
 
 from __future__ import annotations
@@ -34,27 +34,24 @@ _MAX_HOSTS_FILE_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolverSettings:
-    """How names are looked up."""
+    """Settings for DNS lookups."""
 
     nameservers: tuple[str, ...] = ()
-    """`address` or `address:port`; empty means those of the system."""
+    """`address` or `address:port`; empty uses the system's nameservers."""
     hosts_file: Path | None = Path("/etc/hosts")
     timeout_s: float = 5.0
-    """For everything about one name, all tries together; an answer that comes earlier is taken, however late."""
+    """Limit for one name, all attempts together; any response within it is used."""
     # Less than the wait before a first retry, which would otherwise ask no nameserver.
     negative_ttl_s: float = 0.9
-    """How long it is remembered that a name does not exist or has no address. That a nameserver could not say so is not
-    remembered at all."""
+    """How long a missing name, or one without addresses, is cached. A nameserver's failure is not cached."""
     max_entries: int = 10_000
     # IPv4 first, because many crawlers' networks route IPv6 badly or not at all, and a site's other family is tried as
     # soon as the first one fails (see `demote`).
     prefer_ipv6: bool = False
-    """Which family is dialled first when a name has both."""
+    """Address family to connect to first when a name has both."""
 
 
 class ResolvedName(NamedTuple):
-    """What became of a name: addresses, best first, or a problem."""
-
     addresses: tuple[str, ...]
     problem: FetchProblem | None = None
     message: str = ""
@@ -66,8 +63,6 @@ class _Entry(NamedTuple):
 
 
 class _Channel:
-    """One channel of the library, with what is under way on it."""
-
     __slots__ = ("answered", "library", "open")
 
     def __init__(self, servers: list[str] | None, timeout_s: float) -> None:
@@ -77,7 +72,7 @@ class _Channel:
 
 
 class _Question:
-    """One type of record of one name: asked up to three times, answered once."""
+    """One record type of one name: sent up to three times, answered once."""
 
     __slots__ = ("done", "error", "in_flight", "kind", "tries")
 
@@ -89,7 +84,7 @@ class _Question:
 
 
 class _Lookup:
-    """Two questions about one name, A and AAAA, and the future that waits for both."""
+    """Two queries for one name, A and AAAA, and the future that waits for both."""
 
     __slots__ = ("answers", "future", "host", "name", "questions", "timers", "ttl_s")
 
@@ -103,8 +98,6 @@ class _Lookup:
 
 
 class Resolver:
-    """Asks nameservers on behalf of one event loop, and remembers within bounds."""
-
     def __init__(self, settings: ResolverSettings, guard: AddressGuard, clock: Clock) -> None:
         self._settings = settings
         self._guard = guard
@@ -117,14 +110,14 @@ class Resolver:
         self._retired: set[_Channel] = set()
 
     def cached(self, host: str) -> ResolvedName | None:
-        """Return what is remembered of this name, without waiting; None if it has to be asked for."""
+        """Return the cached result for this name without waiting; None if it must be resolved."""
         entry = self._cache.get(host)
         if entry is None or entry.until < self._clock.monotonic():
             return None
         return entry.resolved
 
     async def resolve(self, host: str) -> ResolvedName:
-        """Return the addresses of this name, or the problem; callers that come together share one lookup."""
+        """Return the addresses of this name, or the problem; concurrent callers share one lookup."""
         known = self.cached(host)
         if known is not None:
             return known
@@ -137,7 +130,7 @@ class Resolver:
         return await asyncio.shield(lookup.future)
 
     def demote(self, host: str, address: str) -> None:
-        """Put an address that did not answer behind its siblings, so that the next exchange tries another."""
+        """Move an unresponsive address behind the others, so that the next exchange tries another."""
         entry = self._cache.get(host)
         if entry is None or address not in entry.resolved.addresses:
             return
@@ -145,7 +138,6 @@ class Resolver:
         self._cache[host] = _Entry(ResolvedName((*rest, address)), entry.until)
 
     def close(self) -> None:
-        """Give up every open lookup and the sockets underneath."""
         for lookup in list(self._pending.values()):
             self._fail(lookup, "the resolver was closed")
         for channel in (*self._channels.values(), *self._retired):
@@ -154,7 +146,9 @@ class Resolver:
         self._retired.clear()
 
     def _local(self, name: str) -> ResolvedName | None:
-        """Return what needs no nameserver: the hosts file, and the names that RFC 6761 keeps on this machine."""
+        """Return a result that needs no nameserver: the hosts file, and names that RFC 6761 reserves for this
+        machine.
+        """
         addresses = self._hosts.get(name)
         if addresses is None and (name == "localhost" or name.endswith(".localhost")):
             addresses = self._hosts.get("localhost", ("127.0.0.1", "::1"))
@@ -171,7 +165,7 @@ class Resolver:
         return lookup
 
     def _ask_again(self, lookup: _Lookup) -> None:
-        """Repeat what is unanswered: the question or its answer may have been lost."""
+        """Repeat unanswered queries: a packet may have been lost."""
         for question in lookup.questions:
             if not question.done:
                 self._send(lookup, question)
@@ -199,7 +193,9 @@ class Resolver:
         channel.open += 1
 
     def _channel(self, turn: int) -> _Channel:
-        """Return the channel of the first, second or third try; a new one if the present one has learned too much."""
+        """Return the channel of the first, second or third attempt; a new one if the present one has cached too
+        much.
+        """
         channel = self._channels.get(turn)
         if channel is not None and channel.answered < _ANSWERS_PER_CHANNEL:
             return channel
@@ -246,7 +242,7 @@ class Resolver:
             self._settle(lookup)
 
     def _settle(self, lookup: _Lookup) -> None:
-        """Decide on what has come in: a family that did not answer in time is simply not dialled."""
+        """Decide with the responses received: a family that did not answer in time is not used."""
         if lookup.answers:
             found = self._remember(lookup.host, self._judged(lookup.answers), max(_MIN_TTL_S, lookup.ttl_s))
         else:
@@ -256,7 +252,7 @@ class Resolver:
         self._finish(lookup, found)
 
     def _reason(self, lookup: _Lookup) -> str:
-        """Return why there is no address, in words that tell a name that is gone from a nameserver that is."""
+        """Return why there is no address, distinguishing a missing name from an unavailable nameserver."""
         errors = [question.error for question in lookup.questions]
         trouble = next((error for error in errors if error is not None and error not in _DEFINITE), None)
         if trouble not in (None, pycares.errno.ARES_ETIMEOUT):
@@ -294,14 +290,14 @@ class Resolver:
 
 
 def _problem(lookup: _Lookup) -> FetchProblem:
-    """Return whether a name does not exist, by a nameserver's answer to both questions, or cannot be looked up now."""
+    """Return whether a name is missing, by a nameserver's answer to both queries, or cannot be resolved now."""
     errors = [question.error if question.done else None for question in lookup.questions]
     is_gone = pycares.errno.ARES_ENOTFOUND in errors and all(error in _DEFINITE for error in errors)
     return FetchProblem.NO_SUCH_NAME if is_gone else FetchProblem.DNS
 
 
 def _read_hosts(path: Path | None) -> dict[str, tuple[str, ...]]:
-    """Return the names of a hosts file with their addresses; lines that make no sense are passed over."""
+    """Return the names and addresses of a hosts file; invalid lines are skipped."""
     found: dict[str, list[str]] = {}
     if path is None or not path.is_file():
         return {}

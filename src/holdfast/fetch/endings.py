@@ -1,5 +1,5 @@
-"""Reads how a transfer ended: which problem a failure is, why a body is short, whether a head can be believed, and what
-its Retry-After asks for. libcurl's codes become our own here.
+"""Interprets the end of a transfer: the problem of a failure, why a body is short, whether a head is valid, and
+its Retry-After. Translates libcurl's codes into our own.
 """
 
 from __future__ import annotations
@@ -50,8 +50,6 @@ _HUNG_UP = re.compile(r"SSL_ERROR_SYSCALL|unexpected eof|reset by peer", re.IGNO
 
 
 class TransferEnding(NamedTuple):
-    """Everything that is known of a transfer when it is over."""
-
     code: int
     message: str
     lines: list[bytes]
@@ -61,22 +59,18 @@ class TransferEnding(NamedTuple):
 
 
 class CredibleHead(NamedTuple):
-    """A head that can be believed."""
-
     head: bytes
     status: int
     truncated: Truncated | None
 
 
 class TransferFailure(NamedTuple):
-    """Why there is no such head."""
-
     problem: FetchProblem
     message: str
 
 
 def read(ending: TransferEnding, max_header_bytes: int) -> CredibleHead | TransferFailure:
-    """Return what a transfer amounts to: an answer as soon as its head is whole and well formed, else the reason."""
+    """Return the result of a transfer: a response if its head is complete and well formed, else the reason."""
     head = _final_head(ending.lines)
     if head is None:
         return _failure(ending, max_header_bytes)
@@ -122,9 +116,9 @@ def _truncation(ending: TransferEnding) -> Truncated | None:
 
 
 def _final_head(lines: list[bytes]) -> bytes | None:
-    """Return the last head as received, closing line included; None if it is not all there.
+    """Return the last head as received, closing line included; None if it is incomplete.
 
-    Interim heads (RFC 9110, section 15.2) come before it and are dropped. A switch of protocols is no interim head.
+    Interim heads (RFC 9110, section 15.2) come before it and are dropped. A protocol switch is not an interim head.
     """
     if not lines or lines[-1] not in _EMPTY_LINES:
         return None
@@ -141,7 +135,7 @@ def _final_head(lines: list[bytes]) -> bytes | None:
 MAX_WAIT_S = 86_400.0
 
 BUSY = (429, 503)
-"""What a server answers that has too much to do."""
+"""Statuses of an overloaded server."""
 
 # Fractions and a sign are no delta-seconds, but what they mean is plain.
 _SECONDS = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
@@ -149,20 +143,20 @@ _DATE = re.compile(r"[A-Za-z]{3,9},? [0-9A-Za-z :+-]{8,40}")
 
 
 class RetryAfter(NamedTuple):
-    """A wait between nothing and a day, and whether the server asked for another one."""
+    """A wait of 0 to 24 hours, and whether the server requested a different one."""
 
     seconds: float
     clamped: bool
 
 
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
-    """Return the seconds to wait, from 0 to 24 hours; None without the header or if it means nothing."""
+    """Return the seconds to wait, from 0 to 24 hours; None if the header is missing or invalid."""
     asked = read_retry_after(value, now)
     return None if asked is None else asked.seconds
 
 
 def read_retry_after(value: str | None, now: datetime) -> RetryAfter | None:
-    """Return the wait together with whether it was clamped, for the log; None as `parse_retry_after`."""
+    """Return the wait together with whether it was clamped, for the log; None as in `parse_retry_after`."""
     if value is None:
         return None
     value = value.strip(" \t")
@@ -181,7 +175,6 @@ def read_retry_after(value: str | None, now: datetime) -> RetryAfter | None:
 
 
 def asked_rest(status: int, value: str | None, now: datetime, *, max_delay_s: float) -> RetryAfter | None:
-    """Return how long an answer asks us to stay away; None if it does not."""
     # A server that says it is busy gets what it asks for, up to a day; what another answer asks for is capped.
     asked = read_retry_after(value, now) if status >= 300 else None
     if asked is None or status in BUSY:

@@ -1,5 +1,5 @@
-"""The address guard: says which addresses may be dialled at all. It refuses whatever is not public, unless its network
-was explicitly allowed; it judges resolved addresses, never their spelling.
+"""The address guard decides which addresses may be connected to. It rejects every non-public address, unless its
+network was explicitly allowed; it judges resolved addresses, never their spelling.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Network = IPv4Network | IPv6Network
 
 # The resolved address is never part of it: answers must not map a private network for a stranger.
 REFUSAL = "this host does not lead to a public address; an administrator can allow its network by name"
-"""What a refused caller reads."""
+"""Message for a rejected caller."""
 
 # The standard library's `is_global` depends on the patch release of Python and passes several of these, so the table is
 # ours: IANA's special-purpose registry, multicast, reserved space, and the metadata addresses of cloud providers.
@@ -53,7 +53,7 @@ _CLOSED_6 = ("::/3", "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "40
 
 
 class _Ranges(NamedTuple):
-    """Closed ranges as two parallel columns of integers, sorted and disjoint: one bisection answers."""
+    """Closed ranges as two parallel columns of integers, sorted and disjoint: one bisection finds an entry."""
 
     firsts: tuple[int, ...]
     lasts: tuple[int, ...]
@@ -73,8 +73,6 @@ _RANGES_6 = _ranges([IPv6Network(text) for text in _CLOSED_6])
 
 
 class AddressGuard:
-    """Judges every address before a socket is made for it, IP literals included."""
-
     __slots__ = ("_allowed_4", "_allowed_6", "allow_networks")
 
     def __init__(self, allow_networks: Sequence[Network] = ()) -> None:
@@ -85,7 +83,9 @@ class AddressGuard:
             log.get().info("guard.networks_allowed", networks=[str(net) for net in self.allow_networks])
 
     def judge(self, address: str | Address) -> bool:
-        """Return whether this address may be dialled. What is no plain address (a name, a zone id) may not."""
+        """Return whether this address may be connected to. Anything but a plain address (a name, a zone id) may
+        not.
+        """
         if isinstance(address, str):
             # A zone id picks an interface of this machine: link-local addresses would come back that way.
             if "%" in address:
@@ -117,32 +117,30 @@ _ENDS_IN_NUMBER = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)\.?$")
 
 
 class DialledOrigin(NamedTuple):
-    """One place to dial: worked out once, used for every page that is asked of it."""
+    """An origin to connect to: computed once, used for all its pages."""
 
     scheme: str
     host: str
-    """As it stands in the Host header, brackets included."""
+    """As in the Host header, brackets included."""
     port: int
     literal: IPv4Address | IPv6Address | None
-    """The address itself where the host spells one, by the rules that the C library dials by; None for a name."""
+    """The address if the host is an IP literal by the C library's parsing rules; None for a name."""
     address: str
-    """The literal as it is dialled, if it was spelt the one way that every parser reads alike; else empty."""
+    """The IP literal to connect to, if spelled in the form that every parser reads alike; else empty."""
     url: str
-    """The origin as libcurl is given it."""
+    """The origin as passed to libcurl."""
     host_line: bytes
-    """The Host header: the port only when it is not the scheme's own."""
+    """The Host header, with the port only if it is not the scheme's default."""
 
 
 class FetchTarget(NamedTuple):
-    """One origin and what to ask it for."""
-
     origin: DialledOrigin
     path: str
     """The request target: path and query, never empty."""
 
 
 def parse_target(url: str) -> FetchTarget:
-    """Return the parts of a normal http or https address; raise UrlRefused for everything else."""
+    """Return the parts of a normal http or https URL; raise `UrlRefused` for everything else."""
     if len(url) > MAX_URL_CHARS:
         raise UrlRefused(url, f"it has more than {MAX_URL_CHARS} characters")
     match = _FORM.fullmatch(url)
@@ -200,9 +198,9 @@ _MAX_HOSTS = 10_000
 
 
 def trust_store(configured: Path | None = None) -> str:
-    """Return the file of certificates to trust: the configured one, else OpenSSL's, else the system's.
+    """Return the CA certificate file: the configured one, else OpenSSL's, else the system's.
 
-    Raises Unavailable if there is none: an https crawl that trusts no authority would fail page by page.
+    Raise `Unavailable` if none exists: an https crawl without trusted authorities would fail page by page.
     """
     if configured is not None:
         candidates = [str(configured)]
@@ -216,8 +214,6 @@ def trust_store(configured: Path | None = None) -> str:
 
 
 class InvalidHosts:
-    """Origins whose certificate failed a short while ago."""
-
     # Remembered, so that each connection does not fail first again; not for long, for a certificate may be mended.
 
     __slots__ = ("_clock", "_seen", "_ttl_s")
@@ -228,14 +224,13 @@ class InvalidHosts:
         self._seen: OrderedDict[tuple[str, int], float] = OrderedDict()
 
     def add(self, host: str, port: int) -> None:
-        """Remember a failure; the oldest one is forgotten when there are too many."""
+        """Record a failure; beyond the limit, the oldest one is forgotten."""
         self._seen.pop((host, port), None)
         self._seen[host, port] = self._clock.monotonic() + self._ttl_s
         if len(self._seen) > _MAX_HOSTS:
             self._seen.popitem(last=False)
 
     def known(self, host: str, port: int) -> bool:
-        """Return whether this origin failed recently."""
         until = self._seen.get((host, port))
         if until is None:
             return False
@@ -246,7 +241,9 @@ class InvalidHosts:
 
 
 def demand_public(url: Url, guard: AddressGuard, *, allowed_by: str = "HOLDFAST_ALLOW_NETWORKS") -> None:
-    """Raise UrlRefused for an IP address that would never be dialled; `allowed_by` names what would change that."""
+    """Raise `UrlRefused` for an IP address that is never connected to; `allowed_by` names the setting that allows
+    it.
+    """
     # A name is judged when it is resolved; an address can be judged now, and told at once.
     if is_ip(url.host) and not guard.judge(url.host.strip("[]")):
         raise UrlRefused(url.fetch, f"it is not public; allow its network with {allowed_by}")

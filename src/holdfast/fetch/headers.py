@@ -1,5 +1,5 @@
-"""The headers of a request, known byte for byte before it is sent. It refuses what could break out of its line or steer
-the connection, because then what is sent would not be what is recorded.
+"""Request headers, known byte for byte before they are sent. Rejects values that could break out of their line or
+control the connection, because then the sent bytes would differ from the recorded ones.
 """
 
 from __future__ import annotations
@@ -34,23 +34,19 @@ _MAX_SETS = 256
 
 
 class HeaderSet(NamedTuple):
-    """Headers in the two forms that are needed: as libcurl wants them, and as they stand on the wire."""
-
     for_libcurl: list[bytes]
     block: bytes
-    """Everything after the Host header, the closing empty line included."""
+    """Everything after the Host header, including the closing empty line."""
 
 
 class RequestHeaders:
-    """The headers that all requests of a client share, joined with those of each; sets that come again are kept."""
-
     def __init__(self, common: Pairs) -> None:
         self._common = common
         self._sets: dict[Pairs, HeaderSet] = {}
         self.common = _compose(common)
 
     def join(self, own: Pairs) -> HeaderSet:
-        """Return the headers of a request; its own replace shared ones. Raises Invalid if one cannot be sent."""
+        """Return the headers of a request; its own replace common ones. Raise `Invalid` if one cannot be sent."""
         if not own:
             return self.common
         known = self._sets.get(own)

@@ -1,6 +1,6 @@
-"""How hard one server may be asked whatever it is called: a thousand subdomains can be one machine.
+"""Request limits per server address, whatever its names: a thousand subdomains can be one machine.
 
-The limit holds for all processes of a machine that work on one data directory as one user.
+The limit is shared by all processes of one user on a machine that use one data directory.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ _log = log.get()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AddressLimit:
-    """What one address may be asked by the processes of a machine; 0 is no limit."""
+    """Limits for one address, shared by the processes of a machine; 0 means no limit."""
 
     rate: float = 0.0
-    """Requests started in a second."""
+    """Requests started per second."""
     connections: int = 0
-    """Requests under way at once."""
+    """Parallel requests."""
 
 
 class MachineTurns:
-    """The turns at all addresses, as the processes of a machine share them: moments in a file, and locks on its bytes.
+    """The turns at all addresses, shared by the processes of a machine: times in a file, and locks on its bytes.
 
-    The kernel releases the locks of a process that dies. Where the file cannot be used, a warning is logged once, and
-    the limits hold for this process alone.
+    The kernel releases the locks of a process that dies. If the file cannot be used, a warning is logged once, and
+    the limits apply to this process alone.
     """
 
     def __init__(self, path: Path | None = None) -> None:
-        """Open the file, created if it is missing; without one, the turns are this process's own."""
+        """Open the file, created if missing; without a path, the turns belong to this process alone."""
         # A dry run makes no data directory: no other process shares it.
         path = path if path is not None and path.parent.parent.is_dir() else None
         self._path, self._fd, self._warned = path, -1, path is None
@@ -74,7 +74,7 @@ class MachineTurns:
                 self._warn(exc)
 
     def take_moment(self, slot: int, at: float, interval_s: float) -> float | None:
-        """Return the first free moment at an address from `at` on, and take it; None if another process does so now."""
+        """Reserve and return the first free time at an address from `at` on; None if another process does so now."""
         byte = slot * _MOMENT.size
         with self._threads:
             if not self._lock(fcntl.LOCK_EX | fcntl.LOCK_NB, byte):
@@ -91,7 +91,7 @@ class MachineTurns:
         return at
 
     def take_place(self, slot: int, most: int) -> int | None:
-        """Return one of the places at an address, which is now ours; None if all are taken."""
+        """Reserve and return a connection slot at an address; None if all are in use."""
         # Beyond the bytes of the file: a lock needs none.
         first = (slot + _SLOTS) << 24
         with self._threads:
@@ -102,13 +102,12 @@ class MachineTurns:
         return None
 
     def release_place(self, place: int) -> None:
-        """Let others have a place."""
         with self._threads:
             self._own.discard(place)
             self._lock(fcntl.LOCK_UN, place)
 
     def _lock(self, operation: int, byte: int) -> bool:
-        """Lock or unlock a byte of the file; False if another process has locked it."""
+        """Lock or unlock a byte of the file; return False if another process has locked it."""
         if self._fd >= 0:
             try:
                 fcntl.lockf(self._fd, operation, 1, byte)
@@ -126,7 +125,6 @@ class MachineTurns:
 
 @cache
 def machine_turns(home: Path) -> MachineTurns:
-    """Return the turns of this machine for a data directory."""
     # Moments count from the boot, and machines that share the directory have a file each.
     path = home / "run" / f"addresses-{boot_id() or 'any'}"
     with suppress(OSError):
@@ -137,8 +135,6 @@ def machine_turns(home: Path) -> MachineTurns:
 
 
 class _Turns:
-    """The turns of this process at one address."""
-
     __slots__ = ("next_at", "places", "slot")
 
     def __init__(self, slot: int, connections: int) -> None:
@@ -147,8 +143,6 @@ class _Turns:
 
 
 class AddressLimiter:
-    """Gives turns by address, in the order in which they were asked for."""
-
     def __init__(
         self,
         limit: AddressLimit,
@@ -164,11 +158,10 @@ class AddressLimiter:
 
     @property
     def known(self) -> int:
-        """How many addresses are remembered."""
         return len(self._turns)
 
     def turn(self, address: str) -> AddressTurn:
-        """Return what waits until this address may be asked, and holds a place there."""
+        """Return a context that waits until this address may be requested, and holds a slot there."""
         if not (self._limit.rate or self._limit.connections) or self._is_exempt(address):
             return AddressTurn(self, None)
         key = _key(address)
@@ -178,7 +171,7 @@ class AddressLimiter:
         return AddressTurn(self, turns)
 
     async def enter(self, turns: _Turns) -> int | None:
-        """Wait for a turn; return the place that it holds, if places are limited."""
+        """Wait for a turn; return its slot if slots are limited."""
         if turns.places is None:
             await self._wait(turns)
             return None
@@ -195,14 +188,12 @@ class AddressLimiter:
         return place
 
     def leave(self, turns: _Turns, place: int | None) -> None:
-        """End a turn."""
         if place is not None:
             self._machine.release_place(place)
         if turns.places is not None:
             turns.places.release()
 
     async def _wait(self, turns: _Turns) -> None:
-        """Take the next moment, and wait for it."""
         if not self._limit.rate:
             return
         # Taken before the wait, so that callers that come meanwhile queue behind this one.
@@ -221,8 +212,6 @@ class AddressLimiter:
 
 # A class: a generator in its place costs 5 us more a request.
 class AddressTurn:
-    """A turn at one address, as a context; without turns there, it waits for nothing."""
-
     __slots__ = ("_limiter", "_place", "_turns")
 
     def __init__(self, limiter: AddressLimiter, turns: _Turns | None) -> None:

@@ -1,8 +1,8 @@
-"""One robots.txt as RFC 9309 reads it: what our product token may ask for, which line says so, what an answer to GET
-/robots.txt means for its origin, and when to ask again.
+"""One robots.txt by RFC 9309: which URLs our product token may request, which line decides, what a response to
+GET /robots.txt means for its origin, and when to fetch it again.
 
-Bytes in, answers out. It fetches nothing, raises on no file, and never grants what it could not afford to decide.
-Where the RFC leaves a choice, the choice with less access is taken.
+Pure parsing: it fetches nothing, raises on no file, and never allows what would be too costly to decide. Where
+the RFC leaves a choice, the more restrictive one applies.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from enum import StrEnum
 from itertools import chain, islice
 from typing import NamedTuple, Self
 
-from holdfast.types import FetchProblem, RobotsAnswer, RobotsState
+from holdfast.types import FetchProblem, RobotsAnswer, RobotsRecord
 from holdfast.values import dataclass
 
 # Octets of wildcard patterns times octets of the address: at the bound the worst patterns tried cost 30 ms, and a file
@@ -41,7 +41,7 @@ _RUN_OF_PATTERN = re.compile(rf"{_ESCAPES}|(?P<broken>%[0-9A-Fa-f]?)\Z|[^{_SAFE}
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _SPELLING = [chr(octet) if octet in _UNRESERVED else f"%{octet:02X}" for octet in range(256)]
 _RULE_BYTES = 320
-"""A rule's share of the tables of an index, measured with 40,000 wildcards that have nothing in common."""
+"""Memory of one rule in an index, in bytes, measured with 40,000 unrelated wildcards."""
 _BEFORE_PATH = re.compile(r"[^:/?#]*://[^/?#]*")
 
 
@@ -60,14 +60,14 @@ def _spell(found: re.Match[str]) -> str:
 
 
 def _spell_literal(found: re.Match[str]) -> str:
-    """Spell the rest of a literal, up to the next star or the end of its pattern."""
+    """Normalise the rest of a literal, up to the next star or the end of its pattern."""
     spelled = _RUN_OF_PATTERN.sub(_spell, found[0])
     closes = found.string[found.end() : found.end() + 1] != "*"
     return spelled if closes or spelled[-1:] != "$" else spelled[:-1] + "%24"
 
 
 def path_of(target: str) -> str:
-    """Return path and query of an address (or of a whole URL) in the spelling that `RuleIndex.best` compares."""
+    """Return path and query of a URL in the normal form that `RuleIndex.best` compares."""
     if not target.startswith("/"):
         before = _BEFORE_PATH.match(target)
         target = target[before.end() :] if before else target
@@ -87,7 +87,6 @@ def _fold_query(text: str) -> str:
 
 
 def _spell_patterns(values: list[str]) -> list[str]:
-    """Return the patterns in the spelling that is compared."""
     # All at once, because one pass costs a tenth of 180.
     if not values:
         return []
@@ -98,14 +97,12 @@ def _spell_patterns(values: list[str]) -> list[str]:
 
 
 class RobotsRule(NamedTuple):
-    """One allow or disallow line of the group, its value as written."""
-
     line: int
     allow: bool
     value: str
 
     def shown(self) -> str:
-        """Return the rule fit for a log, a database and a terminal."""
+        """Return the rule as safe text for a log, a database and a terminal."""
         value = self.value[:500]
         if not value.isprintable():
             value = "".join(char if char.isprintable() else "\ufffd" for char in value)
@@ -113,7 +110,6 @@ class RobotsRule(NamedTuple):
 
 
 def _matches(pattern: str, path: str) -> bool:
-    """Return whether a pattern with stars matches a path."""
     # Each literal between the stars is taken at its first place: if that fails, no later place would do.
     *pieces, tail = pattern.split("*")
     if not path.startswith(pieces[0]):
@@ -135,11 +131,11 @@ def _by_rank_then_line(match: tuple[int, int]) -> tuple[int, int]:
 
 
 DENIED = RobotsRule(0, False, TOO_COSTLY)
-"""Stands for a decision that was not made; no line of the file says it."""
+"""Placeholder for a decision that was too costly; it corresponds to no line of the file."""
 
 
 class RuleIndex:
-    """The rules of one group, arranged so that a decision touches only those whose literal head fits.
+    """The rules of one group, indexed so that a decision checks only those whose literal prefix matches.
 
     A rank is twice the octets of the pattern, plus one if the rule allows: the greater rank wins (section 2.2.2).
     """
@@ -183,15 +179,16 @@ class RuleIndex:
         self._wild.setdefault(head, []).append((needle, rank, number, pattern))
 
     def rules(self) -> list[RobotsRule]:
-        """Return the rules in the order of their lines."""
         return [RobotsRule(*rule) for rule in self._rules]
 
     def memory_bytes(self) -> int:
-        """Return about how much memory the index takes: each rule as written, as spelled, and its places in tables."""
+        """Estimate the memory of the index: each rule as written, as normalised, and its table entries."""
         return sum(_RULE_BYTES + 2 * sys.getsizeof(value) for _, _, value in self._rules)
 
     def best(self, path: str) -> RobotsRule | None:
-        """Return the most specific rule that matches what `path_of` gave, the allowing one on a tie; None if none."""
+        """Return the most specific rule matching a path from `path_of`, the allowing one on a tie; None without a
+        match.
+        """
         # A hostile file would hold the event loop up here (see MAX_WORK): what is not decided is not granted.
         if len(path) > self._longest:
             return DENIED
@@ -203,7 +200,7 @@ class RuleIndex:
         return RobotsRule(*self._rules[number]) if rank else None
 
     def _best(self, path: str) -> tuple[int, int]:
-        """Return rank and number of the best rule, the first of equals; the rank is 0 if none matches."""
+        """Return rank and number of the best rule, the first of equals; the rank is 0 without a match."""
         size = len(path)
         rank = best = 0
         for length in self._lengths:
@@ -223,15 +220,15 @@ class RuleIndex:
 
 
 MAX_BYTES = 512 * 1024
-"""What is parsed; RFC 9309 section 2.5 asks for 500 KiB at least."""
+"""Parsing limit; RFC 9309 section 2.5 requires at least 500 KiB."""
 MAX_SITEMAP_CHARS = 2_048
 MAX_NOTES = 20
 MAX_CRAWL_DELAY_S = 86_400.0
-"""A longer one is a slip; the caller's own cap (see `capped`) is far lower."""
+"""A longer delay counts as a mistake; the caller's own limit (see `capped`) is far lower."""
 
 
 class RobotsDecision(NamedTuple):
-    """Whether an address may be asked for, with the rule and the line that decided; neither if no rule matched."""
+    """Whether a URL may be requested, with the deciding rule and line; both None if no rule matched."""
 
     allowed: bool
     rule: str | None = None
@@ -239,14 +236,14 @@ class RobotsDecision(NamedTuple):
 
 
 class Capped(NamedTuple):
-    """A delay that we are willing to keep, and whether the file asked for more."""
+    """The applied delay, and whether the file requested more."""
 
     seconds: float
     cut: bool
 
 
 def capped(delay_s: float, cap_s: float) -> Capped:
-    """Return the delay, no longer than the cap; `cut` tells the caller to log that the cap bit."""
+    """Return the delay limited to the cap; `cut` tells the caller to log that it was reduced."""
     return Capped(min(delay_s, cap_s), delay_s > cap_s)
 
 
@@ -255,14 +252,12 @@ _TOKEN = re.compile(r"[A-Za-z0-9_-]*")
 
 
 def product_token(agent: str) -> str:
-    """Return the lower-case product token that a User-Agent value starts with; empty if it starts with none."""
+    """Return the lower-case product token at the start of a User-Agent value; empty if missing."""
     found = _TOKEN.match(agent.strip(" \t"))
     return found[0].lower() if found else ""
 
 
 class RobotsFile:
-    """The part of one robots.txt that concerns one product token."""
-
     __slots__ = ("_index", "agent", "crawl_delay", "group", "notes", "sitemaps")
 
     def __init__(self, agent: str, lines: _Lines, notes: list[str]) -> None:
@@ -280,9 +275,9 @@ class RobotsFile:
 
     @classmethod
     def parse(cls, body: bytes, agent: str) -> Self:
-        """Return what these bytes mean for an agent (`holdfast`, or a whole User-Agent that starts with its token).
+        """Parse a robots.txt for an agent (`holdfast`, or a whole User-Agent that starts with its token).
 
-        Whatever cannot be read is left out and noted; no body is refused.
+        Unreadable parts are skipped and noted; no body is rejected.
         """
         notes: list[str] = []
         token = product_token(agent)
@@ -295,16 +290,15 @@ class RobotsFile:
         return cls(token, lines, notes)
 
     def rules(self) -> list[RobotsRule]:
-        """Return the allow and disallow lines that apply to our token, in their order."""
         return self._index.rules()
 
     def memory_bytes(self) -> int:
-        """Return about how much memory the parsed file takes, rather too much than too little."""
+        """Estimate the memory of the parsed file, rather too high than too low."""
         texts = (*self.sitemaps, *self.notes)
         return _EMPTY_FILE_BYTES + self._index.memory_bytes() + sum(map(sys.getsizeof, texts))
 
     def decide(self, target: str) -> RobotsDecision:
-        """Return whether this address (path and query, or the whole URL) may be asked for, and by which rule."""
+        """Return whether this URL (path and query, or the whole URL) may be requested, and by which rule."""
         path = path_of(target)
         rule = self._index.best(path)
         # The file itself may always be asked for (section 2.2.2), whatever its rules say.
@@ -332,8 +326,6 @@ _SECONDS = re.compile(r"(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 class _Group:
-    """All that is said to one agent, from however many groups of the file (section 2.2.1)."""
-
     __slots__ = ("delays", "named", "rules")
 
     def __init__(self) -> None:
@@ -344,8 +336,6 @@ class _Group:
 
 
 class _Lines:
-    """What the lines say to our token and to the star."""
-
     def __init__(self, token: str, notes: list[str]) -> None:
         self.own, self.star = _Group(), _Group()
         self.sitemaps: dict[str, None] = {}
@@ -357,7 +347,6 @@ class _Lines:
         """True while user-agent lines follow each other; other records between them change nothing (section 2.2.4)."""
 
     def read(self, text: str) -> None:
-        """Take each line by itself; a line that says nothing we know changes nothing."""
         current = self._current
         for number, line in enumerate(_COMMENT.sub("", text).split("\n"), 1):
             key, _, value = line.partition(":")
@@ -394,7 +383,7 @@ class _Lines:
             self._current.append(group)
 
     def _delay(self, number: int, value: str) -> None:
-        """Take a delay for the agents named so far: a bot with nothing but a delay must not hand it to the next one."""
+        """Apply a delay to the agents named so far: a bot with only a delay must not pass it to the next one."""
         if not self._current:
             return
         if len(value) > 32 or not _SECONDS.fullmatch(value):
@@ -417,7 +406,7 @@ class _Lines:
 
 
 def _read_loosely(line: str) -> tuple[int, str]:
-    """Read a line whose field is not spelled as usual: other letters, spaces around it, or no colon after it."""
+    """Parse a line with an irregular field: other letter case, surrounding spaces, or a missing colon."""
     key, _, value = line.partition(":")
     field = _SPELLINGS.get(key.strip().lower(), _OTHER)
     if field == _OTHER:
@@ -428,7 +417,7 @@ def _read_loosely(line: str) -> tuple[int, str]:
 
 
 def _decode(body: bytes, notes: list[str]) -> str:
-    """Return the lines that are parsed, each ended by a line feed; octets that are no UTF-8 survive as surrogates."""
+    """Return the lines to parse, each ended by a line feed; invalid UTF-8 octets survive as surrogates."""
     cut = len(body) >= MAX_BYTES
     body = body[:MAX_BYTES]
     if body[:2] in (b"\xff\xfe", b"\xfe\xff"):
@@ -455,15 +444,15 @@ def _is_html(text: str) -> bool:
 
 
 FRESH = timedelta(hours=1)
-"""How long an answer is used before it is asked for anew."""
+"""How long a response is used before it is fetched again."""
 STALE = timedelta(hours=24)
-"""How long an answer may be used at all (section 2.4)."""
+"""How long a response may be used at all (section 2.4)."""
 OUTAGE = timedelta(minutes=30)
-"""How long an origin that cannot be read is tried at short intervals: as long as an execution waits for a domain."""
+"""How long an unreadable origin is retried at short intervals: as long as an execution waits for a domain."""
 LONGEST_WAIT = timedelta(seconds=60)
-"""The longest wait during that time: an origin that comes back is noticed within a minute."""
+"""Longest wait during that time: a recovered origin is noticed within a minute."""
 AFTER_OUTAGE = timedelta(hours=1)
-"""The wait after an outage that lasted longer."""
+"""Wait after an outage that lasted longer."""
 SKEW = timedelta(minutes=5)
 """How far in our future another machine's clock may have dated a state."""
 
@@ -480,53 +469,49 @@ RETRIES = _waits()
 
 
 class RobotsVerdict(StrEnum):
-    """What a state allows now."""
-
     ALLOW = "allow"
     RULES = "rules"
-    """Parse the body and ask it."""
+    """Parse the body and apply its rules."""
     DISALLOW = "disallow"
     UNKNOWN = "unknown"
-    """Nothing is asked of this origin before its robots.txt was."""
+    """No URL of this origin is requested before its robots.txt."""
 
 
 IN_FORCE = (RobotsVerdict.RULES, RobotsVerdict.ALLOW)
-"""Verdicts that an answer has given; the others stand for want of one."""
+"""Verdicts based on a response; the others apply without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RobotsRead:
-    """What came of one try to read an origin's robots.txt, redirects followed.
+    """Result of one attempt to read an origin's robots.txt, redirects followed.
 
-    A body that broke off, or that cannot be decoded, is a failure whatever its status; one that our size limit cut is
-    not.
+    A body that broke off or cannot be decoded is a failure whatever its status; one cut by our size limit is not.
     """
 
     origin: str
     status: int | None = None
-    """Of the last hop; None if there was no response."""
+    """Status of the last hop; None without a response."""
     body: bytes = b""
-    """Content-decoded."""
     failure: FetchProblem | None = None
     too_many_redirects: bool = False
-    """A sixth redirect in a row; it was not followed."""
+    """Whether there was a sixth redirect in a row, which was not followed."""
 
 
-def read_answer(previous: RobotsState | None, result: RobotsRead, now: datetime) -> RobotsState:
-    """Return what is known of the origin after this try.
+def read_answer(previous: RobotsRecord | None, result: RobotsRead, now: datetime) -> RobotsRecord:
+    """Return the state of the origin after this attempt.
 
-    2xx is rules; 4xx and more than five redirects mean that there is no file, so all is allowed; 429, 5xx, no response
-    and anything else mean unreachable: the last answer stays in force for 24 hours, whatever it was, and without one
-    all is disallowed.
+    2xx gives rules; 4xx and more than five redirects mean that there is no file, so everything is allowed; 429,
+    5xx, no response and anything else mean unreachable: the last response of any kind stays valid for 24 hours, and
+    without one everything is disallowed.
     """
     answer = _answer_of(result)
     if answer is not RobotsAnswer.UNREACHABLE:
         body = result.body[:MAX_BYTES] if answer is RobotsAnswer.RULES else b""
-        return RobotsState(
+        return RobotsRecord(
             origin=result.origin, answer=answer, fetched_at=now, checked_at=now, status=result.status, body=body
         )
     if previous is None:
-        return RobotsState(
+        return RobotsRecord(
             origin=result.origin, answer=answer, fetched_at=now, checked_at=now, status=result.status, failures=1
         )
     # A failure long after the last one begins a new outage: it is tried as patiently as the first.
@@ -551,8 +536,8 @@ def _answer_of(result: RobotsRead) -> RobotsAnswer:
     return RobotsAnswer.UNREACHABLE
 
 
-def next_try_at(state: RobotsState) -> datetime:
-    """Return when the origin's robots.txt is to be asked for again; never after the answer in force expires."""
+def next_try_at(state: RobotsRecord) -> datetime:
+    """Return when to fetch the origin's robots.txt again; never after the current response expires."""
     if state.failures == 0:
         wait = FRESH
     elif state.failures <= len(RETRIES):
@@ -565,13 +550,13 @@ def next_try_at(state: RobotsState) -> datetime:
     return min(due, max(state.fetched_at + STALE, state.checked_at))
 
 
-def needs_fetch(state: RobotsState | None, now: datetime) -> bool:
-    """Return whether robots.txt is to be asked for now; also if a clock that ran ahead dated the state."""
+def needs_fetch(state: RobotsRecord | None, now: datetime) -> bool:
+    """Return whether to fetch robots.txt now; also if a clock that ran ahead dated the state."""
     return state is None or now >= next_try_at(state) or state.checked_at > now + SKEW
 
 
-def verdict(state: RobotsState | None, now: datetime) -> RobotsVerdict:
-    """Return what may be asked of the origin now; an answer that is too old, or dated in our future, is no answer."""
+def verdict(state: RobotsRecord | None, now: datetime) -> RobotsVerdict:
+    """Return the access to the origin now; a response that is too old, or dated in our future, does not count."""
     if state is None:
         return RobotsVerdict.UNKNOWN
     if state.answer is RobotsAnswer.UNREACHABLE:

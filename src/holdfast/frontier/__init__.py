@@ -1,4 +1,6 @@
-"""The frontier: what to ask for next, who may ask it, and what came of it; politeness and circuit as pure functions."""
+"""The frontier: which URL to request next, by which process, and the results; politeness and circuit breakers as
+pure functions.
+"""
 
 from holdfast.frontier.frontier import Frontier, FrontierSettings
 from holdfast.frontier.queries import Account, FrontierStats, OpenAttempt, Summary

@@ -1,6 +1,6 @@
-"""From found addresses to pages and open attempts: bulk, in key order, each once per execution.
+"""Adds found URLs as pages and open attempts: in bulk, in key order, each once per execution.
 
-The unique keys are the authority: a page is (domain, hash), an address is in an execution when its attempt 1 is.
+The unique keys decide: a page is (domain, hash), and a URL belongs to an execution when its attempt 1 exists.
 """
 
 from __future__ import annotations
@@ -19,35 +19,29 @@ from holdfast.types import Attempt, FoundUrl, Original, Outcome, PageToReread, U
 from holdfast.values import dataclass
 
 Raised = tuple[int, int, int, int]
-"""Domain, page, the smaller depth, and the priority that goes with it."""
 
 
 @dataclass(slots=True, kw_only=True)
 class DepthRules:
-    """What depths mean to an execution."""
-
     limited: bool = False
-    """Whether links beyond some depth are not followed: only then does it matter where links count from."""
+    """Whether the link depth is limited: only then does the starting depth of links matter."""
     shared: bool = False
-    """Whether other processes have added, or add, addresses that this one has not met."""
+    """Whether other processes have added, or add, URLs that this one has not seen."""
 
 
 class Depths:
-    """Makes depths smaller, over one connection."""
-
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.rules = DepthRules()
 
     def deeper(self, tx: FrontierTransaction, execution_id: int) -> list[Raised]:
-        """Return which of the addresses just loaded are known by a longer way."""
         return [
             (domain_id, page_id, depth, rank)
             for domain_id, page_id, depth, rank in tx.execute(sql.DEEPER, (execution_id,))
         ]
 
     def make_smaller(self, execution_id: int, raised: Iterable[Raised]) -> int:
-        """Give pages their smaller depth, in a transaction of its own; return how many there were."""
+        """Give pages their smaller depth, in a separate transaction; return how many there were."""
         best: dict[tuple[int, int], tuple[int, int]] = {}
         for domain_id, page_id, depth, rank in raised:
             known = best.get((domain_id, page_id))
@@ -71,12 +65,12 @@ class Depths:
         return len(best)
 
     def rereads(self, tx: FrontierTransaction, execution_id: int, *, limit: int) -> list[PageToReread]:
-        """Return pages whose links are to be counted anew, nearest to a seed first."""
+        """Return pages whose links must be re-evaluated, nearest to a seed first."""
         return [_reread(row) for row in tx.execute(sql.REREADS, (execution_id, limit))]
 
 
 def note_rereads(tx: FrontierTransaction, execution_id: int, pages: Sequence[tuple[int, int]]) -> None:
-    """Note (domain, page) pairs as to be read again, as far as they were fetched."""
+    """Mark those (domain, page) pairs for reading again that were fetched."""
     tx.many(sql.ADD_REREAD, [(execution_id, *page) for page in pages])
 
 
@@ -144,7 +138,7 @@ class QueueHeads:
         return change
 
     def opened(self, domain_id: int, due_at: int, count: int = 1) -> None:
-        """Count new open attempts that may be asked for from `due_at` on."""
+        """Count new open attempts that may be requested from `due_at` on."""
         change = self._of(domain_id)
         change[_OPEN] += count
         # The earliest counts: a later one of the same transaction must not hide what may be asked for now.
@@ -152,24 +146,23 @@ class QueueHeads:
             change[_DUE] = due_at
 
     def closed(self, domain_id: int, outcome: Outcome, *, retried: bool = False) -> None:
-        """Count one attempt that was closed; one that is tried again has not ended its address."""
+        """Count one closed attempt; one that is retried does not end its URL."""
         change = self._of(domain_id)
         change[_OPEN] -= 1
         if not retried:
             change[ending(outcome)] += 1
 
     def reopened(self, domain_id: int, due_at: int, outcome: Outcome, count: int) -> None:
-        """Count addresses that had ended so and are fetched once more."""
+        """Count URLs that had this outcome and are fetched once more."""
         self.opened(domain_id, due_at, count)
         self._of(domain_id)[ending(outcome)] -= count
 
     @property
     def growth(self) -> int:
-        """By how many open attempts all queues together grew."""
+        """Net number of open attempts added to all queues together."""
         return sum(change[_OPEN] for change in self._changes.values())
 
     def write(self, tx: FrontierTransaction, execution_id: int) -> None:
-        """Bring the changes into the table."""
         if self._changes:
             # In the order of domains, which is the order in which every process locks them.
             rows = [(domain_id, *change) for domain_id, change in sorted(self._changes.items())]
@@ -178,7 +171,6 @@ class QueueHeads:
 
 
 def ending(outcome: Outcome) -> int:
-    """Return which of the counts an outcome belongs to."""
     if outcome is Outcome.SUCCESS:
         return _SUCCEEDED
     # What robots.txt forbids was never asked for: nothing has failed.
@@ -188,7 +180,6 @@ def ending(outcome: Outcome) -> int:
 FoundRow = tuple[int, int, str, str, int, int, int | None, int | None, int, int]
 """domain id, hash, url, kind, priority, depth, scheduled for, via page, hops, generation."""
 Batch = tuple[Sequence[FoundUrl], int | None]
-"""Found addresses and the page that they were found on."""
 
 _KEY = itemgetter(0, 1)
 _HASH = itemgetter(1)
@@ -201,14 +192,15 @@ _REQUISITES = 100_000
 
 
 class DomainNames:
-    """The ids of domain names; names that are new get a row."""
-
     def __init__(self, connection: Connection, *, limit: int) -> None:
         self._connection, self._limit = connection, limit
         self._ids: dict[str, int] = {}
 
     def ids(self, names: Iterable[str], *, now: int) -> dict[str, int]:
-        """Return the id of each name. Made before the transaction that needs them: a name alone does no harm."""
+        """Return the id of each name, inserting new ones. Call before the transaction that needs them: unused names
+        are
+        harmless.
+        """
         wanted = set(names)
         missing = sorted(wanted - self._ids.keys())
         if missing:
@@ -231,7 +223,7 @@ class DomainNames:
 
 
 def rows_of(batches: Iterable[Batch], ids: dict[str, int], *, now: int) -> list[FoundRow]:
-    """Return what is loaded: each address once, in key order; a time that has come counts as at once."""
+    """Return the rows to load: each URL once, in key order; a scheduled time in the past counts as now."""
     rows: list[FoundRow] = []
     page = UrlKind.PAGE
     for batch, via in batches:
@@ -260,7 +252,6 @@ def rows_of(batches: Iterable[Batch], ids: dict[str, int], *, now: int) -> list[
 
 
 def _once(rows: list[FoundRow]) -> list[FoundRow]:
-    """Return sorted rows with the best one for each address."""
     # Most batches hold no address twice, and two lists that are shifted by one say so without a loop in Python.
     hashes = list(map(_HASH, rows))
     if not any(map(eq, hashes, hashes[1:])):
@@ -275,7 +266,7 @@ def _once(rows: list[FoundRow]) -> list[FoundRow]:
 
 
 def _is_plain(rows: Sequence[FoundRow]) -> bool:
-    """Return whether no row needs a second look: all at once, in ASCII, with a priority that fits its column."""
+    """Return whether no row needs special handling: all due now, in ASCII, with a priority that fits its column."""
     # One look at all addresses together, instead of one at each: thousands come at a time, and nearly all are plain.
     text = "".join(map(_URL, rows))
     priorities = {0, *map(_PRIORITY, rows)}
@@ -298,15 +289,15 @@ def _plain(row: FoundRow, now: int) -> FoundRow:
 
 
 def _rank(row: FoundRow) -> tuple[bool, int, int]:
-    """Return which of two sightings of an address is kept: a page rather than a requisite, then the smaller depth."""
+    """Return the precedence of two sightings of a URL: a page before a requisite, then the smaller depth."""
     return row[3] == "page", -row[5], row[4]
 
 
 class Requisites:
-    """Addresses that this process added as requisites of a page and has not settled.
+    """URLs that this process added as requisites of a page and has not settled.
 
-    If one of them is then found as a page, its open attempt becomes one, so that its links are followed. To look for
-    such attempts in the database would cost a fifth of every add (2.9 of 15 us a row).
+    If one of them is later found as a page, its open attempt becomes one, so that its links are followed. Looking
+    for such attempts in the database would cost a fifth of every add (2.9 of 15 us a row).
     """
 
     def __init__(self, *, limit: int) -> None:
@@ -314,11 +305,10 @@ class Requisites:
         self._hashes: set[int] = set()
 
     def settled(self, url_hashes: Iterable[int]) -> None:
-        """Forget addresses whose attempt is closed."""
         self._hashes.difference_update(url_hashes)
 
     def promote(self, tx: FrontierTransaction, execution_id: int, rows: Sequence[FoundRow]) -> None:
-        """Make pages of open requisites among the rows just inserted, and remember the requisites that they bring."""
+        """Turn open requisites among the inserted rows into pages, and record the requisites in the rows."""
         # Called after attempts were closed: one that another process is closing is skipped, not waited for.
         known = self._hashes
         again = [row[1] for row in rows if row[1] in known and row[3] == "page"] if known else []
@@ -332,7 +322,6 @@ class Requisites:
 
 
 def _add_attempts(tx: FrontierTransaction, execution_id: int, now: int) -> list[Row]:
-    """Insert the attempts that are missing; return how many, by domain and by when they may be asked for."""
     if tx.is_postgres:
         return tx.execute(sql.ADD_ATTEMPTS, (execution_id, now))
     last = tx.execute(sql.LAST_ATTEMPT)[0][0]
@@ -341,21 +330,19 @@ def _add_attempts(tx: FrontierTransaction, execution_id: int, now: int) -> list[
 
 
 class Adding:
-    """Adds found addresses over one connection."""
-
     def __init__(self, connection: Connection, *, known_domains: int) -> None:
         self.names = DomainNames(connection, limit=known_domains)
         self.requisites = Requisites(limit=_REQUISITES)
 
     def rows(self, batches: Sequence[Batch], *, now: int) -> list[FoundRow]:
-        """Return what `insert` takes; asked before the transaction, because a new domain gets its row here."""
+        """Return the rows for `insert`; call before the transaction, because a new domain gets its row here."""
         ids = self.names.ids({found.domain for batch, _ in batches for found in batch}, now=now)
         return rows_of(batches, ids, now=now)
 
     def insert(
         self, tx: FrontierTransaction, execution_id: int, rows: Sequence[FoundRow], heads: QueueHeads, *, now: int
     ) -> Counter[int]:
-        """Insert pages and attempts that are not there; return how many are new to the execution, by domain."""
+        """Insert missing pages and attempts; return how many are new to the execution, by domain."""
         added: Counter[int] = Counter()
         if not rows:
             return added

@@ -1,7 +1,8 @@
-"""What an operator does to the frontier: settings of a domain, pauses, purges, and addresses added by hand.
+"""Operator changes to the frontier: settings of a domain, pauses, purges, and URLs added by hand.
 
-Everything takes effect in a crawl that runs, on whatever machine. Each call is one short transaction, or a portion that
-says whether to call again: a purge of a million attempts holds up no other writer, and may be broken off anywhere.
+All changes affect running crawls, on whatever machine. Each call is one short transaction, or a portion that
+says whether to call again: a purge of a million attempts blocks no other writer, and may be interrupted
+anywhere.
 """
 
 from __future__ import annotations
@@ -16,18 +17,19 @@ from holdfast.frontier import sql
 from holdfast.frontier.adding import Adding
 from holdfast.frontier.politeness import MIN_DELAY_S
 from holdfast.frontier.sql import Connection, FrontierTransaction
+from holdfast.records import Operator, record
 from holdfast.types import DomainChange, FoundUrl
 from holdfast.values import dataclass
 
 LONGEST_DELAY_S = 3600.0
 PORTION = 1000
-"""Attempts that one transaction closes: about 30 ms on SQLite."""
+"""Attempts closed per transaction: about 30 ms on SQLite."""
 PURGED, CLEARED = "purged", "cleared"
-"""Reasons with which attempts end that an operator takes from the queue."""
+"""Reasons of attempts that an operator removes from the queue."""
 
 
 class DelayRefused(Invalid):
-    """A domain cannot have this delay."""
+    """The delay is not allowed for a domain."""
 
     code = "delay_refused"
 
@@ -41,7 +43,7 @@ class DelayRefused(Invalid):
 
 
 class DomainUnknown(NotFound):
-    """No crawl has met this domain."""
+    """No crawl has found this domain."""
 
     code = "domain_not_found"
 
@@ -53,67 +55,71 @@ class DomainUnknown(NotFound):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DomainWish:
-    """What is to change about a domain; None leaves a part as it is."""
+class DomainUpdate:
+    """Changes of a domain; None keeps the current value."""
 
     delay_s: float | None = None
     default_delay: bool = False
-    """Whether the domain is to have no delay of its own any more."""
+    """Whether to remove the domain's own delay."""
     allowed: bool | None = None
-    """Whether it may be asked at all: what is queued of a forbidden domain ends as excluded."""
+    """Whether it may be requested at all: queued attempts of a forbidden domain end as excluded."""
     paused: bool | None = None
-    """Whether it rests: what is queued stays queued."""
+    """Whether to pause it: queued attempts stay queued."""
 
     def check(self) -> None:
-        """Raise DelayRefused for a delay below the house's floor, or without an end."""
+        """Raise `DelayRefused` for a delay below the installation's minimum, or an infinite one."""
         if self.delay_s is not None and not MIN_DELAY_S <= self.delay_s <= LONGEST_DELAY_S:
             raise DelayRefused(self.delay_s)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DomainSettings:
-    """What an operator has set for a domain."""
+    """Settings of a domain made by operators."""
 
+    domain: Operator[str]
     domain_id: int
-    delay_s: float | None
-    is_allowed: bool
-    paused_at: datetime | None
+    crawl_delay: Operator[float | None]
+    is_allowed: Operator[bool]
+    paused: Operator[bool]
+    paused_at: Operator[datetime | None]
 
 
 Audit = Callable[[FrontierTransaction], None]
-"""Writes who did it, in the same transaction."""
+"""Writes the audit entry in the same transaction."""
 
 
 class FrontierControl:
-    """An operator's hand on the frontier, over one connection."""
-
     def __init__(self, connection: Connection, clock: Clock, adding: Adding) -> None:
         self._connection, self._clock, self._adding = connection, clock, adding
 
-    def set_domain(self, name: str, wish: DomainWish, *, also: Audit) -> DomainSettings:
-        """Change a domain's settings, made if no crawl has met it yet; DelayRefused for a delay that cannot be."""
-        wish.check()
+    def set_domain(self, name: str, update: DomainUpdate, *, also: Audit) -> DomainSettings:
+        """Change a domain's settings, creating the domain if unknown; raise `DelayRefused` for an invalid delay."""
+        update.check()
         now = to_micros(self._clock.now())
         self._adding.names.ids([name], now=now)
         with self._connection.write() as tx:
             found = queries.locked_domain(tx, name)
             assert found is not None
-            delay_s = None if wish.default_delay else found.delay_s if wish.delay_s is None else wish.delay_s
-            paused_at = found.paused_at if wish.paused is None else (found.paused_at or now) if wish.paused else None
-            allowed = found.is_allowed if wish.allowed is None else wish.allowed
+            delay_s = None if update.default_delay else found.delay_s if update.delay_s is None else update.delay_s
+            paused_at = (
+                found.paused_at if update.paused is None else (found.paused_at or now) if update.paused else None
+            )
+            allowed = found.is_allowed if update.allowed is None else update.allowed
             after = found._replace(delay_s=delay_s, paused_at=paused_at, is_allowed=allowed)
             if after != found:
                 queries.write_domain(tx, after, now=now)
                 also(tx)
         return DomainSettings(
+            domain=name,
             domain_id=after.id,
-            delay_s=after.delay_s,
+            crawl_delay=after.delay_s,
             is_allowed=after.is_allowed,
+            paused=after.paused_at is not None,
             paused_at=None if after.paused_at is None else from_micros(after.paused_at),
         )
 
     def ask_robots_again(self, name: str, *, also: Audit) -> None:
-        """Let the robots files of a domain be read anew before its next page, in a crawl that runs, too."""
+        """Fetch the robots files of a domain again before its next page, also in a running crawl."""
         now = to_micros(self._clock.now())
         with self._connection.write() as tx:
             found = self._known(tx, name)
@@ -122,19 +128,18 @@ class FrontierControl:
             also(tx)
 
     def tell_holder(self, name: str, *, also: Audit) -> None:
-        """Let the process that holds a domain give it back: what it took may be gone."""
+        """Make the process that holds a domain release it: its leased attempts may be gone."""
         with self._connection.write() as tx:
             queries.write_domain(tx, self._known(tx, name), now=to_micros(self._clock.now()))
             also(tx)
 
     def tell_holders(self, execution_id: int, *, also: Audit) -> None:
-        """Let the processes that hold domains of an execution give them back."""
         with self._connection.write() as tx:
             queries.tell_holders(tx, execution_id, now=to_micros(self._clock.now()))
             also(tx)
 
     def queued_executions(self, name: str) -> tuple[int, list[int]]:
-        """Return a domain's id and the executions that have open attempts of it; DomainUnknown."""
+        """Return a domain's id and the executions with open attempts on it; raise `DomainUnknown`."""
         with self._connection.read() as tx:
             domain_id = queries.known_domain(tx, name)
             if domain_id is None:
@@ -142,7 +147,6 @@ class FrontierControl:
             return domain_id, [int(row[0]) for row in tx.execute(sql.QUEUES_OF_DOMAIN, (domain_id,))]
 
     def changed_since(self, since: datetime) -> list[DomainChange]:
-        """Return which domains an operator changed after a moment."""
         with self._connection.read() as tx:
             return queries.changed_since(tx, to_micros(since))
 
@@ -155,9 +159,9 @@ class FrontierControl:
         execution_id: int | None = None,
         running: int | None = None,
     ) -> Callable[[FrontierTransaction], None]:
-        """Return what writes down that addresses were added, for the transaction that adds them to a frontier.
+        """Return a callable that records added URLs, to run in the transaction that adds them to a frontier.
 
-        Conflict, which undoes both, if the execution that is said to be running has ended meanwhile.
+        It raises `Conflict`, which undoes both, if the execution given as `running` has ended meanwhile.
         """
         now = to_micros(self._clock.now())
 
@@ -169,16 +173,15 @@ class FrontierControl:
         return write
 
     def wait(self, found: Sequence[FoundUrl], *, source_id: int, by: str, also: Audit) -> None:
-        """Let addresses wait for the next run of their source."""
         write = self.note_added(found, source_id=source_id, by=by)
         with self._connection.write() as tx:
             write(tx)
             also(tx)
 
     def waiting(self, execution_id: int, *, after: int) -> tuple[list[queries.WaitingUrl], int | None]:
-        """Return addresses that were added to an execution's source and are not done, and where to go on.
+        """Return unfinished URLs added to an execution's source, and the position to continue from.
 
-        Those that the run which they joined has brought to an end are forgotten here.
+        URLs that were completed by the run they joined are deleted here.
         """
         with self._connection.read() as tx:
             sources = tx.execute(sql.SOURCE_OF, (execution_id,))
@@ -192,7 +195,7 @@ class FrontierControl:
         return [row for row in rows if row.id not in done], rows[-1].id if len(rows) == PORTION else None
 
     def forget_waiting(self, taken: Sequence[queries.WaitingUrl]) -> Callable[[FrontierTransaction], None]:
-        """Return what forgets addresses, for the transaction in which a run takes them."""
+        """Return a callable that deletes URLs, to run in the transaction in which a run adopts them."""
         return lambda tx: queries.drop_waiting(tx, [one.id for one in taken])
 
     def _known(self, tx: FrontierTransaction, name: str) -> queries.OperatorSettings:

@@ -1,7 +1,7 @@
-"""What operators write beside a crawl that runs: the settings of a domain, and addresses that wait for a run.
+"""Rows that operators write beside a running crawl: domain settings, and URLs waiting for a run.
 
-A process learns of a change by its moment (`changed_since`), gives the domain back, and reads the rest with its next
-lease; so there is one place that applies settings, and a crawl on another machine needs no signal.
+A process detects a change by its time (`changed_since`), releases the domain, and reads the rest with its next
+lease. So only one place applies settings, and a crawl on another machine needs no signal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ UPDATE domains SET changed_at = {_LATER["postgresql"]} FROM held WHERE domains.i
 
 
 class OperatorSettings(NamedTuple):
-    """What an operator has set for a domain, in microseconds."""
+    """Operator settings of a domain; times in microseconds."""
 
     id: int
     delay_s: float | None
@@ -41,19 +41,17 @@ class OperatorSettings(NamedTuple):
 
 
 def known_domain(tx: FrontierTransaction, name: str) -> int | None:
-    """Return the id of a domain."""
     rows = tx.execute(_DOMAIN, (name,))
     return int(rows[0][0]) if rows else None
 
 
 def locked_domain(tx: FrontierTransaction, name: str) -> OperatorSettings | None:
-    """Return a domain's settings, kept to ourselves until the transaction ends."""
+    """Return a domain's settings, locked until the transaction ends."""
     rows = tx.execute(_LOCKED_DOMAIN, (name,))
     return OperatorSettings(*rows[0])._replace(is_allowed=bool(rows[0][2])) if rows else None
 
 
 def write_domain(tx: FrontierTransaction, domain: OperatorSettings, *, now: int) -> None:
-    """Write a domain's settings, and that they were changed."""
     # Later than any change before it, also within one microsecond: a process knows a change by its moment.
     changed_at = max(now, (domain.changed_at or 0) + 1)
     tx.execute(
@@ -63,25 +61,20 @@ def write_domain(tx: FrontierTransaction, domain: OperatorSettings, *, now: int)
 
 
 def ask_robots_again(tx: FrontierTransaction, domain_id: int, *, now: int) -> None:
-    """Let the robots files of a domain be asked for anew before anything else is."""
     tx.execute("UPDATE domains SET robots_after = ? WHERE id = ?", (now, domain_id))
 
 
 def tell_holders(tx: FrontierTransaction, execution_id: int, *, now: int) -> None:
-    """Let the processes that hold domains of an execution give them back: what they took may be gone."""
     values = (now, execution_id, now) if tx.is_postgres else (now, now, execution_id)
     tx.execute(TELL_HOLDERS, values)
 
 
 def changed_since(tx: FrontierTransaction, since: int) -> list[DomainChange]:
-    """Return which domains an operator changed after a moment."""
     rows = tx.execute(_CHANGED, (since,))
     return [DomainChange(domain_id, from_micros(at), delay_s or 0.0) for domain_id, at, delay_s in rows]
 
 
 class WaitingUrl(NamedTuple):
-    """An address that was added to a source."""
-
     id: int
     url: str
     url_hash: int
@@ -91,7 +84,6 @@ class WaitingUrl(NamedTuple):
     execution_id: int | None
 
     def found(self) -> FoundUrl:
-        """Return it as an address to add."""
         return FoundUrl(self.url, self.url_hash, self.domain, UrlKind.PAGE, self.depth, self.priority)
 
 
@@ -117,7 +109,6 @@ SELECT 1 FROM domains d CROSS JOIN pages p CROSS JOIN page_crawls c
 
 
 def is_running(tx: FrontierTransaction, execution_id: int) -> bool:
-    """Return whether an execution runs and was not told to stop."""
     return bool(
         tx.execute(
             "SELECT 1 FROM executions WHERE id = ? AND state = 'running' AND stop_requested IS NULL", (execution_id,)
@@ -128,7 +119,6 @@ def is_running(tx: FrontierTransaction, execution_id: int) -> bool:
 def note_added(
     tx: FrontierTransaction, found: Sequence[FoundUrl], *, source_id: int, execution_id: int | None, now: int, by: str
 ) -> None:
-    """Write addresses down that were added to a source, with the execution that they joined."""
     rows: list[tuple[Any, ...]] = [
         (source_id, one.domain, one.url_hash, one.url, one.priority, one.depth, execution_id, now, by)
         for one in sorted(found, key=lambda one: (one.domain, one.url_hash))
@@ -137,16 +127,13 @@ def note_added(
 
 
 def waiting_urls(tx: FrontierTransaction, *, source_id: int, after: int, limit: int) -> list[WaitingUrl]:
-    """Return addresses that were added to a source, the oldest first."""
     rows = tx.execute(f"{_WAITING} WHERE source_id = ? AND id > ? ORDER BY id LIMIT ?", (source_id, after, limit))
     return [WaitingUrl(*row) for row in rows]
 
 
 def drop_waiting(tx: FrontierTransaction, ids: Sequence[int]) -> None:
-    """Forget addresses that a run has taken."""
     tx.execute(_DROP_WAITING, (tx.list(ids),))
 
 
 def is_closed(tx: FrontierTransaction, one: WaitingUrl) -> bool:
-    """Return whether the execution that an address joined has brought it to an end."""
     return one.execution_id is not None and bool(tx.execute(_IS_CLOSED, (one.domain, one.url_hash, one.execution_id)))

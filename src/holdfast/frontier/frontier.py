@@ -1,7 +1,8 @@
-"""The frontier: add, lease, settle. Rows are the queue, domains are leased, what relies on a lease is fenced.
+"""The frontier: add, lease, settle. Rows are the queue, domains are leased, writes that need a lease are fenced.
 
-All methods are synchronous and belong to one thread with its connection. Each is one short transaction (`settle` is
-split when it adds more links than a transaction should), and each may be repeated after Unavailable without harm.
+All methods are synchronous and belong to one thread with its connection. Each is one short transaction
+(`settle` is split when it adds too many links for one transaction), and each can be repeated safely after
+`Unavailable`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
+from typing import Literal
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.raw import RawDatabase
@@ -42,7 +44,7 @@ from holdfast.types import (
     FoundUrl,
     Outcome,
     PageToReread,
-    RobotsState,
+    RobotsRecord,
     UrlKind,
     Visit,
 )
@@ -54,21 +56,19 @@ QUARANTINED = "quarantined"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontierSettings:
-    """Sizes and times."""
+    """Sizes and times of the frontier."""
 
     lease_s: float = 60.0
-    """How long a domain is held without renewal."""
+    """Duration of a domain lease without renewal."""
     links_per_transaction: int = 5_000
-    """Found addresses that one transaction adds at most; a larger settle is split between visits."""
+    """Limit of found URLs added per transaction; a larger settle is split between visits."""
     known_domains: int = 100_000
-    """Names whose id is remembered (about 150 bytes each)."""
+    """Limit of cached domain ids (about 150 bytes each)."""
 
 
 class Frontier:
-    """The pages to ask for, in a database that any number of processes share."""
-
     def __init__(self, raw_db: RawDatabase, clock: Clock, settings: FrontierSettings | None = None) -> None:
-        """Prepare nothing yet; the clock should be a DatabaseClock wherever more than one process works."""
+        """Create a frontier without opening anything; use a `DatabaseClock` if more than one process works."""
         self._settings = settings or FrontierSettings()
         self._clock = clock
         self._connection = Connection(raw_db)
@@ -90,11 +90,12 @@ class Frontier:
         also: Callable[[FrontierTransaction], None] | None = None,
         raised: Callable[[int], None] | None = None,
     ) -> int:
-        """Add addresses to an execution and return how many it had not seen. `via` is the page they were found on.
+        """Add URLs to an execution and return how many are new to it. `via` is the page they were found on.
 
-        With `raised`, queued ones of a lower priority get the higher one, and it is called with how many those are.
-        `also` is done in the transaction that adds the last of them (the only one, up to 5,000): what it writes and
-        what is added stand or fall together, and what it raises undoes both.
+        With `raised`, queued URLs of a lower priority get the higher one, and it is called with their number. `also`
+        runs in the transaction that adds the last URLs (the only one, up to 5,000): both commit or neither does, and
+        an
+        exception in it undoes both.
         """
         added = 0
         # A larger transaction keeps the other processes waiting: SQLite has one writer.
@@ -120,7 +121,7 @@ class Frontier:
         return added
 
     def take_waiting(self, execution_id: int, accepts: Callable[[WaitingUrl], bool]) -> int:
-        """Add what waits for the next run of an execution's source and is accepted; return how many were new."""
+        """Add the accepted URLs that wait for the next run of an execution's source; return how many were new."""
         added, after = 0, 0
         while True:
             rows, next_after = self.control.waiting(execution_id, after=after)
@@ -134,23 +135,21 @@ class Frontier:
 
     @property
     def depth_rules(self) -> DepthRules:
-        """What depths mean to the execution that this frontier is used for; set by its owner before it begins."""
         return self._depths.rules
 
     def rereads(self, execution_id: int, *, limit: int) -> list[PageToReread]:
-        """Return pages that were fetched before a shorter way to them was found: their links count anew."""
+        """Return pages fetched before a shorter path to them was found: their links must be re-evaluated."""
         with self._connection.read() as tx:
             return self._depths.rereads(tx, execution_id, limit=limit)
 
     def reread_count(self, execution_id: int) -> int:
-        """Return how many such pages there are."""
         with self._connection.read() as tx:
             return int(tx.execute(sql.COUNT_REREADS, (execution_id,))[0][0])
 
     def read_again(self, execution_id: int, reread: PageToReread, found: Sequence[FoundUrl]) -> int:
-        """Add what a page leads to from its smaller depth, and note it as read; return how many addresses were new.
+        """Add a page's links from its smaller depth, and mark it as read; return how many URLs were new.
 
-        Killed in between, it is read once more, which is harmless.
+        After a kill in between, it is read once more, which is harmless.
         """
         attempt, now = reread.attempt, to_micros(self._clock.now())
         rows = self._adding.rows([(found, attempt.page_id)], now=now)
@@ -167,9 +166,9 @@ class Frontier:
         return self.add(execution_id, found, via=attempt.page_id, also=done)
 
     def fetch_again(self, execution_id: int, reread: PageToReread) -> bool:
-        """Fetch a page anew whose stored answer cannot be read here: what it leads to is found by that.
+        """Fetch a page again whose stored response cannot be read here, to find its links.
 
-        False if it was tried again since.
+        Return False if it was retried since.
         """
 
         def done(tx: FrontierTransaction) -> None:
@@ -178,51 +177,52 @@ class Frontier:
         return self._closing.reopen_one(reread.attempt.id, was_fetched=True, also=done)
 
     def lease(self, execution_id: int, owner_id: int, *, domains: int, pages: int) -> list[DomainLease]:
-        """Take up to `domains` domains that are due, longest waiting first, each with up to `pages` attempts.
+        """Lease up to `domains` due domains, longest waiting first, each with up to `pages` attempts.
 
-        Only domains that are allowed, that no live owner holds and whose next moment has come; never one with nothing
-        to hand out. Attempts come deferred-and-due first, then by priority, then in the order they were found.
-        `taken_over` marks a domain that its last owner did not give back.
+        Only domains that are allowed, not held by a live owner, due, and with attempts to assign. Attempts are ordered
+        deferred-and-due first, then by priority, then in the order they were found. `taken_over` marks a domain that
+        its last owner did not release.
         """
         return self._leases.lease(execution_id, owner_id, domains=domains, pages=pages)
 
     def lease_named(self, owner_id: int, domain: str) -> DomainLease | None:
-        """Take one domain by name for a request that is no attempt (a robots.txt that redirects there).
+        """Lease one domain by name for a request without an attempt (a robots.txt that redirects there).
 
-        None if another process holds it, an operator forbids it, or it must rest for more than half a lease: its next
-        moment may still be to come. Give it back with `release`.
+        Return None if another process holds it, an operator forbids it, or it must rest for more than half a lease; it
+        may still have to wait for its next turn. Release it with `release`.
         """
         ids = self._adding.names.ids([domain], now=to_micros(self._clock.now()))
         return self._leases.lease_one(ids[domain], owner_id)
 
     def is_barred(self, domain: str) -> bool:
-        """Return why `lease_named` refused a domain: True if it is forbidden or rests, False if it is held."""
+        """Return why `lease_named` failed: True if the domain is forbidden or resting, False if it is held."""
         return self._leases.is_barred(domain)
 
-    def is_forbidden(self, domain: str) -> bool:
-        """Return whether an operator forbids a domain: nothing is ever asked there."""
-        return self._leases.is_forbidden(domain)
+    def closed(self, domain: str) -> Literal["forbidden", "paused"] | None:
+        """Return whether an operator has forbidden or paused a domain: nothing is requested there."""
+        return self._leases.closed(domain)
 
-    def robots(self, origin: str) -> RobotsState | None:
-        """Return what was last learned of an origin's robots.txt, by whichever process holds its domain."""
+    def robots(self, origin: str) -> RobotsRecord | None:
+        """Return the last record of an origin's robots.txt, by whichever process holds its domain."""
         with self._connection.read() as tx:
             return robots_of_origin(tx, origin)
 
     def refill(
         self, execution_id: int, domain_id: int, token: int, *, limit: int, holding: Collection[int] = ()
     ) -> list[Attempt]:
-        """Return up to `limit` more due attempts of a domain that we hold, without those in `holding`.
+        """Return up to `limit` more due attempts of a held domain, without those in `holding`.
 
-        None come if the token is not the domain's any more: the next renewal or settle says so.
+        Return none if the token is no longer valid: the next renewal or settle reports it.
         """
         return self._leases.refill(execution_id, (domain_id, token), limit=limit, holding=holding)
 
     def renew(self, owner_id: int) -> dict[int, tuple[int, datetime]]:
         """Extend all leases of this owner in one statement; return domain: (token, expiry).
 
-        A domain that is missing, or has another token, is lost: ask it nothing more. An expired lease that is free
-        is renewed; one that was freed is not, nor one that no caller of this frontier got to know (the answer to a
-        `lease` was lost): an owner has one frontier.
+        A domain that is missing or has another token is lost: do not request it any more. An expired lease that is
+        free
+        is renewed; a released one is not, nor one unknown to callers of this frontier (the response to a `lease` was
+        lost). An owner has one frontier.
         """
         return self._leases.renew(owner_id)
 
@@ -234,49 +234,52 @@ class Frontier:
         updates: Sequence[DomainUpdate] = (),
         counts: CountsOf | None = None,
     ) -> Settled:
-        """Close attempts with all that came of them, and write what was learned about domains.
+        """Close attempts with all their results, and write what was learned about domains.
 
-        Visits and updates whose token is old are refused and named; attempts that were closed before are skipped and
-        named. What `counts` returns for those two replaces the running totals of this owner.
+        Visits and updates with an old token are rejected and returned; attempts closed before are skipped and
+        returned.
+        The value of `counts` for those two replaces the running totals of this owner.
         """
         totals = None if counts is None else ProcessTotals(owner_id=owner_id, counts=counts)
         return self._settlement.settle(execution_id, visits, updates, totals)
 
     def release(self, execution_id: int, owner_id: int, updates: Sequence[DomainUpdate]) -> list[int]:
-        """Give domains back, with what was learned; return the ids of those that a newer owner holds.
+        """Release domains with their updates; return the ids of those that a newer owner holds.
 
-        The queue becomes due at the domain's next moment, or when the first of its deferred attempts is.
+        The queue becomes due at the domain's next turn, or when the first of its deferred attempts is.
         """
         return self._leases.release(execution_id, owner_id, updates)
 
     def wanted(self, domain_ids: Collection[int]) -> set[int]:
-        """Return which of these domains a poll of feeds waits for: it is short, and a crawl may last for days."""
+        """Return which of these domains a feed poll waits for: polls are short, and a crawl may last for days."""
         return self._leases.wanted(domain_ids) if domain_ids else set()
 
     def rest(self, execution_id: int, domain_ids: Collection[int], *, seconds: float) -> None:
-        """Let an execution ask for these domains again only after so many seconds: others may take them first."""
+        """Make an execution wait `seconds` before it leases these domains again, so that others can have them
+        first.
+        """
         if domain_ids:
             self._leases.rest(execution_id, domain_ids, seconds=seconds)
 
     def let_go(self, leases: Collection[tuple[int, int]]) -> int:
-        """Let go of (domain, token) pairs that we hold and do not work on: their lease's answer was lost on the way.
+        """Release (domain, token) pairs held without being processed: the response to their lease was lost.
 
-        The process that leases such a domain next takes it over, and waits one delay. Return how many were still ours.
+        The next process to lease such a domain takes it over, and waits one delay. Return how many were still held.
         """
         return self._leases.let_go(leases) if leases else 0
 
     def free(self, owner_ids: Collection[int]) -> int:
-        """Make the domains of dead owners leasable at once, void their tokens, return how many there were."""
+        """Release the domains of dead owners immediately and void their tokens; return how many there were."""
         return self._leases.free(owner_ids) if owner_ids else 0
 
     def recover(self, *, older_than_s: float = 900.0) -> int:
-        """Free leases that expired longer ago than this and return how many there were."""
+        """Release leases that expired longer ago than this; return how many there were."""
         return self._leases.recover(older_than_s=older_than_s)
 
     def attribute_crash(self, attempt_ids: Sequence[int], evidence: str, *, limit: int = 3) -> list[int]:
-        """Count a crash against attempts that a dead process was parsing; return those that are now quarantined.
+        """Count a crash against attempts that a dead process was parsing; return those now quarantined.
 
-        With `limit` crashes an attempt is closed as failed, reason `quarantined`, with the evidence as its message.
+        After `limit` crashes an attempt is closed as failed, reason `quarantined`, with the evidence as its message.
         """
         # It names a machine, which may be called what no column takes.
         ending = ClosedUnvisited(outcome=Outcome.FAILED, reason=QUARANTINED, message=clean(evidence, 2000))
@@ -294,7 +297,8 @@ class Frontier:
     ) -> int:
         """Close up to `limit` open attempts of a domain and return how many; call again until it returns 0.
 
-        Who decides it as the holder of the domain gives its token: nothing is closed if another holds it by now.
+        A caller that acts as the domain's holder passes its token: nothing is closed if another process holds it by
+        now.
         """
         ending = ClosedUnvisited(outcome=outcome, reason=reason)
         return self._closing.close_domain(execution_id, domain_id, ending, limit=limit, token=token)
@@ -310,16 +314,16 @@ class Frontier:
     ) -> int:
         """Close up to `limit` open attempts of an execution and return how many; call again until it returns 0.
 
-        What another process is fetching is closed too; its visit then counts as repeated.
+        Attempts being fetched by another process are closed too; their visits then count as repeated.
         """
         return self._closing.close_rest(
             execution_id, ClosedUnvisited(outcome=outcome, reason=reason), kinds=kinds, limit=limit
         )
 
     def reopen(self, execution_id: int, *, every_domain: bool = False, limit: int = 2000) -> int:
-        """Ask once more for what failed on domains that were given up, or on every domain; return how much that is.
+        """Retry failed attempts on domains that were given up, or on every domain; return how many.
 
-        In short transactions, before any process works on the execution. A repeat finds nothing to do.
+        Uses short transactions; call before any process works on the execution. A repeated call finds nothing to do.
         """
         slices = self._connection.in_slices(sql.DOMAINS_GIVEN_UP, execution_id)
         given_up = None if every_domain else {row[0] for rows in slices for row in rows}
@@ -328,9 +332,9 @@ class Frontier:
         return self._reopen(sql.FAILED_ATTEMPTS, execution_id, given_up, limit)
 
     def reopen_left_over(self, execution_id: int, *, limit: int = 2000) -> int:
-        """Queue again what was not asked for because a person stopped the run; return how much that is.
+        """Queue attempts again that were not requested because a person stopped the run; return how many.
 
-        In short transactions, before any process works on the execution. A repeat finds nothing to do.
+        Uses short transactions; call before any process works on the execution. A repeated call finds nothing to do.
         """
         return self._reopen(sql.LEFT_OVER_ATTEMPTS, execution_id, None, limit)
 
@@ -347,53 +351,52 @@ class Frontier:
         return reopened
 
     def reopen_one(self, attempt_id: int) -> bool:
-        """Ask once more for one address that failed; False if it did not, or was tried again since."""
+        """Retry one failed URL; return False if it did not fail or was retried since."""
         return self._closing.reopen_one(attempt_id)
 
     def close_one(self, attempt_id: int, *, outcome: Outcome, reason: str) -> bool:
-        """Close one open attempt; False if it is not open."""
         return self._closing.close_one(attempt_id, ClosedUnvisited(outcome=outcome, reason=reason))
 
     def forget_originals(self, warc_file_id: int) -> None:
-        """Forget every original in a WARC file that is going: no revisit may point there, no 304 stand for it."""
+        """Remove every original in a WARC file that is being deleted: no revisit may refer to it, no 304 rely on
+        it.
+        """
         self._closing.forget_originals(warc_file_id, chunk=5000)
 
     def known_signals(self, page_ids: Sequence[int]) -> dict[int, KnownSignals]:
-        """Return what was kept of these pages before, by page; nothing for one whose body is kept or that is new."""
+        """Return the stored signals of these pages, by page; none for a new page or one whose body is stored."""
         with self._connection.read() as tx:
             return known_signals(tx, page_ids)
 
     def forget_signals(self, execution_id: int) -> None:
-        """Forget the signals that an execution wrote and no other replaced since."""
+        """Delete the signals written by an execution that were not replaced since."""
         after: int | None = -1
         while after is not None:
             with self._connection.write() as tx:
                 after = forget_signals(tx, execution_id, after=after)
 
     def find_redirect(self, execution_id: int, *, domain: str, url_hash: int) -> str | None:
-        """Return where an address redirected to on another domain in an execution; None if it did not."""
+        """Return the target of a URL's redirect to another domain in an execution; None if there was no redirect."""
         with self._connection.read() as tx:
             rows = tx.execute(queries.FIND_REDIRECT, (execution_id, domain, url_hash))
         return rows[0][0] if rows else None
 
     def find_capture(self, page_id: int, *, but_not_in: int) -> str | None:
-        """Return the address that a page led to, or its own, when it was last captured; None if it never was."""
+        """Return the final URL of a page's last capture in other executions, or its own; None if never captured."""
         with self._connection.read() as tx:
             rows = tx.execute(queries.FIND_CAPTURE, (page_id, but_not_in))
         return rows[0][0] if rows else None
 
     def signal_links(self, page_id: int) -> tuple[str, ...]:
-        """Return where a page leads whose body is not kept."""
         with self._connection.read() as tx:
             return signal_links(tx, page_id)
 
     def open_count(self, execution_id: int) -> int:
-        """Return how many attempts are open; 0 means that the execution has nothing left to do."""
+        """Return the number of open attempts; 0 means that the execution is finished."""
         with self._connection.read() as tx:
             return queries.open_count(tx, execution_id)
 
     def open_domains(self, execution_id: int) -> int:
-        """Return how many domains have open attempts."""
         with self._connection.read() as tx:
             return queries.open_domains(tx, execution_id)
 
@@ -409,21 +412,20 @@ class Frontier:
         return None if due is None else from_micros(due)
 
     def forbidden_domains(self, execution_id: int, *, limit: int = 100) -> list[tuple[int, int]]:
-        """Return domains with open attempts that an operator forbids, and their tokens: the caller closes them."""
+        """Return forbidden domains with open attempts, and their tokens: the caller closes them."""
         with self._connection.read() as tx:
             return queries.forbidden_domains(tx, execution_id, limit=limit)
 
     def paused_domains(self, execution_id: int, *, before: datetime, limit: int = 100) -> list[tuple[int, int]]:
-        """Return domains with open attempts that were paused before a moment, and their tokens."""
         with self._connection.read() as tx:
             return queries.paused_domains(tx, execution_id, before=to_micros(before), limit=limit)
 
     def hopeless_domains(
         self, execution_id: int, *, since: datetime, patience_s: float, limit: int = 100
     ) -> list[tuple[int, int]]:
-        """Return domains with open attempts that stay unreachable for longer than one waits: the caller closes them.
+        """Return domains with open attempts that stay unreachable longer than the patience: the caller closes them.
 
-        With the token of each, to be given to `close_domain`: a process that takes one meanwhile knows better.
+        Includes each token, to pass to `close_domain`: a process that leases one meanwhile has newer information.
         """
         now, patience = to_micros(self._clock.now()), round(patience_s * 1_000_000)
         with self._connection.read() as tx:
@@ -432,30 +434,26 @@ class Frontier:
             )
 
     def reachable_at(self, execution_id: int) -> datetime | None:
-        """Return when what an execution could not reach may be asked again, None if there is no such thing."""
         with self._connection.read() as tx:
             found = queries.reachable_at(tx, execution_id, now=to_micros(self._clock.now()))
         return None if found is None else from_micros(found)
 
     def unreachable(self, execution_id: int, *, limit: int = 5) -> list[Unreachable]:
-        """Return domains of an execution that cannot be reached, and when they may be asked again."""
         with self._connection.read() as tx:
             return queries.unreachable(tx, execution_id, now=to_micros(self._clock.now()), limit=limit)
 
     def reset(self, domain: str) -> bool:
-        """Forget that a domain could not be reached: its circuit, its slow-down, the failures of its robots files.
+        """Clear a domain's unreachable state: its circuit, its slow-down, the failures of its robots files.
 
-        It may then be asked at once, whatever was to be waited for. Return whether there was something to forget.
-        NotFound if the domain is not known, Conflict while a live process holds it: that one knows better.
+        It may then be requested immediately, whatever wait was in force. Return whether anything was cleared. Raise
+        `NotFound` if the domain is unknown, `Conflict` while a live process holds it, which has newer information.
         """
         return self._leases.reset(domain)
 
     def stats(self, execution_id: int | None = None) -> FrontierStats:
-        """Return the figures of one execution, or of all."""
         with self._connection.read() as tx:
             return queries.stats(tx, execution_id, now=to_micros(self._clock.now()))
 
     def list_open(self, execution_id: int, *, limit: int = 50) -> list[OpenAttempt]:
-        """Return open attempts, those whose turn comes first first."""
         with self._connection.read() as tx:
             return queries.list_open(tx, execution_id, limit=limit, now=to_micros(self._clock.now()))

@@ -1,7 +1,7 @@
-"""Who may ask which domain: taken with a token, renewed in one statement, given back or taken over.
+"""Domain leases: acquired with a token, renewed in one statement, released or acquired from dead owners.
 
-A lease is an owner, a token that counts up with every taking, and an expiry by the database's clock. Giving back clears
-the owner; death leaves it named, so that the next one knows to wait a full delay first.
+A lease is an owner, a token that increases with every acquisition, and an expiry by the database's clock. A
+release clears the owner; a dead owner's name remains, so that the next owner waits a full delay first.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.raw import Row, synchronise
@@ -25,7 +25,7 @@ from holdfast.types import (
     DomainUpdate,
     Original,
     RobotsAnswer,
-    RobotsState,
+    RobotsRecord,
     UrlKind,
 )
 
@@ -34,17 +34,15 @@ _ROBOTS_BYTES = 512 * 1024
 
 
 def moment(micros: int | None) -> datetime | None:
-    """Return a stored moment."""
     return None if micros is None else from_micros(micros)
 
 
 def micros(at: datetime | None) -> int | None:
-    """Return a moment as it is stored."""
     return None if at is None else to_micros(at)
 
 
 def circuit_of(row: Sequence[Any]) -> CircuitState:
-    """Return the circuit from its six columns, in the order of the table."""
+    """Return the circuit from its six columns, in table order."""
     state, failures, successes, opened_at, penalty, unreachable_since = row
     return CircuitState(
         state=state,
@@ -56,23 +54,21 @@ def circuit_of(row: Sequence[Any]) -> CircuitState:
     )
 
 
-def robots_of(tx: FrontierTransaction, domain_ids: Collection[int]) -> dict[int, tuple[RobotsState, ...]]:
-    """Return what is known of the robots files of these domains."""
-    states: dict[int, list[RobotsState]] = {}
+def robots_of(tx: FrontierTransaction, domain_ids: Collection[int]) -> dict[int, tuple[RobotsRecord, ...]]:
+    states: dict[int, list[RobotsRecord]] = {}
     for row in tx.execute(sql.ROBOTS, (tx.list(domain_ids),)):
         states.setdefault(row[0], []).append(_robots(row))
     return {domain_id: tuple(found) for domain_id, found in states.items()}
 
 
-def robots_of_origin(tx: FrontierTransaction, origin: str) -> RobotsState | None:
-    """Return what is known of one robots file."""
+def robots_of_origin(tx: FrontierTransaction, origin: str) -> RobotsRecord | None:
     rows = tx.execute(sql.ROBOTS_OF_ORIGIN, (origin,))
     return _robots(rows[0]) if rows else None
 
 
-def _robots(row: Row) -> RobotsState:
+def _robots(row: Row) -> RobotsRecord:
     _, origin, answer, status, body, failures, fetched_at, checked_at = row
-    return RobotsState(
+    return RobotsRecord(
         origin=origin,
         answer=RobotsAnswer(answer),
         status=status,
@@ -84,7 +80,7 @@ def _robots(row: Row) -> RobotsState:
 
 
 def write_updates(tx: FrontierTransaction, updates: Sequence[DomainUpdate]) -> None:
-    """Write what was learned; the caller holds the locks and has checked the tokens."""
+    """Write domain updates; the caller holds the locks and has checked the tokens."""
     if not updates:
         return
     # The last update of a domain counts; sorted, because rows are locked in the order of ids.
@@ -111,7 +107,7 @@ def _row(update: DomainUpdate) -> tuple[Any, ...]:
     )
 
 
-def _robots_row(update: DomainUpdate, state: RobotsState) -> tuple[Any, ...]:
+def _robots_row(update: DomainUpdate, state: RobotsRecord) -> tuple[Any, ...]:
     return (
         update.domain_id,
         state.origin,
@@ -125,14 +121,14 @@ def _robots_row(update: DomainUpdate, state: RobotsState) -> tuple[Any, ...]:
 
 
 def fence(tx: FrontierTransaction, tokens: Collection[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Lock these domains in order and return the (domain, token) pairs that are still in force."""
+    """Lock these domains in order and return the (domain, token) pairs that are still valid."""
     return fence_circuits(tx, tokens)[0]
 
 
 def fence_circuits(
     tx: FrontierTransaction, tokens: Collection[tuple[int, int]]
 ) -> tuple[set[tuple[int, int]], dict[int, str]]:
-    """Lock these domains in order; return the pairs that are in force, and the state of each domain's circuit."""
+    """Lock these domains in order; return the valid pairs, and the state of each domain's circuit."""
     held = tx.execute(sql.LOCK_DOMAINS, (tx.list({domain_id for domain_id, _ in tokens}),))
     in_force = {(domain_id, token) for domain_id, token, _ in held} & set(tokens)
     return in_force, {domain_id: circuit for domain_id, _, circuit in held}
@@ -159,8 +155,6 @@ _TRIES = 3
 
 
 class FrontierLeases:
-    """The leases of domains, for any execution and owner."""
-
     def __init__(self, connection: Connection, clock: Clock, *, lease_s: float) -> None:
         self._connection, self._clock = connection, clock
         self._length = timedelta(seconds=lease_s)
@@ -168,7 +162,9 @@ class FrontierLeases:
         self._handed: dict[int, dict[int, int]] = {}
 
     def lease(self, execution_id: int, owner_id: int, *, domains: int, pages: int) -> list[DomainLease]:
-        """Take up to `domains` that are due, longest waiting first; a domain with nothing to hand out is put off."""
+        """Lease up to `domains` due domains, longest waiting first; a domain without attempts to assign is
+        postponed.
+        """
         granted: list[DomainLease] = []
         for _ in range(_TRIES):
             leases = self._lease(execution_id, owner_id, domains=domains - len(granted), pages=pages)
@@ -201,7 +197,6 @@ class FrontierLeases:
         return [self._granted(row, now, robots.get(row[0], ()), attempts.get(row[0], ())) for row in rows]
 
     def lease_one(self, domain_id: int, owner_id: int) -> DomainLease | None:
-        """Take one domain for a request that is no attempt; None if it is held, forbidden or must rest for long."""
         now = self._clock.now()
         with self._connection.write() as tx:
             # Half a lease: a caller that must wait longer for the domain would lose it before it may ask.
@@ -216,15 +211,14 @@ class FrontierLeases:
         return lease
 
     def is_barred(self, domain: str) -> bool:
-        """Return whether a domain cannot be had although it is free: it is forbidden, or must rest for long."""
         now = self._clock.now()
         with self._connection.read() as tx:
             return bool(tx.execute(sql.BARRED, (domain, to_micros(now), to_micros(now + self._length / 2))))
 
-    def is_forbidden(self, domain: str) -> bool:
-        """Return whether an operator forbids a domain."""
+    def closed(self, domain: str) -> Literal["forbidden", "paused"] | None:
         with self._connection.read() as tx:
-            return bool(tx.execute(sql.FORBIDDEN, (domain,)))
+            rows = tx.execute(sql.CLOSED, (domain,))
+        return ("paused" if rows[0][0] else "forbidden") if rows else None
 
     def _hand(self, owner_id: int, leases: Sequence[DomainLease]) -> None:
         self._handed.setdefault(owner_id, {}).update((lease.domain_id, lease.token) for lease in leases)
@@ -254,9 +248,9 @@ class FrontierLeases:
     def _due(
         self, tx: FrontierTransaction, execution_id: int, circuits: Mapping[int, str], at: int, limit: int
     ) -> dict[int, tuple[Attempt, ...]]:
-        """Return the attempts to hand out, by domain: deferred ones whose time has come, then by priority.
+        """Return the attempts to assign, by domain: deferred ones whose time has come, then by priority.
 
-        Deferred ones come last where the circuit of the domain is not closed.
+        Deferred ones come last if the circuit of the domain is not closed.
         """
         due: dict[int, list[Attempt]] = {}
         late_turns = {domain_id: 0 if state == "closed" else 2 for domain_id, state in circuits.items()}
@@ -278,7 +272,6 @@ class FrontierLeases:
     def refill(
         self, execution_id: int, lease: tuple[int, int], *, limit: int, holding: Collection[int]
     ) -> list[Attempt]:
-        """Return more due attempts of a held (domain, token), without those that it has; none if it is not ours now."""
         domain_id, token = lease
         with self._connection.read() as tx:
             # Another process may have taken the domain over meanwhile; two would then ask it at once.
@@ -292,7 +285,6 @@ class FrontierLeases:
         return fresh[:limit]
 
     def renew(self, owner_id: int) -> dict[int, tuple[int, datetime]]:
-        """Extend all leases of an owner and return them as domain: (token, expiry); what is missing is lost."""
         # Once a renewal, so that the drift between this machine and the server never adds up to a lease.
         synchronise(self._clock)
         until = self._clock.now() + self._length
@@ -308,7 +300,6 @@ class FrontierLeases:
         return {domain_id: (token, until) for domain_id, token in known.items()}
 
     def release(self, execution_id: int, owner_id: int, updates: Sequence[DomainUpdate]) -> list[int]:
-        """Give domains back with what was learned; return those that were not ours any more."""
         if not updates:
             return []
         with self._connection.write() as tx:
@@ -323,7 +314,7 @@ class FrontierLeases:
         return [update.domain_id for update in updates if (update.domain_id, update.token) not in held]
 
     def _put_off(self, execution_id: int, owner_id: int, idle: Sequence[DomainLease]) -> None:
-        """Let go of domains that had nothing to hand out; one that was taken over stays marked as such."""
+        """Release domains without attempts to assign; a `taken_over` mark stays."""
         if not idle:
             return
         with self._connection.write() as tx:
@@ -337,19 +328,17 @@ class FrontierLeases:
             _next_due(tx, execution_id, tx.list(ours))
 
     def wanted(self, domain_ids: Collection[int]) -> set[int]:
-        """Return which of these domains a poll of feeds has something to ask of now."""
+        """Return which of these domains a feed poll has something to request from now."""
         with self._connection.read() as tx:
             rows = tx.execute(sql.WANTED, (tx.list(domain_ids), to_micros(self._clock.now())))
         return {row[0] for row in rows}
 
     def rest(self, execution_id: int, domain_ids: Collection[int], *, seconds: float) -> None:
-        """Let an execution wait so long for domains that it gave back: other executions come first."""
         until = to_micros(self._clock.now() + timedelta(seconds=seconds))
         with self._connection.write() as tx:
             tx.execute(sql.REST, (until, execution_id, until, tx.list(sorted(domain_ids))))
 
     def reset(self, domain: str) -> bool:
-        """Make a domain that was left alone ready to be asked; see `Frontier.reset`."""
         now = to_micros(self._clock.now())
         with self._connection.write() as tx:
             rows = tx.execute(sql.DOMAIN_TO_RESET, (domain,))
@@ -367,26 +356,23 @@ class FrontierLeases:
         return bool(lifted)
 
     def let_go(self, leases: Collection[tuple[int, int]]) -> int:
-        """Let go of held (domain, token) pairs that no process works on; return how many were still in force."""
         with self._connection.write() as tx:
             held = fence(tx, leases)
             tx.execute(sql.LET_GO, (tx.list(sorted(domain_id for domain_id, _ in held)),))
         return len(held)
 
     def free(self, owner_ids: Collection[int]) -> int:
-        """Let go of all domains of dead owners at once; their tokens are void. Return how many there were."""
         with self._connection.write() as tx:
             return len(tx.execute(sql.FREE_OWNERS, (tx.list(owner_ids),)))
 
     def recover(self, *, older_than_s: float) -> int:
-        """Let go of leases that expired longer ago than this; return how many there were."""
         before = self._clock.now() - timedelta(seconds=older_than_s)
         with self._connection.write() as tx:
             return len(tx.execute(sql.FREE_EXPIRED, (to_micros(before),)))
 
 
 def _next_due(tx: FrontierTransaction, execution_id: int, ids: Any) -> None:
-    """Set when the queues of these domains have something to give again."""
+    """Set when the queues of these domains next have attempts to assign."""
     # First the lock, then the look: an add that we waited for is seen, one that waits for us lowers it afterwards.
     if tx.is_postgres:
         tx.execute(sql.LOCK_HEADS, (execution_id, ids))
@@ -394,7 +380,7 @@ def _next_due(tx: FrontierTransaction, execution_id: int, ids: Any) -> None:
 
 
 def original_of(url: str, columns: Sequence[Any]) -> Original:
-    """Return the original of a page from its six columns, in the order of the table."""
+    """Return the original of a page from its six columns, in table order."""
     record_id, original_url, original_at, digest, file_id, offset = columns
     return Original(
         record_id=record_id,

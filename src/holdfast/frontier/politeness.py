@@ -1,4 +1,4 @@
-"""How long to leave a domain alone, when its circuit opens, and when to try again: pure functions of what is known.
+"""Delay between requests, when a circuit opens, and when to retry: pure functions of the known state.
 
 Whether an address is private is decided elsewhere.
 """
@@ -13,15 +13,15 @@ from random import Random
 from holdfast.types import CircuitState, FetchProblem
 
 MIN_DELAY_S = 1.0
-"""No shorter delay outside an explicitly allowed private network."""
+"""Minimum delay outside an explicitly allowed private network."""
 MAX_PENALTY = 64.0
-"""Slow-down after which a server's 429 changes nothing any more: about a minute at the default delay."""
+"""Slow-down above which further 429 responses have no effect: about a minute at the default delay."""
 RELAX = 0.8
-"""Factor of each good answer on the penalty: three forgive one doubling."""
+"""Factor of each successful response on the penalty: three cancel one doubling."""
 
 
 def floor_delay(asked_s: float, *, is_private: bool) -> float:
-    """Return the delay to keep: what was asked for, and at least a second outside an allowed private network."""
+    """Return the requested delay, but at least a second outside an allowed private network."""
     return max(asked_s, 0.0 if is_private else MIN_DELAY_S)
 
 
@@ -33,12 +33,12 @@ def delay_between(asked_s: float, *, penalty: float, is_private: bool) -> float:
 
 
 def penalise(circuit: CircuitState, *, most: float = MAX_PENALTY) -> CircuitState:
-    """Return the state after a 429 or 503: twice as slow, up to a cap."""
+    """Return the state after a 429 or 503: twice as slow, up to a limit."""
     return replace(circuit, penalty=min(max(circuit.penalty, 1.0) * 2.0, most))
 
 
 def relax(circuit: CircuitState) -> CircuitState:
-    """Return the state after a good answer: a little faster, never faster than the delay itself."""
+    """Return the state after a successful response: a little faster, never faster than the delay itself."""
     if circuit.penalty <= 1.0:
         return circuit
     penalty = circuit.penalty * RELAX
@@ -47,8 +47,6 @@ def relax(circuit: CircuitState) -> CircuitState:
 
 
 class Circuit(StrEnum):
-    """The values of `CircuitState.state`."""
-
     CLOSED = "closed"
     OPEN = "open"
     HALF_OPEN = "half_open"
@@ -60,7 +58,7 @@ RESET_S = 60.0
 
 
 def on_success(circuit: CircuitState, *, needed: int = SUCCESSES_TO_CLOSE) -> CircuitState:
-    """Return the circuit after a good answer: the domain is reachable, whatever else is to be proven."""
+    """Return the circuit after a successful response: reachable again, but closed only after `needed` successes."""
     if circuit.state == Circuit.CLOSED:
         if circuit.failures == 0 and circuit.unreachable_since is None:
             return circuit
@@ -72,7 +70,7 @@ def on_success(circuit: CircuitState, *, needed: int = SUCCESSES_TO_CLOSE) -> Ci
 
 
 def on_failure(circuit: CircuitState, *, now: datetime, threshold: int = FAILURES_TO_OPEN) -> CircuitState:
-    """Return the circuit after a failure of the domain. Any failure of one that was not closed opens it anew."""
+    """Return the circuit after a failure of the domain. Any failure while it is not closed opens it again."""
     # Bounded, because a domain may be down for years and the column is an INTEGER.
     failures = min(circuit.failures + 1, 1_000_000)
     if circuit.state == Circuit.CLOSED and failures < threshold:
@@ -89,7 +87,7 @@ def on_failure(circuit: CircuitState, *, now: datetime, threshold: int = FAILURE
 
 
 def open_until(circuit: CircuitState, *, now: datetime, reset_s: float = RESET_S) -> datetime | None:
-    """Return when the domain may be tried again, or None if it may be asked now."""
+    """Return when the domain may be tried again, or None if it may be requested now."""
     if circuit.state != Circuit.OPEN or circuit.opened_at is None:
         return None
     until = circuit.opened_at + timedelta(seconds=reset_s)
@@ -99,7 +97,8 @@ def open_until(circuit: CircuitState, *, now: datetime, reset_s: float = RESET_S
 def unreachable_for(circuit: CircuitState, *, now: datetime, since: datetime) -> timedelta:
     """Return how long the domain has been unreachable, counted from `since` at the earliest.
 
-    The state outlives an execution; `since` is when this one began to ask: yesterday's outage gives up no domain.
+    The state outlives an execution; `since` is when this one started requesting, so that yesterday's outage gives
+    up no domain.
     """
     if circuit.unreachable_since is None:
         return timedelta()
@@ -115,11 +114,11 @@ def gives_up(
     next_try_at: datetime,
     longest_wait_s: float = RESET_S,
 ) -> bool:
-    """Return whether an execution that began to ask at `since` should wait for the domain no longer.
+    """Return whether an execution that started requesting at `since` should stop waiting for the domain.
 
-    It waits `patience_s`, and for the first try after that. Our own tries are at most `longest_wait_s` apart; one that
-    is further away was named by the server, or follows an outage that lasted longer than this: if it comes too late,
-    there is nothing to wait for.
+    It waits `patience_s`, and for the first attempt after that. Our own attempts are at most `longest_wait_s`
+    apart; a later one was set by the server, or follows an outage that lasted longer than this: if it comes too
+    late, waiting is pointless.
     """
     if circuit.unreachable_since is None:
         return False
@@ -128,20 +127,20 @@ def gives_up(
 
 
 def mark_unreachable(circuit: CircuitState, *, now: datetime) -> CircuitState:
-    """Return the circuit of a domain that may not be asked: its robots.txt cannot be read, or it told us to rest."""
+    """Return the circuit of a domain that may not be requested: unreadable robots.txt, or a rest set by the server."""
     return circuit if circuit.unreachable_since is not None else replace(circuit, unreachable_since=now)
 
 
 RETRIES = 3
 BASE_S = 1.0
 JITTER = 0.5
-"""Share of the first wait that is added at random at most, so that retries do not march in step."""
+"""Maximum random addition to the first wait, as a share of it, so that retries do not coincide."""
 # Request Timeout, Too Early, Too Many Requests: the only 4xx that say to ask again.
 _AGAIN = frozenset({408, 425, 429})
 
 
 def may_retry(*, status: int | None = None, problem: FetchProblem | None = None) -> bool:
-    """Return whether asking again may help: 408, 425, 429, 5xx and transient network failures; no other 4xx."""
+    """Return whether a retry may help: 408, 425, 429, 5xx and transient network failures; no other 4xx."""
     if status is not None:
         return status in _AGAIN or 500 <= status <= 599
     return problem is not None and problem.transient
@@ -156,6 +155,7 @@ def retry_wait(number: int, *, base_s: float = BASE_S, random: Random) -> float:
 def next_try(number: int, *, random: Random, retries: int = RETRIES, base_s: float = BASE_S) -> float | None:
     """Return the wait before attempt `number` is repeated, or None if it was the last one.
 
-    The domain's next turn may come later: its delay, the slow-down after 429 and 503, and Retry-After are its own.
+    The domain's next turn may come later: its delay, the slow-down after 429 and 503, and Retry-After apply in
+    addition.
     """
     return None if number > retries else retry_wait(number, base_s=base_s, random=random)

@@ -1,7 +1,7 @@
-"""Questions about the frontier that no page waits for: figures, lists, the report of an execution.
+"""Slow queries on the frontier, not for pages: figures, lists, the report of an execution.
 
-Reports take a raw connection of their own (a frontier's is tuned for look-ups) and read in short transactions: ten
-million rows hold up no other process.
+Reports use a separate raw connection (a frontier's is tuned for look-ups) and read in short transactions: ten
+million rows block no other process.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase, Row
 from holdfast.db.run_slices import IN_SLICE, in_slices
 from holdfast.frontier.leasing import moment
 from holdfast.frontier.sql import Connection, FrontierTransaction, Statement
+from holdfast.records import Operator, record
 from holdfast.types import REDIRECTED, Outcome, UrlKind
 from holdfast.values import dataclass
 
@@ -33,45 +34,43 @@ _PAGE = 1000
 _EXCLUSIONS_SHOWN = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class FrontierStats:
-    """The frontier in figures; each address counts once, however often it was tried."""
+    """The frontier in figures; each URL counts once, however often it was tried."""
 
-    pending: int
-    """Open attempts, those that are being fetched included."""
-    leased_domains: int
-    """Domains that a live owner holds."""
-    completed: int
-    failed: int
-    ruled_out: int
-    """Closed by a rule or a limit of ours, without being asked."""
-    domains: int
-    """Domains with at least one address."""
-    counts: Mapping[str, Any] = field(default_factory=dict)
+    pending: Operator[int]
+    """Open attempts, including those that are being fetched."""
+    leased_domains: Operator[int]
+    """Domains held by a live process."""
+    completed: Operator[int]
+    failed: Operator[int]
+    ruled_out: Operator[int]
+    """Excluded by a rule or a limit without a request."""
+    domains: Operator[int]
+    """Domains with at least one URL."""
+    counts: Operator[Mapping[str, Any]] = field(default_factory=dict)
     """Running totals of the processes, added up where they are numbers."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class OpenAttempt:
-    """One line of `holdfast frontier list`."""
+    """A queued attempt on a URL."""
 
-    id: int
-    url: str
-    domain: str
-    kind: UrlKind
-    priority: int
-    depth: int
-    number: int
-    crashes: int
-    created_at: datetime
-    scheduled_for: datetime | None
-    leased: bool
-    """Whether a live owner holds its domain."""
+    id: Operator[int]
+    url: Operator[str]
+    domain: Operator[str]
+    kind: Operator[UrlKind]
+    priority: Operator[int]
+    depth: Operator[int]
+    number: Operator[int]
+    crashes: Operator[int]
+    created_at: Operator[datetime]
+    scheduled_for: Operator[datetime | None]
+    leased: Operator[bool]
+    """Whether a live process holds its domain."""
 
 
 class Account(NamedTuple):
-    """The current outcome of one address in one execution: its last attempt."""
-
     url: str
     domain: str
     kind: UrlKind
@@ -87,7 +86,7 @@ class Account(NamedTuple):
     title: str | None
     redirected_to: str | None
     via: str | None
-    """The address of the page that it was found on."""
+    """URL of the page on which it was found."""
     completed_at: datetime | None
     warc_file_id: int | None
     warc_offset: int | None
@@ -95,8 +94,6 @@ class Account(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """An execution's addresses by their current outcome, counted each way that a reader may ask."""
-
     total: int
     open: int
     outcomes: Mapping[str, int]
@@ -110,39 +107,35 @@ class Summary:
     depths: Mapping[int | str, int]
     """Requisites and sitemaps have no depth of their own: they count under their kind."""
     redirects: int
-    """Pages that only lead to another address: among the successes, and no captured pages."""
+    """Pages that only redirect to another URL: counted as successes, but not as captured pages."""
     wire_bytes: int
     exclusions: Mapping[tuple[str, str], int]
-    """Links that were not added, by (rule, host): the largest thousand."""
+    """Links that were not added, by (rule, host): the 1,000 most frequent."""
     response_ms: tuple[float | None, float | None, float | None] = (None, None, None)
-    """How long the captured answers took: average, shortest, longest."""
+    """Response times of captures: average, shortest, longest."""
     examples: Mapping[tuple[str, str], list[str]] = field(default_factory=dict)
-    """A few addresses that were not captured, by (outcome, reason)."""
+    """A few URLs that were not captured, by (outcome, reason)."""
 
 
 class Unreachable(NamedTuple):
-    """A domain that cannot be reached, and when it is tried again."""
-
     domain: str
     since: datetime
     next_try_at: datetime
 
 
 def open_count(tx: FrontierTransaction, execution_id: int) -> int:
-    """Return how many attempts of an execution are open."""
     # Only the heads with something open, by their index: an execution may have met millions of domains.
     rows = tx.execute("SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ? AND open > 0", (execution_id,))
     return int(rows[0][0])
 
 
 def open_domains(tx: FrontierTransaction, execution_id: int) -> int:
-    """Return how many domains of an execution have open attempts."""
     rows = tx.execute("SELECT count(*) FROM queues WHERE execution_id = ? AND open > 0", (execution_id,))
     return int(rows[0][0])
 
 
 def expired_domains(tx: FrontierTransaction, *, now: int) -> int:
-    """Return how many domains have an owner that neither renewed them nor gave them back, and are not freed yet."""
+    """Return the number of domains with an expired lease that was neither renewed nor released."""
     rows = tx.execute(
         "SELECT count(*) FROM domains WHERE lease_owner IS NOT NULL AND lease_expires_at > 0 AND lease_expires_at <= ?",
         (now,),
@@ -162,16 +155,16 @@ _NEXT_DUE = Statement(
 
 
 def next_due_at(tx: FrontierTransaction, execution_id: int, *, now: int) -> int | None:
-    """Return the earliest moment at which a lease may find something, or None if nothing is open.
+    """Return the earliest time at which a lease may find something, or None if nothing is open.
 
-    A domain that is held counts from the end of its lease: before that only its holder has a say.
+    A held domain counts from the end of its lease: before that only its holder decides.
     """
     rows = tx.execute(_NEXT_DUE, (now, execution_id))
     return None if rows[0][0] is None else int(rows[0][0])
 
 
 def forbidden_domains(tx: FrontierTransaction, execution_id: int, *, limit: int) -> list[tuple[int, int]]:
-    """Return domains that an operator forbids and that have open attempts, with their tokens: they are only closed."""
+    """Return forbidden domains with open attempts, with their tokens: they are only closed."""
     rows = tx.execute(
         "SELECT q.domain_id, d.lease_token FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
         " AND d.id = q.domain_id AND NOT d.is_allowed ORDER BY q.domain_id LIMIT ?",
@@ -181,7 +174,6 @@ def forbidden_domains(tx: FrontierTransaction, execution_id: int, *, limit: int)
 
 
 def paused_domains(tx: FrontierTransaction, execution_id: int, *, before: int, limit: int) -> list[tuple[int, int]]:
-    """Return domains with open attempts that an operator paused before a moment, with their tokens."""
     rows = tx.execute(
         "SELECT q.domain_id, d.lease_token FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
         " AND d.id = q.domain_id AND d.paused_at <= ? ORDER BY q.domain_id LIMIT ?",
@@ -193,10 +185,10 @@ def paused_domains(tx: FrontierTransaction, execution_id: int, *, before: int, l
 def hopeless_domains(
     tx: FrontierTransaction, execution_id: int, *, since: int, patience: int, now: int, limit: int
 ) -> list[tuple[int, int]]:
-    """Return domains with open attempts that cannot be reached, and are not to be asked again within our patience.
+    """Return unreachable domains with open attempts that may not be requested again within the patience.
 
-    It is counted from `since`, or from when they became unreachable if that was later. Those that are held now are
-    their holder's business; so are those whose token is another when they are closed.
+    The patience counts from `since`, or from when they became unreachable if that was later. Domains held now are
+    left to their holder; so are those whose token has changed when they are closed.
     """
     rows = tx.execute(
         "SELECT q.domain_id, d.lease_token FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
@@ -209,7 +201,6 @@ def hopeless_domains(
 
 
 def reachable_at(tx: FrontierTransaction, execution_id: int, *, now: int) -> int | None:
-    """Return when the first of an execution's domains that cannot be reached may be asked again, None if all can be."""
     rows = tx.execute(
         "SELECT min(d.next_allowed_at) FROM queues q CROSS JOIN domains d WHERE q.execution_id = ?"
         " AND d.id = q.domain_id AND d.unreachable_since IS NOT NULL AND d.next_allowed_at > ?",
@@ -219,7 +210,7 @@ def reachable_at(tx: FrontierTransaction, execution_id: int, *, now: int) -> int
 
 
 def unreachable(tx: FrontierTransaction, execution_id: int, *, now: int, limit: int) -> list[Unreachable]:
-    """Return the domains of an execution that cannot be reached and may not be asked now, soonest first."""
+    """Return the unreachable domains of an execution that may not be requested now, soonest first."""
     rows = tx.execute(
         "SELECT d.name, d.unreachable_since, d.next_allowed_at FROM queues q CROSS JOIN domains d"
         " WHERE q.execution_id = ? AND d.id = q.domain_id AND d.unreachable_since IS NOT NULL"
@@ -230,7 +221,6 @@ def unreachable(tx: FrontierTransaction, execution_id: int, *, now: int, limit: 
 
 
 def stats(tx: FrontierTransaction, execution_id: int | None, *, now: int) -> FrontierStats:
-    """Return the figures of one execution, or of all."""
     where, values = ("WHERE execution_id = ?", (execution_id,)) if execution_id is not None else ("", ())
     figures = tx.execute(
         "SELECT coalesce(sum(open), 0), coalesce(sum(succeeded), 0), coalesce(sum(failed), 0),"  # noqa: S608
@@ -257,7 +247,7 @@ def stats(tx: FrontierTransaction, execution_id: int | None, *, now: int) -> Fro
 
 
 def _added_up(totals: list[Any]) -> dict[str, Any]:
-    """Return the sum of the processes' totals, nested ones too; what is no number is left out."""
+    """Return the sum of the processes' totals, including nested ones; values that are not numbers are dropped."""
     summed: dict[str, Any] = {}
     for total in totals:
         # SQLite gives JSON as text, PostgreSQL as what it means.
@@ -286,7 +276,7 @@ _LISTS = (
 
 
 def list_open(tx: FrontierTransaction, execution_id: int, *, limit: int, now: int) -> list[OpenAttempt]:
-    """Return open attempts in the order of their domains' turns: what comes next first, what waits last."""
+    """Return open attempts in the order of their domains' turns."""
     listed: list[OpenAttempt] = []
     heads = tx.execute(
         "SELECT q.domain_id, d.name, d.lease_owner IS NOT NULL AND d.lease_expires_at > ? FROM queues q"
@@ -333,7 +323,7 @@ _ACCOUNT = (
 def account_slice(
     raw_db: RawDatabase, execution_id: int, after: tuple[int, int]
 ) -> tuple[list[Account], tuple[int, int] | None]:
-    """Return the next thousand rows of an account, and the key to continue after; None at the end."""
+    """Return the next 1,000 rows of an account, and the key to continue after; None at the end."""
     # By key, not by OFFSET: the last of ten million rows is found as quickly as the first.
     with Connection(raw_db).read() as tx:
         rows = tx.execute(_ACCOUNT, (execution_id, *after, _PAGE))
@@ -368,7 +358,7 @@ _NAMES = (
 
 
 def summary(raw_db: RawDatabase, execution_id: int) -> Summary:
-    """Return an execution's addresses by current outcome, counted each way; one pass over its attempts."""
+    """Return an execution's URLs by current outcome, counted in several ways; one pass over its attempts."""
     groups = chain.from_iterable(in_slices(raw_db, SUMMARY, execution_id))
     names: dict[int, str] = {}
     while True:
@@ -395,7 +385,6 @@ def summary(raw_db: RawDatabase, execution_id: int) -> Summary:
 def _summed_up(
     groups: Iterable[Row], names: dict[int, str], exclusions: dict[tuple[str, str], int]
 ) -> tuple[Summary, dict[tuple[str, str], list[int]]]:
-    """Return the counts, and a few pages of each way in which an address was not captured."""
     pages: dict[tuple[str, str], list[int]] = {}
     counts: dict[str, Counter[Any]] = {
         name: Counter() for name in ("outcome", "reason", "kind", "status", "type", "domain", "depth")

@@ -1,8 +1,8 @@
-"""The end of attempts: closed once, with everything that came of them, in one transaction.
+"""The end of attempts: closed once, with all their results, in one transaction.
 
-Stages: fence by token, keep what is still open, add links, close, update pages, insert retries, write signals, count;
-in this order because of locks (`sql.py`). A visit whose token is old changes nothing, nor does one that was settled
-before.
+Stages: fence by token, select what is still open, add links, close, update pages, insert retries, write
+signals, count; in this order because of locks (`sql.py`). A visit with an old token changes nothing, nor does
+one settled before.
 """
 
 from __future__ import annotations
@@ -30,38 +30,30 @@ from holdfast.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
-    """What came of a settle."""
-
     closed: int = 0
-    """How many attempts were closed now."""
     new: int = 0
-    """How many addresses the execution had not seen before."""
     retried: int = 0
-    """How many attempts n+1 were inserted."""
+    """Number of retries inserted (attempts n+1)."""
     added: frozenset[int] = frozenset()
-    """Domains that have something new to ask for."""
+    """Domains with new attempts."""
     refused: tuple[Visit, ...] = ()
-    """Visits with a token that is no longer the domain's: nothing of them was written."""
+    """Visits with a token that is no longer valid: nothing of them was written."""
     repeated: tuple[Visit, ...] = ()
-    """Visits of attempts that were closed before, by an earlier settle of ours, or by an operator or a limit."""
+    """Visits of attempts closed before: by our own earlier settle, an operator, or a limit."""
     lost: tuple[int, ...] = ()
-    """Domains whose update was not taken, because their token is another one now."""
+    """Domains whose update was rejected because their token has changed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSignals:
-    """What was kept of a page before."""
-
     fetched_at: datetime
     content_hash: str | None
     has_all_links: bool
-    """Whether the links that were kept are all that the page has to other addresses."""
+    """Whether the stored links include all of the page's links to other URLs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClosedUnvisited:
-    """How attempts end that were not visited."""
-
     outcome: Outcome
     reason: str
     message: str | None = None
@@ -76,21 +68,19 @@ class Closing:
     def close_domain(
         self, execution_id: int, domain_id: int, ending: ClosedUnvisited, *, limit: int, token: int | None = None
     ) -> int:
-        """Close up to `limit` open attempts of one domain; return how many: none if the token is not in force."""
+        """Close up to `limit` open attempts of one domain; return how many: 0 if the token is not valid."""
         with self._connection.read() as tx:
             of_one = (execution_id, domain_id, limit)
             rows = tx.execute(sql.OPEN_OF_DOMAIN, of_one + of_one)
         return self._close([row[0] for row in rows[:limit]], ending, held=None if token is None else (domain_id, token))
 
     def close_rest(self, execution_id: int, ending: ClosedUnvisited, *, kinds: Collection[UrlKind], limit: int) -> int:
-        """Close up to `limit` open attempts of these kinds, whatever their domain; return how many were closed."""
         with self._connection.read() as tx:
             of_all = (execution_id, tx.list([kind.value for kind in kinds]), limit)
             rows = tx.execute(sql.OPEN_OF_ALL, of_all + of_all)
         return self._close([row[0] for row in rows[:limit]], ending)
 
     def attribute_crash(self, attempt_ids: Sequence[int], ending: ClosedUnvisited, *, limit: int) -> list[int]:
-        """Count a crash against each open attempt; close those with `limit` of them and return their ids."""
         with self._connection.write() as tx:
             _lock(tx, attempt_ids)
             rows = tx.execute(sql.COUNT_CRASH, (tx.list(attempt_ids),))
@@ -99,7 +89,6 @@ class Closing:
         return quarantined
 
     def reopen(self, execution_id: int, domain_id: int, ended: Sequence[tuple[int, str]]) -> None:
-        """Retry failed attempts on one domain, by id and outcome."""
         with self._connection.write() as tx:
             # Under the lock of their domains, as whatever closes attempts.
             _lock(tx, [number for number, _ in ended])
@@ -108,7 +97,7 @@ class Closing:
     def _open_again(
         self, tx: FrontierTransaction, execution_id: int, domain_id: int, ended: Sequence[tuple[int, str]]
     ) -> None:
-        """Insert the next attempt of each that ended, by id and outcome; their domain is locked."""
+        """Insert the next attempt of each ended one, by id and outcome; their domain must be locked."""
         now = to_micros(self._clock.now())
         tx.many(sql.INSERT_RETRY, [(None, now, attempt_id) for attempt_id, _ in ended])
         heads = QueueHeads()
@@ -126,7 +115,7 @@ class Closing:
         was_fetched: bool = False,
         also: Callable[[FrontierTransaction], None] = lambda _tx: None,
     ) -> bool:
-        """Ask once more for an address that failed, or was fetched; False if it did not, or was tried again since.
+        """Retry a URL that failed or was fetched; return False if it did neither or was retried since.
 
         `also` is called in the same transaction.
         """
@@ -139,11 +128,11 @@ class Closing:
         return bool(rows)
 
     def close_one(self, attempt_id: int, ending: ClosedUnvisited) -> bool:
-        """Close one open attempt; False if it is not open."""
+        """Close one open attempt; return False if it is not open."""
         return self._close([attempt_id], ending) > 0
 
     def forget_originals(self, warc_file_id: int, *, chunk: int) -> None:
-        """Take the originals in one WARC file, and the validators that went with them, from their pages."""
+        """Remove the originals in one WARC file, with their validators, from their pages."""
         after = -1
         while True:
             with self._connection.write() as tx:
@@ -168,7 +157,7 @@ class Closing:
             return self._end(tx, attempt_ids, ending)
 
     def _end(self, tx: FrontierTransaction, attempt_ids: Sequence[int], ending: ClosedUnvisited) -> int:
-        """Close attempts whose domains are locked; those that were closed meanwhile stay as they are."""
+        """Close attempts whose domains are locked; those closed meanwhile stay unchanged."""
         if not attempt_ids:
             return 0
         now = to_micros(self._clock.now())
@@ -190,7 +179,7 @@ class Closing:
 
 
 def _count_closed(tx: FrontierTransaction, execution_id: int, outcome: Outcome, closed: int, now: int) -> None:
-    """Add to the totals of what ended without a visit: no process counts it, and it may end after all of them."""
+    """Add to the totals of attempts ended without a visit: no process counts them, and they may end last of all."""
     # The row must be there before it can be locked: two that end something at once would otherwise overwrite each
     # other.
     tx.execute(sql.ENSURE_COUNTS, (execution_id, now))
@@ -202,19 +191,20 @@ def _count_closed(tx: FrontierTransaction, execution_id: int, outcome: Outcome, 
 
 
 def _lock(tx: FrontierTransaction, attempt_ids: Sequence[int]) -> None:
-    """Lock the domains of these attempts: only under that lock is an attempt closed."""
+    """Lock the domains of these attempts; closing an attempt requires that lock."""
     rows = tx.execute(sql.DOMAINS_OF, (tx.list(attempt_ids),))
     tx.execute(sql.LOCK_DOMAINS, (tx.list([row[0] for row in rows]),))
 
 
 ROWS_A_LINK = 2
-"""Rows of words and links that weigh as much in a transaction as one found address: 5 to 8 us each on SQLite, with
-250,000 and with a million of them, where an address takes 13."""
+"""Word and link rows that cost as much in a transaction as one found URL: 5 to 8 us each on SQLite, with 250,000
+and with a million of them, where a URL takes 13.
+"""
 
 
 @dataclass(slots=True)
 class SignalRows:
-    """What a set of visits writes, computed before the transaction."""
+    """Rows written by a set of visits, computed before the transaction."""
 
     pages: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     words: list[tuple[str, int, int]] = field(default_factory=list)
@@ -252,7 +242,7 @@ class SignalRows:
 
 
 def weight(visit: Visit) -> int:
-    """Return how much a visit's signals weigh in a transaction, in found addresses."""
+    """Return the weight of a visit's signals in a transaction, in units of found URLs."""
     signals = visit.signals
     return 0 if signals is None else (len(signals.words) + len(signals.links)) // ROWS_A_LINK
 
@@ -278,7 +268,6 @@ def _page(visit: Visit) -> tuple[Any, ...]:
 
 
 def known_signals(tx: FrontierTransaction, page_ids: Sequence[int]) -> dict[int, KnownSignals]:
-    """Return what is known of these pages, by page."""
     return {
         page_id: KnownSignals(
             fetched_at=from_micros(fetched_at),
@@ -292,9 +281,9 @@ def known_signals(tx: FrontierTransaction, page_ids: Sequence[int]) -> dict[int,
 
 
 def forget_signals(tx: FrontierTransaction, execution_id: int, *, after: int, limit: int = 200) -> int | None:
-    """Forget some of what an execution wrote; return the last page that was looked at, None if there are no more.
+    """Delete some signals written by an execution; return the last page checked, None at the end.
 
-    It looks at all pages of the execution's source, by index: few executions are discarded.
+    It checks all pages of the execution's source, by index: few executions are discarded.
     """
     source = tx.execute(sql.SOURCE_OF, (execution_id,))
     rows = tx.execute(sql.SIGNALS_OF, (source[0][0] if source else 0, after, limit))
@@ -306,19 +295,18 @@ def forget_signals(tx: FrontierTransaction, execution_id: int, *, after: int, li
 
 
 def signal_links(tx: FrontierTransaction, page_id: int) -> tuple[str, ...]:
-    """Return where a page leads, as far as that is kept."""
     return tuple(row[0] for row in tx.execute(sql.LINKS_OF, (page_id,)))
 
 
 _VISITS_AT_ONCE = 1000
 
 CountsOf = Callable[[Sequence[Visit], Sequence[Visit]], Mapping[str, Any]]
-"""Returns the running totals that go with a settle, from its visits that were refused and those that were repeated."""
+"""Returns the running totals that go with a settle, from its rejected and its repeated visits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessTotals:
-    """The running totals of one process, worked out once it is known which of its visits count."""
+    """The running totals of one process, computed once it is known which of its visits count."""
 
     owner_id: int
     counts: CountsOf
@@ -326,19 +314,19 @@ class ProcessTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """What a set of visits writes: computed before the transaction, and again only if some of them do not count."""
+    """Rows written by a set of visits: computed before the transaction, and again only if some of them do not
+    count.
+    """
 
     closed: list[tuple[Any, ...]]
     page_updates: dict[str, list[tuple[Any, ...]]]
-    """What changes in pages, by statement."""
     retries: list[tuple[int, int, int]]
-    """When, now, and the attempt that is repeated."""
+    """Retry time, current time, and the attempt that is repeated."""
     found: list[FoundRow]
     shallower: list[FoundRow]
     excluded: list[tuple[str, str, int]]
     signals: SignalRows
     counts: Counts
-    """What they add to the series."""
 
     @classmethod
     def of(cls, visits: Sequence[Visit], adding: Adding, *, now: int) -> _Work:
@@ -365,8 +353,6 @@ class _Work:
 
 
 class Settlement:
-    """Settles visits of one connection."""
-
     def __init__(self, connection: Connection, clock: Clock, adding: Adding, depths: Depths, *, links: int) -> None:
         self._connection, self._clock, self._adding, self._depths = connection, clock, adding, depths
         self._links = links
@@ -376,7 +362,7 @@ class Settlement:
     def settle(
         self, execution_id: int, visits: Sequence[Visit], updates: Sequence[DomainUpdate], totals: ProcessTotals | None
     ) -> Settled:
-        """Settle all visits; split into several transactions only if they found more than one should add."""
+        """Settle all visits; split into several transactions only if they found more links than one should add."""
         # Updates of domains and totals go with the last part: they tell of all visits, and must not stand before them.
         settled = Settled()
         chunks = list(_chunks(visits, self._links))
@@ -441,7 +427,7 @@ class Settlement:
         )
 
     def _domains_waiting(self, execution_id: int, now: int) -> int:
-        """Return how many domains have something to ask for, counted once a minute; 0 between."""
+        """Return the number of domains with due attempts, counted once a minute; 0 in between."""
         # Before the transaction, and rarely: an execution may know a million domains (60 ms).
         minute = minute_of(now)
         if self._counted_at.get(execution_id) == minute:
@@ -451,7 +437,6 @@ class Settlement:
             return open_domains(tx, execution_id)
 
     def _raised(self, tx: FrontierTransaction, execution_id: int, work: _Work, *, known: int) -> list[Raised]:
-        """Return the pages that these visits found by a shorter way than the one that is known."""
         raised: list[Raised] = []
         if known and self._depths.rules.shared:
             raised += self._depths.deeper(tx, execution_id)
@@ -461,8 +446,9 @@ class Settlement:
         return raised
 
     def _raised_before(self, tx: FrontierTransaction, execution_id: int, work: _Work) -> list[Raised]:
-        """Return such pages for visits that are offered again: the connection may have been lost before their depths
-        were made smaller, which is a transaction of its own."""
+        """Return such pages for repeated visits: the connection may have been lost before their depths were made
+        smaller, which is a separate transaction.
+        """
         tx.load("new_found", sql.FOUND_COLUMNS, work.found)
         return self._raised(tx, execution_id, work, known=len(work.found))
 
@@ -502,9 +488,9 @@ def _sum(one: Settled, other: Settled) -> Settled:
 def _still_open(
     tx: FrontierTransaction, execution_id: int, visits: Sequence[Visit]
 ) -> tuple[list[Visit], list[tuple[int, int]]]:
-    """Return the visits whose attempt is still open; under the lock of their domains no other process can close it.
+    """Return the visits whose attempt is still open; under their domains' lock no other process can close it.
 
-    And the (domain, page) pairs among them that were found by a shorter way since they were leased.
+    Also return their (domain, page) pairs that were found by a shorter path since they were leased.
     """
     if not visits:
         return [], []
@@ -521,7 +507,7 @@ def _still_open(
 
 
 def _close(tx: FrontierTransaction, visits: Sequence[Visit], work: _Work, heads: QueueHeads) -> None:
-    """Close attempts, tell their pages, insert attempts n+1. Those cannot be there yet: the attempts were open."""
+    """Close attempts, update their pages, insert attempts n+1, which cannot exist yet: the attempts were open."""
     tx.many(sql.CLOSE_VISIT, work.closed)
     for statement, rows in work.page_updates.items():
         tx.many(statement, rows)
@@ -533,7 +519,7 @@ def _close(tx: FrontierTransaction, visits: Sequence[Visit], work: _Work, heads:
 
 
 def _exclude(tx: FrontierTransaction, execution_id: int, work: _Work) -> None:
-    """Add to the exclusions; a count below 0 takes back what a later document brought."""
+    """Add to the exclusions; a negative count subtracts what a later document made obsolete."""
     if work.excluded:
         tx.load("new_exclusions", sql.EXCLUSION_COLUMNS, work.excluded)
         tx.execute(sql.UPSERT_EXCLUSIONS, (execution_id,))
@@ -542,7 +528,6 @@ def _exclude(tx: FrontierTransaction, execution_id: int, work: _Work) -> None:
 
 
 def _closed(visit: Visit) -> tuple[Any, ...]:
-    """Return the values of CLOSE_VISIT."""
     # What was not stored (a timeout, a page of which only signals are kept) points to no record.
     record = visit.record or (None, None, None, None)
     # The column is a SMALLINT: one value that does not fit would undo the whole batch.
@@ -571,7 +556,7 @@ def _closed(visit: Visit) -> tuple[Any, ...]:
 
 
 def _page_update(visit: Visit) -> tuple[str, tuple[Any, ...]]:
-    """Return how a page learns of its visit: a statement and its values."""
+    """Return the statement, with its values, that updates a page after its visit."""
     # Validators belong to the last good answer; a 304 without any leaves them as they are. The first language that was
     # found stays.
     at, page_id = to_micros(visit.finished_at), visit.attempt.page_id

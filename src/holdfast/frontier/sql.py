@@ -1,12 +1,12 @@
-"""The frontier's statements, each as a person can run it: `?` is a value, everything else is the database's own SQL.
+"""The frontier's statements, each executable by hand: `?` is a value, everything else is the database's own SQL.
 
-A statement that SQLite and PostgreSQL read alike is a string. Where they differ it is a `Statement`, with both texts
-side by side.
+A statement that SQLite and PostgreSQL both accept is a string. Where they differ it is a `Statement`, with both
+texts side by side.
 
-Locks are taken in one order by every process, so that PostgreSQL never deadlocks: domains by id; new pages, new
-attempts by (domain, hash); changes to attempts, to pages; exclusions; queues by domain; series. New before changed,
-because an insert that meets a row which another process is changing waits for that process, also if it then does
-nothing. An attempt is closed only under the lock of its domain.
+Every process acquires locks in one order, so that PostgreSQL never deadlocks: domains by id; new pages, new
+attempts by (domain, hash); changes to attempts, to pages; exclusions; queues by domain; series. New before
+changed, because an insert that meets a row which another process is changing waits for that process, even if it
+then does nothing. An attempt is closed only under the lock of its domain.
 """
 
 # ruff: noqa: S608 - statements are made of constants of this file, never of what a caller gives
@@ -23,14 +23,14 @@ from holdfast.db.run_slices import IN_SLICE, in_slices
 
 
 class Statement(NamedTuple):
-    """What asks or changes the same thing in each database, where one text does not do for both.
+    """One statement in two texts, for cases where the databases need different SQL.
 
-    What differs, and why:
+    The differences and their reasons:
 
     - A list of values is one parameter, so that the text stays the same and stays prepared: an array in PostgreSQL,
       JSON in SQLite, which has no arrays (`FrontierTransaction.list`).
-    - `FOR UPDATE` has no word in SQLite: BEGIN IMMEDIATE has locked the whole database already. `SKIP LOCKED` passes
-      over rows that another process has, instead of waiting for it.
+    - `FOR UPDATE` has no equivalent in SQLite: BEGIN IMMEDIATE has already locked the whole database. `SKIP LOCKED`
+      skips rows locked by another process, instead of waiting for it.
     - The greater of two values is `GREATEST` in PostgreSQL and `max` in SQLite.
     """
 
@@ -253,7 +253,7 @@ BARRED = """
 SELECT 1 FROM domains d WHERE d.name = ?
    AND (NOT d.is_allowed OR d.paused_at IS NOT NULL
         OR ((d.lease_owner IS NULL OR d.lease_expires_at <= ?) AND d.next_allowed_at > ?))"""
-FORBIDDEN = "SELECT 1 FROM domains WHERE name = ? AND NOT is_allowed"
+CLOSED = "SELECT is_allowed FROM domains WHERE name = ? AND (NOT is_allowed OR paused_at IS NOT NULL)"
 _TAKE = "UPDATE domains SET lease_owner = ?, lease_expires_at = ?, lease_token = lease_token + 1"
 TAKE = Statement(
     sqlite=f"{_TAKE} WHERE id IN (SELECT value FROM json_each(?))",
@@ -340,7 +340,7 @@ _QUEUED = "c.id, c.page_id, c.domain_id, c.kind, c.depth, c.attempt, c.priority,
 
 
 def _due_attempts_of(domain: str, late_turn: str) -> str:
-    """Return the due attempts of one domain, which is a value, or a column of what this is joined to."""
+    """Return SQL for the due attempts of one domain, which is a value or a column of a joined table."""
     # Deferred attempts whose time has come go first (turn 0): they have waited, and they are few. Where the circuit is
     # not closed they go last (turn 2): what was not tried yet shows sooner that the host is up.
     return f"""
@@ -522,8 +522,6 @@ SELECT DISTINCT c.domain_id FROM page_crawls c WHERE {IN_SLICE}
 
 
 class FrontierTransaction:
-    """A transaction that takes the statements of `sql.py`."""
-
     __slots__ = ("_loaded", "_tx", "is_postgres")
 
     def __init__(self, tx: Transaction, *, is_postgres: bool) -> None:
@@ -536,15 +534,13 @@ class FrontierTransaction:
         return statement.postgresql if self.is_postgres else statement.sqlite
 
     def execute(self, statement: str | Statement, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement and return its rows, if it has any."""
         return self._tx.execute(self._text(statement), values)
 
     def many(self, statement: str | Statement, rows: Iterable[Sequence[Any]]) -> None:
-        """Run one statement for each row of values."""
         self._tx.many(self._text(statement), rows)
 
     def load(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Fill a temporary table with these rows alone."""
+        """Replace the contents of a temporary table with these rows."""
         # PostgreSQL empties temporary tables at each commit; SQLite keeps their rows.
         if not self.is_postgres or table in self._loaded:
             self._tx.execute(CLEAR[table])
@@ -552,18 +548,16 @@ class FrontierTransaction:
         self._tx.load(table, columns, rows)
 
     def append(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Add rows, none of which is there, to a table of the schema."""
+        """Insert new rows into a table of the schema; none may exist yet."""
         if rows:
             self._tx.load(table, columns, rows)
 
     def list(self, values: Collection[int] | Collection[str]) -> Any:
-        """Return a list as one parameter: an array, or JSON where the database has no arrays."""
+        """Return a list as one parameter: an array, or JSON if the database has no arrays."""
         return list(values) if self.is_postgres else json.dumps(list(values))
 
 
 class Connection:
-    """One raw connection, prepared for the frontier whenever it is new."""
-
     def __init__(self, raw_db: RawDatabase) -> None:
         self._raw_db = raw_db
         self._prepared = 0
@@ -576,7 +570,7 @@ class Connection:
 
     @contextmanager
     def write(self) -> Iterator[FrontierTransaction]:
-        """Open a transaction that may write (see `RawDatabase.write`), on a prepared connection."""
+        """Open a read-write transaction (see `RawDatabase.write`) on a prepared connection."""
         with self._raw_db.write() as tx:
             if self.is_postgres:
                 tx.execute(PLANNER)
@@ -591,7 +585,6 @@ class Connection:
 
     @contextmanager
     def read(self) -> Iterator[FrontierTransaction]:
-        """Open a transaction that only reads."""
         with self._raw_db.read() as tx:
             if self.is_postgres:
                 tx.execute(PLANNER)

@@ -1,6 +1,6 @@
-"""Files of other writers become files of the archive; and an archive is made again from its files alone.
+"""Import of WARC files from other writers, and recovery of the archive from its files alone.
 
-Every room that brings in a WARC file which our crawl did not write has to come here: the import command, the runner of
-zimit jobs, the indexing of an execution's folder. Here it is decided what is an archive, where it is kept and under
-which id; readers then see no difference.
+All code that brings in a WARC file not written by our crawler must go through here: the import command, the
+runner of zimit jobs, the indexing of an execution's folder. This package decides what counts as an archive,
+where it is stored and under which id; readers see no difference afterwards.
 """

@@ -1,16 +1,16 @@
-"""`holdfast import`: foreign files into the archive, one by one; each by itself, so that a bad one stops no other.
+"""`holdfast import`: adds foreign files to the archive one by one, so that a bad file does not stop the others.
 
-What is no fault of a file (a database that does not answer, a disk without room) ends the import, and the same again
-goes on.
+Errors that no file caused (an unavailable database, a full disk) end the import; the same command resumes it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zipfile import ZipInfo
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
@@ -23,10 +23,10 @@ from holdfast.imports.packages import (
     BadPackage,
     Fixity,
     FoundFiles,
-    PackedFile,
     WaczPackage,
     discover,
     is_package,
+    name_in_package,
     open_package,
     spelled,
 )
@@ -52,6 +52,7 @@ from holdfast.jobs import indexing
 from holdfast.jobs.imports import ImportBegun, ImportWish, begin_import
 from holdfast.series.counting import Counts
 from holdfast.series.raw_queries import add_counts
+from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc import roots
 from holdfast.warc.manifest import add_to_manifest
@@ -65,18 +66,16 @@ _log = log.get(room="index")
 
 
 class Unfaithful(Invalid):
-    """A file is not as it says itself, and the import was asked to refuse such a one."""
+    """A file contradicts its own digests or structure, and the import was started with rejection of such files."""
 
     code = "unfaithful_archive"
 
 
 @dataclass(slots=True, kw_only=True)
 class ImportedFile:
-    """What came of one file, or of one file in a package."""
-
     origin: str
     state: str = "failed"
-    """imported, again (known before, indexed anew), failed."""
+    """`imported`, `again` (known before, indexed again) or `failed`."""
     warc_file_id: int | None = None
     how: str = ""
     records: int = 0
@@ -85,14 +84,13 @@ class ImportedFile:
     damaged: int = 0
     notes: list[str] = field(default_factory=list)
     fixity: list[str] = field(default_factory=list)
-    """What is not as the package around it says; digests of records are among the warnings of `indexed`."""
+    """Mismatches with the surrounding package; digest mismatches of records are among the warnings of `indexed`."""
     signature: Signature | None = None
-    """What the signature of the package around it is worth."""
     error: str | None = None
 
 
 class Importer:
-    """One import command: files of one source, held together by one execution."""
+    """One import command: files of one source, grouped under one execution."""
 
     def __init__(
         self, database: Database, raw_db: RawDatabase, clock: Clock, indexer: Indexer, wish: ImportWish
@@ -115,9 +113,9 @@ class Importer:
         self._step = FileStep()
 
     def run(self, paths: list[Path]) -> Iterator[ImportedFile]:
-        """Import each file and yield what came of it; Interrupted between two steps if the indexer is to stop.
+        """Import each file and yield its result; raise Interrupted between two steps if the indexer should stop.
 
-        Unavailable, NoSpace if the database or the archive's disk refuses: no file is at fault, none is passed over.
+        Raise Unavailable or NoSpace if the database or the disk fails: no file is at fault, and none is skipped.
         """
         for number, path in enumerate(paths, 1):
             self._step = FileStep(number, len(paths), path.name)
@@ -135,7 +133,6 @@ class Importer:
                 yield ImportedFile(origin=spelled(path), error=f"cannot read {spelled(path)}: {exc.strerror}")
 
     def is_known(self, path: Path) -> bool:
-        """Return whether a file is registered where it lies, or under another of its names."""
         with self.raw_db.read() as tx:
             if files.known_file(tx, path=self._stored(path), sha256="") is not None:
                 return True
@@ -156,11 +153,11 @@ class Importer:
                 members = []
             for member in inner:
                 if is_inner:
-                    package.refused.append((member.path, "packages are read one inside another, and no deeper"))
+                    package.refused.append((member.filename, "packages are read one inside another, and no deeper"))
                 else:
-                    yield from self._inner(package, member, fixity, f"{origin}!{member.path}")
+                    yield from self._inner(package, member, fixity, f"{origin}!{member.filename}")
             for number, member in enumerate(members):
-                place = f"{origin}!archive/{member.name}"
+                place = f"{origin}!archive/{name_in_package(member)}"
                 try:
                     yield self._member(package, member, place, fixity if number == 0 else fixity._replace(notes=()))
                 except (Interrupted, Unavailable):
@@ -170,13 +167,12 @@ class Importer:
             for name, why in package.refused:
                 yield ImportedFile(origin=f"{origin}!{name}", error=f"{name} is not read: {why}")
 
-    def _inner(self, package: WaczPackage, member: PackedFile, fixity: Fixity, origin: str) -> Iterator[ImportedFile]:
-        """Import a package that stands in another one."""
+    def _inner(self, package: WaczPackage, member: ZipInfo, fixity: Fixity, origin: str) -> Iterator[ImportedFile]:
         fresh = new_name(self._ensure_begun().folder)
         try:
-            self._phase("unpacking", member.size)
+            self._phase("unpacking", member.file_size)
             digests = write_new(package.pieces(member), fresh, self._pulse)
-            wrong = _wrong_digest(fixity, member.path, digests)
+            wrong = _wrong_digest(fixity, member.filename, digests)
             if wrong and self.strict:
                 raise Unfaithful(wrong[0])
             for one in self._package(fresh, origin, is_inner=True):
@@ -185,17 +181,17 @@ class Importer:
         except (Interrupted, Unavailable):
             raise
         except HoldfastError as exc:
-            yield ImportedFile(origin=origin, error=str(exc).replace(fresh.name, member.name))
+            yield ImportedFile(origin=origin, error=str(exc).replace(fresh.name, name_in_package(member)))
         finally:
             fresh.unlink(missing_ok=True)
 
-    def _member(self, package: WaczPackage, member: PackedFile, origin: str, fixity: Fixity) -> ImportedFile:
-        self._phase("hashing", member.size)
+    def _member(self, package: WaczPackage, member: ZipInfo, origin: str, fixity: Fixity) -> ImportedFile:
+        self._phase("hashing", member.file_size)
         # Read once for its digest and once more to unpack: a file that is known need not be written at all.
         digests = digest_all(package.pieces(member), self._pulse)
-        wrong = [*fixity.problems, *_wrong_digest(fixity, member.path, digests)]
+        wrong = [*fixity.problems, *_wrong_digest(fixity, member.filename, digests)]
         if wrong and self.strict:
-            raise Unfaithful(f"{member.name} is refused: {wrong[0]}")
+            raise Unfaithful(f"{name_in_package(member)} is refused: {wrong[0]}")
         with self.raw_db.read() as tx:
             known = files.known_file(tx, path="", sha256=digests.sha256)
         if known is not None:
@@ -204,14 +200,14 @@ class Importer:
             done = self._index(ImportedFile(origin=origin, state="again", how="known"), known)
         else:
             folder = self._ensure_begun().folder
-            self._phase("unpacking", member.size)
-            fresh = new_name(folder, member.name)
+            self._phase("unpacking", member.file_size)
+            fresh = new_name(folder, name_in_package(member))
             try:
                 write_new(package.pieces(member), fresh, self._pulse)
                 # Members of different packages have the same names (data.warc.gz, rec-0.warc.gz): the package's name
                 # goes in front.
                 stem = Path(origin.rpartition("!")[0].rpartition("!")[2]).stem
-                done = self._file(fresh, origin, f"{stem}--{member.name}", is_unpacked=True)
+                done = self._file(fresh, origin, f"{stem}--{name_in_package(member)}", is_unpacked=True)
             finally:
                 fresh.unlink(missing_ok=True)
         done.fixity += wrong
@@ -220,7 +216,7 @@ class Importer:
         return done
 
     def _file(self, path: Path, origin: str, name: str, *, is_unpacked: bool = False) -> ImportedFile:
-        """Take in a file; one that we unpacked ourselves is moved, never one of the user's, whatever its path says."""
+        """Import a file. One that we unpacked ourselves is moved; a user's file never is, whatever its path."""
         # A link is followed once, here: what is hashed, looked at and kept is one and the same file.
         path = path.resolve(strict=True)
         self._phase("hashing", path.stat().st_size)
@@ -260,7 +256,7 @@ class Importer:
             raise Invalid(str(exc)) from exc
 
     def _demand_faithful(self, path: Path, inspected: InspectedFile, name: str) -> None:
-        """Refuse a file with any damage, before anything is made of it; an ARC file has no digests to go by."""
+        """Reject a damaged file before anything is created from it; ARC files have no digests to check."""
         if inspected.damage:
             first = inspected.damage[0]
             raise Unfaithful(f"{name} is refused: at {first.offset}: {first.kind}: {first.detail}")
@@ -282,7 +278,6 @@ class Importer:
             done.notes.append("cannot be used in place; kept below the data directory")
 
     def _counts(self, stored: SealedFile) -> Counts:
-        """Return what a file adds to the series."""
         if self.is_crawl:
             return Counter(bytes=stored.size)
         return Counter(imported_records=stored.record_count, imported_bytes=stored.size)
@@ -310,7 +305,7 @@ class Importer:
         return file_id
 
     def _taken_before(self, done: ImportedFile, placed: Placed, known: int) -> int:
-        """Remove the copy of a file that another worker took in first; return the id of what it took in."""
+        """Delete the copy of a file that another worker imported first; return the id of that import."""
         with self.raw_db.read() as tx:
             taken, _ = files.sealed_file(tx, known)
         if placed.how != "in place" and str(taken.path) != self._stored(placed.file.path):
@@ -320,7 +315,7 @@ class Importer:
         return known
 
     def _demand_same_source(self, file_id: int) -> None:
-        """Refuse a file that another source has: the source decides who may see its captures."""
+        """Reject a file that belongs to another source: the source decides who may see its captures."""
         with self.raw_db.read() as tx:
             source = files.source_of_file(tx, file_id)
         # Without a source the files are those of an execution that is there already.
@@ -331,7 +326,6 @@ class Importer:
             )
 
     def _lost(self, file_id: int) -> SealedFile | None:
-        """Return our own copy, where it should lie, if it is gone from its folder; else None."""
         with self.raw_db.read() as tx:
             stored, _ = files.sealed_file(tx, file_id)
         if stored.path.is_absolute() or roots.placed(self._wish.home, str(stored.path)) is not None:
@@ -344,7 +338,6 @@ class Importer:
         return replace(stored, path=path) if path.parent.is_dir() and not path.exists() else None
 
     def _bring_back(self, done: ImportedFile, lost: SealedFile, path: Path, digests: Digests, keeping: Keeping) -> None:
-        """Put a copy that is gone back where its row says, made from the same file in the same way; ids stay."""
         self._phase("reading", 0)
         placed = place(
             path,
@@ -357,7 +350,7 @@ class Importer:
         if placed.file.sha256 != lost.sha256:
             placed.file.path.unlink()
             raise Invalid(
-                f"the archive's copy {lost.path} is gone, and what this file gives today is not what was kept then: "
+                f"the archive's copy {lost.path} is gone, and this file gives other data today: "
                 "restore the copy from a backup"
             )
         if placed.file.path != lost.path:  # another process has brought it back meanwhile
@@ -366,7 +359,7 @@ class Importer:
         _log.info("import.brought_back", origin=done.origin, path=lost.path.name)
 
     def _ensure_listed(self, file_id: int) -> None:
-        """Complete the manifest after an import that died between the row and the list."""
+        """Complete the manifest after an import that died between the row and the manifest."""
         with self.raw_db.read() as tx:
             stored, origin = files.sealed_file(tx, file_id)
         path = roots.placed(self._wish.home, str(stored.path))
@@ -430,30 +423,25 @@ class NothingToIndex(HoldfastError):
 
 @dataclass(slots=True, kw_only=True)
 class IndexedExecution:
-    """What came of an execution."""
-
     execution_id: int
     source: str
     files: list[Indexed] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     taken_in: int = 0
-    """Files of its folder that were not registered before."""
     busy: int = 0
-    """Files that another process reads now."""
 
     @property
     def snapshots(self) -> int:
-        """Captures in all its files."""
         return sum(one.snapshots for one in self.files)
 
 
 def index_execution(
     database: Database, importer: Importer, indexer: Indexer, execution_id: int, *, clock: Clock
 ) -> IndexedExecution:
-    """Read every file of a completed execution, registered or found in its folder, and say so on it: it is `indexed`.
+    """Index every file of a completed execution, registered or found in its folder, and set its state to `indexed`.
 
-    One of which another process reads a file stays `indexing`. NotFound if there is no such execution or its folder is
-    gone; Conflict unless it is completed; NothingToIndex.
+    It stays `indexing` if another process reads one of its files. Raise NotFound if the execution or its folder is
+    missing; Conflict unless it is completed; NothingToIndex.
     """
     with database.read() as session:
         found = queries.execution_with_source(session, execution_id)
@@ -462,8 +450,8 @@ def index_execution(
         execution, source = found
     if execution.state != "completed":
         raise Conflict(
-            f"execution {execution_id} is {execution.state}; only a completed one is indexed as a whole, what is "
-            "sealed of any is read by: holdfast index"
+            f"execution {execution_id} is {execution.state}; only a completed one is indexed as a whole; index "
+            "sealed files of any with: holdfast index"
         )
     folder = Path(execution.output_dir)
     if not folder.is_dir() and not _sealed(importer.raw_db, execution_id):
@@ -475,7 +463,7 @@ def index_execution(
     ids = _sealed(importer.raw_db, execution_id)
     if not ids:
         indexing.close_account(database, clock, execution_id, errors=done.errors)
-        raise NothingToIndex(f"execution {execution_id} has no WARC file, and there is none in {folder}")
+        raise NothingToIndex(f"execution {execution_id} has no WARC file, and none was found in {folder}")
     for warc_file_id in ids:
         # Read a moment ago, when it was taken in.
         if any(one.warc_file_id == warc_file_id for one in done.files):

@@ -1,6 +1,6 @@
-"""The WARC files inside a WACZ: named members only, streamed, within caps. Nothing is ever unpacked by its own name.
+"""WARC files inside a WACZ: named members only, streamed, within limits. No member is unpacked under its own name.
 
-It refuses what honest packages do not have: encryption, links, members that overlap or swell.
+Rejects what honest packages do not have: encryption, links, members that overlap or are zip bombs.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from holdfast.errors import Invalid
 from holdfast.gzip_streams import largest_honest
+from holdfast.values import dataclass
 
 if TYPE_CHECKING:
     from holdfast.imports.signatures import Signature
@@ -41,47 +42,30 @@ _ENCRYPTED = 0x1
 
 
 class BadPackage(Invalid):
-    """This is no WACZ that can be read."""
+    """This is not a readable WACZ."""
 
     code = "bad_package"
 
 
-class PackedFile(NamedTuple):
-    """One WARC file in a package."""
-
-    name: str
-    """Without its folder."""
-    size: int
-    info: zipfile.ZipInfo
-
-    @property
-    def path(self) -> str:
-        """Its name inside the package."""
-        return self.info.filename
-
-
 class Fixity(NamedTuple):
-    """What a package says of its own bytes."""
+    """The digests that a package states for its own content, and the mismatches."""
 
     stated: dict[str, str]
-    """`sha256:` and hex by the path of a resource."""
+    """`sha256:` and hex, by the path of a resource."""
     problems: tuple[str, ...] = ()
-    """What is not as the package says, apart from its WARC files."""
     notes: tuple[str, ...] = ()
     signature: Signature | None = None
 
 
 class WaczPackage:
-    """An open WACZ."""
-
     def __init__(self, archive: zipfile.ZipFile, path: Path) -> None:
         self._archive, self._path = archive, path
         self.refused: list[tuple[str, str]] = []
         """Members that are not read, and why."""
 
-    def files(self) -> list[PackedFile]:
-        """Return the WARC files in it, by name; BadPackage if there are none, or the package is built to harm."""
-        found: dict[str, PackedFile] = {}
+    def files(self) -> list[zipfile.ZipInfo]:
+        """Return the WARC files in it, by name; raise BadPackage if there are none, or the package is malicious."""
+        found: dict[str, zipfile.ZipInfo] = {}
         for info in self._archive.infolist():
             match = _MEMBER.fullmatch(info.filename)
             if match is None:
@@ -92,15 +76,15 @@ class WaczPackage:
             if why:
                 self.refused.append((info.filename, why))
             else:
-                found[match["name"]] = PackedFile(match["name"], info.file_size, info)
+                found[match["name"]] = info
         self._refuse_overlaps()
         if not found:
             why = "; ".join(f"{name}: {reason}" for name, reason in self.refused[:3])
             raise BadPackage(f"{self._path.name} holds no WARC file below archive/" + (f" ({why})" if why else ""))
-        return sorted(found.values())
+        return [found[name] for name in sorted(found)]
 
-    def inner(self) -> list[PackedFile]:
-        """Return the packages in it, as a multi-WACZ of Browsertrix has them; BadPackage if it is built to harm."""
+    def inner(self) -> list[zipfile.ZipInfo]:
+        """Return nested packages, as in a multi-WACZ of Browsertrix; raise BadPackage if the package is malicious."""
         found = []
         for info in self._archive.infolist():
             if info.filename.lower().endswith(".wacz") and not info.is_dir():
@@ -108,15 +92,15 @@ class WaczPackage:
                 if why:
                     self.refused.append((info.filename, why))
                 else:
-                    found.append(PackedFile(info.filename.rpartition("/")[2], info.file_size, info))
+                    found.append(info)
         if found:
             self._refuse_overlaps()
-        return sorted(found)
+        return sorted(found, key=lambda info: (name_in_package(info), info.file_size))
 
     def fixity(self) -> Fixity:
-        """Check what the package says of itself: the digests of its resources, and that of the list of them.
+        """Check the stated digests of the package's resources, and the digest of their list.
 
-        The WARC files are checked by the importer, which reads them anyway. Nothing is raised: what is wrong is listed.
+        The importer checks the WARC files, which it reads anyway. Raises nothing: mismatches are listed.
         """
         raw, seal = self._small(_LISTING), self._small(_SEAL)
         if raw is None:
@@ -143,7 +127,7 @@ class WaczPackage:
             elif not path.lower().endswith((*_ARCHIVES, ".wacz")) and not _objection(info):
                 hasher = hashlib.sha256()
                 try:
-                    for piece in self.pieces(PackedFile(path, info.file_size, info)):
+                    for piece in self.pieces(info):
                         hasher.update(piece)
                 except BadPackage as bad:
                     problems.append(str(bad))
@@ -153,12 +137,11 @@ class WaczPackage:
         return problems
 
     def _small(self, name: str) -> bytes | None:
-        """Return a member that is small enough to hold, None if it is not there or not to be read."""
         info = next((one for one in self._archive.infolist() if one.filename == name), None)
         if info is None or info.file_size > _MAX_LISTING_BYTES or _objection(info):
             return None
         try:
-            return b"".join(self.pieces(PackedFile(name, info.file_size, info)))
+            return b"".join(self.pieces(info))
         except BadPackage:
             return None
 
@@ -171,28 +154,33 @@ class WaczPackage:
                 raise BadPackage(f"{self._path.name} has members that overlap, as no honest package has")
             end = max(end, info.header_offset + 30 + info.compress_size)
 
-    def pieces(self, file: PackedFile) -> Iterator[bytes]:
-        """Yield the bytes of one file; BadPackage if they are damaged or more than announced."""
-        left = file.size
+    def pieces(self, info: zipfile.ZipInfo) -> Iterator[bytes]:
+        """Yield the bytes of one file; raise BadPackage if they are damaged or longer than declared."""
+        left, name = info.file_size, info.filename
         try:
-            with self._archive.open(file.info) as member:
+            with self._archive.open(info) as member:
                 while piece := _read(member, min(_PIECE_BYTES, left + 1)):
                     left -= len(piece)
                     # The size in the directory is a claim. zipfile stops there by itself; this does not hang on it.
                     if left < 0:
-                        raise BadPackage(f"{file.name} is longer than the package says")
+                        raise BadPackage(f"{name} is longer than the package says")
                     yield piece
         except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError) as exc:
             raise BadPackage(
-                f"{file.name} in {self._path.name} is damaged: its bytes are not those that were packed"
+                f"{name} in {self._path.name} is damaged: its bytes are not those that were packed"
             ) from exc
         if left:
-            raise BadPackage(f"{file.name} in {self._path.name} ends {left} bytes too early")
+            raise BadPackage(f"{name} in {self._path.name} ends {left} bytes too early")
+
+
+def name_in_package(info: zipfile.ZipInfo) -> str:
+    """Return the name of a member without its folders."""
+    return info.filename.rpartition("/")[2]
 
 
 @contextmanager
 def open_package(path: Path) -> Iterator[WaczPackage]:
-    """Open a WACZ; BadPackage if it is none."""
+    """Open a WACZ; raise BadPackage if it is not one."""
     _check_directory(path)
     try:
         with zipfile.ZipFile(path) as archive:
@@ -205,13 +193,14 @@ def open_package(path: Path) -> Iterator[WaczPackage]:
 
 
 def is_package(path: Path) -> bool:
-    """Return whether a file begins as a ZIP does."""
     with path.open("rb") as file:
         return file.read(4) in (b"PK\x03\x04", b"PK\x05\x06")
 
 
 def _stated(listing: object) -> dict[str, str]:
-    """Return the digests that a list of resources states, by path; KeyError, TypeError or ValueError of nonsense."""
+    """Return the digests in a list of resources, by path; raise KeyError, TypeError or ValueError if it is
+    malformed.
+    """
     if not isinstance(listing, dict):
         raise TypeError("no object")
     found = {}
@@ -223,7 +212,7 @@ def _stated(listing: object) -> dict[str, str]:
 
 
 def _check_seal(seal: bytes, listing: bytes) -> tuple[list[str], Signature | None]:
-    """Return what is wrong with the digest of the list of resources, and what its signature is worth."""
+    """Return the problems with the digest of the resource list, and the result of checking its signature."""
     digest = f"sha256:{hashlib.sha256(listing).hexdigest()}"
     try:
         content = json.loads(seal)
@@ -236,7 +225,7 @@ def _check_seal(seal: bytes, listing: bytes) -> tuple[list[str], Signature | Non
     if signed is None:
         return problems, None
     # Loaded for a package that is signed: the library for certificates takes a tenth of a second.
-    signature: Signature = importlib.import_module("holdfast.imports.signatures").check_signed_data(signed)
+    signature: Signature = importlib.import_module(".signatures", __package__).check_signed_data(signed)
     if signed.get("hash") != digest:
         # What was signed may well hold; it is not this package.
         signature = signature.broken(f"it is one of another {_LISTING}")
@@ -250,7 +239,6 @@ def _read(member: IO[bytes], count: int) -> bytes:
 
 
 def _objection(info: zipfile.ZipInfo) -> str:
-    """Return why a member is not read; nothing if it may be."""
     if info.flag_bits & _ENCRYPTED:
         return "encrypted"
     if stat.S_ISLNK(info.external_attr >> 16):
@@ -263,7 +251,7 @@ def _objection(info: zipfile.ZipInfo) -> str:
 
 
 def _check_directory(path: Path) -> None:
-    """Refuse a list of members that would take too much memory, before it is read."""
+    """Reject a member list that would take too much memory, before reading it."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         # Where the end record can stand: 22 bytes and a comment of at most 65,535.
@@ -307,25 +295,22 @@ _MAX_STATE_BYTES = 16 * 1024 * 1024
 
 @dataclass(slots=True)
 class FoundFiles:
-    """What there is to import, and what was passed over."""
-
     files: list[Path] = field(default_factory=list)
     passed_over: list[tuple[Path, str]] = field(default_factory=list)
     missing: list[Path] = field(default_factory=list)
-    """Named, and not there."""
     unreadable: list[tuple[Path, str]] = field(default_factory=list)
-    """Folders that this user may not look into: what lies there is not known, which is not the same as nothing."""
+    """Folders that this user may not read: their content is unknown, which differs from empty."""
 
 
 def spelled(path: Path) -> str:
-    """Return a path as rows, logs and people can have it: bytes of a name that are no UTF-8 are written as numbers."""
+    """Return a path in a form safe for rows, logs and people: bytes of a name that are not UTF-8 become numbers."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def discover(paths: Iterable[Path], *, follow_state: bool = False) -> FoundFiles:
-    """Return the files that these paths mean, in order, each once. A file that was named is taken whatever its name.
+    """Return the files that these paths denote, each once, in order. A file named explicitly may have any name.
 
-    A state file inside a folder may name any folder of this machine: those are read only if `follow_state` says so.
+    A state file inside a folder may name any folder of this machine: those are read only with `follow_state`.
     """
     found, seen = FoundFiles(), set[tuple[int, int]]()
     for path in paths:
@@ -359,8 +344,8 @@ def _take(path: Path, found: FoundFiles, seen: set[tuple[int, int]], *, named: b
 def _below(folder: Path, discovered: FoundFiles, *, follow_state: bool) -> Iterator[Path]:
     """Yield the archives of a folder by name, stable ones before those in temporary folders.
 
-    Links to folders are not followed: what lies below the folder is met anyway, and what lies elsewhere is reported.
-    Folders that a tool's state file names as its temporary ones belong to it, wherever they are.
+    Links to folders are not followed: targets inside the folder are found anyway, and others are reported. Folders
+    that a tool's state file names as its temporary ones belong to it, wherever they are.
     """
 
     def refuse(exc: OSError) -> None:
@@ -383,7 +368,6 @@ def _below(folder: Path, discovered: FoundFiles, *, follow_state: bool) -> Itera
 
 
 def _link_outside(parent: str, name: str, root: Path) -> str:
-    """Return why a folder is not looked into that is a link to one elsewhere; nothing for all others."""
     path = f"{parent}{os.sep}{name}"
     if not os.path.islink(path):  # noqa: PTH114 - pathlib raises where a path is too long to be looked at
         return ""
@@ -394,7 +378,6 @@ def _link_outside(parent: str, name: str, root: Path) -> str:
 
 
 def _reason(name: str) -> str:
-    """Return why a file of this name is not imported though it looks like an archive; nothing for all others."""
     lowered = name.lower()
     if lowered.endswith(".open") and not lowered.endswith(tuple(f"{suffix}.open" for suffix in SUFFIXES)):
         return ""
@@ -402,7 +385,9 @@ def _reason(name: str) -> str:
 
 
 def _tracked(folder: Path) -> list[Path]:
-    """Return the temporary folders that an archive_tool keeps in its state; none if there is no state, or a bad one."""
+    """Return the temporary folders that an archive_tool stores in its state; empty if the state is missing or
+    invalid.
+    """
     state = folder / STATE_FILE
     try:
         # The state file comes with the folder, from anywhere.

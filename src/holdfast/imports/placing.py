@@ -1,6 +1,6 @@
-"""A foreign file gets its place below the data directory: looked at, then copied, linked or written anew.
+"""Places a foreign file below the data directory: inspected, then copied, linked or rewritten.
 
-What is in place is whole and synced. A file that is no archive is refused before anything is made.
+A placed file is complete and synced. A file that is not an archive is rejected before anything is created.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ import fcntl
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 from uuid import uuid4
 
 from holdfast.errors import HoldfastError, Invalid
+from holdfast.values import dataclass
 from holdfast.warc.conversion import convert_arc, is_arc, read_arc, rewrite_warc
 from holdfast.warc.member import MAGIC
 from holdfast.warc.member import ZSTD_MAGIC as ZSTD_MAGIC
@@ -32,42 +33,36 @@ _SUFFIX = re.compile(r"\.(?:warc|arc)(?:\.gz|\.zst)?$", re.IGNORECASE)
 
 
 class NotAnArchive(Invalid):
-    """This file holds no WARC or ARC record."""
+    """This file contains no WARC or ARC record."""
 
     code = "not_an_archive"
 
 
 class ImportForm(StrEnum):
-    """What a file is to an import."""
-
     WARC = "warc"
     UNSEEKABLE = "unseekable"
-    """WARC with many records in one compressed member: no record has a place of its own."""
+    """WARC with many records in one compressed member: no record has an offset of its own."""
     ARC = "arc"
 
 
 class Keeping(StrEnum):
-    """How a file that is kept as it is comes below the data directory."""
-
     COPY = "copy"
-    """A file of its own: what its first owner does to his stays his. Blocks are shared where the disk can do that."""
+    """A separate file, unaffected by later changes to the original. Shares blocks where the file system supports
+    it.
+    """
     LINK = "link"
-    """A second name of the same file, which must never change again."""
+    """A hard link to the same file, which must never change again."""
     MOVE = "move"
-    """For a file that an import has made itself."""
+    """For a file that an import has created itself."""
 
 
 class PlacementTarget(NamedTuple):
-    """Where a file is to go."""
-
     folder: Path
     name: str
     keeping: Keeping = Keeping.COPY
 
 
 class Damage(NamedTuple):
-    """One broken place."""
-
     offset: int
     kind: str
     detail: str
@@ -75,8 +70,6 @@ class Damage(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class InspectedFile:
-    """What a file is, and how well it is."""
-
     form: ImportForm
     records: int = 0
     damage: list[Damage] = field(default_factory=list)
@@ -84,12 +77,11 @@ class InspectedFile:
 
 
 def digest_of(path: Path, pulse: Advance) -> Digests:
-    """Return size and digests of a file; Unavailable if it cannot be read."""
+    """Return size and digests of a file; raise Unavailable if it cannot be read."""
     return digest_all(_chunks(path), pulse)
 
 
 def digest_all(chunks: Iterable[bytes], pulse: Advance) -> Digests:
-    """Return size and digests of a stream, with a pulse for each piece."""
 
     def counted() -> Iterator[bytes]:
         for piece in chunks:
@@ -109,7 +101,7 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def inspect_file(path: Path, pulse: Advance) -> InspectedFile:
-    """Read a file once from front to back; NotAnArchive says what it begins with, if it holds no record."""
+    """Read a file once from start to end; raise NotAnArchive, which quotes its start, if it holds no record."""
     inspected = InspectedFile(form=ImportForm.WARC)
 
     def damaged(damage: DamagedWarc) -> None:
@@ -152,15 +144,13 @@ def _why_not(path: Path, inspected: InspectedFile) -> str:
 
 
 class Placed(NamedTuple):
-    """A file in its place."""
-
     file: SealedFile
     how: str
-    """copied, linked, unpacked, rewritten, converted, in place."""
+    """`copied`, `linked`, `unpacked`, `rewritten`, `converted` or `in place`."""
 
 
 def place(path: Path, inspected: InspectedFile, digests: Digests, target: PlacementTarget, pulse: Advance) -> Placed:
-    """Put a file into a folder; a form that cannot be sought is written anew, one member a record."""
+    """Put a file into a folder; a form without seekable records is rewritten, one member per record."""
     folder, name = target.folder, clean_name(target.name, path)
     fresh = new_name(folder)
     if inspected.form is ImportForm.WARC:
@@ -186,21 +176,20 @@ def place(path: Path, inspected: InspectedFile, digests: Digests, target: Placem
 
 
 def sealed_as(path: Path, digests: Digests, inspected: InspectedFile) -> SealedFile:
-    """Return a file that is kept as it is, under this path, as a sealed one."""
     return SealedFile(path=path, record_count=inspected.records, **digests._asdict())
 
 
 def new_name(folder: Path, name: str = "") -> Path:
-    """Return a path in the folder that no other process will choose, for a file in the making; it ends as `name` does.
+    """Return a path for a temporary file in the folder that no other process will choose; it ends like `name`.
 
-    A reader goes by the end of a name where a file begins with damage.
+    Readers rely on the extension when a file starts with damage.
     """
     match = _SUFFIX.search(name)
     return folder / f".{uuid4().hex}.new{match[0] if match else ''}"
 
 
 def _settle(fresh: Path, name: str) -> Path:
-    """Give a whole file its name, or one like it; return its path. A file that has the name is never written over."""
+    """Give a complete file its name, or a similar free one; return its path. An existing file is never overwritten."""
     try:
         while True:
             target = free_name(fresh.parent, name)
@@ -222,7 +211,7 @@ def _settle(fresh: Path, name: str) -> Path:
 
 
 def write_new(chunks: Iterable[bytes], fresh: Path, pulse: Advance) -> Digests:
-    """Write a stream to a file that is not there yet, synced; nothing is left of one that is not whole."""
+    """Write a stream to a new file, synced; an incomplete file is deleted."""
     try:
         # `x`: the name was made by chance, but a file that is there is never written over.
         with fresh.open("xb") as out:
@@ -246,7 +235,7 @@ def write_new(chunks: Iterable[bytes], fresh: Path, pulse: Advance) -> Digests:
 
 
 def _keep(path: Path, target: Path, digests: Digests, keeping: Keeping, pulse: Advance) -> str:
-    """Put a file into its place as it is; return how. The place holds a file, never a link to one."""
+    """Put a file into its place unchanged; return the method used. The result is a file, never a symbolic link."""
     # A link of a link would point to where its owner may move or delete: the file itself is meant.
     real = path.resolve()
     try:
@@ -274,7 +263,7 @@ def _keep(path: Path, target: Path, digests: Digests, keeping: Keeping, pulse: A
 
 
 def _clone(path: Path, target: Path) -> bool:
-    """Let a new file share the blocks of another; False, with nothing left behind, where the disk cannot do that."""
+    """Clone a file so that it shares the original's blocks; return False and leave nothing if this is unsupported."""
     try:
         with path.open("rb") as source, target.open("xb") as out:
             fcntl.ioctl(out.fileno(), _FICLONE, source.fileno())
@@ -286,7 +275,7 @@ def _clone(path: Path, target: Path) -> bool:
 
 
 def clean_name(name: str, path: Path) -> str:
-    """Return a file name that is safe anywhere and ends as its content asks."""
+    """Return a file name that is safe anywhere and has the extension of its content."""
     # The end of a long name is kept, for the suffix stands there; file systems take 255 bytes, and a name may get a
     # number.
     plain = _STRANGE.sub("_", name).lstrip(".")[-150:] or "archive"
@@ -298,7 +287,6 @@ def clean_name(name: str, path: Path) -> str:
 
 
 def free_name(folder: Path, name: str) -> Path:
-    """Return a path in the folder that no file has, this name or one like it."""
     match = _SUFFIX.search(name)
     stem, suffix = (name[: match.start()], match[0]) if match else (name, "")
     for number in range(1, 100_000):

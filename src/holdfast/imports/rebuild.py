@@ -1,7 +1,7 @@
-"""The archive from its files alone: what manifests list and no row knows is registered under the id that it had.
+"""Recovers the archive from its files alone: files in manifests without a row are registered under their old id.
 
-Ids of snapshots are made from those of files and the places of records, so that every one is again what it was. It
-changes nothing that is there: a row that says something else than a manifest is reported, and stays.
+Snapshot ids derive from file ids and record positions, so every snapshot gets its old id back. Existing rows
+are never changed: a row that contradicts a manifest is reported, and stays.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
 
@@ -18,10 +18,11 @@ from holdfast.clock import Clock, to_micros
 from holdfast.db.engine import Database
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import HoldfastError, Invalid
-from holdfast.jobs.imports import FolderFacts, adopt_folder
+from holdfast.jobs.imports import adopt_folder
 from holdfast.sources.codes import is_code_of
 from holdfast.sources.queries import is_code
 from holdfast.urls import parse_seed
+from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc.manifest import ManifestDamaged, is_listed, read_manifest
 from holdfast.warc.outfile import SealedFile
@@ -35,18 +36,13 @@ _INFO_BYTES = 4 << 20
 
 @dataclass(slots=True)
 class Rebuild:
-    """What the manifests of an archive say beside its rows."""
-
     known: int = 0
-    """Files whose rows are there."""
     lost: dict[int, SealedFile] = field(default_factory=dict)
-    """Files without a row, by the id that they had; each as a row would name it."""
+    """Files without a row, by their former id; each as its row would describe it."""
     problems: list[str] = field(default_factory=list)
-    """What cannot be restored, and why."""
 
 
 def plan_rebuild(raw_db: RawDatabase, home: Path) -> Rebuild:
-    """Return what would be registered; nothing is written."""
     found = Rebuild()
     listed = _listed(home.resolve(), found.problems)
     while batch := list(islice(listed, _AT_ONCE)):
@@ -72,7 +68,7 @@ def plan_rebuild(raw_db: RawDatabase, home: Path) -> Rebuild:
 def restore_files(
     database: Database, raw_db: RawDatabase, clock: Clock, home: Path, lost: Mapping[int, SealedFile]
 ) -> int:
-    """Register files under their ids, one by one, so that it can be stopped anywhere; return how many there were."""
+    """Register files under their ids, one by one, so that it can be stopped anywhere; return their number."""
     folders: dict[Path, int] = {}
     top = home.resolve()
     for file_id, sealed in lost.items():
@@ -96,14 +92,14 @@ def _execution(database: Database, clock: Clock, home: Path, file_id: int, seale
     info = _own_info(path, file_id)
     code = below[0] if len(below) > 1 else info.get("isPartOf", "").rpartition("-")[0]
     # The name of a folder is input like any other; what is no code of ours gets a source of its own.
-    facts = _facts(code if is_code(code) else _WITHOUT_SOURCE, info)
-    if (owner / STATE_NAME).is_file():
-        facts = replace(facts, backend="zimit")
-    return adopt_folder(database, clock, folder=owner, facts=facts)
+    code = code if is_code(code) else _WITHOUT_SOURCE
+    name, base_url = _site_of(code, info)
+    backend = "zimit" if (owner / STATE_NAME).is_file() else "native" if info else None
+    return adopt_folder(database, clock, owner, source=code, name=name, base_url=base_url, backend=backend)
 
 
 def _own_info(path: Path, file_id: int) -> dict[str, str]:
-    """Return the warcinfo fields of a file that our crawler wrote in this archive; none if it is another writer's."""
+    """Return the warcinfo fields of a file that our crawler wrote in this archive; empty for other writers."""
     try:
         head, block = read_record_at(path, 0, limit=_INFO_BYTES)
     except HoldfastError:  # what is wrong with it is reported when the file is indexed
@@ -116,20 +112,17 @@ def _own_info(path: Path, file_id: int) -> dict[str, str]:
     return fields if fields.get("holdfast-file-id") == str(file_id) else {}
 
 
-def _facts(code: str, info: Mapping[str, str]) -> FolderFacts:
-    """Return what a file says of its source: an ad-hoc crawl's is named after its host, as when it was made."""
+def _site_of(code: str, info: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """Return the name and URL of the source that a file states; that of an ad-hoc crawl is named after its host."""
     try:
         plan = json.loads(info.get("description", ""))
         first = parse_seed(plan["seeds"][0])
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError, Invalid):
-        return FolderFacts(source=code, backend="native" if info else None)
-    if is_code_of(code, first.host):
-        return FolderFacts(source=code, name=first.host, base_url=f"{first.origin}/", backend="native")
-    return FolderFacts(source=code, base_url=first.fetch, backend="native")
+        return None, None
+    return (first.host, f"{first.origin}/") if is_code_of(code, first.host) else (None, first.fetch)
 
 
 def _listed(home: Path, problems: list[str]) -> Iterator[tuple[int, SealedFile]]:
-    """Yield what the manifests below the data directory and the recorded folders list, as far as it is there."""
     # Captures are moved to a larger disk by linking `warcs` there; a walk follows no links but the one it begins at.
     moved = [home / "warcs"] if (home / "warcs").is_symlink() else []
     for root in (home, *moved, *recorded_roots(home)):

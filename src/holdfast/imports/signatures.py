@@ -1,7 +1,7 @@
-"""Signatures of WACZ packages (WACZ Signing and Verification 0.1.0): what one is worth, and how that is found out.
+"""Verification of WACZ signatures (WACZ Signing and Verification 0.1.0).
 
-The key, the certificate and its chain, the timestamp (RFC 3161) and its chain are checked. Roots are those of the
-system; nothing is fetched, and whether a certificate was revoked is not asked. Loaded only where a package is signed.
+Checks the key, the certificate and its chain, the timestamp (RFC 3161) and its chain, against the system's
+roots. Nothing is fetched, and revocation is not checked. Imported only when a package is signed.
 """
 
 from __future__ import annotations
@@ -25,52 +25,37 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-from cryptography.x509.verification import (
-    Criticality,
-    ExtensionPolicy,
-    Policy,
-    PolicyBuilder,
-    Store,
-    VerificationError,
-)
+from cryptography.x509.verification import Criticality, ExtensionPolicy, Policy, PolicyBuilder, Store, VerificationError
 
 from holdfast.errors import Unavailable
 from holdfast.fetch.guard import trust_store
 
 
 class Worth(StrEnum):
-    """How far a signature can be relied on."""
-
     VALID = "valid"
     UNTRUSTED = "untrusted"
-    """It holds, but what stands behind it goes back to no root that is trusted here."""
+    """The signature is valid, but its chain ends at no root trusted here."""
     INVALID = "invalid"
 
 
 class Signature(NamedTuple):
-    """What the check of one signature found."""
-
     worth: Worth
     kind: str
-    """anonymous (a key of its own) or domain (a certificate of a host name)."""
+    """`anonymous` (a key of its own) or `domain` (a certificate of a host name)."""
     by: str
     """The host name, or the SHA-256 of the public key."""
     at: datetime | None = None
-    """When it was signed, as a timestamp authority states it."""
+    """Time of signing, as a timestamp authority states it."""
     why: str = ""
-    """What is wrong or missing."""
 
     @property
     def is_broken(self) -> bool:
-        """Whether it does not hold."""
         return self.worth is Worth.INVALID
 
     def broken(self, why: str) -> Signature:
-        """Return it as one that does not hold."""
         return self._replace(worth=Worth.INVALID, why=why)
 
     def sentence(self) -> str:
-        """Return the finding as a line for people."""
         who = f"signed by {self.by}" if self.kind == "domain" else f"signed with the key {self.by}"
         when = f" on {self.at:%Y-%m-%d %H:%M:%S} UTC" if self.at is not None else ""
         if self.worth is Worth.INVALID:
@@ -86,24 +71,23 @@ _LONG_TAG, _MAX_LENGTH_BYTES = 0x1F, 4
 
 
 class NotDer(ValueError):
-    """These bytes are no DER, or not the value that stands here by its definition."""
+    """These bytes are not DER, or not the value that the definition requires here."""
 
 
 class DerValue(NamedTuple):
-    """One value: its tag, its content, and both with the length between them as they were read."""
+    """One value: its tag, its content, and its raw encoding with tag and length."""
 
     tag: int
     content: bytes
     raw: bytes
 
     def expect(self, tag: int) -> DerValue:
-        """Return this value; NotDer if its tag is another."""
+        """Return this value; raise NotDer if its tag differs."""
         if self.tag != tag:
             raise NotDer(f"tag {self.tag:#x} stands where {tag:#x} should")
         return self
 
     def parts(self) -> list[DerValue]:
-        """Return the values inside, in their order."""
         found, at = [], 0
         while at < len(self.content):
             one = _value(self.content, at)
@@ -112,12 +96,10 @@ class DerValue(NamedTuple):
         return found
 
     def integer(self) -> int:
-        """Return the number that this is."""
         return int.from_bytes(self.expect(INTEGER).content, signed=True)
 
 
 def read_der(data: bytes) -> DerValue:
-    """Return the one value that these bytes are."""
     found = _value(data, 0)
     if len(found.raw) != len(data):
         raise NotDer("bytes follow the value")
@@ -125,7 +107,6 @@ def read_der(data: bytes) -> DerValue:
 
 
 def oid(dotted: str) -> bytes:
-    """Return the content of an object identifier."""
     first, second, *rest = (int(one) for one in dotted.split("."))
     out = bytearray([first * 40 + second])
     for number in rest:
@@ -177,28 +158,24 @@ _GRANTED = (0, 1)
 
 
 class Broken(ValueError):
-    """What is stated does not hold."""
+    """A claim of the signature is false."""
 
 
 class Unsupported(ValueError):
-    """It is of a kind that is not checked here; that it is false was not found."""
+    """A kind of signature that is not checked here; this does not mean that it is false."""
 
 
 class Stamp(NamedTuple):
-    """One stamp whose signature holds."""
-
     at: datetime
     certificate: x509.Certificate
-    """That of the authority."""
     others: list[x509.Certificate]
-    """Certificates beside it, in any order."""
 
 
 def read_stamp(token: bytes, message: bytes, certificates: list[x509.Certificate]) -> Stamp:
-    """Return the stamp of a message; Broken if it is none of this message, or not signed by its certificate.
+    """Return the timestamp of a message; raise Broken if it belongs to another message or its signature is invalid.
 
-    `token` is a TimeStampResp, as servers answer it, or the token alone. Its certificate is among those that it
-    brings or among `certificates`.
+    `token` is a TimeStampResp, as servers send it, or the token alone. Its certificate is among those in the token
+    or among `certificates`.
     """
     try:
         signed = _signed_data(read_der(token))
@@ -226,10 +203,9 @@ def _signed_data(value: DerValue) -> list[DerValue]:
 
 
 def _content(signed: list[DerValue]) -> tuple[bytes, list[DerValue]]:
-    """Return the bytes that are stamped and signed, and their parts."""
     kind, wrapped = signed[2].expect(SEQUENCE).parts()[:2]
     if kind.expect(OID).content != _TST_INFO:
-        raise Broken("what is signed is no timestamp")
+        raise Broken("the signed data is not a timestamp")
     content = read_der(wrapped.expect(_TAG_0).content).expect(OCTETS).content
     return content, read_der(content).expect(SEQUENCE).parts()
 
@@ -259,7 +235,7 @@ def _brought(signed: list[DerValue]) -> list[x509.Certificate]:
 
 
 def _check_signer(parts: list[DerValue], content: bytes, known: list[x509.Certificate]) -> x509.Certificate:
-    """Return the certificate of the signer; Broken if the signature is not that of its key."""
+    """Return the certificate of the signer; raise Broken if the signature does not match its key."""
     certificate = _find(parts[1], known)
     digest = _digest(parts[2].expect(SEQUENCE).parts()[0])
     attributes = parts[3].expect(_TAG_0)
@@ -289,7 +265,7 @@ def _attributes(value: DerValue) -> dict[bytes, DerValue]:
 
 
 def _check_named(stated: dict[bytes, DerValue], certificate: x509.Certificate) -> None:
-    """Demand that the signed attributes name the certificate (RFC 5816): another with the same key is not meant."""
+    """Check that the signed attributes name the certificate (RFC 5816): another one with the same key is rejected."""
     attribute = stated.get(_SIGNING_CERT_V2) or stated.get(_SIGNING_CERT)
     if attribute is None:
         raise Broken("the timestamp does not name its certificate")
@@ -356,18 +332,13 @@ _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
 _HOST = re.compile(r"[A-Za-z0-9._-]{1,253}")
 # What the library raises of certificates and keys that make no sense; some of it is no ValueError.
 _NONSENSE = (
-    ValueError,
-    TypeError,
-    OverflowError,
-    UnsupportedAlgorithm,
-    x509.DuplicateExtension,
-    x509.InvalidVersion,
-    x509.UnsupportedGeneralNameType,
+    *(ValueError, TypeError, OverflowError, UnsupportedAlgorithm, x509.DuplicateExtension),
+    *(x509.InvalidVersion, x509.UnsupportedGeneralNameType),
 )
 
 
 def check_signed_data(signed: dict[str, Any], roots: list[x509.Certificate] | None = None) -> Signature:
-    """Return what `signedData` of a package is worth. `roots` are those of the system unless they are given."""
+    """Verify `signedData` of a package and return the result. `roots` default to those of the system."""
     # The specification knows both; a certificate beside the signature makes the difference.
     kind = "domain" if signed.get("domainCert") else "anonymous"
     by = _domain(signed.get("domain")) if kind == "domain" else _key_name(signed.get("publicKey"))
@@ -387,7 +358,7 @@ def check_signed_data(signed: dict[str, Any], roots: list[x509.Certificate] | No
 
 
 def system_roots() -> list[x509.Certificate]:
-    """Return the roots that the system trusts, or those of certifi; none if there are neither."""
+    """Return the roots that the system trusts, or those of certifi; empty if both are missing."""
     try:
         path = Path(trust_store())
     except Unavailable:
@@ -441,7 +412,7 @@ def _check_domain(signed: dict[str, Any], finding: Signature, roots: list[x509.C
 
 
 def _check_signature(signed: dict[str, Any], key: object) -> None:
-    """Demand that the signature is one of the text of `hash` (its ASCII, not the digest it names) by this key."""
+    """Check that the signature covers the text of `hash` (its ASCII, not the digest it names) and matches the key."""
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, _CURVES):
         raise Unsupported("its key is of a kind that is not checked here (ECDSA on P-256, P-384 and P-521 is)")
     raw, message = _base64(signed, "signature"), _text(signed, "hash").encode()
@@ -459,7 +430,6 @@ def _check_signature(signed: dict[str, Any], key: object) -> None:
 
 
 def _stamp_of(signed: dict[str, Any]) -> Stamp:
-    """Return the timestamp: one of the signature as it is written, in base64."""
     certificates = _certificates(signed, "timestampCert") if signed.get("timestampCert") else []
     message = _text(signed, "signature").encode()
     stamp = read_stamp(_base64(signed, "timeSignature"), message, certificates)
@@ -478,7 +448,6 @@ def _stamp_of(signed: dict[str, Any]) -> Stamp:
 
 
 def _distrust_of_name(chain: list[x509.Certificate], name: str, at: datetime, roots: list[x509.Certificate]) -> str:
-    """Return why the certificate of a host is not trusted; nothing if it is."""
     if roots:
         try:
             builder = PolicyBuilder().store(Store(roots)).time(at)
@@ -491,7 +460,6 @@ def _distrust_of_name(chain: list[x509.Certificate], name: str, at: datetime, ro
 
 
 def _distrust_of_time(stamp: Stamp, roots: list[x509.Certificate]) -> str:
-    """Return why the certificate of a timestamp is not trusted; nothing if it is."""
     if roots:
         # The library's default policy is for web servers, and refuses certificates that are for timestamps only.
         issuers = (
@@ -522,7 +490,6 @@ def _demand_signing(_policy: Policy, _certificate: x509.Certificate, usage: x509
 
 
 def _is_named(certificate: x509.Certificate, name: str) -> bool:
-    """Return whether a certificate is one of this host name, by its alternative names or its common name."""
     names = [str(one.value) for one in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)]
     try:
         alternative = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -534,7 +501,6 @@ def _is_named(certificate: x509.Certificate, name: str) -> bool:
 
 
 def _certificates(signed: dict[str, Any], field: str) -> list[x509.Certificate]:
-    """Return a chain, the certificate itself first."""
     text = _text(signed, field)
     if text.count("-----BEGIN") > _MAX_CERTIFICATES:
         raise Broken(f"{field} has too many certificates")
@@ -569,12 +535,11 @@ def _base64(signed: dict[str, Any], field: str) -> bytes:
 
 
 def _domain(name: object) -> str:
-    """Return the host name that signs; what is none, and would reach a terminal, is not repeated."""
+    """Return the signing host name; an invalid one is not echoed, because it would reach a terminal."""
     return name if isinstance(name, str) and _HOST.fullmatch(name) else "no host name"
 
 
 def _key_name(key: object) -> str:
-    """Return the name of a public key: the SHA-256 of what it says, so that two can be compared."""
     if not isinstance(key, str) or len(key) > _MAX_CHARS:
         return "that it does not name"
     try:

@@ -1,1 +1,1 @@
-"""Sealed WARC files become snapshots and documents; what is derived here can be thrown away and made again."""
+"""Indexing: sealed WARC files become snapshots and documents. All derived data can be deleted and rebuilt."""

@@ -1,4 +1,4 @@
-"""One record becomes one capture: everything that a snapshot's row says of it, and its body as far as it is read."""
+"""Turns one record into one capture: all columns of its snapshot's row, and its body as far as it is read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from functools import lru_cache
@@ -19,38 +19,38 @@ from holdfast.clock import to_micros
 from holdfast.errors import UrlRefused
 from holdfast.parse.document import DocumentKind, kind_of
 from holdfast.parse.html import read_directives
+from holdfast.parse.page import MAX_PARSED_BYTES
 from holdfast.parse.walking import Anchor
 from holdfast.types import CUT_RECORD
 from holdfast.urls import Base, hash64, normalised_or_plain, page_key, url_key
 from holdfast.urls.links import ResolvedLink, edges_of, leading_out
+from holdfast.values import dataclass
 from holdfast.warc.member import Pulse
 from holdfast.warc.payload import Dechunked, DecodeCaps, HttpHead, dechunk, decode, parse_head
 from holdfast.warc.reader import Record
 from holdfast.warc.record import BadHead, RecordHead, agrees, hasher_for, parse_date, snapshot_id
 
-# As much of a body as is parsed; no more than this is kept.
-MAX_KEPT_BYTES = 10 * 1024 * 1024
+# One byte more than is parsed, so that the parser notes that the body is longer.
+MAX_KEPT_BYTES = MAX_PARSED_BYTES + 1
 _MAX_CODED_BYTES = 32 * 1024 * 1024
 _SNIFFED_BYTES = 512
 
 
 class RecordBody(NamedTuple):
-    """What is known of a body."""
-
     start: bytes
-    """All of it, or what will be read of it."""
+    """The whole body, or the part of it that will be read."""
     size: int
     body_hash: bytes | None
-    """SHA-256 of the content-decoded body; None if it could not be decoded whole."""
+    """SHA-256 of the content-decoded body; None if it could not be decoded completely."""
     digest: str
-    """The labelled payload digest: as stated, or ours."""
+    """Labelled payload digest: the stated one, or our own."""
     problems: tuple[str, ...]
 
 
 def read_body(
     head: HttpHead | None, payload: Iterable[bytes], stated: str | None, *, keep: bool, pulse: Pulse
 ) -> RecordBody:
-    """Return what there is to know of a payload: its hashes, whether the stated digest is right, and its beginning."""
+    """Return the hashes and the start of a payload, and whether its stated digest is correct."""
     coded = head is not None and any(
         coding.strip().lower() not in ("", "identity")
         for value in head.get_all("content-encoding")
@@ -88,7 +88,9 @@ def read_body(
 
 
 def _is_longer(head: HttpHead, size: int) -> bool:
-    """Whether a body has more bytes than its head states: some writers add a few, others store it decoded."""
+    """Return True if a body is longer than its header states: some writers add a few bytes, others store it
+    decoded.
+    """
     stated = (head.get("content-length") or "").strip()
     return len(stated) <= 18 and stated.isascii() and stated.isdigit() and size > int(stated)
 
@@ -113,19 +115,18 @@ def _decoded(head: HttpHead, body: RecordBody, *, is_whole: bool) -> RecordBody:
 
 
 class Identity(NamedTuple):
-    """What one address is called in the archive."""
-
     url_key: str
     url_hash: int
     group: str
     group_hash: int
     page_key: str | None = None
-    """The key that the page is withdrawn under, where it is not `url_key`: of a request that carried data, and of an
-    address with tracking parameters."""
+    """Takedown key of the page where it differs from `url_key`: for requests with data, and for URLs with tracking
+    parameters.
+    """
 
 
 def identify(url: str, request_data: str = "") -> Identity:
-    """Return the identity of a capture; what was sent with a request other than GET is part of it."""
+    """Return the identity of a capture; the data of a request other than GET is part of it."""
     whole = f"{url}{'&' if '?' in url else '?'}{request_data}" if request_data else url
     normalised = normalised_or_plain(whole)
     group = normalised.partition("?")[0]
@@ -172,8 +173,6 @@ _PAGE_TYPES = frozenset(
 
 @dataclass(slots=True, kw_only=True)
 class IndexedCapture:
-    """One record that can be replayed, on its way into the archive."""
-
     id: int
     offset: int
     length: int
@@ -186,9 +185,8 @@ class IndexedCapture:
     status: int | None = None
     media_type: str | None = None
     charset: str | None = None
-    """As the header declares it."""
     language: str | None = None
-    """Of the Content-Language header."""
+    """From the Content-Language header."""
     payload_digest: str | None = None
     body_hash: bytes | None = None
     body: bytes = b""
@@ -207,32 +205,29 @@ class IndexedCapture:
     is_page: bool = False
     group_id: int | None = None
     links: list[OutLink] | None = None
-    """The groups that it links to; None if what is stored stays as it is."""
+    """Groups that it links to; None leaves the stored links unchanged."""
     concurrent_to: frozenset[str] = frozenset()
     is_content: bool = True
-    """False if the crawler asked for it on its own account, as its record says: never a page, whatever it repeats."""
+    """False if the record says that the crawler fetched it for itself: never a page, even as a revisit of one."""
 
     @property
     def is_ok(self) -> bool:
-        """Whether it shows the page itself."""
         return self.status is not None and 200 <= self.status < 300
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingContext:
-    """What a capture takes from its file."""
-
     warc_file_id: int
     pulse: Pulse
 
 
 def is_captured(head: RecordHead) -> bool:
-    """Whether a record becomes a snapshot: a response, resource or revisit of an http(s) address."""
+    """Return True if a record becomes a snapshot: a response, resource or revisit of an http(s) URL."""
     return head.type in CAPTURED and head.url[:8].lower().startswith(("http://", "https://"))
 
 
 def is_for_crawlers(url: str, body: bytes) -> bool:
-    """Whether a capture is what only crawlers ask for: robots.txt, or a sitemap whatever its declared type."""
+    """Return True for files that only crawlers request: robots.txt, or a sitemap of any declared type."""
     # Kept and replayed like any other, but no page: else search would find it, and it would be listed among changes.
     path = url.partition("://")[2].partition("#")[0].partition("?")[0].partition("/")[2]
     if path.lower() == "robots.txt":
@@ -241,9 +236,9 @@ def is_for_crawlers(url: str, body: bytes) -> bool:
 
 
 def read_capture(record: Record, context: ReadingContext, fallback: datetime | None) -> IndexedCapture | None:
-    """Return what a record says, its block read to the end; None if it has no date and nothing tells one.
+    """Return the capture of a record, reading its block to the end; None if no date can be determined.
 
-    `fallback` is the date of the file's warcinfo. DamagedWarc if the block is not whole.
+    `fallback` is the date of the file's warcinfo. Raise DamagedWarc if the block is incomplete.
     """
     head = record.head
     url = _clean(head.url, _URL_CHARS) or ""
@@ -355,7 +350,7 @@ def _take_revisit(capture: IndexedCapture, head: RecordHead) -> None:
 
 
 def _moment(head: RecordHead, http: HttpHead | None, fallback: datetime | None, problems: list[str]) -> datetime | None:
-    """Return when a capture was made: its date, or with a note what its server or its file says."""
+    """Return the time of a capture: its date or, recorded as a problem, the date of its server or its file."""
     # The same bytes always give the same answer, whatever the time is here: files are read again, perhaps elsewhere.
 
     def credible(moment: datetime) -> bool:
@@ -383,7 +378,7 @@ def _moment(head: RecordHead, http: HttpHead | None, fallback: datetime | None, 
 
 
 def _clean(text: str | None, limit: int) -> str | None:
-    """Return a value that both databases take: PostgreSQL stores no NUL."""
+    """Return a value that both databases accept: PostgreSQL stores no NUL."""
     return (text.replace("\0", "")[:limit].strip() or None) if text else None
 
 
@@ -395,13 +390,12 @@ _MAX_JSON_DEPTH = 60
 
 
 def method_of(head: bytes) -> str | None:
-    """Return the method in a request's first line, upper-case; None if there is none."""
     match = _REQUEST_LINE.match(head)
     return match[1].decode().upper() if match else None
 
 
 def request_data(method: str, head: bytes, body: bytes) -> str:
-    """Return what is added to the address of a request to make its key; empty for a GET."""
+    """Return the suffix that the request's data adds to the URL when its key is built; empty for a GET."""
     if method in ("GET", "HEAD"):
         return "" if method == "GET" else "__wb_method=HEAD"
     # As pywb and warcio make the key of such a request (`__wb_method`, `__wb_post_data`): their indexes and ours then
@@ -447,7 +441,6 @@ def _multipart(declared: str, body: bytes) -> str:
 
 
 def _flat(content: Any) -> str:
-    """Return a JSON value as form fields: leaves by their name, a number behind a name that comes again."""
     counts: dict[str, int] = {}
     pairs = []
     for name, value in _leaves("", content, _MAX_JSON_DEPTH):
@@ -477,8 +470,8 @@ def _plain(value: Any) -> str:
     return "null" if value is None else str(value)
 
 
-OutLink = tuple[int, str, str]
-"""A link to another group: its hash, its address, and the words that it stands on, if they tell something."""
+OutLink = tuple[int, str, tuple[str, ...]]
+"""A link to another group: its hash, its URL, and the significant words of its anchor text and next to it."""
 
 
 _POINTING = " .…»›→>"
@@ -511,7 +504,7 @@ _TELLS_NOTHING = frozenset(
 
 @lru_cache(maxsize=4096)
 def _telling(text: str) -> str:
-    """Return the words of a link if they tell where it leads: no bare address, number or `read more`."""
+    """Return a link's text if it describes the target; empty for a bare URL, a number or `read more`."""
     low = text.lower()
     if low in _TELLS_NOTHING or "://" in low:
         return ""
@@ -521,34 +514,39 @@ def _telling(text: str) -> str:
 
 
 def outlinks(url: str, base: str | None, anchors: Sequence[Anchor], *, own_hash: int) -> list[OutLink]:
-    """Return the groups that these links lead to, in order and once each, each with the longest words for it."""
+    """Return the groups that these links lead to, in order, each once, with the longest link text for each."""
     try:
-        resolved, _ = Base(url, base).each([href for href, _ in anchors])
+        resolved, _ = Base(url, base).each([href for href, _, _ in anchors])
     except UrlRefused:
         return []
     links: dict[int, ResolvedLink] = {}
     texts: dict[int, str] = {}
-    for link, (_, text) in zip(resolved, anchors, strict=True):
+    besides: dict[int, str] = {}
+    for link, (_, text, beside) in zip(resolved, anchors, strict=True):
         if link is not None:
             number = link[2]
             links.setdefault(number, link)
             if text and (number not in texts or len(text) > len(texts[number])) and (text := _telling(text)):
                 texts[number] = text
+            if beside:
+                besides.setdefault(number, beside)
     leading = leading_out(links.values(), own_hash=own_hash)
     edges = edges_of(leading)
-    if len(edges) == len(leading):
-        return [(to_hash, link[1].partition("?")[0], texts.get(link[2], "")) for to_hash, link in edges.items()]
-    words = dict.fromkeys(edges, "")
+    words, others = dict.fromkeys(edges, ""), dict[int, str]()
     for to_hash, link in leading:
-        # Several pages of one group, told apart by their queries.
+        # Several pages of one group may be told apart by their queries.
         text = texts.get(link[2], "")
         if len(text) > len(words.get(to_hash, text)):
             words[to_hash] = text
-    return [(to_hash, link[1].partition("?")[0], words[to_hash]) for to_hash, link in edges.items()]
+        if link[2] in besides:
+            others.setdefault(to_hash, besides[link[2]])
+    return [
+        (to_hash, link[1].partition("?")[0], tuple(filter(None, (words[to_hash], others.get(to_hash)))))
+        for to_hash, link in edges.items()
+    ]
 
 
 def resolved(url: str, base: str | None, href: str | None) -> str | None:
-    """Return one reference of a page written out, None where it spells no address."""
     if not href:
         return None
     try:

@@ -1,6 +1,6 @@
-"""The documents of a batch: each distinct body is read once, unless the archive knows it already.
+"""Documents of a batch: each distinct body is parsed once, unless the archive knows it already.
 
-This is where the time goes, and it is spent before any transaction begins.
+This is the most time-consuming step, so it runs before any transaction begins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from holdfast.db.raw import RawDatabase, Row
 from holdfast.index import writing_queries
 from holdfast.index.capture import IndexedCapture, outlinks, resolved
 from holdfast.index.page_marks import SHORT_CHARS, marks_of
-from holdfast.index.queries import REST_MARK
 from holdfast.index.writing_queries import DocumentKey, KnownDocument
 from holdfast.parse.charset import decode
 from holdfast.parse.child import ParseChild, needs_child
@@ -77,9 +76,9 @@ _BANNER_CHARS = 1500
 
 
 def make_snippet(text: str, description: str | None) -> str | None:
-    """Return up to 280 characters that show what a text is about, cut between words; None of an empty one.
+    """Return up to 280 characters that describe a text, cut between words; None for an empty text.
 
-    It begins with the first line that is a sentence rather than furniture; without one, with the description.
+    The snippet starts at the first line that is a sentence rather than boilerplate, otherwise with the description.
     """
     lines = text[:20_000].split("\n")
     first = next((n for n, line in enumerate(lines) if len(line) >= _GOOD_CHARS and _is_content(line)), None)
@@ -95,13 +94,11 @@ def make_snippet(text: str, description: str | None) -> str | None:
 
 
 def _is_content(line: str) -> bool:
-    """Whether a line is no furniture."""
     lowered = line[:1000].lower()
     return not any(word in lowered for word in _BOILERPLATE)
 
 
 def _joined(lines: Iterator[str]) -> str:
-    """Return as many lines in a row as a snippet can need."""
     parts, size = list[str](), 0
     for line in lines:
         parts.append(line)
@@ -112,7 +109,7 @@ def _joined(lines: Iterator[str]) -> str:
 
 
 def detect_language(text: str) -> str | None:
-    """Return the language that a text is most likely in, from its first 500 characters; None if there is too little."""
+    """Return the most likely language of a text, from its first 500 characters; None if it is too short."""
     sample = text[:_LANGUAGE_CHARS]
     if sum(map(str.isalpha, sample)) < _LANGUAGE_LETTERS:
         return None
@@ -126,7 +123,7 @@ def _model() -> Any:
 
 
 def says_archived(title: str | None, text: str) -> bool:
-    """Whether a page says of itself that it is no longer kept up; a plain mention of archives is not enough."""
+    """Return True if a page says that it is no longer maintained; a mere mention of archives is not enough."""
     if title and _ARCHIVED_TITLE.match(title.strip()):
         return True
     banner = text[:_BANNER_CHARS].lower().replace("\u2019", "'")
@@ -139,8 +136,6 @@ _PAGE_TYPE = {DocumentKind.HTML: "text/html", DocumentKind.TEXT: "text/plain", D
 
 
 class NewDocument(NamedTuple):
-    """A document that is to be stored."""
-
     key: DocumentKey
     row: Row
     """In the order of DOCUMENT_COLUMNS, without the last."""
@@ -148,32 +143,29 @@ class NewDocument(NamedTuple):
 
     @property
     def version(self) -> int:
-        """Of the extraction that made it."""
         return int(self.row[-1])
 
 
 class _RememberedBody(NamedTuple):
-    """What is remembered of a body for the next capture of it, under another address perhaps."""
-
     base: str | None
     hrefs: tuple[Anchor, ...]
     noindex: bool
 
 
 class Extractor:
-    """Reads documents. One for each file that is read; it holds base, links and wishes of the last bodies."""
+    """Reads documents. One per file; it caches base, links and noindex of the last bodies."""
 
     def __init__(
         self, raw_db: RawDatabase, child: ParseChild, template: SiteTemplate | None = None, *, careful: bool = False
     ) -> None:
-        """`careful` parses every document in the child."""
+        """If `careful`, parse every document in the child process."""
         self._raw_db, self._child, self._template, self._careful = raw_db, child, template, careful
         self._mark = "" if template is None else template_mark(template)
         self._bodies: OrderedDict[DocumentKey, _RememberedBody] = OrderedDict()
         self._pack = zstandard.ZstdCompressor(level=3).compress
 
     def prepare(self, captures: Sequence[IndexedCapture]) -> list[NewDocument]:
-        """Give each page of a batch its document's key, links and wishes; return the documents that are new."""
+        """Set document key, links and noindex on each page of a batch; return the new documents."""
         pages = [capture for capture in captures if capture.body]
         for capture in pages:
             capture.document_key = document_key(capture, self._mark)
@@ -261,18 +253,17 @@ class Extractor:
             parsed.page_type,
             DOCUMENT_VERSION,
         )
-        both = f"{text}{REST_MARK}{parsed.rest}" if parsed.rest else text
-        return NewDocument(key, row, self._pack(both.encode("utf-8", "replace")))
+        return NewDocument(key, row, self._pack(parsed.visible.encode("utf-8", "replace")))
 
 
 def template_mark(template: SiteTemplate) -> str:
-    """Return what the key of a document has behind its type where a template told what its content is."""
+    """Return the suffix of the type in the key of documents whose content was found with this template."""
     digest = hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()
     return f";template={digest[:16]}"
 
 
 def document_key(capture: IndexedCapture, mark: str = "") -> DocumentKey:
-    """Return what tells the document of a page from all others: body, charset, and what it is read as.
+    """Return the key of a page's document: body, charset, and the type it is read as.
 
     `mark` is that of the source's template: two sources may read one body in two ways.
     """

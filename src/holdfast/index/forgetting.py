@@ -1,4 +1,4 @@
-"""A file that is discarded takes the captures that were read from it along."""
+"""Deletes a discarded file's captures together with the file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _AT_ONCE = 500
 
 
 def forget_file(raw_db: RawDatabase, clock: Clock, warc_file_id: int) -> int:
-    """Strike a file off with every capture that was read from it; return how many there were.
+    """Delete a file's listing with every capture read from it; return their number.
 
-    Killed at any point, it leaves a file that is still listed, and the next call goes on.
+    If it is killed at any point, the file is still listed, and the next call continues.
     """
     first, last = warc_file_id * ORDINALS, (warc_file_id + 1) * ORDINALS - 1
     count = 0

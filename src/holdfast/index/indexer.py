@@ -1,6 +1,6 @@
-"""Sealed files become snapshots: one reader a file, under a lease; killed at any point, the next one begins again.
+"""Turns sealed files into snapshots: one reader per file, under a lease; after a kill, another one starts over.
 
-Nothing that is stored disappears while a file is read anew: rows are replaced where they stand, ids never change.
+Nothing stored disappears while a file is read again: rows are replaced in place, and ids never change.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,6 +38,7 @@ from holdfast.index.writing import (
     write_batch,
 )
 from holdfast.parse.child import ParseChild
+from holdfast.values import dataclass
 from holdfast.warc.queries import Span
 from holdfast.warc.record import ORDINALS
 from holdfast.warc.roots import locate
@@ -57,29 +58,27 @@ OnProgress = Callable[[FileToIndex, ReadProgress], None]
 
 
 class DatabaseAway(Unavailable):
-    """The database did not come back while we waited; the file stays pending, nothing is lost."""
+    """The database did not come back in time. The file stays pending, and nothing is lost."""
 
     code = "database_away"
 
 
 @dataclass(slots=True, kw_only=True)
 class Indexed:
-    """What came of one file."""
-
     warc_file_id: int
     path: str
     records: int = 0
     snapshots: int = 0
     pages: int = 0
     changed: int = 0
-    """Snapshots that were new, other than before, or gone."""
+    """Number of snapshots that were added, changed or deleted."""
     kinds: dict[str, int] = field(default_factory=dict)
     warnings: dict[str, dict[str, Any]] = field(default_factory=dict)
     error: str | None = None
 
 
 class Indexer:
-    """Reads files into one archive. Used by one thread; close it to end its child."""
+    """Reads files into one archive. Used by one thread; close it to stop its child process."""
 
     def __init__(
         self,
@@ -98,20 +97,19 @@ class Indexer:
         """Set from a signal handler: the file that is being read is given back after its batch."""
 
     def close(self) -> None:
-        """End what was started."""
         self._child.close()
 
     def beat(self) -> None:
-        """Say that this reader lives, while it has nothing to read."""
         if self._owner_id is not None:
             with self._raw_db.write() as tx:
                 beat_owner(tx, self._clock, self._owner_id)
 
     def index_file(self, warc_file_id: int, *, only_waiting: bool = False) -> Indexed | None:
-        """Read one sealed file, for the first time or again; None if another reader has it (or has read it meanwhile).
+        """Index one sealed file, for the first time or again; None if another reader holds it or finished it
+        meanwhile.
 
-        NotFound if it is not sealed. A file that cannot be read is closed as failed, and says why in what comes back.
-        LeaseLost if another reader took over; Interrupted if it was asked to stop.
+        Raise NotFound if it is not sealed. A file that cannot be read is closed as failed, with the reason in the
+        result. Raise LeaseLost if another reader took over; Interrupted if a stop was requested.
         """
         with self._raw_db.read() as tx:
             file = leases.file_to_index(tx, warc_file_id)
@@ -167,9 +165,9 @@ class Indexer:
         self._check()
 
     def _check(self) -> None:
-        """Raise Interrupted if the reading is to end; asked between two batches, and while a long record streams by."""
+        """Raise Interrupted if the reading should stop; called between batches and while a long record streams by."""
         if self.stopping:
-            raise Interrupted("stopped; what was written stands, and the same command goes on from here")
+            raise Interrupted("stopped; written data is kept, and the same command continues from here")
 
 
 def _no_warc(done: Indexed) -> str:
@@ -178,8 +176,6 @@ def _no_warc(done: Indexed) -> str:
 
 
 class _Run:
-    """One reading of one file."""
-
     def __init__(self, raw_db: RawDatabase, clock: Clock, file: FileToIndex, lease: FileLease) -> None:
         self._raw_db, self._clock, self._file, self._lease = raw_db, clock, file, lease
         self._first_id = file.id * ORDINALS
@@ -189,7 +185,6 @@ class _Run:
         self.done = Indexed(warc_file_id=file.id, path=file.path)
 
     def read(self, path: Path, child: ParseChild, report: OnProgress, check: Callable[[], None]) -> None:
-        """Read the file batch by batch, then look for revisits that waited for it."""
 
         def pulse() -> None:
             check()
@@ -269,7 +264,6 @@ class _Run:
             return hidden_captures(tx, captures)
 
     def _warn_of_repeats(self, reading: FileReading, progress: ReadProgress) -> None:
-        """Note record ids that stand for different bodies, once all rows of the file are there to tell."""
         for record_id, offset in self._repeats.confirmed(self._raw_db, self._file.id):
             reading.warnings.add("record_id_reused", offset, f"different bodies have the id {record_id}")
         if "record_id_reused" in reading.warnings.kinds:
@@ -283,7 +277,9 @@ class _Run:
 
 
 def _with_retries(call: Callable[[], _Answer]) -> _Answer:
-    """Return what the call returns, waiting for a database that is away for a moment; DatabaseAway if it stays so."""
+    """Return the call's result, retrying while the database is briefly unavailable; raise DatabaseAway if it stays
+    so.
+    """
     try:
         return persist(call, sleep=time.sleep, waits_s=_WAITS_S)
     except Unavailable as exc:
@@ -297,7 +293,6 @@ _DIRECT_WRITERS = (
 
 
 def _with_fidelity(file: FileToIndex, software: str) -> FileToIndex:
-    """Return a file with what captured it and how faithfully, by its execution and by what its warcinfo says."""
     backend = file.backend or ("import" if file.job_kind == "import" else "native")
     writer = software.lower()
     if backend == "zimit" and writer.startswith("holdfast"):
@@ -310,14 +305,14 @@ def _with_fidelity(file: FileToIndex, software: str) -> FileToIndex:
 
 
 def index_pending(indexer: Indexer, raw_db: RawDatabase, clock: Clock, *, source: str | None = None) -> list[Indexed]:
-    """Read every sealed file that waits, oldest first; several processes may do this at once. Returns what was read."""
+    """Index every pending sealed file, oldest first; several processes may do this in parallel."""
     return list(each_pending(indexer, raw_db, clock, source=source))
 
 
 def each_pending(
     indexer: Indexer, raw_db: RawDatabase, clock: Clock, *, source: str | None = None
 ) -> Iterator[Indexed]:
-    """Do what `index_pending` does, and yield what came of each file as it is done."""
+    """Do the same as `index_pending`, but yield the result of each file as it is done."""
     after = 0
     while True:
         with raw_db.read() as tx:
@@ -338,7 +333,7 @@ KIND = "indexer"
 def open_indexer(
     raw_db: RawDatabase, clock: Clock, home: Path, *, on_progress: OnProgress | None = None
 ) -> Iterator[Indexer]:
-    """Register this process, free what dead indexers of this machine held, and yield what reads files."""
+    """Register this process, release leases of dead indexers on this machine, and yield the indexer."""
     folder = home.resolve() / "run"
     # Before this process registers: what a killed indexer of this machine held is free at once, not after its lease.
     free_dead_indexers(raw_db, clock, folder)
@@ -353,7 +348,6 @@ def open_indexer(
 
 
 def free_dead_indexers(raw_db: RawDatabase, clock: Clock, folder: Path) -> int:
-    """End the leases of indexers of this machine that died; return how many there were."""
     count = 0
     for owner in dead_owners(raw_db, clock, folder=folder):
         # Crawl processes and workers are cleaned up by their own recovery, which knows what they held.

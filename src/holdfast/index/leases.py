@@ -1,6 +1,6 @@
-"""The right to read one file into the archive: a fenced lease on its row in `index_runs`.
+"""The right to index one file: a fenced lease on its row in `index_runs`.
 
-A reader that lost it (it slept, or was taken for dead) is refused at its next write and changes nothing.
+A reader that lost it (it slept, or was presumed dead) is rejected at its next write and changes nothing.
 """
 
 from __future__ import annotations
@@ -24,19 +24,14 @@ from holdfast.warc.record import ORDINALS
 
 
 class FileClaim(NamedTuple):
-    """Who wants to read which file, with which extraction, until when."""
-
     warc_file_id: int
     owner_id: int | None
     version: int
     until: int
     warnings: str
-    """As JSON: what is known of earlier readers."""
 
 
 class ReadProgress(NamedTuple):
-    """How far a reader is."""
-
     phase: str
     records: int
     pages: int
@@ -46,9 +41,9 @@ class ReadProgress(NamedTuple):
 
 
 def claim_row(tx: Transaction, wanted: FileClaim, *, now: int) -> int | None:
-    """Take a file: return the fencing token, or None if a living reader has it.
+    """Lease a file: return the fencing token, or None if a living reader has it.
 
-    A lease that is over, or whose owner has ended, is taken over.
+    An expired lease, or one whose owner has ended, is replaced.
     """
     # One statement decides and takes: between a look and a write, two readers would both find the file free. The token
     # grows with every taking, so that the reader before is refused at its next write.
@@ -72,7 +67,7 @@ _KILLED = "reader_killed"
 
 
 def killed_readers(tx: Transaction, warc_file_id: int) -> int:
-    """Return how many readers in a row took a file and neither ended nor released it."""
+    """Return how many consecutive readers leased a file and neither finished nor released it."""
     rows = tx.execute(
         "SELECT warnings FROM index_runs WHERE warc_file_id = ? AND lease_expires_at IS NOT NULL", (warc_file_id,)
     )
@@ -83,13 +78,12 @@ def killed_readers(tx: Transaction, warc_file_id: int) -> int:
 
 
 def killed_warning(count: int) -> dict[str, Any]:
-    """Return the warning for so many killed readers; nothing if there was none."""
     known = {"count": count, "offset": 0, "detail": "the process that read this file was killed"}
     return {_KILLED: known} if count else {}
 
 
 def renew(tx: Transaction, held: tuple[int, int], progress: ReadProgress, *, until: int, now: int) -> bool:
-    """Renew the lease on (file, token) and note how far it is; False if it is another's now."""
+    """Renew the lease on (file, token) and store the progress; False if another reader holds it now."""
     rows = tx.execute(
         "UPDATE index_runs SET lease_expires_at = ?, progress_at = ?, phase = ?, records = ?, pages = ?,"
         " bytes_done = ?, bytes_total = ?, warnings = ? WHERE warc_file_id = ? AND token = ? RETURNING 1",
@@ -99,7 +93,6 @@ def renew(tx: Transaction, held: tuple[int, int], progress: ReadProgress, *, unt
 
 
 def extend(tx: Transaction, held: tuple[int, int], *, until: int, now: int) -> bool:
-    """Renew the lease and nothing else; False if it is another's now."""
     rows = tx.execute(
         "UPDATE index_runs SET lease_expires_at = ?, progress_at = ? WHERE warc_file_id = ? AND token = ? RETURNING 1",
         (until, now, *held),
@@ -108,9 +101,9 @@ def extend(tx: Transaction, held: tuple[int, int], *, until: int, now: int) -> b
 
 
 def finish(tx: Transaction, held: tuple[int, int], *, error: str | None, now: int) -> int | None:
-    """Give the file back, read to its end or failed with a reason; return how many pages it has.
+    """Release the file as indexed, or as failed with a reason; return its number of pages.
 
-    Revisits of pages count, too. None if the file is another reader's now.
+    Revisits of pages count, too. None if another reader holds the file now.
     """
     # Counted from the rows: pages of revisits get known only when their originals are found, after the batches.
     first = held[0] * ORDINALS
@@ -124,7 +117,7 @@ def finish(tx: Transaction, held: tuple[int, int], *, error: str | None, now: in
 
 
 def give_back(tx: Transaction, held: tuple[int, int], *, now: int) -> bool:
-    """Let go of a file that is not read to its end, so that the next one may take it at once."""
+    """Release a file that was not read to its end, for the next reader; False if another reader holds it now."""
     rows = tx.execute(
         "UPDATE index_runs SET lease_expires_at = NULL, owner_id = NULL, phase = 'stopped', progress_at = ?"
         " WHERE warc_file_id = ? AND token = ? RETURNING 1",
@@ -134,7 +127,7 @@ def give_back(tx: Transaction, held: tuple[int, int], *, now: int) -> bool:
 
 
 def revoke(tx: Transaction, warc_file_id: int) -> None:
-    """Take a file from its reader, which is refused at its next write."""
+    """Revoke the lease of a file's reader, which is rejected at its next write."""
     tx.execute(
         "UPDATE index_runs SET token = token + 1, lease_expires_at = NULL, owner_id = NULL WHERE warc_file_id = ?",
         (warc_file_id,),
@@ -142,7 +135,7 @@ def revoke(tx: Transaction, warc_file_id: int) -> None:
 
 
 def lock_index_writes(tx: Transaction) -> None:
-    """Wait until no other indexer writes, and keep the others waiting until this transaction ends; PostgreSQL only."""
+    """Wait for the lock on index writes and hold it until this transaction ends; PostgreSQL only."""
     # SQLite has one writer anyway. Without this, two readers that store captures of one page on one day at the same
     # moment would not see each other's, and both would stay canonical. Parsing, which takes the time, goes on beside.
     tx.execute("SELECT pg_advisory_xact_lock(?)", (_WRITES_LOCK,))
@@ -153,8 +146,6 @@ _WRITES_LOCK = 0x686F6C64_66617374
 
 
 class FileToIndex(NamedTuple):
-    """A sealed file, and what its snapshots take from its execution."""
-
     id: int
     path: str
     size: int
@@ -162,10 +153,8 @@ class FileToIndex(NamedTuple):
     source_id: int
     job_kind: str
     backend: str
-    """What captured it; empty if its execution does not say."""
     fidelity: str = "unknown"
     template: SiteTemplate | None = None
-    """Where the pages of its source have their content, as the source says now."""
 
 
 _FILE = (
@@ -176,7 +165,7 @@ _FILE = (
 
 
 def file_to_index(tx: Transaction, warc_file_id: int) -> FileToIndex | None:
-    """Return one sealed file; None if it is not there, not sealed, or discarded."""
+    """Return one sealed file; None if it is missing, not sealed, or discarded."""
     rows = tx.execute(f"{_FILE} WHERE f.id = ? AND f.state = 'sealed'", (warc_file_id,))
     return _file(rows[0]) if rows else None
 
@@ -188,7 +177,7 @@ def _file(row: tuple[Any, ...]) -> FileToIndex:
 
 
 def pending_files(tx: Transaction, *, after: int, now: int, source: str | None = None) -> list[int]:
-    """Return up to 50 sealed files that wait to be read, or whose reader is gone, by id."""
+    """Return up to 50 sealed files that are pending, or whose reader is gone, by id."""
     rows = tx.execute(
         "SELECT f.id FROM warc_files f JOIN executions e ON e.id = f.execution_id JOIN jobs j ON j.id = e.job_id"
         " JOIN sources s ON s.id = j.source_id LEFT JOIN index_runs r ON r.warc_file_id = f.id"
@@ -204,7 +193,6 @@ def pending_files(tx: Transaction, *, after: int, now: int, source: str | None =
 
 
 def count_pending(tx: Transaction, *, source: str | None = None) -> int:
-    """Return how many sealed files are not indexed yet, of one source or of all."""
     rows = tx.execute(
         "SELECT COUNT(*) FROM warc_files f JOIN executions e ON e.id = f.execution_id JOIN jobs j ON j.id = e.job_id"
         " JOIN sources s ON s.id = j.source_id WHERE f.state = 'sealed' AND f.index_state IN ('pending','running')"
@@ -215,14 +203,13 @@ def count_pending(tx: Transaction, *, source: str | None = None) -> int:
 
 
 def is_waiting(tx: Transaction, warc_file_id: int) -> bool:
-    """Return whether a file has not been read to its end yet."""
     return bool(
         tx.execute("SELECT 1 FROM warc_files WHERE id = ? AND index_state IN ('pending','running')", (warc_file_id,))
     )
 
 
 def span_of(tx: Transaction, warc_file_id: int) -> tuple[int, int] | None:
-    """Return from when to when the captures of a file are; None if it has none. Reads all of them."""
+    """Return the earliest and latest capture time of a file, None without captures. Reads all of them."""
     first = warc_file_id * ORDINALS
     rows = tx.execute(
         "SELECT min(captured_at), max(captured_at) FROM snapshots WHERE id >= ? AND id < ?", (first, first + ORDINALS)
@@ -231,12 +218,10 @@ def span_of(tx: Transaction, warc_file_id: int) -> tuple[int, int] | None:
 
 
 def free_owner(tx: Transaction, owner_id: int, *, now: int) -> None:
-    """End the leases of an owner that is gone."""
     tx.execute("UPDATE index_runs SET lease_expires_at = ? WHERE owner_id = ?", (now - 1, owner_id))
 
 
 def latest_runs(session: Session, *, limit: int) -> list[tuple[IndexRun, WarcFile, str]]:
-    """Return the newest readings with their file and source, running ones first."""
     rows = session.execute(
         select(IndexRun, WarcFile, Source.code)
         .join(WarcFile, WarcFile.id == IndexRun.warc_file_id)
@@ -255,8 +240,6 @@ _RENEW_S = 10.0
 
 
 class FileLease:
-    """One file, held by one reader."""
-
     def __init__(
         self,
         raw_db: RawDatabase,
@@ -276,7 +259,9 @@ class FileLease:
         self._renewed = self._beat_at = clock.monotonic()
 
     def note(self, tx: Transaction, progress: ReadProgress) -> None:
-        """Renew in the caller's transaction and say how far it is; LeaseLost if a newer reader holds the file."""
+        """Renew the lease in the caller's transaction and store the progress; raise LeaseLost if a newer reader
+        holds it.
+        """
         self._lock_writes(tx)
         now = self._clock.now()
         until = to_micros(now + timedelta(seconds=LEASE_S))
@@ -287,7 +272,7 @@ class FileLease:
         self._beat(tx)
 
     def hold(self, tx: Transaction) -> None:
-        """Renew in the caller's transaction; LeaseLost if a newer reader holds the file."""
+        """Renew the lease in the caller's transaction; raise LeaseLost if a newer reader holds it."""
         self._lock_writes(tx)
         now = self._clock.now()
         until = to_micros(now + timedelta(seconds=LEASE_S))
@@ -297,7 +282,7 @@ class FileLease:
         self._beat(tx)
 
     def _beat(self, tx: Transaction) -> None:
-        """Say now and then that the reader lives: one on another machine that is silent is taken for gone."""
+        """Update the heartbeat now and then: a silent reader on another machine is presumed gone."""
         if self._owner_id is not None and self._renewed - self._beat_at >= _RENEW_S:
             beat_owner(tx, self._clock, self._owner_id)
             self._beat_at = self._renewed
@@ -307,15 +292,16 @@ class FileLease:
             lock_index_writes(tx)
 
     def pulse(self) -> None:
-        """Renew by itself if that is due; called while a long record streams by."""
+        """Renew the lease in its own transaction if due; called while a long record streams by."""
         if self._clock.monotonic() - self._renewed >= _RENEW_S:
             with self._raw_db.write() as tx:
                 self.hold(tx)
 
     def end(self, *, error: str | None, span: files.Span | None = None) -> int:
-        """Give the file back, read to its end or failed; return how many pages it has. LeaseLost if it is another's.
+        """Release the file as indexed or failed; return its number of pages. Raise LeaseLost if another reader
+        holds it.
 
-        `span` is from when to when its captures are; None if that is not known.
+        `span` is the time range of its captures; None if unknown.
         """
         with self._raw_db.write() as tx:
             pages = finish(tx, self.held, error=error, now=to_micros(self._clock.now()))
@@ -328,14 +314,13 @@ class FileLease:
         return pages
 
     def give_back(self) -> None:
-        """Let go of a file that was not read to its end: it stays pending."""
         with self._raw_db.write() as tx:
             if give_back(tx, self.held, now=to_micros(self._clock.now())):
                 files.set_index_state(tx, self.warc_file_id, "pending")
 
 
 class _Done(Exception):
-    """Another reader has read the file since it was seen to wait, or it was discarded."""
+    """Another reader has indexed the file since it was seen pending, or it was discarded."""
 
 
 def claim(
@@ -347,7 +332,7 @@ def claim(
     version: int,
     only_waiting: bool = False,
 ) -> FileLease | None:
-    """Take a file to read; None if another reader has it, with `only_waiting` has read it already, or it is gone."""
+    """Lease a file; None if another reader holds it, it is gone, or with `only_waiting` already indexed."""
     now = clock.now()
     until = to_micros(now + timedelta(seconds=LEASE_S))
     try:
@@ -376,9 +361,9 @@ _AT_ONCE = 100
 
 
 def note_spans(raw_db: RawDatabase, *, most: int = _AT_ONCE) -> int:
-    """Look into some old files and note their spans, or that they have none; return how many were noted.
+    """Store the capture time ranges of some old files, or that they have none; return the number of files.
 
-    What is left waits for the next call.
+    The remaining files wait for the next call.
     """
     # A few at a time, since no reader depends on it: a file without a span is looked into where a time is asked for.
     with raw_db.read() as tx:

@@ -1,9 +1,9 @@
-"""What is derived from snapshots, held against them and set right: page groups, duplicates, links of pages."""
+"""Repair of data derived from snapshots: page groups, duplicates, links of pages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from holdfast.clock import Clock, to_micros
 from holdfast.db.audit_events import append_event
 from holdfast.db.engine import Database
+from holdfast.db.models import Source
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import HoldfastError
 from holdfast.index.capture import OutLink, identify, outlinks
@@ -35,28 +36,26 @@ from holdfast.index.writing_queries import (
     unsettled,
 )
 from holdfast.parse.child import ParseChild
-from holdfast.parse.document import DocumentKind, parse_document
+from holdfast.parse.document import DocumentKind, DocumentReading, parse_document
 from holdfast.parse.page import looks_pathological
+from holdfast.sources.extraction import extraction_rules
+from holdfast.values import dataclass
 from holdfast.withdrawals.visibility import any_snapshot
 
 _FIGURES = {"snapshot_count": GROUP_COUNT, **GROUP_FIGURES}
 
 
 def _only(column: str, value: int | None) -> tuple[str, tuple[int, ...]]:
-    """Return a clause for one execution or source, by its index; nothing if all are meant."""
     return ("", ()) if value is None else (f" AND {column} = ?", (value,))
 
 
 class GroupState(NamedTuple):
-    """One row of page_groups, and whether it says what the snapshots say."""
-
     id: int
     is_right: bool
     is_empty: bool
 
 
 def groups_after(tx: Transaction, *, after: int, source_id: int | None, limit: int) -> list[GroupState]:
-    """Return the next groups by id, each held against its snapshots."""
     only, value = _only("source_id", source_id)
     rows = tx.execute(
         # Qualified below: PostgreSQL names the columns of the figures `id`, too, and would find the order ambiguous.
@@ -69,7 +68,6 @@ def groups_after(tx: Transaction, *, after: int, source_id: int | None, limit: i
 
 
 def rewrite_groups(tx: Transaction, ids: Sequence[int]) -> None:
-    """Set groups to what their snapshots say; those without any go."""
     wanted = ", ".join(f"{name} = {figure}" for name, figure in _FIGURES.items())
     has = "EXISTS (SELECT 1 FROM snapshots s WHERE s.group_id = page_groups.id)"
     tx.many(f"UPDATE page_groups SET {wanted} WHERE id = ? AND {has}", [(one,) for one in ids])  # noqa: S608
@@ -77,15 +75,12 @@ def rewrite_groups(tx: Transaction, ids: Sequence[int]) -> None:
 
 
 class Ungrouped(NamedTuple):
-    """A page that belongs to no group."""
-
     id: int
     source_id: int
     url: str
 
 
 def ungrouped(tx: Transaction, *, after: int, source_id: int | None, limit: int) -> list[Ungrouped]:
-    """Return the next pages without a group, by id."""
     only, value = _only("source_id", source_id)
     rows = tx.execute(
         f"SELECT id, source_id, url FROM snapshots WHERE id > ? AND is_page AND group_id IS NULL{only}"  # noqa: S608
@@ -96,20 +91,16 @@ def ungrouped(tx: Transaction, *, after: int, source_id: int | None, limit: int)
 
 
 def put_group(tx: Transaction, rows: Sequence[tuple[int, int]]) -> None:
-    """Give snapshots their group: (group, snapshot)."""
     tx.many("UPDATE snapshots SET group_id = ? WHERE id = ?", rows)
 
 
 class Sighted(NamedTuple):
-    """A capture and its day's key, for the rule of duplicates."""
-
     id: int
     url_hash: int
     captured_at: int
 
 
 def captures_after(tx: Transaction, *, after: int, execution_id: int | None, limit: int) -> list[Sighted]:
-    """Return the next captures that have a body, by id: of one execution, or of all."""
     only, value = _only("execution_id", execution_id)
     rows = tx.execute(
         f"SELECT id, url_hash, captured_at FROM snapshots WHERE id > ? AND body_hash IS NOT NULL{only}"  # noqa: S608
@@ -120,7 +111,6 @@ def captures_after(tx: Transaction, *, after: int, execution_id: int | None, lim
 
 
 def duplicates_after(tx: Transaction, *, after: int, execution_id: int | None, limit: int) -> list[int]:
-    """Return the next snapshots that count as duplicates, by id: of one execution, or of all."""
     only, value = _only("execution_id", execution_id)
     rows = tx.execute(
         f"SELECT id FROM snapshots WHERE id > ? AND canonical_id IS NOT NULL{only} ORDER BY id LIMIT ?",  # noqa: S608
@@ -130,13 +120,10 @@ def duplicates_after(tx: Transaction, *, after: int, execution_id: int | None, l
 
 
 def clear_canonical(tx: Transaction, ids: Sequence[int]) -> None:
-    """Let duplicates count as captures of their own."""
     tx.many("UPDATE snapshots SET canonical_id = NULL WHERE id = ?", [(one,) for one in ids])
 
 
 class Unlinked(NamedTuple):
-    """A page of which no link is stored."""
-
     id: int
     url: str
     url_hash: int
@@ -145,7 +132,6 @@ class Unlinked(NamedTuple):
 
 
 def unlinked(tx: Transaction, *, after: int, execution_id: int | None, limit: int) -> list[Unlinked]:
-    """Return the next good captures of HTML, by id, for whose address and text no link is stored."""
     only, value = _only("s.execution_id", execution_id)
     rows = tx.execute(
         "SELECT s.id, s.url, s.url_hash, s.document_id, d.charset FROM snapshots s"  # noqa: S608 - our own words
@@ -163,16 +149,13 @@ _BATCH = 200
 
 @dataclass(slots=True, kw_only=True)
 class Groups:
-    """What was found, and set right if that was asked for."""
-
     looked: int = 0
     wrong: int = 0
     empty: int = 0
-    """Groups of which no capture is left; counted in `wrong` too."""
 
 
 def rebuild_groups(raw_db: RawDatabase, *, source_id: int | None = None, apply: bool, seen: OnRows) -> Groups:
-    """Hold every group against its snapshots; with `apply`, rewrite those that are wrong, a few at a time."""
+    """Check every group against its snapshots; with `apply`, rewrite wrong ones, a few at a time."""
     found = Groups()
     after = 0
     while True:
@@ -193,7 +176,7 @@ def rebuild_groups(raw_db: RawDatabase, *, source_id: int | None = None, apply: 
 
 
 def group_pages(raw_db: RawDatabase, clock: Clock, *, source_id: int | None = None, apply: bool, seen: OnRows) -> int:
-    """Give pages that have no group theirs, and return how many there were; without `apply` they are only counted."""
+    """Assign pages without a group to theirs, and return their number; without `apply`, only count them."""
     total, after = 0, 0
     while True:
         with raw_db.read() as tx:
@@ -224,14 +207,11 @@ _DUPLICATES_BATCH = 500
 
 @dataclass(slots=True, kw_only=True)
 class Duplicates:
-    """What was found, and written if that was asked for."""
-
     looked: int = 0
     changed: int = 0
 
 
 def dedupe(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, apply: bool, seen: OnRows) -> Duplicates:
-    """Recompute the canonical capture of each source, address, day and body of an execution, or of all of them."""
     found = Duplicates()
     after = 0
     while True:
@@ -254,7 +234,7 @@ def dedupe(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, apply
 
 
 def restore(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, apply: bool, seen: OnRows) -> Duplicates:
-    """Let the duplicates of an execution, or all, count as captures of their own again; it lands in the audit log."""
+    """Restore duplicates of an execution, or all, to captures of their own; writes to the audit log."""
     found = Duplicates()
     after = 0
     while True:
@@ -284,23 +264,20 @@ _BODY_BYTES = 32 * 1024 * 1024
 
 @dataclass(slots=True, kw_only=True)
 class Linked:
-    """What became of the pages without links."""
-
     pages: int = 0
     links: int = 0
     failed: dict[int, str] = field(default_factory=dict)
-    """By snapshot: why its record could not be read."""
 
 
 class LinkReader:
-    """Reads links anew. Used by one thread; the child, for pathological pages, is the caller's."""
+    """Extracts links again. Used by one thread; the caller owns the child process, for pathological pages."""
 
     def __init__(self, database: Database, raw_db: RawDatabase, home: Path, child: ParseChild, *, clock: Clock) -> None:
         self._database, self._raw_db, self._home, self._child = database, raw_db, home, child
         self._clock = clock
 
     def backfill(self, *, execution_id: int | None, seen: OnRows) -> Linked:
-        """Store the links of every good HTML capture that has none, once for each address and text."""
+        """Store the links of every successful HTML capture without any, once for each URL and text."""
         done = Linked()
         after = 0
         while True:
@@ -336,7 +313,11 @@ class LinkReader:
         with open_stored(session, self._home, snapshot) as stored:
             body = stored.content(_BODY_BYTES)
         parse = self._child.read if looks_pathological(body) else parse_document
-        parsed = parse(
-            body, kind=DocumentKind.HTML.value, media_type=snapshot.media_type, charset=page.charset, url=page.url
+        reading = DocumentReading(
+            kind=DocumentKind.HTML.value, media_type=snapshot.media_type, charset=page.charset, url=page.url
         )
+        source = session.get(Source, snapshot.source_id)
+        if source is not None and (template := extraction_rules(source.config)):
+            reading["template"] = template
+        parsed = parse(body, **reading)
         return outlinks(page.url, parsed.base, parsed.hrefs, own_hash=own)

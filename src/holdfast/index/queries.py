@@ -1,14 +1,13 @@
-"""What the archive's readers ask of snapshots: their documents and texts, index lines, WARC files and stored bytes.
+"""Reads of snapshots: their documents and texts, index lines, WARC files and stored bytes.
 
-Answers over captures leave out what was withdrawn. The bytes of one snapshot are one seek to its record, and one more
-to the original of a revisit: nothing is held in memory but what the caller asks for.
+Captures under a takedown are excluded. Reading one snapshot's bytes is one seek to its record, and one more to
+the original of a revisit; memory holds only what the caller reads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
@@ -34,7 +33,9 @@ from holdfast.db.models import (
 )
 from holdfast.errors import NotFound
 from holdfast.index.writing_queries import OTHER_HOST_TEXTS, OWN_HOST_TEXTS
+from holdfast.parse.text import BLOCK_MARK, LINE_MARK, REST_MARK, without_marks
 from holdfast.types import CUT_RECORD
+from holdfast.values import dataclass
 from holdfast.warc.payload import DecodeCaps, HttpHead, Reserve, decode, no_reserve
 from holdfast.warc.reader import Record, open_record_at
 from holdfast.warc.record import ORDINALS, RecordHead
@@ -46,7 +47,9 @@ MAX_TEXT_BYTES = 64 * 1024 * 1024
 
 
 def is_ok() -> ColumnElement[bool]:
-    """Return the clause over Snapshot for captures that show the page itself: a 2xx, or a 304 that stands for one."""
+    """Return the clause over Snapshot for successful captures of the page itself: a 2xx, or a 304 that confirms
+    one.
+    """
     return or_(
         Snapshot.status.between(200, 299),
         and_(Snapshot.status == 304, Snapshot.record_type == "revisit"),
@@ -54,9 +57,9 @@ def is_ok() -> ColumnElement[bool]:
 
 
 def renew_good_captures(session: Session, captures: Collection[Snapshot], *, now: datetime) -> None:
-    """Find the newest good captures of these captures' pages anew, and have search take in what their links say.
+    """Recompute the newest good captures of these captures' pages, and queue their link texts for search.
 
-    For captures that were found to be noise, or are none any more.
+    For captures whose noise label was set or removed.
     """
     groups = sorted({one.group_id for one in captures if one.group_id is not None})
     if not groups:
@@ -83,52 +86,51 @@ def renew_good_captures(session: Session, captures: Collection[Snapshot], *, now
 
 
 def document_of(session: Session, found: Snapshot) -> Document | None:
-    """Return the document of a snapshot, None if it has none."""
     return None if found.document_id is None else session.get(Document, found.document_id)
 
 
 def text_of(session: Session, document_id: int) -> str | None:
-    """Return a document's main text, one block a line; None if it has none."""
     packed = session.scalar(select(DocumentText.text).where(DocumentText.document_id == document_id))
     return None if packed is None else unpack_text(packed)
 
 
 def demand_body(session: Session, found: Snapshot) -> None:
-    """Refuse, with SnapshotNotFound, a revisit whose original is hidden: text and bytes of both are the same."""
+    """Raise SnapshotNotFound for a revisit whose original is hidden: both have the same text and bytes."""
     if found.original_id is not None and any_snapshot(session, found.original_id) is not None:
         visible_snapshot(session, found.original_id)
 
 
 def shown_text(session: Session, found: Snapshot) -> str | None:
-    """Return what a capture says; None if it has no text, SnapshotNotFound as `demand_body`."""
+    """Return a capture's text, None if it has none; raise SnapshotNotFound like `demand_body`."""
     demand_body(session, found)
     return None if found.document_id is None else text_of(session, found.document_id)
 
 
-REST_MARK = "\f"
-"""Stands between the main content of a page and the rest of what it shows; no line of a page holds it."""
-
-
 def unpack_text(packed: bytes) -> str:
-    """Return the main content of a `document_texts` row."""
-    return unpack_visible(packed)[0]
+    return without_marks(unpack_visible(packed)[0])
 
 
 def unpack_visible(packed: bytes) -> tuple[str, str]:
-    """Return the main content of a `document_texts` row, and the rest of what the page shows."""
-    visible: bytes = _unpacker().decompress(packed, max_output_size=MAX_TEXT_BYTES)
+    """Return the main content and the rest of the page's text, with the marks of lines that belong to one block."""
     # As bytes: one letter beyond ASCII makes a string of twice the size.
-    text, _, rest = visible.partition(REST_MARK.encode())
+    text, _, rest = _unpacked(packed).partition(_REST)
     return text.decode(), rest.decode()
 
 
-def searched_texts(packed: bytes) -> Iterator[str]:
-    """Yield what words are looked for in until they are found: the start of a long text, its main content, the rest."""
+def searched_texts(packed: bytes) -> Iterator[bytes]:
+    """Yield texts to search for words until they are found: the start of a long text, its main content, the rest."""
     if zstandard.frame_content_size(packed) > 2 * _START_BYTES:
-        start = _unpacker().stream_reader(packed).read(_START_BYTES).decode(errors="ignore")
-        if REST_MARK not in start:
-            yield start.rpartition("\n")[0]
-    yield from unpack_visible(packed)
+        start = _unpacker().stream_reader(packed).read(_START_BYTES)
+        if _REST not in start:
+            yield start.rpartition(b"\n")[0].replace(_JOINED, b"")
+    text, _, rest = _unpacked(packed).partition(_REST)
+    yield text.replace(_JOINED, b"")
+    yield rest.replace(_JOINED, b"")
+
+
+def _unpacked(packed: bytes) -> bytes:
+    visible: bytes = _unpacker().decompress(packed, max_output_size=MAX_TEXT_BYTES)
+    return visible
 
 
 def _unpacker() -> zstandard.ZstdDecompressor:
@@ -139,21 +141,19 @@ def _unpacker() -> zstandard.ZstdDecompressor:
     return unpacker
 
 
-_START_BYTES = 100_000
+_START_BYTES = 50_000
+_REST, _JOINED = REST_MARK.encode(), LINE_MARK.removeprefix(BLOCK_MARK).encode()
 _unpackers = local()
 
 
 class LinkWords(NamedTuple):
-    """Words that a link to an address stands on."""
-
     to_hash: int
     host_hash: int
-    """Of the linking host; 0 for the host that is linked to."""
+    """Hash of the linking host; 0 if it is the target's own host."""
     text: str
 
 
 MOST_LINK_WORDS = 64
-"""How many words of links count for one address."""
 _LINK_WORDS_AT_ONCE = 400
 _TEXTS = (
     # In the order that they are sorted by, the newest first.
@@ -171,11 +171,11 @@ _TEXTS = (
 
 
 def link_words(session: Session, to_hashes: Iterable[int]) -> list[LinkWords]:
-    """Return the words that links to these addresses (hashes of groups) stand on: at most 64 an address.
+    """Return the link texts of links to these URLs (hashes of groups): at most 64 per URL.
 
-    At most 16 of the address's own host and 4 of any other, the newest first, each once whatever its case. What a
-    withdrawn capture says, or one of a members' source, or that asked to stay out of search or does not show its page,
-    is left out. Some hundred rows an address are read at most, in one order on both databases.
+    At most 16 from the URL's own host and 4 from any other, the newest first, ignoring case in duplicates. Excluded
+    are captures under a takedown, of a members' source, with noindex, or that do not show their page. At most some
+    hundred rows per URL are read, in the same order on both databases.
     """
     wanted = sorted(set(to_hashes))
     found: list[LinkWords] = []
@@ -205,8 +205,6 @@ def _chosen_words(rows: Iterable[Any]) -> list[LinkWords]:
 
 
 class CaptureRange(NamedTuple):
-    """Where the captures of an execution stand: between which ids, and between which moments where that was noted."""
-
     execution_id: int
     first_id: int
     last_id: int
@@ -214,7 +212,9 @@ class CaptureRange(NamedTuple):
     until: datetime
 
     def clauses(self) -> tuple[ColumnElement[bool], ...]:
-        """Return the clauses over Snapshot that leave these captures: a short stretch of an address's history."""
+        """Return clauses over Snapshot that select these captures, so that only a short part of a URL's history is
+        read.
+        """
         # `+ 0` keeps the planner on the address: the index of executions would read the whole execution.
         return (
             Snapshot.execution_id + 0 == self.execution_id,
@@ -224,7 +224,7 @@ class CaptureRange(NamedTuple):
 
 
 def holding_of(session: Session, execution_id: int) -> CaptureRange | None:
-    """Return where the captures of an execution stand; None if it has no file. A row a file is read."""
+    """Return the range of an execution's captures, None if it has no file. Reads one row per file."""
     low, high, since, until, known, count = session.execute(
         select(
             func.min(WarcFile.id),
@@ -243,7 +243,7 @@ def holding_of(session: Session, execution_id: int) -> CaptureRange | None:
 
 
 def path_of(session: Session, home: Path, warc_file_id: int) -> Path:
-    """Return where a WARC file lies; NotFound if it was discarded, StrayFile if none may lie where its row says."""
+    """Return a WARC file's path; raise NotFound if it was discarded, StrayFile if its row's path is not allowed."""
     stored = session.scalar(select(WarcFile.path).where(WarcFile.id == warc_file_id, WarcFile.state != "discarded"))
     if stored is None:
         raise NotFound(f"there is no WARC file {warc_file_id}")
@@ -251,14 +251,12 @@ def path_of(session: Session, home: Path, warc_file_id: int) -> Path:
 
 
 def mark_compared(session: Session, ids: Iterable[int]) -> None:
-    """Say that `changes` has looked at these snapshots."""
     session.execute(update(Snapshot).where(Snapshot.id.in_(list(ids))).values(compared=True))
 
 
 def warc_files(
     session: Session, *, source: str | None = None, execution_id: int | None = None, newest: bool = False
 ) -> Iterator[tuple[WarcFile, str]]:
-    """Yield WARC files with the code of their source, by id, or the newest first; a portion at a time."""
     query = (
         select(WarcFile, Source.code)
         .join(Execution, Execution.id == WarcFile.execution_id)
@@ -276,8 +274,6 @@ def warc_files(
 
 
 class FileOnDisk(NamedTuple):
-    """A sealed file, as far as a walk over all of them needs to know it."""
-
     id: int
     path: str
     size: int
@@ -286,7 +282,6 @@ class FileOnDisk(NamedTuple):
 def sealed_files_after(
     session: Session, *, source: str | None, execution_id: int | None, after: int, limit: int
 ) -> list[FileOnDisk]:
-    """Return sealed files by id, a portion at a time: of a source, of an execution, or all."""
     rows = session.execute(
         _sealed(select(WarcFile.id, WarcFile.path, WarcFile.size), source, execution_id)
         .where(WarcFile.id > after)
@@ -297,7 +292,7 @@ def sealed_files_after(
 
 
 def sealed_total(session: Session, *, source: str | None, execution_id: int | None) -> tuple[int, int]:
-    """Return how many sealed files there are, and their bytes."""
+    """Return the number of sealed files and their total size in bytes."""
     row = session.execute(_sealed(select(func.count(), func.sum(WarcFile.size)), source, execution_id)).one()
     return int(row[0]), int(row[1] or 0)
 
@@ -315,7 +310,7 @@ def _sealed(query: Any, source: str | None, execution_id: int | None) -> Any:
 
 
 def file_by_path(session: Session, path: str) -> WarcFile | None:
-    """Return the file that is stored under this path, or has this name if it is the only one."""
+    """Return the file stored under this path, or with this name if it is the only one."""
     exact = session.scalars(select(WarcFile).where(WarcFile.path == path)).one_or_none()
     if exact is not None or "/" in path:
         return exact
@@ -324,7 +319,6 @@ def file_by_path(session: Session, path: str) -> WarcFile | None:
 
 
 def execution_with_source(session: Session, execution_id: int) -> tuple[Execution, Source] | None:
-    """Return an execution and its source."""
     row = session.execute(
         select(Execution, Source)
         .join(Job, Job.id == Execution.job_id)
@@ -335,8 +329,6 @@ def execution_with_source(session: Session, execution_id: int) -> tuple[Executio
 
 
 class CdxRow(NamedTuple):
-    """One capture with what a line of an index (CDX, CDXJ) says of it."""
-
     id: int
     url_key: str
     captured_at: datetime
@@ -375,7 +367,6 @@ CDX_COLUMNS: tuple[Any, ...] = (
 def cdx_rows(
     session: Session, *, execution_id: int | None = None, source_id: int | None = None, after: int, limit: int
 ) -> list[CdxRow]:
-    """Return the next captures of any type of an execution or a source, by id."""
     query = select(*CDX_COLUMNS).where(Snapshot.id > after, *visible()).order_by(Snapshot.id).limit(limit)
     if execution_id is not None:
         query = query.where(Snapshot.execution_id == execution_id)
@@ -385,9 +376,9 @@ def cdx_rows(
 
 
 def cdx_rows_of(session: Session, ids: Iterable[int]) -> dict[int, CdxRow]:
-    """Return these captures by id, less what was withdrawn; ask for some thousand at most.
+    """Return these captures by id, without those under a takedown; pass a few thousand ids at most.
 
-    For originals: what is withdrawn shows through none of its revisits.
+    Used for originals, so that no revisit shows the content of a capture under a takedown.
     """
     wanted = sorted(set(ids))
     if not wanted:
@@ -413,26 +404,22 @@ _OF_THE_BODY = frozenset(
 
 @dataclass(slots=True, kw_only=True)
 class StoredRecord:
-    """A capture as it is stored."""
-
     head: HttpHead | None
-    """Status and headers; None for a resource. A 304 comes as the answer that it confirmed, with its own headers."""
+    """Status and headers; None for a resource. A 304 becomes the response it confirmed, with its own headers."""
     record: RecordHead
-    """Of the snapshot itself, also where the body is another record's."""
+    """The record of the snapshot itself, even if the body comes from another record."""
     payload: Iterator[bytes]
-    """The body without its chunks, content codings as stored; can be read once. Empty if a revisit's original is lost.
-    """
+    """The body without chunked encoding, content codings as stored; readable once. Empty if its original is lost."""
     body_head: HttpHead | None
-    """The head that tells how the body is coded: the original's, for a revisit."""
+    """The head that states the coding of the body: the original's, for a revisit."""
 
     @property
     def status(self) -> int | None:
-        """The HTTP status; 200 for a resource; None where there is no status line."""
+        """The HTTP status; 200 for a resource; None without a status line."""
         return 200 if self.head is None else self.head.status or None
 
     @property
     def media_type(self) -> str | None:
-        """The declared type without parameters, lower case."""
         if self.head is not None and (declared := self.head.media_type or (self.body_head or _EMPTY).media_type):
             return declared
         if self.head is not None:
@@ -440,16 +427,17 @@ class StoredRecord:
         return (self.record.get("Content-Type") or "").partition(";")[0].strip().lower() or None
 
     def content(self, limit: int, reserve: Reserve = no_reserve) -> bytes:
-        """Return the body with its content codings undone, at most `limit` bytes of it; bombs stop at their caps."""
+        """Return the decoded body, at most `limit` bytes; decompression bombs stop at their caps."""
         caps = DecodeCaps(max_output_bytes=limit, reserve=reserve)
         return decode(self.body_head or _EMPTY, self.payload, caps).data
 
 
 @contextmanager
 def open_stored(session: Session, home: Path, snapshot: Snapshot) -> Iterator[StoredRecord]:
-    """Open what a snapshot shows. The session is needed only until this is open.
+    """Open the content of a snapshot. The session is needed only until this is open.
 
-    NotFound if the file is gone or the original of a revisit was withdrawn, DamagedWarc if no record stands there.
+    Raise NotFound if the file is gone or a revisit's original is under a takedown, DamagedWarc if its record is
+    missing.
     """
     with ExitStack() as stack:
         record = stack.enter_context(_opened_at(session, home, snapshot))

@@ -1,6 +1,6 @@
-"""A sealed file as batches of captures, read once from front to back with bounded memory.
+"""Reads a sealed file as batches of captures, once from start to end with bounded memory.
 
-What is broken is noted with its offset and passed over; a request other than GET gives its capture another key.
+Damage is recorded with its offset and skipped; a request other than GET gives its capture another key.
 """
 
 from __future__ import annotations
@@ -51,38 +51,30 @@ _log = log.get(room="index")
 
 
 class Interrupted(HoldfastError):
-    """The reading was asked to stop; what was read so far stands, and the same command goes on."""
+    """The reading was stopped. Its results so far are stored, and the same command resumes it."""
 
     code = "interrupted"
 
 
 class Sent(NamedTuple):
-    """A request that was no GET, waiting for its capture."""
-
     method: str
     data: str
 
 
 class Warnings:
-    """What went wrong, counted by kind, with the first place of each."""
-
     def __init__(self) -> None:
         self.kinds: dict[str, dict[str, Any]] = {}
 
     def add(self, kind: str, offset: int, detail: str) -> None:
-        """Note one."""
         known = self.kinds.setdefault(kind, {"count": 0, "offset": offset, "detail": detail[:300].replace("\0", "")})
         known["count"] += 1
 
     @property
     def total(self) -> int:
-        """How many there are."""
         return sum(known["count"] for known in self.kinds.values())
 
 
 class FileReading:
-    """One pass over one file."""
-
     def __init__(self, path: Path, context: ReadingContext, clock: Clock) -> None:
         self._path, self._context, self._clock = path, context, clock
         self._latest = to_micros(clock.now() + timedelta(days=1))
@@ -100,13 +92,13 @@ class FileReading:
 
     @property
     def records(self) -> int:
-        """Records read so far, those without a snapshot too."""
+        """Number of records read so far, including those without a snapshot."""
         return sum(count for kind, count in self.kinds.items() if kind != "other_scheme")
 
     def batches(self) -> Generator[tuple[list[IndexedCapture], bool], None, None]:
-        """Yield the captures in order of their ids, and whether these are the last: such a batch comes always.
+        """Yield the captures in order of their ids, with a flag for the last batch, which always comes.
 
-        A batch may be empty: a file may hold nothing but metadata for minutes, and its reader is to show that it lives.
+        A batch may be empty: a file may hold only metadata for minutes, and its reader has to show that it is alive.
         """
         began = self._clock.monotonic()
         try:
@@ -191,7 +183,6 @@ class FileReading:
         self._bytes += len(capture.body)
 
     def _take_other(self, record: Record) -> None:
-        """Count a capture of something else than a web page; say so where its owner may look for it."""
         self.kinds["other_scheme"] += 1
         scheme = record.head.url.partition(":")[0].lower()
         if scheme in _EXPECTED_SCHEMES:
@@ -264,14 +255,13 @@ _MOST = 1000
 
 
 class RepeatedIds:
-    """Notes ids that come a second time, in two megabytes whatever the size of the file; the rows then decide."""
+    """Probable repeats of record ids, in two megabytes for any file size; the rows decide finally."""
 
     def __init__(self) -> None:
         self._seen = SeenKeys(), SeenKeys()
         self._suspects: set[str] = set()
 
     def add(self, capture: IndexedCapture) -> None:
-        """Note the id of one capture."""
         one = capture.record_id
         if one is None or len(self._suspects) >= _MOST:
             return
@@ -283,7 +273,6 @@ class RepeatedIds:
             seen.add(key)
 
     def confirmed(self, raw_db: RawDatabase, warc_file_id: int) -> list[tuple[str, int]]:
-        """Return the ids that stand for different bodies in this file, with the place of the first of each."""
         if not self._suspects:
             return []
         first = warc_file_id * ORDINALS

@@ -1,6 +1,6 @@
-"""One batch becomes rows in one transaction: documents, groups, snapshots, links, duplicates, and the search outbox.
+"""Writes one batch in one transaction: documents, groups, snapshots, links, duplicates, and the search outbox.
 
-What is stored already and has not changed is not written again, so a second reading of a file is cheap and silent.
+Unchanged rows are not written again, so a second reading of a file is cheap and causes no updates.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -22,16 +21,16 @@ from holdfast.index.writing_queries import LinkTextRow, OriginalCandidate, Revis
 from holdfast.parse.document import DocumentKind, kind_of
 from holdfast.urls import hash64
 from holdfast.urls.address import url_key
+from holdfast.values import dataclass
 from holdfast.warc.record import ORDINALS
 from holdfast.withdrawals.visibility import withdrawn_keys
 
 _SECOND = 1_000_000
 OutboxRow = tuple[str, int | None, int | None, dict[str, Any]]
-"""What the search index is told: kind, first id, last id, more."""
+"""An update for the search index: kind, first id, last id, more."""
 
 
 def revisit_of(capture: IndexedCapture, source_id: int) -> Revisit:
-    """Return what a revisit that is not stored yet says of its original."""
     key = url_key(capture.refers_to_url) if capture.refers_to_url else capture.identity.url_key
     return Revisit(
         capture.id,
@@ -47,11 +46,11 @@ def revisit_of(capture: IndexedCapture, source_id: int) -> Revisit:
 def find_original(
     tx: Transaction, revisit: Revisit, unstored: Sequence[OriginalCandidate] = ()
 ) -> OriginalCandidate | None:
-    """Return the original of a revisit, None if it is not here yet.
+    """Return the original of a revisit, None if it is not in the archive yet.
 
-    Its own source comes first. Another source must be public and have the same digest, and a 304 never refers to one:
-    another source's crawler may have been signed in. `unstored` are captures of the revisit's own source under the same
-    key that are not stored yet.
+    Its own source comes first. Another source must be public and have the same digest, and a 304 never refers to
+    one: another source's crawler may have been signed in. `unstored` are captures of the revisit's own source under
+    the same key that are not stored yet.
     """
     own = _find_original(tx, revisit, unstored, own_source=True)
     if own is not None or revisit.digest is None or revisit.is_not_modified:
@@ -62,7 +61,7 @@ def find_original(
 def _find_original(
     tx: Transaction, revisit: Revisit, unstored: Sequence[OriginalCandidate], *, own_source: bool
 ) -> OriginalCandidate | None:
-    """Return the original by the address and moment that the revisit names, or by its digest under that address.
+    """Return the original by the URL and time that the revisit names, or by its digest under that URL.
 
     A 304 without either confirms the newest good capture before it.
     """
@@ -96,7 +95,6 @@ def _by_age(one: OriginalCandidate) -> tuple[int, int]:
 
 
 def candidate_of(capture: IndexedCapture) -> OriginalCandidate:
-    """Return a capture that is not stored yet as a possible original."""
     return OriginalCandidate(
         capture.id,
         capture.captured_at,
@@ -120,8 +118,6 @@ _GROUP, _URL_HASH, _CAPTURED_AT, _STATUS, _BODY_HASH = (
 
 
 class LinkingPage(NamedTuple):
-    """A page whose links are to be stored."""
-
     snapshot_id: int
     group_hash: int
     url: str
@@ -130,19 +126,18 @@ class LinkingPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Captures of one file, in order, and the range of ids that they speak for: what else is stored there goes."""
+    """Captures of one file, in order, and the range of ids they cover: other snapshots in the range are deleted."""
 
     captures: Sequence[IndexedCapture]
     documents: Sequence[NewDocument]
     linking: Sequence[LinkingPage]
-    """Those whose links are stored: of one that shows what was stored before, nothing changes there."""
+    """Captures whose links are stored: the first of each URL and document; later ones leave stored links unchanged."""
     link_texts: Sequence[LinkTextRow]
     first_id: int
     last_id: int
 
 
 def linking_pages(captures: Iterable[IndexedCapture]) -> list[LinkingPage]:
-    """Return the captures whose links are to be stored."""
     # None leaves stored links alone: they stand with the first capture of an address and document.
     return [
         LinkingPage(capture.id, capture.identity.group_hash, capture.identity.group, capture.links)
@@ -152,14 +147,13 @@ def linking_pages(captures: Iterable[IndexedCapture]) -> list[LinkingPage]:
 
 
 def hidden_captures(tx: Transaction, captures: Iterable[IndexedCapture]) -> set[int]:
-    """Return which of these captures are of pages that are withdrawn."""
     keys = {one.id: one.identity.page_key or one.identity.url_key for one in captures if one.links is not None}
     hidden = withdrawn_keys(tx, keys.values())
     return {snapshot_id for snapshot_id, key in keys.items() if key in hidden}
 
 
 def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -> int:
-    """Write a batch; return how many snapshots were new or changed. May be repeated without harm."""
+    """Write a batch; return how many snapshots were new or changed. Idempotent."""
     made = _put_documents(tx, batch, now=now)
     _find_originals(tx, file.source_id, batch.captures)
     _put_groups(tx, file.source_id, batch.captures, now=now)
@@ -167,13 +161,12 @@ def write_batch(tx: Transaction, file: FileToIndex, batch: Batch, *, now: int) -
 
 
 def drop_between(tx: Transaction, first_id: int, last_id: int, *, now: int) -> int:
-    """Take what is stored in a range of ids out of the archive, and of search; return how many snapshots there were."""
+    """Delete snapshots in a range of ids from the archive and from search; return their number."""
     nothing = Batch(captures=(), documents=(), linking=(), link_texts=(), first_id=first_id, last_id=last_id)
     return _replace(tx, nothing, {}, [], now=now)
 
 
 def _replace(tx: Transaction, batch: Batch, after: dict[int, Row], made: Sequence[int], *, now: int) -> int:
-    """Set the rows of a batch's ids to these; return how many were new, changed or gone."""
     # Held against what is stored: a second reading of a file then writes nothing, and search has nothing to take in.
     before = writing_queries.rows_between(tx, batch.first_id, batch.last_id)
     changed = [row for snapshot_id, row in after.items() if before.get(snapshot_id) != row]
@@ -196,13 +189,12 @@ def _replace(tx: Transaction, batch: Batch, after: dict[int, Row], made: Sequenc
 
 
 def settle(tx: Transaction, rows: Iterable[Row]) -> list[int]:
-    """Recompute which capture of a source, address, day and body is canonical, for the days of these rows."""
     days = {(row[_URL_HASH], row[_CAPTURED_AT] - row[_CAPTURED_AT] % DAY) for row in rows}
     return writing_queries.settle_duplicates(tx, sorted(days), day_micros=DAY)
 
 
 def ranges(ids: Iterable[int]) -> list[tuple[int, int]]:
-    """Return ids as a few ranges: those near each other share one, for reading some too many is cheaper than rows."""
+    """Return ids as a few ranges; nearby ids share one, because reading some extra rows is cheaper."""
     found: list[tuple[int, int]] = []
     for one in sorted(ids):
         if found and one - found[-1][1] <= _NEAR:
@@ -213,7 +205,6 @@ def ranges(ids: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def _put_documents(tx: Transaction, batch: Batch, *, now: int) -> list[int]:
-    """Store the documents of a batch and tell its captures; return their ids."""
     if not batch.documents:
         return []
     # In one order for all readers: two that know the same bodies wait for each other instead of locking up.
@@ -235,12 +226,10 @@ _NAMED_AT_ONCE = 2_000
 
 
 def _documents_rows(ids: Iterable[int]) -> list[OutboxRow]:
-    """Return the outbox rows for documents that are new or read again."""
     return [("documents", part[0], part[-1], {"ids": part}) for part in _parts(ids)]
 
 
 def _named_rows(hashes: Iterable[int]) -> list[OutboxRow]:
-    """Return the outbox rows for pages that are linked to with new words."""
     return [("link_texts", None, None, {"hashes": part}) for part in _parts(hashes)]
 
 
@@ -280,14 +269,14 @@ def _put_groups(tx: Transaction, source_id: int, captures: Sequence[IndexedCaptu
 
 
 class LinkTexts:
-    """The words of links that were stored, or found no room, since a reading began: they need not be tried again."""
+    """Link texts stored or rejected for lack of room during a reading, so that they are not tried again."""
 
     def __init__(self) -> None:
         self._known: dict[int | tuple[int, int], set[str]] = {}
         self._count = 0
 
     def new(self, pages: Sequence[LinkingPage], *, hidden: Collection[int] = ()) -> list[LinkTextRow]:
-        """Return the words that may be new, each once; those of the captures that are `hidden` behind all others."""
+        """Return link texts that may be new, each once; those of `hidden` captures come last."""
         # What a withdrawn page says must not take the place of the same words on another.
         pages = sorted(pages, key=lambda page: page.snapshot_id in hidden) if hidden else pages
         found = dict[int | tuple[int, int], dict[str, int]]()
@@ -296,21 +285,22 @@ class LinkTexts:
             site = url[: url.find("/", 8) + 1]
             host = _host(url)
             host_hash = hash64(host)
-            for to_hash, to_url, text in links:
-                if not text:
+            for to_hash, to_url, words in links:
+                if not words:
                     continue
                 if to_url.startswith(site) or _host(to_url) == host:
                     place, most = to_hash, writing_queries.OWN_HOST_TEXTS
                 else:
                     place, most = (to_hash, host_hash), writing_queries.OTHER_HOST_TEXTS
-                known = self._known.get(place)
-                if known is not None and (text in known or len(known) >= most):
-                    continue
-                texts = found.get(place)
-                if texts is None:
-                    found[place] = {text: snapshot_id}
-                elif text not in texts and len(texts) < most:
-                    texts[text] = snapshot_id
+                known = self._known.get(place, ())
+                for text in words:
+                    if text in known or len(known) >= most:
+                        continue
+                    texts = found.get(place)
+                    if texts is None:
+                        found[place] = {text: snapshot_id}
+                    elif text not in texts and len(texts) < most:
+                        texts[text] = snapshot_id
         # Those of one target and host stand together, and that is how the table has them; writers take turns, so that
         # no other order is needed.
         rows: list[LinkTextRow] = []
@@ -320,7 +310,9 @@ class LinkTexts:
         return rows
 
     def keep(self, rows: Sequence[LinkTextRow], *, hidden: Collection[int] = ()) -> None:
-        """Note what was tried, once that is committed; not what hidden captures say, for others may say it, too."""
+        """Remember tried texts; call it after the commit. Skips those of hidden captures: others may have the same
+        text.
+        """
         self._count += len(rows)
         if self._count > _REMEMBERED_TEXTS:
             self._known, self._count = {}, len(rows)
@@ -339,7 +331,6 @@ def _host(url: str) -> str:
 
 
 def put_links(tx: Transaction, pages: Sequence[LinkingPage], texts: Sequence[LinkTextRow]) -> set[int]:
-    """Replace the links of these pages; return the pages here that are linked to with words that are new."""
     if not pages:
         return set()
     edges = [
@@ -353,12 +344,11 @@ def put_links(tx: Transaction, pages: Sequence[LinkingPage], texts: Sequence[Lin
 
 
 def tell_named(tx: Transaction, hashes: Iterable[int], *, now: int) -> None:
-    """Have the search index take in what links say of these pages."""
+    """Queue the link texts of these pages for the search index."""
     writing_queries.put_outbox(tx, _named_rows(hashes), now=now)
 
 
 def _shifts(before: dict[int, Row], after: dict[int, Row], gone: Sequence[int]) -> dict[int, int]:
-    """Return by how much each group that has to be looked at grew or shrank."""
     shifts: Counter[int] = Counter()
     for snapshot_id, row in after.items():
         # Only what a group's row is made of: title or type of a capture change nothing there.
@@ -413,12 +403,11 @@ def _row(capture: IndexedCapture, file: FileToIndex) -> Row:
 
 
 OnRows = Callable[[int], None]
-"""Hears how many rows were looked at so far."""
 
 
 @contextmanager
 def index_transaction(raw_db: RawDatabase) -> Iterator[Transaction]:
-    """Open a short transaction in which no indexer writes."""
+    """Open a short transaction in which no other indexer writes."""
     with raw_db.write() as tx:
         if raw_db.dialect == "postgresql":
             lock_index_writes(tx)
@@ -437,13 +426,14 @@ _BITS = 23
 
 
 class SeenKeys:
-    """Which keys a file has originals for, in one megabyte whatever its size: it may say yes too often, never no."""
+    """The keys of a file's originals, in one megabyte for any size: false positives are possible, false negatives
+    not.
+    """
 
     def __init__(self) -> None:
         self._bits = bytearray(1 << (_BITS - 3))
 
     def add(self, key: str) -> None:
-        """Note one."""
         at = hash64(key) & ((1 << _BITS) - 1)
         self._bits[at >> 3] |= 1 << (at & 7)
 
@@ -453,9 +443,10 @@ class SeenKeys:
 
 
 def resolve_late(raw_db: RawDatabase, lease: FileLease, seen: SeenKeys, *, now: int) -> int:
-    """Give revisits their originals where this file brought them, and try its own once more; return how many got one.
+    """Resolve revisits whose originals this file brought, and its own once more; return how many were resolved.
 
-    The work grows with the file, not with how many revisits wait: many wait for ever, for an original that is not here.
+    The work grows with the file, not with the number of unresolved revisits: many wait forever for a missing
+    original.
     """
     # The file's own first, though its batches have looked: another reader may have stored their originals meanwhile.
     first, last = lease.warc_file_id * ORDINALS, (lease.warc_file_id + 1) * ORDINALS - 1
@@ -473,9 +464,10 @@ def resolve_late(raw_db: RawDatabase, lease: FileLease, seen: SeenKeys, *, now: 
 
 
 def resolve_some(raw_db: RawDatabase, *, after: int, now: int) -> int:
-    """Give some of the revisits behind an id their originals; return how many got one.
+    """Resolve some of the revisits after an id; return how many were resolved.
 
-    For those that name another address than their own, and were read long before their original: no index leads there.
+    For revisits that name another URL than their own and were read long before their original: no index leads
+    there.
     """
     with raw_db.read() as tx:
         waiting = writing_queries.unresolved(tx, after=after, until=_LAST_ID, limit=_AT_ONCE)
@@ -487,14 +479,12 @@ def resolve_some(raw_db: RawDatabase, *, after: int, now: int) -> int:
 
 
 def random_start(raw_db: RawDatabase) -> int:
-    """Return an id by chance, to go on behind it."""
     # By chance, so that every place is come by in the end without a note of where the last start ended.
     with raw_db.read() as tx:
         return secrets.randbelow(writing_queries.last_snapshot_id(tx) + 1) - 1
 
 
 def _own(raw_db: RawDatabase, first: int, last: int) -> Iterator[list[Unresolved]]:
-    """Yield the revisits of a file that still wait."""
     after = first - 1
     while True:
         with raw_db.read() as tx:
@@ -506,14 +496,12 @@ def _own(raw_db: RawDatabase, first: int, last: int) -> Iterator[list[Unresolved
 
 
 def _newest(raw_db: RawDatabase, seen: SeenKeys, first: int, last: int) -> Iterator[list[Unresolved]]:
-    """Yield those that were read last and may wait for this file: files of one crawl are read in any order."""
     with raw_db.read() as tx:
         newest = writing_queries.newest_unresolved(tx, limit=_NEWEST)
     yield [one for one in newest if not first <= one.id <= last and _key(one) in seen]
 
 
 def _at_addresses(raw_db: RawDatabase, first: int, last: int) -> Iterator[list[Unresolved]]:
-    """Yield those at the addresses that a file captured, whenever they were read; nothing if none waits elsewhere."""
     with raw_db.read() as tx:
         # Most archives have none that waits elsewhere; one look on either side spares the walk over the file's
         # addresses.
@@ -541,14 +529,13 @@ def _revisit(one: Unresolved) -> Revisit:
 
 
 def _is_for_crawlers(one: Unresolved) -> bool:
-    """Whether a revisit is no page although its own type is a page's: the crawler asked for it on its own account."""
     return not one.is_page and kind_of(b"", one.media_type) is not DocumentKind.OTHER
 
 
 def _put(tx: Transaction, found: Sequence[tuple[Unresolved, OriginalCandidate]], *, now: int) -> int:
-    """Write what was found, in a transaction in which no other indexer writes; return how many still waited for it.
+    """Write originals in a transaction in which no other indexer writes; return how many revisits were unresolved.
 
-    What is counted goes by the rows as they are now: another indexer may have found the same originals meanwhile.
+    The count uses the current rows: another indexer may have found the same originals meanwhile.
     """
     # Found in a read transaction before this one: another indexer may have written the same since.
     waiting = writing_queries.still_unresolved(tx, [one.id for one, _ in found])

@@ -1,4 +1,4 @@
-"""The statements that put a batch into the archive, written once for both databases. Sets, not single rows."""
+"""SQL statements that write a batch, each for both databases. They work on sets, not single rows."""
 
 from __future__ import annotations
 
@@ -74,15 +74,12 @@ DocumentKey = tuple[bytes, str, str]
 
 
 class KnownDocument(NamedTuple):
-    """A document that is stored already."""
-
     id: int
     version: int
     noindex: bool
 
 
 def known_documents(tx: Transaction, hashes: Iterable[bytes]) -> dict[DocumentKey, KnownDocument]:
-    """Return the stored documents of these bodies."""
     found: dict[DocumentKey, KnownDocument] = {}
     for part in _parts(sorted(set(hashes))):
         rows = tx.execute(
@@ -95,7 +92,7 @@ def known_documents(tx: Transaction, hashes: Iterable[bytes]) -> dict[DocumentKe
 
 
 def put_documents(tx: Transaction, rows: Sequence[Row]) -> None:
-    """Store documents; one that is there stays, unless an older extraction made it."""
+    """Store documents; an existing one stays, unless an older extraction version made it."""
     columns = [name for name in DOCUMENT_COLUMNS[3:] if name != "created_at"]
     changes = ", ".join(f"{name} = excluded.{name}" for name in columns)
     tx.many(
@@ -108,7 +105,6 @@ def put_documents(tx: Transaction, rows: Sequence[Row]) -> None:
 
 
 def put_texts(tx: Transaction, rows: Sequence[tuple[int, bytes]]) -> None:
-    """Store or replace the texts of documents."""
     tx.many(
         "INSERT INTO document_texts(document_id, text) VALUES (?, ?)"
         " ON CONFLICT (document_id) DO UPDATE SET text = excluded.text",
@@ -117,7 +113,6 @@ def put_texts(tx: Transaction, rows: Sequence[tuple[int, bytes]]) -> None:
 
 
 def shown_together(tx: Transaction, pairs: Sequence[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return which of these (url_hash, document) have a snapshot already: their links are stored."""
     found: set[tuple[int, int]] = set()
     for part in _parts(sorted(set(pairs))):
         rows = tx.execute(
@@ -131,7 +126,6 @@ def shown_together(tx: Transaction, pairs: Sequence[tuple[int, int]]) -> set[tup
 
 
 def put_groups(tx: Transaction, source_id: int, groups: dict[int, str], *, moment: int) -> dict[int, int]:
-    """Make the groups that are new, without snapshots; return the ids of all of them by their hash."""
     hashes = sorted(groups)
     tx.many(
         "INSERT INTO page_groups(source_id, url, url_hash, first_captured_at, last_captured_at, snapshot_count,"
@@ -142,7 +136,6 @@ def put_groups(tx: Transaction, source_id: int, groups: dict[int, str], *, momen
 
 
 def group_ids(tx: Transaction, source_id: int, hashes: Iterable[int]) -> dict[int, int]:
-    """Return the ids of the groups that are there."""
     ids: dict[int, int] = {}
     for part in _parts(sorted(set(hashes))):
         rows = tx.execute(
@@ -177,7 +170,7 @@ _REFRESH_GROUP = f"UPDATE page_groups SET snapshot_count = snapshot_count + ?, {
 
 
 def refresh_groups(tx: Transaction, shifts: dict[int, int]) -> None:
-    """Count the snapshots that came (or went) and find the first and the latest anew; a group without any goes."""
+    """Apply changes in the number of snapshots and recompute first and latest; empty groups are deleted."""
     # In one order for all readers, as everywhere: two that touch the same groups wait instead of locking each other.
     tx.many(_REFRESH_GROUP, [(shifts[group], group) for group in sorted(shifts)])
     gone = [(group,) for group, shift in sorted(shifts.items()) if shift < 0]
@@ -191,7 +184,6 @@ def refresh_groups(tx: Transaction, shifts: dict[int, int]) -> None:
 
 
 def rows_between(tx: Transaction, first_id: int, last_id: int) -> dict[int, Row]:
-    """Return the snapshots that stand in this range of ids."""
     rows = tx.execute(
         f"SELECT {', '.join(SNAPSHOT_COLUMNS)} FROM snapshots WHERE id BETWEEN ? AND ?",  # noqa: S608
         (first_id, last_id),
@@ -200,7 +192,7 @@ def rows_between(tx: Transaction, first_id: int, last_id: int) -> dict[int, Row]
 
 
 def ambiguous_ids(tx: Transaction, record_ids: Sequence[str], *, first_id: int, last_id: int) -> list[tuple[str, int]]:
-    """Return which of these record ids have different bodies in this range of ids, and where the first of each is."""
+    """Return record ids with different bodies in this range of ids, and the offset of the first of each."""
     found: list[tuple[str, int]] = []
     for part in _parts(record_ids):
         rows = tx.execute(
@@ -218,7 +210,6 @@ def _plain(row: Row) -> Row:
 
 
 def put_snapshots(tx: Transaction, rows: Sequence[Row]) -> None:
-    """Store or replace snapshots; one whose body is another than before is compared again."""
     changes = ", ".join(f"{name} = excluded.{name}" for name in SNAPSHOT_COLUMNS[1:])
     tx.many(
         f"INSERT INTO snapshots({', '.join(SNAPSHOT_COLUMNS)}) VALUES ({_marks(SNAPSHOT_COLUMNS)})"  # noqa: S608
@@ -231,13 +222,29 @@ def put_snapshots(tx: Transaction, rows: Sequence[Row]) -> None:
 
 
 def drop_snapshots(tx: Transaction, ids: Sequence[int]) -> set[int]:
-    """Remove snapshots whose record is no longer one, with their links; return the targets that lose words of links."""
-    tx.many("DELETE FROM page_links WHERE snapshot_id = ?", [(one,) for one in ids])
+    """Delete snapshots whose record no longer counts as one; return targets whose link texts may have changed.
+
+    Links are stored with the first capture of a URL and text: the next such capture inherits them.
+    """
     targets: set[int] = set()
     for part in _parts(ids):
-        rows = tx.execute(f"DELETE FROM link_texts WHERE snapshot_id IN ({_marks(part)}) RETURNING to_hash", part)  # noqa: S608
+        marks = _marks(part)
+        heirs = tx.execute(
+            "SELECT MIN(o.id), s.id FROM snapshots s"  # noqa: S608 - question marks
+            " JOIN snapshots o ON o.url_hash = s.url_hash AND o.document_id = s.document_id"
+            f" WHERE s.id IN ({marks}) AND o.id NOT IN ({marks}) AND o.record_type <> 'revisit'"
+            " AND EXISTS (SELECT 1 FROM page_links l WHERE l.snapshot_id = s.id) GROUP BY s.id",
+            (*part, *part),
+        )
+        for heir, gone in {row[0]: row[1] for row in heirs}.items():
+            tx.execute("DELETE FROM page_links WHERE snapshot_id = ?", (heir,))
+            tx.execute("UPDATE page_links SET snapshot_id = ? WHERE snapshot_id = ?", (heir, gone))
+            moved = "UPDATE link_texts SET snapshot_id = ? WHERE snapshot_id = ? RETURNING to_hash"
+            targets.update(row[0] for row in tx.execute(moved, (heir, gone)))
+        tx.execute(f"DELETE FROM page_links WHERE snapshot_id IN ({marks})", part)  # noqa: S608
+        rows = tx.execute(f"DELETE FROM link_texts WHERE snapshot_id IN ({marks}) RETURNING to_hash", part)  # noqa: S608
         targets.update(row[0] for row in rows)
-    tx.many("DELETE FROM snapshots WHERE id = ?", [(one,) for one in ids])
+        tx.execute(f"DELETE FROM snapshots WHERE id IN ({marks})", part)  # noqa: S608
     return targets
 
 
@@ -248,7 +255,7 @@ def put_links(tx: Transaction, snapshot_ids: Sequence[int], rows: Sequence[tuple
 
 
 OWN_HOST_TEXTS, OTHER_HOST_TEXTS, TARGET_TEXTS = 16, 4, 256
-"""How many different words of links are kept for a target: of its own host, of each other host, of all together."""
+"""Limits of distinct link texts per target: from its own host, from each other host, from all together."""
 _TEXT_AT = "SELECT 1 FROM link_texts t WHERE t.to_hash = w.to_hash"
 _ROOM_FOR_TEXT = (
     f"((w.host_hash = 0 AND NOT EXISTS ({_TEXT_AT} AND t.host_hash = 0 LIMIT 1 OFFSET {OWN_HOST_TEXTS - 1}))"
@@ -257,14 +264,13 @@ _ROOM_FOR_TEXT = (
 )
 _TEXT_VALUES = "(CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS VARCHAR), CAST(? AS BIGINT))"
 LinkTextRow = tuple[int, int, str, int]
-"""Words of a link: the target's hash, the linking host's, the words, the snapshot."""
 
 
 def put_link_texts(tx: Transaction, rows: Sequence[LinkTextRow]) -> set[int]:
-    """Keep words of links that are new and have room; return their targets.
+    """Store link texts that are new and within the limits; return their targets.
 
-    The first come stay: a page whose links change their words with each capture adds nothing for ever. Only the place
-    of what was withdrawn, or is for members, is free for others.
+    The first texts stay: a page whose link texts change with each capture does not add more forever. Only the
+    places of texts under a takedown or for members are free for others.
     """
     found: set[int] = set()
     is_any_unseen = bool(rows) and bool(tx.execute(any_unseen_sql()))
@@ -278,7 +284,6 @@ def put_link_texts(tx: Transaction, rows: Sequence[LinkTextRow]) -> set[int]:
 
 
 def _with_words(part: Sequence[LinkTextRow]) -> tuple[str, list[Any]]:
-    """Return the table `w` of words, and its values."""
     values = ", ".join([_TEXT_VALUES] * len(part))
     return f"WITH w(to_hash, host_hash, text, snapshot_id) AS (VALUES {values})", [one for row in part for one in row]
 
@@ -294,8 +299,9 @@ def _new_link_texts(tx: Transaction, part: Sequence[LinkTextRow]) -> list[Row]:
 
 
 def _take_over(tx: Transaction, part: Sequence[LinkTextRow]) -> set[int]:
-    """Give words that were not stored the place of what was withdrawn: of the same words, or of others where there is
-    no room; return their targets."""
+    """Replace link texts under a takedown by new ones: the same text, or another one where the limit is reached;
+    return their targets.
+    """
     words, values = _with_words(part)
     hidden_text = f"EXISTS (SELECT 1 FROM snapshots o WHERE o.id = link_texts.snapshot_id AND {unseen_sql('o')})"  # noqa: S608
     shown_words = f"EXISTS (SELECT 1 FROM snapshots n WHERE n.id = w.snapshot_id AND NOT {unseen_sql('n')})"  # noqa: S608
@@ -322,7 +328,6 @@ def _take_over(tx: Transaction, part: Sequence[LinkTextRow]) -> set[int]:
 
 
 def groups_here(tx: Transaction, url_hashes: Iterable[int]) -> set[int]:
-    """Return which of these groups have captures, by the hashes of their addresses."""
     found: set[int] = set()
     for part in _parts(sorted(url_hashes)):
         rows = tx.execute(f"SELECT g.url_hash FROM page_groups g WHERE g.url_hash IN ({_marks(part)})", part)  # noqa: S608
@@ -331,7 +336,6 @@ def groups_here(tx: Transaction, url_hashes: Iterable[int]) -> set[int]:
 
 
 def _canonical(part: Sequence[tuple[int, int]]) -> str:
-    """Return the tables `n`: the captures of some days, which they call canonical and which they should."""
     return (
         f"WITH w(url_hash, day) AS (VALUES {_pairs(part)}), d AS ("  # noqa: S608 - question marks
         " SELECT s.id, s.canonical_id, FIRST_VALUE(s.id) OVER ("
@@ -343,9 +347,10 @@ def _canonical(part: Sequence[tuple[int, int]]) -> str:
 
 
 def settle_duplicates(tx: Transaction, days: Sequence[tuple[int, int]], *, day_micros: int) -> list[int]:
-    """Name the earliest capture of a source, address, day and body as canonical in the others; return what changed.
+    """Set the earliest capture of a source, URL, day and body as canonical in the others; return the changed ones.
 
-    A capture that becomes canonical is compared again. `days` are pairs of url_hash and the day's first microsecond.
+    A capture that becomes canonical is compared again. `days` are pairs of url_hash and the day's first
+    microsecond.
     """
     changed: list[int] = []
     for part in _parts(sorted(set(days))):
@@ -359,7 +364,6 @@ def settle_duplicates(tx: Transaction, days: Sequence[tuple[int, int]], *, day_m
 
 
 def unsettled(tx: Transaction, days: Sequence[tuple[int, int]], *, day_micros: int) -> list[int]:
-    """Return the captures of these days that `settle_duplicates` would change."""
     found: list[int] = []
     for part in _parts(sorted(set(days))):
         rows = tx.execute(
@@ -371,22 +375,16 @@ def unsettled(tx: Transaction, days: Sequence[tuple[int, int]], *, day_micros: i
 
 
 class Revisit(NamedTuple):
-    """What a revisit says of its original."""
-
     id: int
     source_id: int
     url_key: str
-    """Of the address that it refers to, or its own."""
     at: int | None
-    """When the original was captured, if it says."""
     captured_at: int
     digest: str | None
     is_not_modified: bool
 
 
 class OriginalCandidate(NamedTuple):
-    """A capture that may be a revisit's original."""
-
     id: int
     captured_at: int
     digest: str | None
@@ -404,7 +402,7 @@ _CANDIDATE = (
 
 
 def originals_at(tx: Transaction, revisit: Revisit, *, span: int, own_source: bool) -> list[OriginalCandidate]:
-    """Return the captures of the address that began within `span` microseconds from the second it names."""
+    """Return captures of the URL made within `span` microseconds from the second that the revisit names."""
     assert revisit.at is not None
     start = revisit.at - revisit.at % 1_000_000
     return _candidates(
@@ -428,7 +426,7 @@ def originals_alike(tx: Transaction, revisit: Revisit, *, own_source: bool) -> l
 
 
 def originals_before(tx: Transaction, revisit: Revisit) -> list[OriginalCandidate]:
-    """Return the newest good capture of the source before the revisit: what a 304 that names no original confirms."""
+    """Return the source's newest good capture before the revisit, which a 304 without a named original confirms."""
     return _candidates(
         tx,
         revisit,
@@ -453,8 +451,6 @@ def _candidates(
 
 
 class Unresolved(NamedTuple):
-    """A revisit whose original was not known when it was read."""
-
     id: int
     source_id: int
     url: str
@@ -477,7 +473,6 @@ _UNRESOLVED = (
 
 
 def unresolved(tx: Transaction, *, after: int, until: int, limit: int) -> list[Unresolved]:
-    """Return revisits without an original, by id, behind one id and up to another."""
     rows = tx.execute(
         f"SELECT {_UNRESOLVED} FROM snapshots r"  # noqa: S608 - names of columns
         " WHERE r.record_type = 'revisit' AND r.original_id IS NULL AND r.id > ? AND r.id <= ? ORDER BY r.id LIMIT ?",
@@ -487,7 +482,6 @@ def unresolved(tx: Transaction, *, after: int, until: int, limit: int) -> list[U
 
 
 def still_unresolved(tx: Transaction, ids: Sequence[int]) -> dict[int, Unresolved]:
-    """Return those of these revisits that have no original yet, by id."""
     found: dict[int, Unresolved] = {}
     for part in _parts(ids):
         rows = tx.execute(
@@ -500,7 +494,6 @@ def still_unresolved(tx: Transaction, ids: Sequence[int]) -> dict[int, Unresolve
 
 
 def newest_unresolved(tx: Transaction, *, limit: int) -> list[Unresolved]:
-    """Return the revisits without an original that were read last, the newest first."""
     rows = tx.execute(
         f"SELECT {_UNRESOLVED} FROM snapshots r"  # noqa: S608 - names of columns
         " WHERE r.record_type = 'revisit' AND r.original_id IS NULL AND r.id >= 0 ORDER BY r.id DESC LIMIT ?",
@@ -510,9 +503,9 @@ def newest_unresolved(tx: Transaction, *, limit: int) -> list[Unresolved]:
 
 
 def waiting_for(tx: Transaction, first_id: int, last_id: int, *, earlier: int, limit: int) -> list[Unresolved]:
-    """Return revisits without an original at the addresses of these captures, not made earlier than so much before.
+    """Return revisits without an original at the URLs of these captures, made at most `earlier` before them.
 
-    One seek for each capture: of what is kept, only what was captured later at the same address is looked at.
+    One seek per capture: only later captures at the same URL are read.
     """
     rows = tx.execute(
         # The empty text in the list keeps both planners from the partial index of all revisits without an original.
@@ -526,13 +519,12 @@ def waiting_for(tx: Transaction, first_id: int, last_id: int, *, earlier: int, l
 
 
 def last_capture_id(tx: Transaction, first_id: int, last_id: int) -> int:
-    """Return the highest id of a snapshot in a range of ids, -1 if there is none."""
     rows = tx.execute("SELECT MAX(id) FROM snapshots WHERE id BETWEEN ? AND ?", (first_id, last_id))
     return -1 if rows[0][0] is None else int(rows[0][0])
 
 
 def end_of_slice(tx: Transaction, first_id: int, last_id: int, *, limit: int) -> int:
-    """Return the highest of the first few ids of snapshots in a range of ids, -1 if there is none."""
+    """Return the id of the `limit`th snapshot in a range (the last one if there are fewer), -1 if it is empty."""
     rows = tx.execute(
         "SELECT MAX(id) FROM (SELECT id FROM snapshots WHERE id BETWEEN ? AND ? ORDER BY id LIMIT ?) AS few",
         (first_id, last_id, limit),
@@ -541,12 +533,10 @@ def end_of_slice(tx: Transaction, first_id: int, last_id: int, *, limit: int) ->
 
 
 def last_snapshot_id(tx: Transaction) -> int:
-    """Return the highest id of a snapshot, 0 if there is none."""
     return int(tx.execute("SELECT COALESCE(MAX(id), 0) FROM snapshots")[0][0])
 
 
 def put_originals(tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Give revisits their originals: (original, document, body hash, type, is_page, noindex, group, id)."""
     tx.many(
         "UPDATE snapshots SET original_id = ?, document_id = ?, body_hash = ?, media_type = COALESCE(media_type, ?),"
         # What its own headers ask of search engines holds beside what the original asks. `1 = 0` is false in both
@@ -560,7 +550,7 @@ def put_originals(tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
 def put_outbox(
     tx: Transaction, rows: Sequence[tuple[str, int | None, int | None, dict[str, Any]]], *, now: int
 ) -> None:
-    """Tell the search index what changed: (kind, first id, last id, more)."""
+    """Queue changes for the search index: (kind, first id, last id, more)."""
     tx.many(
         "INSERT INTO search_outbox(kind, first_id, last_id, refs, created_at) VALUES (?, ?, ?, ?, ?)",
         [(kind, first, last, json.dumps(refs), now) for kind, first, last, refs in rows],
@@ -568,7 +558,7 @@ def put_outbox(
 
 
 def put_unjudged(tx: Transaction, ranges: Sequence[tuple[int, int]]) -> None:
-    """Have captures judged, whether they show their page: the first and the last id of each range."""
+    """Queue captures for noise detection: the first and the last id of each range."""
     tx.many("INSERT INTO noise_queue(first_id, last_id) VALUES (?, ?)", ranges)
 
 

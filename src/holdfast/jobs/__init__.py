@@ -1,1 +1,1 @@
-"""Jobs and executions: one run of a crawl, from its start over its resumptions to its end."""
+"""Jobs and executions: an execution is one run of a crawl, from its start through its resumptions to its end."""

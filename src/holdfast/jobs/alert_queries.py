@@ -1,10 +1,9 @@
-"""Rows of alerts, and whose turn it is to look for them."""
+"""Queries for alerts, and for the turn to check for them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, case, delete, func, or_, select, update
 from sqlalchemy.orm import Session
@@ -24,13 +23,13 @@ def _passed(now: datetime, before: datetime) -> ColumnElement[bool]:
 
 
 def is_due(session: Session, *, now: datetime, before: datetime) -> bool:
-    """Return whether no process has looked since a moment; nothing is locked."""
+    """Return whether no process has checked since a moment; nothing is locked."""
     passed = session.scalar(select(_passed(now, before)).where(AlertTurn.id == _ONLY))
     return passed is None or bool(passed)
 
 
 def take_turn(session: Session, *, now: datetime, before: datetime) -> bool:
-    """Say that this process looks now; False if another has since a moment. Held until the transaction ends."""
+    """Claim the turn to check; False if another process checked since `before`. Held until the transaction ends."""
     new = insert_into(session, AlertTurn).values(id=_ONLY, looked_at=from_micros(0))
     session.execute(new.on_conflict_do_nothing())
     moved = update(AlertTurn).where(AlertTurn.id == _ONLY, _passed(now, before)).values(looked_at=now)
@@ -39,12 +38,12 @@ def take_turn(session: Session, *, now: datetime, before: datetime) -> bool:
 
 
 def firing(session: Session) -> list[Alert]:
-    """Return the alerts that are not resolved, oldest first."""
+    """Return the unresolved alerts, oldest first."""
     return list(session.scalars(select(Alert).where(Alert.resolved_at.is_(None)).order_by(Alert.id)))
 
 
 def list_alerts(session: Session, *, is_firing: bool | None, before: int | None, limit: int) -> list[Alert]:
-    """Return alerts, newest first: all, those that fire, or those that are resolved."""
+    """Return alerts, newest first: all, firing ones, or resolved ones."""
     query = select(Alert).order_by(Alert.id.desc()).limit(limit)
     if is_firing is not None:
         query = query.where(Alert.resolved_at.is_(None) if is_firing else Alert.resolved_at.is_not(None))
@@ -52,28 +51,22 @@ def list_alerts(session: Session, *, is_firing: bool | None, before: int | None,
 
 
 def drop_resolved(session: Session, *, before: datetime, limit: int = 500) -> int:
-    """Remove alerts that were resolved before a moment; return how many."""
     oldest = select(Alert.id).where(Alert.resolved_at < before).order_by(Alert.resolved_at).limit(limit)
     gone = delete(Alert).where(Alert.id.in_(oldest)).returning(Alert.id)
     return len(session.scalars(gone.execution_options(synchronize_session=False)).all())
 
 
 def open_workers(session: Session, *, kinds: Sequence[str]) -> list[Owner]:
-    """Return the workers whose rows are open, the one that was heard of longest ago first."""
+    """Return the workers whose rows are open, the longest silent first."""
     query = select(Owner).where(Owner.ended_at.is_(None), Owner.kind.in_(kinds))
     return list(session.scalars(query.order_by(Owner.heartbeat_at, Owner.id)))
 
 
-class RunProgressAt(NamedTuple):
-    """A run of a job that a worker holds, and when it last captured a page, was leased or was resumed."""
+def running_jobs(session: Session) -> list[tuple[int, str, datetime]]:
+    """Return the running, unpaused runs of jobs, the one with the oldest progress first; not limited.
 
-    execution_id: int
-    source: str
-    moved_at: datetime
-
-
-def running_jobs(session: Session) -> list[RunProgressAt]:
-    """Return the runs of jobs that are not paused, the one with the oldest progress first; as many as run now."""
+    Each has its source's code, and when it last captured a page, was leased or was resumed.
+    """
     # By the key, from the newest minute back to one with a page; a run without a page in all kept minutes is stalled.
     of_run = Series.execution_id == func.coalesce(Execution.frontier_id, Execution.id), Series.step_s == MINUTE_S
     captured = select(Series.at).where(*of_run, Series.pages > 0).order_by(Series.at.desc()).limit(1)
@@ -88,5 +81,5 @@ def running_jobs(session: Session) -> list[RunProgressAt]:
         .join(Source, Source.id == Job.source_id)
         .where(Execution.job_id.in_(locked), Execution.state == "running", Execution.paused_at.is_(None))
     )
-    found = (RunProgressAt(number, code, max(filter(None, moments))) for number, code, *moments in rows)
-    return sorted(found, key=lambda one: one.moved_at)
+    found = ((number, code, max(filter(None, moments))) for number, code, *moments in rows)
+    return sorted(found, key=lambda one: one[2])

@@ -1,6 +1,7 @@
-"""What is wrong and wants a person: judged from the series and from heartbeats, kept as rows, told as events.
+"""Alerts for conditions that need a person, derived from metrics and heartbeats; stored as rows, sent as events.
 
-Any number of processes may look; one of them has the turn. `deploy/prometheus/rules.yml` says the same to Prometheus.
+Any number of processes may check; one has the turn. `deploy/prometheus/rules.yml` has the same rules for
+Prometheus.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal
 
 from sqlalchemy.orm import Session
 
@@ -19,31 +20,29 @@ from holdfast.coordination.owners import GONE, WORKER_KINDS
 from holdfast.db.engine import Database, moment_in, server_clock
 from holdfast.db.models import Alert, Owner
 from holdfast.jobs import alert_queries
-from holdfast.jobs.alert_queries import RunProgressAt
+from holdfast.records import Operator, from_row, record
 from holdfast.series.counting import STATUSES
 from holdfast.series.queries import SeriesPoint, last_minutes
 
 _log = log.get()
 MINUTES: Final = 5
-"""Whole minutes in a row that crawls must go wrong for."""
+"""Consecutive whole minutes for which a condition must hold."""
 ERROR_SHARE: Final = 0.2
 FEWEST_ANSWERS: Final = 10
-"""Answers in those minutes below which a share says nothing."""
+"""Minimum number of responses in those minutes for a meaningful error rate."""
 GROWTH: Final = 0.1
 SMALLEST_QUEUE: Final = 1000
-"""A shorter queue may grow as it likes: each crawl begins with one."""
+"""A shorter queue may grow at any rate: each crawl starts with one."""
 QUIET: Final = timedelta(minutes=MINUTES)
-"""How long crawls must go well before it is said so: one good minute, or one without a request, ends nothing."""
+"""How long crawls must be healthy to resolve an alert: one good minute, or one without requests, is too little."""
 STALLED: Final = timedelta(hours=1)
-"""Time without a new page after which a run is stalled, as `holdfast auto-recover` has it by default."""
+"""Time without a new page after which a run is stalled; the same default as `holdfast auto-recover`."""
 _KEPT: Final = timedelta(days=90)
 # Share of the time between two looks after which the next one has its turn: timers are never quite on time.
 _EARLY: Final = 0.8
 
 
 class AlertName(StrEnum):
-    """What can be wrong."""
-
     HIGH_ERROR_RATE = "high_error_rate"
     FRONTIER_BACKLOG = "frontier_backlog"
     WORKER_SILENT = "worker_silent"
@@ -51,32 +50,49 @@ class AlertName(StrEnum):
 
 
 class AlertSeverity(StrEnum):
-    """How soon a person should look."""
-
     WARNING = "warning"
     CRITICAL = "critical"
 
 
-class AlertFinding(NamedTuple):
-    """Something that is wrong now."""
+@record
+class AlertRecord:
+    """A condition that needs attention: when it started, and when it was resolved."""
 
-    name: AlertName
-    severity: AlertSeverity
-    since: datetime
-    value: float
-    message: str
+    id: Operator[int]
+    name: Operator[AlertName]
+    severity: Operator[AlertSeverity]
+    state: Operator[Literal["firing", "resolved"]]
+    since: Operator[datetime]
+    last_seen_at: Operator[datetime]
+    resolved_at: Operator[datetime | None]
+    value: Operator[float]
+    """The last measurement: a share, growth per minute, or seconds of silence."""
+    message: Operator[str]
+
+
+def alert_record(row: Alert) -> AlertRecord:
+    return from_row(AlertRecord, row, state="firing" if row.resolved_at is None else "resolved")
+
+
+def _alert(name: AlertName, since: datetime, value: float, message: str) -> Alert:
+    severity = AlertSeverity.CRITICAL if name is AlertName.WORKER_SILENT else AlertSeverity.WARNING
+    return Alert(name=name.value, severity=severity.value, since=since, value=value, message=message)
 
 
 def judge(
-    points: Sequence[SeriesPoint], workers: Sequence[Owner], runs: Sequence[RunProgressAt] = (), *, now: datetime
-) -> list[AlertFinding]:
-    """Return what is wrong, by the last whole minutes of all crawls, the workers whose rows are open and their runs."""
+    points: Sequence[SeriesPoint],
+    workers: Sequence[Owner],
+    runs: Sequence[tuple[int, str, datetime]] = (),
+    *,
+    now: datetime,
+) -> list[Alert]:
+    """Return current problems, from the last whole minutes of all crawls, the open workers and their runs."""
     found = (_error_rate(points), _backlog(points), _silent(workers, now), _stalled(runs, now))
     return [one for one in found if one is not None]
 
 
-def _error_rate(points: Sequence[SeriesPoint]) -> AlertFinding | None:
-    """4xx and 5xx are more than a fifth of all answers in each of the minutes."""
+def _error_rate(points: Sequence[SeriesPoint]) -> Alert | None:
+    """Find 4xx and 5xx above a fifth of all responses in each of the minutes."""
     answers = [sum(point.counts[name] for name in STATUSES) for point in points]
     errors = [point.counts["status_4xx"] + point.counts["status_5xx"] for point in points]
     if not points or sum(answers) < FEWEST_ANSWERS:
@@ -89,11 +105,11 @@ def _error_rate(points: Sequence[SeriesPoint]) -> AlertFinding | None:
         f"{share:.0%} of {sum(answers):,} answers in the last {len(points)} minutes were 4xx or 5xx; which sites: "
         "holdfast status, and the report of the execution"
     )
-    return AlertFinding(AlertName.HIGH_ERROR_RATE, AlertSeverity.WARNING, points[0].at, round(share, 4), message)
+    return _alert(AlertName.HIGH_ERROR_RATE, points[0].at, round(share, 4), message)
 
 
-def _backlog(points: Sequence[SeriesPoint]) -> AlertFinding | None:
-    """The queue grew by more than a tenth in each of the minutes."""
+def _backlog(points: Sequence[SeriesPoint]) -> Alert | None:
+    """Find a queue that grew by more than a tenth in each of the minutes."""
     rates = []
     for point in points:
         before = point.queue - point.counts["queue"]
@@ -106,11 +122,10 @@ def _backlog(points: Sequence[SeriesPoint]) -> AlertFinding | None:
         f"the queue grows by {min(rates):.0%} a minute or more and has {points[-1].queue:,} addresses; a trap, or a "
         "scope that is too wide? see: holdfast frontier list"
     )
-    rate = round(rates[-1], 4)
-    return AlertFinding(AlertName.FRONTIER_BACKLOG, AlertSeverity.WARNING, points[0].at, rate, message)
+    return _alert(AlertName.FRONTIER_BACKLOG, points[0].at, round(rates[-1], 4), message)
 
 
-def _silent(workers: Sequence[Owner], now: datetime) -> AlertFinding | None:
+def _silent(workers: Sequence[Owner], now: datetime) -> Alert | None:
     silent = [owner for owner in workers if now - owner.heartbeat_at > GONE]
     if not silent:
         return None
@@ -121,24 +136,25 @@ def _silent(workers: Sequence[Owner], now: datetime) -> AlertFinding | None:
         f"worker {first.host}/{first.id}{others} has not been heard of for {age_s // 60:.0f} minutes; start one again: "
         "holdfast start-worker"
     )
-    return AlertFinding(AlertName.WORKER_SILENT, AlertSeverity.CRITICAL, first.heartbeat_at, age_s, message)
+    return _alert(AlertName.WORKER_SILENT, first.heartbeat_at, age_s, message)
 
 
-def _stalled(runs: Sequence[RunProgressAt], now: datetime) -> AlertFinding | None:
-    stalled = [run for run in runs if now - run.moved_at > STALLED]
+def _stalled(runs: Sequence[tuple[int, str, datetime]], now: datetime) -> Alert | None:
+    stalled = [run for run in runs if now - run[2] > STALLED]
     if not stalled:
         return None
-    first, age_s = stalled[0], round((now - stalled[0].moved_at).total_seconds(), 1)
+    execution_id, source, moved_at = stalled[0]
+    age_s = round((now - moved_at).total_seconds(), 1)
     others = f" and {len(stalled) - 1} more" if len(stalled) > 1 else ""
     message = (
-        f"execution {first.execution_id} of {first.source}{others} has captured nothing for {age_s // 60:.0f} minutes; "
-        f"see: holdfast status {first.execution_id}, and restart it with: holdfast auto-recover --apply"
+        f"execution {execution_id} of {source}{others} has captured nothing for {age_s // 60:.0f} minutes; "
+        f"see: holdfast status {execution_id}, and restart it with: holdfast auto-recover --apply"
     )
-    return AlertFinding(AlertName.CRAWL_STALLED, AlertSeverity.WARNING, first.moved_at, age_s, message)
+    return _alert(AlertName.CRAWL_STALLED, moved_at, age_s, message)
 
 
 def look_for_alerts(database: Database, clock: Clock, *, every_s: float) -> bool:
-    """Judge, and write what began or ended; False if another process did so less than a while ago."""
+    """Check for alerts and store changes; return False if another process did so less than `every_s` ago."""
     with database.read() as session:
         now = moment_in(session, server_clock(clock))
         before = now - timedelta(seconds=every_s * _EARLY)
@@ -161,17 +177,16 @@ def look_for_alerts(database: Database, clock: Clock, *, every_s: float) -> bool
     return True
 
 
-def _write(session: Session, found: Sequence[AlertFinding], now: datetime) -> list[tuple[EventName, dict[str, Any]]]:
-    """Bring the rows to what was found; return what is to be told."""
+def _write(session: Session, found: Sequence[Alert], now: datetime) -> list[tuple[EventName, dict[str, Any]]]:
     open_rows = {row.name: row for row in alert_queries.firing(session)}
     events: list[tuple[EventName, dict[str, Any]]] = []
     for one in found:
-        row = open_rows.pop(one.name.value, None)
+        row = open_rows.pop(one.name, None)
         if row is None:
-            row = Alert(name=one.name.value, severity=one.severity.value, since=one.since)
+            row = one
             session.add(row)
-            _log.warning("alert.firing", name=one.name.value, value=one.value, message=one.message)
-            events.append((EventName.ALERT_FIRING, _told(one.name.value, one)))
+            _log.warning("alert.firing", name=row.name, value=row.value, message=row.message)
+            events.append((EventName.ALERT_FIRING, _told(row)))
         row.last_seen_at, row.value, row.message = now, one.value, one.message
     for row in open_rows.values():
         # Of a worker it is known at once that it is back; shares of minutes come and go.
@@ -179,16 +194,11 @@ def _write(session: Session, found: Sequence[AlertFinding], now: datetime) -> li
             continue
         row.resolved_at = now
         _log.info("alert.resolved", name=row.name)
-        events.append((EventName.ALERT_RESOLVED, _told(row.name, row)))
+        events.append((EventName.ALERT_RESOLVED, _told(row)))
     session.flush()
     return events
 
 
-def _told(name: str, told: AlertFinding | Alert) -> dict[str, Any]:
-    return {
-        "name": name,
-        "severity": str(told.severity),
-        "since": told.since.isoformat(),
-        "value": told.value,
-        "message": told.message,
-    }
+def _told(row: Alert) -> dict[str, Any]:
+    told = {name: getattr(row, name) for name in ("name", "severity", "since", "value", "message")}
+    return {**told, "since": row.since.isoformat()}

@@ -1,9 +1,9 @@
-"""How the attempts of executions on pages ended: what their frontiers keep of it."""
+"""Outcomes of executions' attempts on pages, as far as their frontiers store them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Any, NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from sqlalchemy import and_, exists, select
 from sqlalchemy.orm import Session, aliased
@@ -14,7 +14,7 @@ _Next = aliased(PageCrawl)
 
 
 def is_retried(one: Any) -> Any:
-    """Return whether an attempt was followed by another: the last one is how a page stands."""
+    """SQL condition: another attempt followed this one, so that it is not the page's result."""
     return exists().where(
         _Next.execution_id == one.execution_id,
         _Next.domain_id == one.domain_id,
@@ -23,28 +23,15 @@ def is_retried(one: Any) -> Any:
     )
 
 
-class LastAttempt(NamedTuple):
-    """How an execution's last attempt on a page ended."""
-
-    url_hash: int
-    execution_id: int
-    outcome: str | None
-    reason: str | None
-    status_code: int | None
-    redirected_to: str | None
-    warc_file_id: int | None
-    warc_ordinal: int | None
-
-
 def attempts_on(
     session: Session, executions: Collection[int], pages: Collection[int], domains: Collection[str]
-) -> list[LastAttempt]:
-    """Return how these executions' attempts on a few pages of these domains ended."""
+) -> Sequence[Any]:
+    """Return the last attempts on these pages, by their columns' names."""
     if not executions or not pages:
         return []
     # Pages are unique within a domain: without it the hash alone would scan every domain of the archive.
     places = select(Domain.id).where(Domain.name.in_(domains)).scalar_subquery()
-    rows = session.execute(
+    return session.execute(
         select(
             Page.url_hash,
             PageCrawl.execution_id,
@@ -62,5 +49,4 @@ def attempts_on(
             PageCrawl.execution_id.in_(executions),
             ~is_retried(PageCrawl),
         )
-    )
-    return [LastAttempt._make(row) for row in rows]
+    ).all()

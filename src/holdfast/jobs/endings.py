@@ -1,4 +1,4 @@
-"""How a run ended and what follows: the table of endings, retries, the adaptive interval, and a runner's report."""
+"""How runs end and what follows: the table of endings, retries, the adaptive interval, and a runner's report."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from holdfast.values import dataclass
 
 DONE: Final = "done"
 UNREACHABLE: Final = "domain_unreachable"
-"""The reason with which pages end whose host stayed away for as long as a crawl waits."""
+"""Reason of pages whose host stayed unreachable for as long as a crawl waits."""
 PAUSED: Final = "domain_paused"
-"""The reason with which pages end whose domain an operator paused for as long as that."""
+"""Reason of pages whose domain was paused by an operator for as long as a crawl waits."""
 TAKEN_AWAY: Final = ("purged", "cleared")
-"""Reasons of what an operator took from the queue."""
+"""Reasons of queue entries that an operator removed."""
 TRUNCATED_BODIES: Final = ("truncated", "truncated_length")
-"""Reasons of bodies that are not whole: their server broke off, or our own limit of a body was reached."""
+"""Reasons of incomplete bodies: the server broke off, or our size limit was reached."""
 _FORBIDDEN: Final = ("address_forbidden", "domain_forbidden")
 _LIMIT: Final = "over_limit:"
 
 
 class Shortfall(StrEnum):
-    """What a run may fall short of, the worst first: the first that happened is its reason."""
+    """Shortfalls of a run, worst first: the first that applies is its reason."""
 
     STORAGE = "storage"
     CRASHED = "crashed"
@@ -46,40 +46,37 @@ LIMITS: Final = (Shortfall.MAX_TIME, Shortfall.MAX_BYTES, Shortfall.MAX_PAGES)
 
 
 class Retry(StrEnum):
-    """Whether a job's run is tried again."""
-
     NO = "no"
     YES = "by the job's retries"
     LATER = "after a cooldown, no retry is burnt"
 
 
 class ReadingRule(NamedTuple):
-    """One row of the table of endings (`RULES`)."""
-
     what: str
     state: str
     reason: str
     retry: Retry
     is_ready: bool
-    """Whether an edition with this run may be ready for research without a decision of a person."""
+    """Whether an edition with this run may be research-ready without a decision by a person."""
     exit_code: int
 
     @property
     def word(self) -> str:
         """The one word for this ending, in commands, the API and pages: completed, incomplete, stopped, failed,
-        cancelled or discarded."""
+        cancelled or discarded.
+        """
         if self.reason in (Shortfall.STOPPED, "discarded"):
             return self.reason
         return "incomplete" if self.state == "completed" and not self.is_ready else self.state
 
     @property
     def is_success(self) -> bool:
-        """Whether the run counts as a success; one that a person stopped counts neither way."""
+        """Whether the run counts as a success; a run stopped by a person counts as neither success nor failure."""
         return self.state == "completed" and self.word != "stopped"
 
 
 RULES: Final = (
-    ReadingRule("everything in scope was asked for, and nothing was cut short", "completed", DONE, Retry.NO, True, 0),
+    ReadingRule("everything in scope was requested, and nothing was cut short", "completed", DONE, Retry.NO, True, 0),
     ReadingRule(
         "hosts stayed unreachable for as long as a crawl waits", "completed", "hosts_given_up", Retry.YES, False, 0
     ),
@@ -129,10 +126,10 @@ _BY_WORDS: Final = {(rule.state, rule.reason): rule for rule in RULES}
 
 
 def rule_of(state: str, reason: str | None) -> ReadingRule:
-    """Return what follows from how a run ended.
+    """Return the rule for a state and reason.
 
-    A completed run without a reason is one of a tool that gives none: nothing is known against it. A word that the
-    table does not know is never ready; one that failed is tried again.
+    A completed run without a reason comes from a tool that gives none: it counts as done. An unknown reason is
+    never ready; with state `failed` it is retried.
     """
     # zimit and imports give no reason for a good end.
     known = _BY_WORDS.get((state, reason or (DONE if state == "completed" else "")))
@@ -145,53 +142,48 @@ def rule_of(state: str, reason: str | None) -> ReadingRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What happened to the addresses of a run, counted over the last attempt on each."""
+    """Counts of what happened to the URLs of a run, by the last attempt on each."""
 
     captured: int = 0
-    """Pages."""
+    """Number of pages."""
     redirects: int = 0
-    """Pages that only lead to another address."""
+    """Pages that only redirect to another URL."""
     moved: int = 0
-    """Seeds that now lead to a host of another owner."""
+    """Seeds that now redirect to a host of another owner."""
     answered: int = 0
-    """Addresses that a server said anything to, robots.txt included: a refusal is an answer."""
+    """URLs with any response from a server, robots.txt included: a rejection counts."""
     failed: int = 0
     forbidden: int = 0
-    """Pages that were not asked for because their address or domain is forbidden here."""
+    """Pages that were not requested because their URL or domain is forbidden here."""
     hosts_given_up: int = 0
-    """Hosts whose pages or sitemaps were closed because nothing could be reached; those of embedded things do not
-    count."""
+    """Hosts whose pages or sitemaps were closed as unreachable; embedded resources do not count."""
     files_elsewhere: int = 0
-    """WARC files that are missing on the machine that ends the run: another one wrote them."""
+    """WARC files missing on the machine that ends the run: another machine wrote them."""
     truncated: int = 0
     over: Mapping[str, int] = field(default_factory=dict)
-    """Addresses that a limit left over, by its word."""
+    """URLs left over because of a limit, by its name."""
     stopped: int | None = None
-    """Addresses that were left when a person stopped it; None if it was not stopped."""
+    """URLs left when a person stopped the run; None if it was not stopped."""
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """Links that built-in limits and traps left out, and documents that were not read to their end, by rule."""
+    """Links skipped by built-in limits and traps, and documents not read to the end, by rule."""
 
 
 class RunReading(NamedTuple):
-    """What a run is."""
-
     state: str
     reason: str
     shortfalls: dict[str, int]
-    """Everything that it fell short of, the worst first, with counts; then the rules behind `limits`, with theirs."""
+    """All shortfalls, worst first, with counts; then the rules behind `limits`, with their counts."""
 
     @property
     def rule(self) -> ReadingRule:
-        """What follows from it."""
         return rule_of(self.state, self.reason)
 
     def sentence(self) -> str:
-        """Return it in words for people."""
         return sentence_of(self.state, self.reason, self.shortfalls)
 
 
 def read(facts: Facts) -> RunReading:
-    """Return what a run is that came to its end: nothing is open, or a limit or a person ended it."""
+    """Classify a run that ended: nothing is open, or a limit or a person ended it."""
     fell: dict[Shortfall, int] = {}
     # What a limit of time left over at a dead site was still waited for: it was asked for in vain like the rest.
     waited = facts.over.get(Shortfall.MAX_TIME.value, 0)
@@ -223,14 +215,14 @@ _OF_THE_WHOLE: Final = (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED)
 
 
 def failed(word: Shortfall, count: int, so_far: RunReading) -> RunReading:
-    """Return what a run is that could not come to its end; what it fell short of before is named, too."""
+    """Classify a run that failed before its end; earlier shortfalls are included."""
     # Not whether a page was captured: it was not over.
     before = {name: known for name, known in so_far.shortfalls.items() if name not in _OF_THE_WHOLE}
     return RunReading("failed", word.value, {word.value: count} | before)
 
 
 class EndedAs(NamedTuple):
-    """How many addresses of a run ended with these words, as the frontier counts them."""
+    """Number of a run's URLs with the same outcome, reason and kind, as the frontier counts them."""
 
     outcome: str | None
     reason: str | None
@@ -238,11 +230,10 @@ class EndedAs(NamedTuple):
     addresses: int
     domains: int
     statuses: int
-    """How many of them had an answer with a status."""
+    """How many of them had a response with a status."""
 
 
 def facts_of(groups: Iterable[EndedAs], *, stopped: int | None = None) -> Facts:
-    """Return the facts of a run from its addresses, grouped by how they ended."""
     captured = answered = failed = truncated = forbidden = taken_away = redirects = moved = 0
     over: dict[str, int] = {}
     hosts = {UrlKind.PAGE.value: 0, UrlKind.SITEMAP.value: 0}
@@ -316,14 +307,12 @@ _PLURALS: Final = {"body": "bodies", "address": "addresses"}
 
 
 def shortfall_text(word: str, count: int) -> str:
-    """Return one shortfall in words, with its count."""
     noun = _NOUNS.get(word, "address")
     counted = f"{count:,} {noun if count == 1 else _PLURALS.get(noun, f'{noun}s')}"
     return _COUNTED[word].format(counted) if word in _COUNTED else f"{word}: {count:,}"
 
 
 def ending_word(state: str, reason: str | None) -> str | None:
-    """Return how a run ended in a word (`ReadingRule.word`); None while it is queued or runs."""
     return None if state in ("queued", "running") else rule_of(state, reason).word
 
 
@@ -334,62 +323,55 @@ def ending_text(state: str, reason: str | None) -> str:
 
 
 def sentence_of(state: str, reason: str | None, shortfalls: Mapping[str, int]) -> str:
-    """Return in words how a run ended and what it fell short of."""
     rule = rule_of(state, reason)
     details = "; ".join(shortfall_text(word, count) for word, count in shortfalls.items())
     return f"{rule.what} ({details})" if details else rule.what
 
 
 CAP_S = 3600
-"""No wait between two tries is longer."""
+"""Maximum wait between two attempts."""
 ZIMIT_RETRIES = 2
-"""A crawl of zimit has two more chances, at once."""
+"""A zimit crawl has two retries, without a wait."""
 
 
 class FailureCause(StrEnum):
-    """Whose fault a failed run was."""
-
     FAILED = "failed"
-    """The crawl's: it burns a retry."""
+    """The crawl failed: uses a retry."""
     INFRA = "infra_error"
-    """The machine's (storage, mount, network): waits for a cooldown and burns none."""
+    """The machine failed (storage, mount, network): waits for a cooldown and uses no retry."""
     CONFIG = "infra_error_config"
-    """The configuration's: trying again changes nothing."""
+    """The configuration is wrong: retrying changes nothing."""
     LEASE_LOST = "lease_lost"
-    """Its owners fell silent too often."""
+    """Its owners stopped responding too often."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How patient a job is."""
-
     max_retries: int = 3
     base_s: float = 60
     cap_s: float = CAP_S
     infra_cooldown_s: float = 600
     infra_retries: int = 5
-    """Failures of the machine in a row after which the job is given up."""
+    """Consecutive machine failures after which the job fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
-    """The run is tried again after a wait."""
-
+class RetryDecision:
     wait: timedelta
     retries: int
-    """What the job's counter of burnt retries becomes."""
+    """New value of the job's counter of used retries."""
     infra_retries: int = 0
 
 
 def backoff(base_s: float, attempt: int, *, cap_s: float = CAP_S) -> timedelta:
-    """Return the wait before a try: base·2^(attempt-1), never over the cap; the first try is attempt 1."""
+    """Return the wait before a retry: base·2^(attempt-1), at most `cap_s`; the first retry is attempt 1."""
     # Bounded before the power: from 2**1024 on, the product with a float overflows.
     doublings = min(max(attempt, 1) - 1, 32)
     return timedelta(seconds=min(base_s * 2**doublings, cap_s))
 
 
 def policy_for(backend: str, policy: RetryPolicy) -> RetryPolicy:
-    """Return the policy as the backend's document has it: native waits longer each time, zimit is tried at once."""
+    """Return the policy for a backend: native waits grow with each retry, zimit retries immediately."""
     if backend != "zimit":
         return policy
     return RetryPolicy(
@@ -401,8 +383,10 @@ def policy_for(backend: str, policy: RetryPolicy) -> RetryPolicy:
     )
 
 
-def after_failure(failure: FailureCause, policy: RetryPolicy, *, retries: int, infra_retries: int) -> Again | None:
-    """Return when a failed run is tried again, or None if it is given up."""
+def after_failure(
+    failure: FailureCause, policy: RetryPolicy, *, retries: int, infra_retries: int
+) -> RetryDecision | None:
+    """Return when a failed run is retried, or None if its job fails."""
     # The same configuration fails the same way: a retry would only fill the history.
     if failure is FailureCause.CONFIG:
         return None
@@ -411,10 +395,10 @@ def after_failure(failure: FailureCause, policy: RetryPolicy, *, retries: int, i
         if infra_retries >= policy.infra_retries:
             return None
         wait = timedelta(seconds=policy.infra_cooldown_s)
-        return Again(wait=wait, retries=retries, infra_retries=infra_retries + 1)
+        return RetryDecision(wait=wait, retries=retries, infra_retries=infra_retries + 1)
     if retries >= policy.max_retries:
         return None
-    return Again(wait=backoff(policy.base_s, retries + 1, cap_s=policy.cap_s), retries=retries + 1)
+    return RetryDecision(wait=backoff(policy.base_s, retries + 1, cap_s=policy.cap_s), retries=retries + 1)
 
 
 CAP = timedelta(hours=24)
@@ -424,25 +408,23 @@ _DOUBLINGS = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartPage:
-    """What a run saw at its start address. Neither a hash nor `not_modified` means that it saw nothing to judge by."""
+    """A run's observation of its start page. With neither a hash nor `not_modified` it cannot be compared."""
 
     content_hash: str | None = None
     not_modified: bool = False
-    """The server said 304, or gave the ETag that we had."""
+    """The server responded with 304, or with the ETag that we had."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """What is remembered of a start page between runs."""
-
     content_hash: str | None = None
     changed_at: datetime | None = None
     unchanged: int = 0
-    """Runs in a row that found it as it was."""
+    """Consecutive runs that found it unchanged."""
 
 
 def looked(before: Watched, page: StartPage, *, now: datetime) -> Watched:
-    """Return what is remembered after a run; a page that could not be judged leaves everything as it was."""
+    """Return the new state after a run; a page that cannot be compared changes nothing."""
     # An equal ETag is as good as a 304: the server says that its page is the same.
     if page.not_modified or (page.content_hash is not None and page.content_hash == before.content_hash):
         return replace(before, unchanged=max(before.unchanged, 0) + 1)
@@ -452,7 +434,7 @@ def looked(before: Watched, page: StartPage, *, now: datetime) -> Watched:
 
 
 def interval(baseline: timedelta, unchanged: int) -> timedelta:
-    """Return baseline·2^unchanged, at most 24 hours; never less than the baseline, however long that is."""
+    """Return baseline·2^unchanged, at most 24 hours, but never less than the baseline."""
     if unchanged <= 0 or baseline <= timedelta():
         return baseline
     # An interval of a week is not shortened to a day because its page stays the same.
@@ -466,7 +448,7 @@ MAX_STACK_CHARS = 32_000
 
 
 class RunResult(StrEnum):
-    """The three ends of a run; one that is to be continued is released instead."""
+    """The three final results of a run; a run that will continue is released instead."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -475,8 +457,6 @@ class RunResult(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """What a run did and what it cost."""
-
     items_crawled: int = 0
     items_indexed: int = 0
     items_failed: int = 0
@@ -486,11 +466,10 @@ class Counts:
 
     @property
     def items(self) -> tuple[int, int, int, int]:
-        """What was done, without what it cost."""
         return self.items_crawled, self.items_indexed, self.items_failed, self.items_total
 
     def after(self, before: Counts) -> Counts:
-        """Return the same, with what earlier holders of the execution cost: time adds up, the most memory counts."""
+        """Add the cost of the execution's earlier holders: times add up, peak memory is the maximum."""
         spent = [one for one in (before.cpu_ms, self.cpu_ms) if one is not None]
         peaks = [one for one in (before.peak_memory_bytes, self.peak_memory_bytes) if one is not None]
         return replace(self, cpu_ms=sum(spent) if spent else None, peak_memory_bytes=max(peaks, default=None))
@@ -498,26 +477,23 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackendVerdict:
-    """What follows a failed crawl where its backend knows better than the retry budget."""
+    """A backend's own decision after a failed crawl, instead of the retry budget."""
 
     again: bool
-    """Tried again at once, or given up."""
+    """Retry immediately, or fail."""
     counts_anew: bool = False
-    """Failures are counted from the first again: something else does the work from here on."""
+    """Reset the failure count: something else does the work from here on."""
     job_config: dict[str, Any] | None = None
-    """What the job's configuration becomes, if something else does."""
+    """New configuration of the job, if something else does the work."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEnding:
-    """The end of one run."""
-
     result: RunResult
     reason: str | None = None
     shortfalls: Mapping[str, int] = field(default_factory=dict)
-    """What it fell short of, by the words of `Shortfall`, the worst first."""
+    """Shortfalls by the words of `Shortfall`, worst first."""
     failure: FailureCause | None = None
-    """Whose fault it was, if it failed."""
     error: str | None = None
     stack: str | None = None
     exit_code: int | None = None
@@ -530,15 +506,15 @@ class RunEnding:
     artifacts: dict[str, Any] = field(default_factory=dict)
     """Files beside the WARC files, by kind: combined_log, state_file, final_zim, coverage_report."""
     not_before: datetime | None = None
-    """When what could not be reached may be asked again: a retry that begins earlier would only wait."""
+    """When unreachable hosts may be requested again: a retry that starts earlier would only wait."""
     verdict: BackendVerdict | None = None
-    """Heard only if the crawl itself failed."""
+    """Used only if the crawl itself failed."""
 
     @classmethod
     def of(cls, reading: RunReading, **fields: Any) -> Self:
-        """Return the ending that a reading stands for: completed, failed, or cancelled.
+        """Return the ending for a reading: completed, failed, or cancelled.
 
-        A failure is the crawl's own, but for those that burn no retry: these are the machine's.
+        Failures count as the crawl's own, except those that use no retry: these are the machine's.
         """
         result = RunResult(reading.state)
         failure = None
@@ -548,9 +524,8 @@ class RunEnding:
 
     @property
     def rule(self) -> ReadingRule:
-        """What follows from it: its reason says so, or whose fault it was where there is none."""
+        """The rule for its reason, or for its failure cause if it has no reason."""
         return rule_of(self.result.value, self.reason or self.failure)
 
     def sentence(self) -> str:
-        """Return it in words for people."""
         return sentence_of(self.result.value, self.reason, self.shortfalls)

@@ -1,4 +1,4 @@
-"""The rows of an execution that a crawl begins, resumes, follows and ends: plain statements, so that it stays small."""
+"""Statements for the row of an execution while it is crawled. Plain SQL, so that a crawl process stays small."""
 
 from __future__ import annotations
 
@@ -9,37 +9,34 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from holdfast.clock import from_micros
+from holdfast.clock import from_micros, moment_or_none
 from holdfast.db.raw import IS_LAST_ATTEMPT, RawDatabase, Row, Transaction
 from holdfast.db.run_slices import IN_SLICE, in_slices
 from holdfast.jobs.endings import EndedAs
-from holdfast.jobs.pauses import awaited
+from holdfast.records import Operator, record
 
 
 class ExecutionEnding(NamedTuple):
-    """How an execution ended: completed, stopped (may be resumed), cancelled or failed."""
+    """How an execution ended: completed, stopped (resumable), cancelled or failed."""
 
     execution_id: int
     state: str
     reason: str | None
     shortfalls: Mapping[str, int] = MappingProxyType({})
-    """What it fell short of, by word."""
     error: str | None = None
     index_state: str | None = None
-    """`pending` if there are files to read."""
+    """`pending` if there are files to index."""
 
 
 class RunOrders(NamedTuple):
-    """What a crawl is told while it runs."""
-
     stop: str | None
-    """`drain`, `cancel`, or nothing."""
+    """`drain`, `cancel`, or None."""
     landing: tuple[str, ...]
-    """Where its seeds landed, seen by any process."""
+    """Where its seeds landed, as recorded by any process."""
     exclusions: tuple[str, ...]
-    """Exclude rules that an operator has added since it began."""
+    """Exclude rules added by an operator since the start."""
     is_paused: bool = False
-    """Whether an operator lets it wait."""
+    """Whether an operator paused it."""
 
 
 # Both at once: a plan of 100,000 seeds is looked through twice a second.
@@ -50,7 +47,7 @@ _ADDED = {
 
 
 def run_orders(tx: Transaction, dialect: str, *, execution_id: int) -> RunOrders:
-    """Return what an execution was told since it began; the plan around that stays where it is."""
+    """Return the instructions to an execution since its start, without reading its whole plan."""
     rows = tx.execute(
         f"SELECT stop_requested, {_ADDED[dialect]}, paused_at IS NOT NULL FROM executions WHERE id = ?",  # noqa: S608 - constants above
         (execution_id,),
@@ -72,7 +69,7 @@ _SET_EXCLUSIONS = {
 
 
 def set_exclusions(tx: Transaction, dialect: str, *, execution_id: int, rules: Sequence[str]) -> bool:
-    """Write the exclude rules that are added to a run under way; False if it does not run."""
+    """Store the exclude rules added to a running crawl; return False if it does not run."""
     return bool(tx.execute(_SET_EXCLUSIONS[dialect], (json.dumps(list(rules)), execution_id)))
 
 
@@ -89,7 +86,6 @@ _ADD_LANDING = {
 
 
 def add_landing(tx: Transaction, dialect: str, *, execution_id: int, urls: Sequence[str]) -> None:
-    """Add places where seeds landed to the stored plan of an execution."""
     tx.execute(_ADD_LANDING[dialect], (json.dumps(list(urls)), execution_id))
 
 
@@ -104,7 +100,6 @@ def is_leased(tx: Transaction, *, execution_id: int, epoch: int) -> bool:
 
 
 def totals_of_others(tx: Transaction, *, execution_id: int, owner_id: int) -> list[Any]:
-    """Return the running totals of an execution's other processes."""
     rows = tx.execute(
         "SELECT counts FROM execution_counts WHERE execution_id = ? AND owner_id <> ?", (execution_id, owner_id)
     )
@@ -117,19 +112,16 @@ def store_config(tx: Transaction, *, execution_id: int, config: str) -> None:
 
 
 def note_artifacts(tx: Transaction, *, execution_id: int, found: Mapping[str, str]) -> None:
-    """Add files beside the WARC files of an execution, by kind."""
     rows = tx.execute("SELECT artifacts FROM executions WHERE id = ?", (execution_id,))
     merged = {**(from_json(rows[0][0]) if rows else {}), **found}
     tx.execute("UPDATE executions SET artifacts = ? WHERE id = ?", (json.dumps(merged), execution_id))
 
 
 OPEN = ("running", "stopped")
-"""States of an execution that the same command takes up again."""
+"""States of an execution that the same command resumes."""
 
 
 class ExecutionRow(NamedTuple):
-    """An execution with the code of its source."""
-
     id: int
     job_id: int
     source: str
@@ -144,18 +136,18 @@ class ExecutionRow(NamedTuple):
     shortfalls: dict[str, Any]
     error: str | None
     frontier_id: int
-    """The execution whose frontier it works on: its own, or the one that it retries."""
+    """The execution whose frontier it uses: its own, or the one that it retries."""
     retry_at: datetime | None
-    """When its job is tried again, if that is set."""
+    """When its job is retried, if set."""
     held_since: datetime | None
-    """Since when a worker holds its job; None for a crawl of its own, and while none does."""
+    """Since when a worker holds its job; None for a standalone crawl, and while no worker does."""
     heard_at: datetime | None
-    """When that worker last said that it lives."""
+    """Last heartbeat of that worker."""
     paused_at: datetime | None
-    """Since when it waits, because an operator paused it."""
+    """Since when an operator has paused it."""
     paused_by: str | None
     paused_seconds: float
-    """How long earlier pauses of it lasted."""
+    """Total length of earlier pauses."""
 
 
 _EXECUTION = """
@@ -173,33 +165,22 @@ def _execution(rows: list[Row]) -> ExecutionRow | None:
     found = ExecutionRow(*rows[0])
     return found._replace(
         config=from_json(found.config),
-        started_at=_moment(rows[0][8]),
-        finished_at=_moment(rows[0][9]),
+        started_at=moment_or_none(rows[0][8]),
+        finished_at=moment_or_none(rows[0][9]),
         shortfalls=from_json(found.shortfalls),
-        retry_at=_moment(rows[0][14]),
-        held_since=_moment(rows[0][15]),
-        heard_at=_moment(rows[0][16]),
-        paused_at=_moment(rows[0][17]),
+        retry_at=moment_or_none(rows[0][14]),
+        held_since=moment_or_none(rows[0][15]),
+        heard_at=moment_or_none(rows[0][16]),
+        paused_at=moment_or_none(rows[0][17]),
     )
 
 
 def execution(tx: Transaction, execution_id: int) -> ExecutionRow | None:
-    """Return one execution."""
     return _execution(tx.execute(f"{_EXECUTION} WHERE e.id = ?", (execution_id,)))
 
 
-def awaited_machine(tx: Transaction, *, execution_id: int) -> str | None:
-    """Return in words which machine a queued run waits for; None if any machine may start it."""
-    rows = tx.execute(
-        "SELECT o.host, o.heartbeat_at, e.directory FROM executions e JOIN owners o ON o.directory = e.directory"
-        " WHERE e.id = ? AND e.state = 'queued' ORDER BY o.heartbeat_at DESC LIMIT 1",
-        (execution_id,),
-    )
-    return awaited(str(rows[0][0]), from_micros(int(rows[0][1])), str(rows[0][2])) if rows else None
-
-
 def runs_before(tx: Transaction, *, execution_id: int) -> list[int]:
-    """Return the executions that this one goes on from in the same directory, the last one first."""
+    """Return the executions that this one continues in the same directory, newest first."""
     rows = tx.execute(
         # `e.id < c.id` ends the walk even if rows were written so that they point in a circle.
         "WITH RECURSIVE chain(id, before) AS (SELECT id, resumed_from FROM executions WHERE id = ?"
@@ -211,21 +192,22 @@ def runs_before(tx: Transaction, *, execution_id: int) -> list[int]:
 
 
 def crawled_of(tx: Transaction, *, execution_id: int) -> int:
-    """Return the pages that an execution told of itself: all there is where no process of ours keeps totals (zimit)."""
+    """Return the pages that an execution reported itself: the only count if no process of ours has totals (zimit)."""
     rows = tx.execute("SELECT items_crawled FROM executions WHERE id = ?", (execution_id,))
     return int(rows[0][0] or 0) if rows else 0
 
 
-class ImportedFiles(NamedTuple):
-    """What an import has brought."""
+@record
+class ImportedFiles:
+    """Data read by an import."""
 
-    files: int
-    records: int
-    bytes: int
+    files: Operator[int]
+    records: Operator[int]
+    bytes: Operator[int]
 
 
 def imported_of(tx: Transaction, *, execution_id: int) -> ImportedFiles | None:
-    """Return what an import has brought so far; None for an execution that is none."""
+    """Return what an import has read so far; None if the execution is not an import."""
     rows = tx.execute(
         "SELECT count(f.id), coalesce(sum(f.record_count), 0), coalesce(sum(f.size), 0)"
         " FROM executions e JOIN jobs j ON j.id = e.job_id"
@@ -233,7 +215,10 @@ def imported_of(tx: Transaction, *, execution_id: int) -> ImportedFiles | None:
         " WHERE e.id = ? AND j.kind = 'import' GROUP BY e.id",
         (execution_id,),
     )
-    return ImportedFiles(*map(int, rows[0])) if rows else None
+    if not rows:
+        return None
+    files, records, size = map(int, rows[0])
+    return ImportedFiles(files=files, records=records, bytes=size)
 
 
 def open_execution(tx: Transaction, *, job_id: int) -> ExecutionRow | None:
@@ -244,7 +229,6 @@ def open_execution(tx: Transaction, *, job_id: int) -> ExecutionRow | None:
 
 
 def latest_executions(tx: Transaction, *, limit: int, running: bool = False) -> list[int]:
-    """Return the ids of the newest executions, newest first; of those that run only, if that is asked for."""
     only = "WHERE state = 'running' " if running else ""
     rows = tx.execute(f"SELECT id FROM executions {only}ORDER BY id DESC LIMIT ?", (limit,))  # noqa: S608
     return [int(row[0]) for row in rows]
@@ -272,7 +256,7 @@ def job_by_fingerprint(tx: Transaction, *, kind: str, fingerprint: str) -> tuple
 
 
 def insert_job(tx: Transaction, *, source_id: int, kind: str, fingerprint: str, now: int) -> int:
-    """Make a job that no scheduler runs and return its id."""
+    """Create a job without a schedule and return its id."""
     rows = tx.execute(
         "INSERT INTO jobs (source_id, kind, fingerprint, config, created_at) VALUES (?, ?, ?, '{}', ?) RETURNING id",
         (source_id, kind, fingerprint, now),
@@ -281,7 +265,7 @@ def insert_job(tx: Transaction, *, source_id: int, kind: str, fingerprint: str, 
 
 
 def insert_execution(tx: Transaction, *, job_id: int, config: str, now: int) -> int | None:
-    """Make a job's next execution, running from now on; None if another process has just begun one."""
+    """Create a job's next execution, running from now on; None if another process has just created one."""
     rows = tx.execute(
         "INSERT INTO executions (job_id, number, state, config, output_dir, created_at, started_at, run_seconds)"
         " SELECT ?, coalesce(max(number), 0) + 1, 'running', ?, '', ?, ?, 0 FROM executions WHERE job_id = ?"
@@ -294,12 +278,11 @@ def insert_execution(tx: Transaction, *, job_id: int, config: str, now: int) -> 
 
 
 def place_execution(tx: Transaction, *, execution_id: int, output_dir: str) -> None:
-    """Say where an execution writes."""
     tx.execute("UPDATE executions SET output_dir = ? WHERE id = ?", (output_dir, execution_id))
 
 
 def resume_execution(tx: Transaction, *, execution_id: int) -> bool:
-    """Say that an execution runs again, and that its stop request is gone; False if it has ended meanwhile."""
+    """Set an execution to running and clear its stop request; return False if it has ended meanwhile."""
     rows = tx.execute(
         "UPDATE executions SET state = 'running', stop_requested = NULL, finished_at = NULL"
         # Compare and set: a start on another machine may have ended it between the look and this statement.
@@ -310,19 +293,17 @@ def resume_execution(tx: Transaction, *, execution_id: int) -> bool:
 
 
 def run_seconds(tx: Transaction, *, execution_id: int) -> float:
-    """Return how long an execution was worked on, as its row has it."""
     rows = tx.execute("SELECT run_seconds FROM executions WHERE id = ?", (execution_id,))
     return float(rows[0][0]) if rows else 0.0
 
 
 def move_run_seconds(tx: Transaction, *, execution_id: int, before: float, after: float) -> None:
-    """Say how long an execution was worked on; nothing happens if another has moved it on meanwhile."""
+    """Update how long an execution was worked on; a no-op if another process has changed the value meanwhile."""
     # Only from the value that was read: a second supervisor may have moved it on.
     tx.execute("UPDATE executions SET run_seconds = ? WHERE id = ? AND run_seconds = ?", (after, execution_id, before))
 
 
 def end_execution(tx: Transaction, ending: ExecutionEnding, *, now: int) -> None:
-    """Say how an execution ended."""
     tx.execute(
         "UPDATE executions SET state = ?, reason = ?, stop_requested = NULL, finished_at = ?, shortfalls = ?,"
         # What is over is paused no more: who takes it up again wants it to go on.
@@ -348,7 +329,7 @@ ENDED_AS = (
 
 
 def ended_as(raw_db: RawDatabase, *, frontier_id: int) -> list[EndedAs]:
-    """Return how the addresses of a frontier ended, by words and kind: one pass over its attempts."""
+    """Count the URLs of a frontier by outcome and kind, in one pass over its attempts."""
     found: dict[tuple[str | None, str | None, str], EndedAs] = {}
     last_domain: dict[tuple[str | None, str | None, str], int] = {}
     for rows in in_slices(raw_db, ENDED_AS, frontier_id):
@@ -365,9 +346,9 @@ def ended_as(raw_db: RawDatabase, *, frontier_id: int) -> list[EndedAs]:
 
 
 def left_out_by_limits(tx: Transaction, *, frontier_id: int) -> dict[str, int]:
-    """Return what built-in limits and traps left out of a frontier, by rule, the largest count first.
+    """Count what built-in limits and traps excluded from a frontier, by rule, largest count first.
 
-    The rules of its own scope (exclude, depth, hosts) cut nothing short and are not among them.
+    The rules of its own scope (exclude, depth, hosts) are not included: they cut nothing short.
     """
     rows = tx.execute(
         "SELECT rule, sum(count) FROM exclusions WHERE execution_id = ?"
@@ -378,23 +359,21 @@ def left_out_by_limits(tx: Transaction, *, frontier_id: int) -> dict[str, int]:
 
 
 def frontier_of(tx: Transaction, execution_id: int) -> int:
-    """Return the execution whose frontier an execution works on."""
     rows = tx.execute("SELECT coalesce(frontier_id, id) FROM executions WHERE id = ?", (execution_id,))
     return int(rows[0][0]) if rows else execution_id
 
 
 def go_on_with(tx: Transaction, *, execution_id: int, frontier_id: int) -> None:
-    """Say that an execution goes on with the frontier of another."""
     tx.execute("UPDATE executions SET frontier_id = ? WHERE id = ?", (frontier_id, execution_id))
 
 
 def has_frontier(tx: Transaction, *, execution_id: int) -> bool:
-    """Return whether an execution has met addresses of its own."""
+    """Return whether an execution has a queue of its own."""
     return bool(tx.execute("SELECT 1 FROM queues WHERE execution_id = ? LIMIT 1", (execution_id,)))
 
 
 def has_lost_captures(tx: Transaction, *, frontier_id: int, execution_ids: Sequence[int]) -> bool:
-    """Return whether a file of these executions was struck out in which captures of a frontier stood."""
+    """Return whether a discarded file of these executions contained captures of this frontier."""
     return any(
         tx.execute(
             "SELECT 1 FROM warc_files f WHERE f.execution_id = ? AND f.state = 'discarded'"
@@ -406,18 +385,15 @@ def has_lost_captures(tx: Transaction, *, frontier_id: int, execution_ids: Seque
 
 
 class ExecutionHolding(NamedTuple):
-    """Which process may end an execution."""
-
     state: str
     is_of_job: bool
-    """A worker runs it under a lease; otherwise it is a crawl of its own."""
+    """A worker runs it under a lease; otherwise it is a standalone crawl."""
     owner: str | None
-    """Who holds the lease."""
     heard_at: datetime | None
 
 
 def holding(tx: Transaction, *, execution_id: int) -> ExecutionHolding:
-    """Return who may end an execution; one that is not there has ended."""
+    """Return who may end an execution; a missing execution counts as ended."""
     rows = tx.execute(
         "SELECT e.state, j.state IS NOT NULL, j.lock_owner, j.lock_heartbeat_at FROM executions e"
         " JOIN jobs j ON j.id = e.job_id WHERE e.id = ?",
@@ -427,11 +403,11 @@ def holding(tx: Transaction, *, execution_id: int) -> ExecutionHolding:
         # A row that is gone was discarded: no process has to be asked before its files go.
         return ExecutionHolding("cancelled", is_of_job=False, owner=None, heard_at=None)
     state, is_of_job, owner, heard_at = rows[0]
-    return ExecutionHolding(state, bool(is_of_job), owner, _moment(heard_at))
+    return ExecutionHolding(state, bool(is_of_job), owner, moment_or_none(heard_at))
 
 
 def handed_back(tx: Transaction, execution_id: int) -> bool:
-    """Return whether an execution was begun and waits for the next worker."""
+    """Return whether a started execution is queued for the next worker."""
     rows = tx.execute(
         "SELECT 1 FROM executions WHERE id = ? AND state = 'queued' AND started_at IS NOT NULL", (execution_id,)
     )
@@ -439,26 +415,18 @@ def handed_back(tx: Transaction, execution_id: int) -> bool:
 
 
 def ask_to_stop(tx: Transaction, *, execution_ids: Sequence[int], word: str) -> None:
-    """Leave a word for the processes of these executions: drain or cancel."""
+    """Set the stop request of these executions: drain or cancel."""
     tx.many("UPDATE executions SET stop_requested = ? WHERE id = ?", [(word, number) for number in execution_ids])
 
 
-class ProcessFigures(NamedTuple):
-    """What a crawl process has told of itself."""
-
-    written_at: datetime
-    has_ended: bool
-    counts: dict[str, Any]
-
-
-def counts_of(tx: Transaction, *, execution_id: int) -> list[ProcessFigures]:
-    """Return the running totals of each process of an execution, of those that are over too."""
+def counts_of(tx: Transaction, *, execution_id: int) -> list[tuple[datetime, bool, dict[str, Any]]]:
+    """Return when each process of an execution wrote its running totals, whether it has ended, and the totals."""
     rows = tx.execute(
         "SELECT c.updated_at, o.ended_at, c.counts FROM execution_counts c LEFT JOIN owners o ON o.id = c.owner_id"
         " WHERE c.execution_id = ? ORDER BY c.owner_id",
         (execution_id,),
     )
-    return [ProcessFigures(from_micros(at), ended_at is not None, from_json(counts)) for at, ended_at, counts in rows]
+    return [(from_micros(at), ended_at is not None, from_json(counts)) for at, ended_at, counts in rows]
 
 
 # Domains, those that wait longest, among which the unreachable ones are looked for: an execution may have millions.
@@ -466,7 +434,7 @@ _LOOKED_AT = 50
 
 
 def away(tx: Transaction, *, execution_id: int, now: int) -> list[tuple[str, int, int]]:
-    """Return domains that cannot be reached and whose next try is still to come: name, since when, next try."""
+    """Return unreachable domains that wait for a retry: name, since when, next try."""
     rows = tx.execute(
         # The inner question goes by the index of the queues' due times: `status` is asked twice a second while a crawl
         # of millions runs.
@@ -480,7 +448,7 @@ def away(tx: Transaction, *, execution_id: int, now: int) -> list[tuple[str, int
 
 
 def paused(tx: Transaction, *, execution_id: int) -> list[tuple[str, int]]:
-    """Return domains with something queued that an operator paused, and since when: the longest first, a few."""
+    """Return a few domains with queued URLs that an operator paused, and since when: the longest paused first."""
     rows = tx.execute(
         # From the few domains that were ever changed by hand, which an index holds, to the queue.
         "SELECT d.name, d.paused_at FROM domains d CROSS JOIN queues q WHERE d.changed_at > 0"
@@ -496,18 +464,13 @@ QUEUE = "SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ? AND op
 
 
 def queue_of(tx: Transaction, *, execution_id: int) -> int:
-    """Return how many attempts of an execution are open."""
     return int(tx.execute(QUEUE, (execution_id,))[0][0])
 
 
 def from_json(stored: Any) -> dict[str, Any]:
-    """Return stored JSON as a dict: SQLite gives text, PostgreSQL gives the value."""
+    """Return stored JSON as a dict: SQLite returns text, PostgreSQL the decoded value."""
     value = json.loads(stored) if isinstance(stored, str) else stored
     return value if isinstance(value, dict) else {}
-
-
-def _moment(micros: Any) -> datetime | None:
-    return None if micros is None else from_micros(micros)
 
 
 FAILURES = (
@@ -518,6 +481,6 @@ FAILURES = (
 
 
 def failures(raw_db: RawDatabase, *, execution_id: int, limit: int) -> list[Row]:
-    """Return attempts that failed for good, by domain: address, outcome, reason, status, message."""
+    """Return attempts that failed permanently, by domain: URL, outcome, reason, status, message."""
     rows = (row for slice_ in in_slices(raw_db, FAILURES, execution_id) for row in slice_)
     return list(islice(rows, limit))

@@ -1,4 +1,4 @@
-"""One run of a crawl: begun or taken up again, asked to stop, ended. The database holds at most one open per job."""
+"""One run of a crawl: started or resumed, stopped on request, ended. The database allows one open one per job."""
 
 from __future__ import annotations
 
@@ -28,15 +28,13 @@ ADHOC = "adhoc"
 
 
 class NotStoppable(Conflict):
-    """An execution cannot be stopped: it has not begun, or has ended."""
+    """The execution cannot be stopped: it has not started, or has ended."""
 
     code = "not_stoppable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
-    """An execution that may be worked on."""
-
+class StartedRun:
     execution_id: int
     source_code: str
     output_dir: Path
@@ -44,31 +42,30 @@ class Begun:
     run_seconds: float
     landing: tuple[str, ...] = ()
     goes_on_with: int | None = None
-    """The execution whose frontier it goes on with, if it retries one."""
+    """The execution whose frontier it continues, if it retries one."""
 
     @property
     def frontier_id(self) -> int:
-        """The execution whose frontier it works on."""
         return self.execution_id if self.goes_on_with is None else self.goes_on_with
 
 
 class WorkTime:
-    """How long an execution was worked on, over all who did: written as it passes, so that a kill loses a moment of it.
+    """Time worked on an execution, by all its workers: saved continuously, so that a kill loses only a moment.
 
-    The row is only moved on from what this counter knows of it. So no moment counts twice: not after a commit whose
-    answer was lost, and not where two supervisors, each of which takes the other for dead, work at the same time.
+    The row is only advanced from the value that this counter knows. So no time counts twice: not after a commit
+    whose confirmation was lost, and not while two supervisors that consider each other dead work at the same
+    time.
     """
 
-    def __init__(self, clock: Clock, begun: Begun) -> None:
-        self._clock, self._execution_id = clock, begun.execution_id
-        self._known_s, self._since = begun.run_seconds, clock.monotonic()
+    def __init__(self, clock: Clock, started: StartedRun) -> None:
+        self._clock, self._execution_id = clock, started.execution_id
+        self._known_s, self._since = started.run_seconds, clock.monotonic()
         # What was written last: whether that was committed shows when the row is next read.
         self._written_s, self._written_at = self._known_s, self._since
         self._paused_at: float | None = None
         self._rested_s = 0.0
 
     def rest(self, *, is_paused: bool) -> None:
-        """Say whether the execution is paused: that is no time at work."""
         now = self._clock.monotonic()
         if is_paused:
             self._paused_at = now if self._paused_at is None else self._paused_at
@@ -77,16 +74,15 @@ class WorkTime:
             self._paused_at = None
 
     def _now(self) -> float:
-        """Return a clock that stands still while the execution is paused."""
+        """Return a monotonic clock that excludes pauses."""
         return (self._clock.monotonic() if self._paused_at is None else self._paused_at) - self._rested_s
 
     @property
     def used_s(self) -> float:
-        """Seconds at work until now."""
         return self._known_s + self._now() - self._since
 
     def write(self, tx: Transaction) -> None:
-        """Write it into the row; what another has written there meanwhile is where this counter goes on from."""
+        """Save it in the row; if another process has changed the row meanwhile, continue from that value."""
         now, in_row = self._now(), execution_queries.run_seconds(tx, execution_id=self._execution_id)
         if in_row == self._written_s:
             self._known_s, self._since = self._written_s, self._written_at
@@ -96,23 +92,22 @@ class WorkTime:
         execution_queries.move_run_seconds(tx, execution_id=self._execution_id, before=in_row, after=self._written_s)
 
 
-class ExecutionWish(NamedTuple):
-    """Where an execution should write, and whether it may be a new one."""
-
+class ExecutionOptions(NamedTuple):
     home: Path
     output: Path | None = None
     resume_only: bool = False
     open_store: Callable[[str], object] = lambda _code: None
-    """Opens the folder of a source below the data directory; Unavailable if its storage is away."""
+    """Opens the folder of a source below the data directory; raises Unavailable if its storage is unreachable."""
 
 
 def begin(
-    raw_db: RawDatabase, clock: Clock, plan: CrawlPlan, wish: ExecutionWish, *, is_working: Callable[[int], bool]
-) -> Begun:
-    """Take up the unfinished execution with the same seeds and scope, or begin a new one.
+    raw_db: RawDatabase, clock: Clock, plan: CrawlPlan, options: ExecutionOptions, *, is_working: Callable[[int], bool]
+) -> StartedRun:
+    """Resume the unfinished execution with the same seeds and scope, or start a new one.
 
-    Conflict if a live process works on it already; NotFound if `resume_only` and there is nothing to resume. Who works
-    is asked on the same connection, between two transactions: `has_rival` tells two that begin at one moment apart.
+    Raise Conflict if a live process runs it already, NotFound if `resume_only` and there is nothing to resume.
+    `is_working` runs on the same connection, between two transactions: `has_rival` tells apart two that start
+    together.
     """
     fingerprint = plan.fingerprint()
     with raw_db.read() as tx:
@@ -123,25 +118,23 @@ def begin(
             f"execution {found.id} crawls these seeds already; watch it with: holdfast status, "
             "or end it with: holdfast stop"
         )
-    if found is None and wish.resume_only:
+    if found is None and options.resume_only:
         raise NotFound("nothing to resume for these seeds and this scope; leave out --resume to start a crawl")
     with raw_db.write() as tx:
-        begun = _resume(tx, found, wish) if found is not None else _start(tx, clock, plan, wish, fingerprint)
+        started = _resume(tx, found, options) if found is not None else _start(tx, clock, plan, options, fingerprint)
         if plan.robots == "ignore":
-            append_event(
-                tx,
-                clock,
-                action="robots.ignored",
-                subject=f"execution {begun.execution_id}",
-                detail={"reason": plan.robots_reason, "seeds": list(plan.seeds)},
+            subject, detail = (
+                f"execution {started.execution_id}",
+                {"reason": plan.robots_reason, "seeds": list(plan.seeds)},
             )
-    return begun
+            append_event(tx, clock, action="robots.ignored", subject=subject, detail=detail)
+    return started
 
 
 def files_are_away(tx: Transaction, home: Path, execution_ids: Sequence[int], *, folder: Path | None = None) -> bool:
-    """Return whether these executions have sealed files and none is where it was written, as below a lost mount.
+    """Return whether these executions have sealed files and all are missing, as after a lost mount.
 
-    With a folder only files below it count: others may lie on another machine.
+    With `folder`, only files below it count: others may be on another machine.
     """
     written = [file for one in execution_ids for file in files.files_of(tx, execution_id=one) if file.state == "sealed"]
     if folder is not None:
@@ -149,19 +142,19 @@ def files_are_away(tx: Transaction, home: Path, execution_ids: Sequence[int], *,
     return bool(written) and not any(placed(home, file.path) for file in written)
 
 
-def _resume(tx: Transaction, found: ExecutionRow, wish: ExecutionWish) -> Begun:
+def _resume(tx: Transaction, found: ExecutionRow, options: ExecutionOptions) -> StartedRun:
     if not execution_queries.resume_execution(tx, execution_id=found.id):
         raise Conflict(f"execution {found.id} was ended by another start; the same command begins a new one")
     # In this transaction: nothing has been resumed then.
-    if files_are_away(tx, wish.home, [found.id]):
+    if files_are_away(tx, options.home, [found.id]):
         raise Unavailable(
             f"{found.output_dir} has none of the files that were written there: is its storage mounted? If they are "
-            f"gone for good, the same command begins anew after: holdfast stop {found.id} --cancel"
+            f"gone for good, the same command starts from the beginning after: holdfast stop {found.id} --cancel"
         )
     # The mark of a store is only known for folders below the data directory; another output is the caller's own.
-    if Path(found.output_dir).is_relative_to((wish.home / "warcs").resolve()):
-        wish.open_store(found.source)
-    return Begun(
+    if Path(found.output_dir).is_relative_to((options.home / "warcs").resolve()):
+        options.open_store(found.source)
+    return StartedRun(
         execution_id=found.id,
         source_code=found.source,
         output_dir=_made(Path(found.output_dir)),
@@ -171,7 +164,7 @@ def _resume(tx: Transaction, found: ExecutionRow, wish: ExecutionWish) -> Begun:
     )
 
 
-def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, wish: ExecutionWish, fingerprint: str) -> Begun:
+def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, options: ExecutionOptions, fingerprint: str) -> StartedRun:
     at = clock.now()
     now = to_micros(at)
     job = execution_queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint)
@@ -187,14 +180,14 @@ def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, wish: ExecutionWish, 
     execution_id = execution_queries.insert_execution(tx, job_id=job_id, config=json.dumps(plan.public()), now=now)
     # The unique key of open executions decides, not the look before.
     if execution_id is None:
-        raise Conflict("another start has begun to crawl these seeds a moment ago; watch it with: holdfast status")
+        raise Conflict("another start began to crawl these seeds a moment ago; watch it with: holdfast status")
     # In this transaction: if the storage is away, nothing has begun.
-    if wish.output is None:
-        wish.open_store(code)
+    if options.output is None:
+        options.open_store(code)
     # Moment and number: two crawls of one source may begin in the same second.
-    folder = wish.output or wish.home / "warcs" / code / f"{at:%Y%m%dT%H%M%SZ}__{code}-{execution_id}"
+    folder = options.output or options.home / "warcs" / code / f"{at:%Y%m%dT%H%M%SZ}__{code}-{execution_id}"
     execution_queries.place_execution(tx, execution_id=execution_id, output_dir=str(folder.resolve()))
-    return Begun(
+    return StartedRun(
         execution_id=execution_id, source_code=code, output_dir=_made(folder.resolve()), resumed=False, run_seconds=0.0
     )
 
@@ -215,7 +208,9 @@ def end(
     time: WorkTime | None = None,
     also: Callable[[Transaction], None] = lambda _tx: None,
 ) -> None:
-    """Say how an execution ended, and how long it was worked on if the caller has; `also` is part of the same step."""
+    """Record how an execution ended, and how long it was worked on if `time` is given; `also` joins the
+    transaction.
+    """
     with raw_db.write() as tx:
         if time is not None:
             time.write(tx)
@@ -231,10 +226,10 @@ def read_ending(
     stopped: int | None = None,
     unread: Mapping[str, int] | None = None,
 ) -> RunReading:
-    """Return how a run without open addresses ended; `stopped` counts the addresses that a person's stop left over.
+    """Return how a run without open URLs ended; `stopped` counts the URLs that a person's stop left over.
 
-    `unread` counts, by limit, the pages whose links were not read again before that limit ended the run. Files that
-    are missing below `home` count as another machine's.
+    `unread` counts, by limit, the pages whose links were not read again before that limit ended the run. Files
+    that are missing below `home` count as another machine's.
     """
     with raw_db.read() as tx:
         frontier_id = execution_queries.frontier_of(tx, execution_id)
@@ -250,11 +245,11 @@ def read_ending(
 
 
 def request_stop(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, cancel: bool) -> list[int]:
-    """Ask one execution, or all that run, to drain or to discard; return their ids.
+    """Request one execution, or all running ones, to drain or to discard; return their ids.
 
-    NotFound if there is no such execution, or none that runs; NotStoppable if the one that is named does not run.
+    Raise NotFound if the execution is missing or none runs; NotStoppable if the given one does not run.
 
-    The audit log has who asked, and whether what was captured is to be thrown away.
+    The audit log records who requested it, and whether captures will be discarded.
     """
     with raw_db.write() as tx:
         if execution_id is not None:

@@ -1,15 +1,15 @@
-"""How an execution's index state changes; it is written nowhere else.
+"""The index state of executions; only this module changes it.
 
     (nothing) ──→ pending ──→ indexing ──→ indexed
                      ↑           ├───────→ index_failed
                      └───────────┴── read again (retry, reconcile)
 
-An execution that is `indexing` belongs to no worker: its files are leased one by one, and any worker may go on with it.
+An `indexing` execution belongs to no worker: its files are leased one by one, and any worker may continue.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
@@ -23,11 +23,12 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.db.models import Document, Execution, Job, Snapshot, Source, WarcFile
 from holdfast.errors import Conflict
-from holdfast.jobs.backends import backend_of
 from holdfast.jobs.endings import MAX_ERROR_CHARS
 from holdfast.jobs.journal import emit, progress, status
 from holdfast.jobs.schedule_queries import is_ours
+from holdfast.jobs.store import backend_of
 from holdfast.outside_text import clean
+from holdfast.records import Operator, record
 from holdfast.warc.record import snapshot_id
 
 _OVER = ("completed", "failed", "cancelled")
@@ -36,36 +37,17 @@ _NEVER_ASKED = and_(Execution.state == "completed", Execution.index_state.is_(No
 
 
 class ToIndex(NamedTuple):
-    """An execution that is over and not yet indexed."""
-
     execution_id: int
     job_id: int
     source: str
     output_dir: str
     backend: str
     directory: str | None
-    """The id of the data directory that its files lie in, if that is known."""
-
-
-class IndexStateChange(NamedTuple):
-    """What a step changed."""
-
-    job_id: int
-    job_state: str | None
-    before: str | None
-    items_crawled: int
-
-
-class Quality(NamedTuple):
-    """What was found in an execution's files: pages, and how many of them say nothing."""
-
-    items_indexed: int
-    empty_title_count: int
-    empty_body_count: int
+    """The id of the data directory with its files, if known."""
 
 
 def next_to_index(session: Session, directory: str, *, now: datetime, after: int = 0) -> ToIndex | None:
-    """Return the first execution after this one that has ended and waits for the index in this data directory."""
+    """Return the next execution after `after` that has ended and is pending for indexing in this data directory."""
     row = session.execute(
         select(
             Execution.id,
@@ -91,8 +73,11 @@ def next_to_index(session: Session, directory: str, *, now: datetime, after: int
 
 def set_state(
     session: Session, *, execution_id: int, state: str, allowed: Sequence[str | None]
-) -> IndexStateChange | None:
-    """Write the index state of an execution that is over, if it is one of these now; None changes nothing."""
+) -> tuple[Execution, str | None, str | None] | None:
+    """Set the index state of an ended execution if its current one is `allowed`; otherwise return None.
+
+    Return the execution, the state of its job, and the index state before.
+    """
     row = session.execute(
         select(Execution, Job.state)
         .join(Job, Job.id == Execution.job_id)
@@ -106,11 +91,11 @@ def set_state(
     execution: Execution = row[0]
     before, execution.index_state = execution.index_state, state
     session.flush()
-    return IndexStateChange(execution.job_id, row[1], before, execution.items_crawled)
+    return execution, row[1], before
 
 
-def quality(session: Session, *, execution_id: int) -> Quality:
-    """Return how many pages the snapshots of an execution are, and how many have no title or no text."""
+def quality(session: Session, *, execution_id: int) -> dict[str, int]:
+    """Count the indexed pages of an execution, and those without a title or text."""
     empty = func.coalesce(func.trim(Document.title), "") == ""
     of_file = (
         select(
@@ -128,11 +113,12 @@ def quality(session: Session, *, execution_id: int) -> Quality:
         session.execute(of_file, {"first": snapshot_id(number, 0), "last": snapshot_id(number + 1, 0) - 1}).one()
         for number in numbers.all()
     ]
-    return Quality(*(sum(int(row[place]) for row in counted) for place in range(3)))
+    names = ("items_indexed", "empty_title_count", "empty_body_count")
+    return {name: sum(int(row[place]) for row in counted) for place, name in enumerate(names)}
 
 
-def note_findings(session: Session, *, execution_id: int, found: Quality, error: str | None) -> None:
-    """Keep what was found: the count in its column, the rest with the metrics of the crawl; and what went wrong.
+def note_findings(session: Session, *, execution_id: int, found: Mapping[str, int], error: str | None) -> None:
+    """Record the findings: the count in its column, the rest in the crawl's metrics, and the error.
 
     A crawl that failed or was cancelled keeps its own error.
     """
@@ -140,23 +126,24 @@ def note_findings(session: Session, *, execution_id: int, found: Quality, error:
     # One with a stage has something to say of its own end (a ZIM that was not built), which a good index does not undo.
     if execution.state == "completed" and (error is not None or execution.stage is None):
         execution.error = clean(error, MAX_ERROR_CHARS)
-    execution.items_indexed = found.items_indexed
-    execution.metrics = {**execution.metrics, "extraction_quality": found._asdict()}
+    execution.items_indexed = found["items_indexed"]
+    execution.metrics = {**execution.metrics, "extraction_quality": dict(found)}
 
 
-class Unindexed(NamedTuple):
-    """An execution that is over and waits to be indexed, or is completed and was never asked to be."""
+@record
+class Unindexed:
+    """An execution that has ended and waits to be indexed, or completed and was never queued for indexing."""
 
-    execution_id: int
-    source: str
-    kind: str
-    files: int
+    execution: Operator[int]
+    source: Operator[str]
+    kind: Operator[str]
+    files: Operator[int]
     output_dir: str
     index_state: str | None
 
 
 def unindexed(session: Session, *, after: int, limit: int) -> list[Unindexed]:
-    """Return executions after this one that wait or were never asked for, with the number of their sealed files."""
+    """Return executions after `after` that are pending or were never queued, with their number of sealed files."""
     files = (
         select(func.count())
         .where(WarcFile.execution_id == Execution.id, WarcFile.state == "sealed")
@@ -171,16 +158,18 @@ def unindexed(session: Session, *, after: int, limit: int) -> list[Unindexed]:
         .order_by(Execution.id)
         .limit(limit)
     )
-    return [Unindexed(*row) for row in rows]
+    return [
+        Unindexed(execution=number, source=code, kind=kind, files=count, output_dir=folder, index_state=state)
+        for number, code, kind, count, folder, state in rows
+    ]
 
 
 def index_state(session: Session, *, execution_id: int) -> str | None:
-    """Return how far the index of an execution is, None if nothing was ever asked of it."""
+    """Return the index state of an execution; None if it was never queued."""
     return session.scalar(select(Execution.index_state).where(Execution.id == execution_id))
 
 
 def over_with_files(session: Session, file_ids: Sequence[int]) -> list[int]:
-    """Return the executions of these files that are over, by id."""
     query = (
         select(Execution.id)
         .join(WarcFile, WarcFile.execution_id == Execution.id)
@@ -190,36 +179,25 @@ def over_with_files(session: Session, file_ids: Sequence[int]) -> list[int]:
 
 
 def open_files(session: Session, *, execution_id: int) -> list[int]:
-    """Return the files of an execution that are not sealed yet."""
     query = select(WarcFile.id).where(WarcFile.execution_id == execution_id, WarcFile.state == "open")
     return list(session.scalars(query.order_by(WarcFile.id)))
 
 
-class FileStates(NamedTuple):
-    """The sealed files of an execution that are not indexed: their paths by id."""
-
-    waiting: dict[int, str]
-    failed: dict[int, str]
-    total: int
-
-
-def file_states(session: Session, *, execution_id: int) -> FileStates:
-    """Return the sealed files of an execution that wait to be read or could not be."""
+def file_states(session: Session, *, execution_id: int) -> tuple[dict[int, str], dict[int, str], int]:
+    """Return the paths by id of an execution's sealed files that wait or failed, and the number of sealed files."""
     rows = session.execute(
         select(WarcFile.id, WarcFile.path, WarcFile.index_state)
         .where(WarcFile.execution_id == execution_id, WarcFile.state == "sealed")
         .order_by(WarcFile.id)
     ).all()
     waiting = {row[0]: row[1] for row in rows if row[2] in ("pending", "running")}
-    return FileStates(waiting, {row[0]: row[1] for row in rows if row[2] == "failed"}, len(rows))
+    return waiting, {row[0]: row[1] for row in rows if row[2] == "failed"}, len(rows)
 
 
 _PAGE = 1000
 
 
 class IndexState(StrEnum):
-    """How the index stands to an execution."""
-
     PENDING = "pending"
     INDEXING = "indexing"
     INDEXED = "indexed"
@@ -235,7 +213,7 @@ _FROM: dict[IndexState, tuple[str | None, ...]] = {
 
 
 class NotIndexable(Conflict):
-    """An execution's index state does not allow this; nothing was changed."""
+    """The execution's index state does not allow this; nothing was changed."""
 
     code = "not_indexable"
 
@@ -244,12 +222,10 @@ class NotIndexable(Conflict):
 
 
 def find_unindexed(database: Database, has_files: Callable[[str], bool], *, limit: int) -> list[Unindexed]:
-    """Return executions that wait to be indexed, and completed ones with files that were never asked to be.
+    """Return executions that wait to be indexed, and completed ones with files that were never queued; oldest first.
 
-    Oldest first.
-
-    Files count that are registered, and those that `has_files` sees in the directory. Read a page at a time: there may
-    be any number of executions without files in between.
+    Registered files count, and files that `has_files` finds in the directory. Reads one page at a time, because
+    there may be any number of executions without files in between.
     """
     found: list[Unindexed] = []
     after = 0
@@ -259,27 +235,27 @@ def find_unindexed(database: Database, has_files: Callable[[str], bool], *, limi
         found += [one for one in page if one.index_state or one.files or has_files(one.output_dir)]
         if len(page) < _PAGE:
             break
-        after = page[-1].execution_id
+        after = page[-1].execution
     return found[:limit]
 
 
 def ask_again(session: Session, execution_id: int, *, now: datetime) -> None:
-    """Have an execution's files read, for the first time or again; NotIndexable if it is open or waits already."""
+    """Queue an execution for indexing, for the first time or again; raise NotIndexable if it is open or pending."""
     _step(session, execution_id, IndexState.PENDING, now=now)
 
 
 def take_up(session: Session, execution_id: int, *, now: datetime) -> bool:
-    """Say that the files of an execution are being read; return whether this is the first since it was asked for.
+    """Mark an execution as indexing; return whether this is the first time since it was queued.
 
-    NotIndexable if another worker has finished them meanwhile.
+    Raise NotIndexable if another worker has finished it meanwhile.
     """
     return _step(session, execution_id, IndexState.INDEXING, now=now) == IndexState.PENDING
 
 
 def begin(session: Session, execution_id: int, *, now: datetime) -> None:
-    """Say that the files of an execution that is over are being read, whether that was asked for, begun or done before.
+    """Mark an ended execution as indexing, whatever its index state is.
 
-    NotIndexable if it is not over.
+    Raise NotIndexable if it has not ended.
     """
     if index_state(session, execution_id=execution_id) not in (IndexState.PENDING, IndexState.INDEXING):
         ask_again(session, execution_id, now=now)
@@ -295,21 +271,21 @@ def close_account(
     lost: Collection[int] = (),
     folder: str | None = None,
 ) -> bool:
-    """Conclude an execution whose files have all been read; False while one waits, is being read, or is not sealed.
+    """Conclude an execution whose files are all read; return False while one is pending, leased or unsealed.
 
-    Files that could not be read make it fail, as do `errors` of the caller and a folder without any file. It does not
-    wait for `lost` files: those that no process will seal, and those that another machine has.
+    Unreadable files make it fail, as do the caller's `errors` and a folder without any file. It does not wait for
+    `lost` files: those that no process will seal, and those on another machine.
     """
     with database.read() as session:
-        states = file_states(session, execution_id=execution_id)
+        waiting, failed, total = file_states(session, execution_id=execution_id)
         # A file that is being sealed at this moment would be missing from the counts.
-        if {*states.waiting, *open_files(session, execution_id=execution_id)}.difference(lost):
+        if {*waiting, *open_files(session, execution_id=execution_id)}.difference(lost):
             return False
         pages = quality(session, execution_id=execution_id)
     notes = list(errors)
-    if names := list(states.failed.values()):
+    if names := list(failed.values()):
         notes.append(f"could not be read: {', '.join(Path(path).name for path in names[:5])}")
-    if not states.total and not notes:
+    if not total and not notes:
         notes.append(f"there is no WARC file in {folder}" if folder else "there is no WARC file")
     # Another process may have concluded it meanwhile.
     with suppress(NotIndexable), database.write() as session:
@@ -318,16 +294,16 @@ def close_account(
 
 
 def close_accounts(database: Database, clock: Clock, file_ids: Sequence[int]) -> list[int]:
-    """Conclude the executions of files that were just read, as far as nothing else of them waits; return which."""
+    """Conclude the executions of files that were just read, if nothing else of them is pending; return which."""
     with database.read() as session:
         found = over_with_files(session, file_ids)
     return [execution_id for execution_id in found if close_if_read(database, clock, execution_id)]
 
 
 def close_if_read(database: Database, clock: Clock, execution_id: int) -> bool:
-    """Conclude one execution if it is over and nothing of it waits; False if not, or if another process has it."""
+    """Conclude one ended execution with nothing pending; return False if not, or if another process does it."""
     with database.read() as session:
-        if file_states(session, execution_id=execution_id).waiting:
+        if file_states(session, execution_id=execution_id)[0]:
             return False
     try:
         with database.write() as session:
@@ -338,15 +314,17 @@ def close_if_read(database: Database, clock: Clock, execution_id: int) -> bool:
         return False
 
 
-def conclude(session: Session, execution_id: int, found: Quality, *, error: str | None, now: datetime) -> None:
-    """Say that an execution's files were read, with what was found in them (counted before anything is locked).
+def conclude(
+    session: Session, execution_id: int, found: Mapping[str, int], *, error: str | None, now: datetime
+) -> None:
+    """Record that an execution's files were read, with statistics (counted before anything is locked).
 
-    Or why that did not work: for a crawl that was completed, that is its error from then on. NotIndexable if another
-    worker has said so meanwhile.
+    Or record why that failed: it becomes the error of a completed crawl. Raise NotIndexable if another worker has
+    concluded it meanwhile.
     """
     note_findings(session, execution_id=execution_id, found=found, error=error)
     target = IndexState.INDEXED if error is None else IndexState.FAILED
-    _step(session, execution_id, target, now=now, items=found.items_indexed, **({"error": error} if error else {}))
+    _step(session, execution_id, target, now=now, items=found["items_indexed"], **({"error": error} if error else {}))
 
 
 def _step(
@@ -355,11 +333,13 @@ def _step(
     moved = set_state(session, execution_id=execution_id, state=target.value, allowed=_FROM[target])
     if moved is None:
         raise NotIndexable(execution_id, target)
+    execution, job_state, before = moved
     # Ad-hoc crawls and imports have no events: their execution tells all there is to tell.
-    if moved.before == target or moved.job_state is None:
-        return moved.before
-    notes = [status(moved.job_id, moved.job_state, execution_id=execution_id, index_state=target.value, **details)]
+    if before == target or job_state is None:
+        return before
+    job_id = execution.job_id
+    notes = [status(job_id, job_state, execution_id=execution_id, index_state=target.value, **details)]
     if items is not None:
-        notes.append(progress(moved.job_id, execution_id, items_found=moved.items_crawled, items_indexed=items))
+        notes.append(progress(job_id, execution_id, items_found=execution.items_crawled, items_indexed=items))
     emit(session, notes, now=now)
-    return moved.before
+    return before

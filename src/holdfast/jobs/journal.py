@@ -1,7 +1,8 @@
-"""What happened to jobs: events in the order of their commits, the logs of executions, and how much of both is kept.
+"""Job history: events in commit order, the logs of executions, and the retention of both.
 
-An event stands if and only if what it tells of does. A job's newest hundred executions or the last thirty days are kept
-whole, whichever is less; pruning lets go of logs, metrics and stacks, and of a row only if nothing refers to it.
+An event exists if and only if its transaction committed. Executions are preserved in full while they are
+among a job's newest hundred or at most thirty days old, whichever is less; pruning deletes logs, metrics and
+stacks, and a row only if nothing refers to it.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from sqlalchemy import case, delete, exists, func, insert, literal, select, update
+from sqlalchemy import Select, case, delete, exists, func, insert, literal, select, update
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.clock import Clock
@@ -38,46 +39,25 @@ from holdfast.db.models.base import Json, Moment
 from holdfast.outside_text import clean
 
 
-def insert_events(session: Session, rows: Sequence[dict[str, Any]]) -> None:
-    """Append events."""
-    session.execute(insert(JobEvent), rows)
-
-
-def insert_status(
-    session: Session, executions: Sequence[int], *, now: datetime, name: str, data: Mapping[str, dict[str, Any]]
-) -> None:
-    """Append one event for each execution, with what is to be told for the state of its job: one statement for all."""
-    content = case(
-        *((Job.state == state, literal(what, Json)) for state, what in data.items()), else_=literal({}, Json)
-    )
-    rows = (
-        select(literal(now, Moment()), literal(name), Execution.job_id, Execution.id, content)
-        .join(Job, Job.id == Execution.job_id)
-        .where(Execution.id.in_(executions))
-        .order_by(Execution.id)
-    )
-    session.execute(insert(JobEvent).from_select(["at", "name", "job_id", "execution_id", "data"], rows))
-
-
 def has_events(session: Session, *, before: datetime) -> bool:
-    """Return whether there are events from before a moment, the newest aside."""
+    """Return whether there are events from before a moment, except the newest."""
     newest = select(func.max(JobEvent.id)).scalar_subquery()
     return session.scalar(select(JobEvent.id).where(JobEvent.at < before, JobEvent.id < newest).limit(1)) is not None
 
 
 def read_events(session: Session, *, after: int, job_id: int | None = None, limit: int = 100) -> list[JobEvent]:
-    """Return the events after this one, of all jobs or of one, oldest first."""
+    """Return the events after this id, of all jobs or of one, oldest first."""
     query = select(JobEvent).where(JobEvent.id > after).order_by(JobEvent.id).limit(limit)
     return list(session.scalars(query if job_id is None else query.where(JobEvent.job_id == job_id)))
 
 
 def last_event(session: Session) -> int:
-    """Return the id of the newest event, 0 if there is none: where a new stream begins."""
+    """Return the id of the newest event, 0 without any: where a new stream starts."""
     return session.scalar(select(func.coalesce(func.max(JobEvent.id), 0))) or 0
 
 
 def drop_events(session: Session, *, before: datetime, limit: int) -> int:
-    """Remove the oldest events from before a moment, never the newest; return how many."""
+    """Delete the oldest events from before a moment, never the newest; return how many."""
     # A bounded number at a time: SQLite's other writers wait for as long as this takes.
     # Never the newest: SQLite would give its number to the next event, and readers that go by numbers would miss that.
     newest = select(func.max(JobEvent.id)).scalar_subquery()
@@ -86,117 +66,58 @@ def drop_events(session: Session, *, before: datetime, limit: int) -> int:
     return len(session.scalars(delete(JobEvent).where(JobEvent.id.in_(oldest)).returning(JobEvent.id)).all())
 
 
-def log_size(session: Session, *, execution_id: int) -> int | None:
-    """Return how many lines an execution's log has, None if there is no such execution; its row is locked."""
-    # Locked: a worker and the one that took its run over may both write lines, and the limit is one for both.
-    query = select(Execution.log_lines).where(Execution.id == execution_id).with_for_update()
-    return session.scalar(query)
-
-
-def append_lines(
-    session: Session, rows: Sequence[dict[str, Any]], *, execution_id: int, size: int, dropped: int
-) -> None:
-    """Append lines to an execution's log, and count them and those that found no room."""
-    if rows:
-        session.execute(insert(LogLine), rows)
-    session.execute(
-        update(Execution)
-        .where(Execution.id == execution_id)
-        .values(
-            log_lines=Execution.log_lines + len(rows),
-            log_bytes=Execution.log_bytes + size,
-            log_dropped=Execution.log_dropped + dropped,
-        )
-    )
-
-
-def lines_after(session: Session, *, execution_id: int, after: int, level: int, limit: int) -> list[LogLine]:
-    """Return the lines of at least this level after this one, oldest first."""
-    return list(
-        session.scalars(
-            select(LogLine)
-            .where(LogLine.execution_id == execution_id, LogLine.id > after, LogLine.level >= level)
-            .order_by(LogLine.id)
-            .limit(limit)
-        )
-    )
-
-
-def select_last_lines(session: Session, *, execution_id: int, level: int, limit: int) -> list[LogLine]:
-    """Return the newest lines of at least this level, oldest first."""
-    query = select(LogLine).where(LogLine.execution_id == execution_id, LogLine.level >= level)
-    return list(reversed(session.scalars(query.order_by(LogLine.id.desc()).limit(limit)).all()))
-
-
-def drop_lines(session: Session, *, execution_id: int, limit: int) -> int:
-    """Remove the first lines of an execution's log, so many at most; return how many there were."""
-    first = select(LogLine.id).where(LogLine.execution_id == execution_id).order_by(LogLine.id).limit(limit)
-    gone = delete(LogLine).where(LogLine.id.in_(first.scalar_subquery())).returning(LogLine.id)
-    return len(session.scalars(gone.execution_options(synchronize_session=False)).all())
-
-
 STATUS, PROGRESS, COMPLETED = "job:status", "job:progress", "job:completed"
 
 
-class NewJobEvent(NamedTuple):
-    """Something that happened to a job and is to be told."""
-
-    name: str
-    job_id: int
-    execution_id: int | None
-    data: dict[str, Any]
+def status(job_id: int, state: str, *, execution_id: int | None = None, **details: Any) -> JobEvent:
+    data = {"status": state, "details": details}
+    return JobEvent(name=STATUS, job_id=job_id, execution_id=execution_id, data=data)
 
 
-def status(job_id: int, state: str, *, execution_id: int | None = None, **details: Any) -> NewJobEvent:
-    """Return the event of a job's new state, or of what keeps it there."""
-    return NewJobEvent(STATUS, job_id, execution_id, {"status": state, "details": details})
-
-
-def progress(job_id: int, execution_id: int, *, items_found: int, items_indexed: int) -> NewJobEvent:
-    """Return the event of a running execution's counts; each 10 items or 5 s are often enough."""
-    return NewJobEvent(PROGRESS, job_id, execution_id, {"items_found": items_found, "items_indexed": items_indexed})
+def progress(job_id: int, execution_id: int, *, items_found: int, items_indexed: int) -> JobEvent:
+    """Return the event of a running execution's counts; every 10 items or 5 s is often enough."""
+    data = {"items_found": items_found, "items_indexed": items_indexed}
+    return JobEvent(name=PROGRESS, job_id=job_id, execution_id=execution_id, data=data)
 
 
 def completed(
     job_id: int, execution_id: int, state: str, *, duration_ms: int, items_indexed: int, error: str | None
-) -> NewJobEvent:
-    """Return the event of an execution's end, good or bad."""
-    return NewJobEvent(
-        COMPLETED,
-        job_id,
-        execution_id,
-        {
-            "status": state,
-            "duration_ms": duration_ms,
-            "items_indexed": items_indexed,
-            "error_message": error,
-        },
-    )
+) -> JobEvent:
+    data = {"status": state, "duration_ms": duration_ms, "items_indexed": items_indexed, "error_message": error}
+    return JobEvent(name=COMPLETED, job_id=job_id, execution_id=execution_id, data=data)
 
 
-def emit(session: Session, happened: Iterable[NewJobEvent], *, now: datetime) -> None:
-    """Append events in the caller's transaction, as the last thing that it does."""
-    rows = [
-        {"at": now, "name": e.name, "job_id": e.job_id, "execution_id": e.execution_id, "data": e.data}
-        for e in happened
-    ]
-    if rows:
+def emit(session: Session, happened: Sequence[JobEvent], *, now: datetime) -> None:
+    """Append events in the caller's transaction; call it last."""
+    if happened:
         # Last in the transaction: a writer that waits for this lock must hold no row that the lock's owner still
         # needs.
         order_events(session)
-        insert_events(session, rows)
+        for event in happened:
+            event.at = now
+        session.add_all(happened)
+        session.flush()
 
 
 def tell_queued(session: Session, executions: Sequence[int], *, now: datetime) -> None:
-    """Append the events of executions that were just queued, as the last thing that the transaction does."""
-    if executions:
-        data = {state: {"status": state, "details": {"queued": True}} for state in ("pending", "scheduled")}
-        order_events(session)
-        insert_status(session, executions, now=now, name=STATUS, data=data)
+    """Append the events of executions that were just queued, in one statement; call it last in the transaction."""
+    if not executions:
+        return
+    data = {state: {"status": state, "details": {"queued": True}} for state in ("pending", "scheduled")}
+    content = case(
+        *((Job.state == state, literal(what, Json)) for state, what in data.items()), else_=literal({}, Json)
+    )
+    rows = (
+        select(literal(now, Moment()), literal(STATUS), Execution.job_id, Execution.id, content)
+        .join(Job, Job.id == Execution.job_id)
+        .where(Execution.id.in_(executions))
+        .order_by(Execution.id)
+    )
+    order_events(session)
+    session.execute(insert(JobEvent).from_select(["at", "name", "job_id", "execution_id", "data"], rows))
 
 
 def payload(row: JobEvent) -> dict[str, Any]:
-    """Return what a stream says about an event, as the routes and commands print it."""
     ids: dict[str, Any] = {"job_id": row.job_id}
     if row.execution_id is not None:
         ids["execution_id"] = row.execution_id
@@ -207,9 +128,9 @@ CATEGORIES: Final = tuple(
     f"crawler.{word}" for word in ("lifecycle", "fetch", "extract", "error", "rate_limit", "queue", "metrics")
 )
 LOG_NAME: Final = "logs/{job_id}/{number}.log.gz"
-"""What a whole log is called outside."""
+"""The public name of a whole log."""
 REPLAYED: Final = 200
-"""Lines that a new reader of a running log is shown first."""
+"""Lines that a new reader of a running log gets first."""
 _MESSAGE_CHARS: Final = 4096
 _FIELDS_CHARS: Final = 8192
 # Share of the lines that only warnings and errors may fill: the end of a noisy log still tells what went wrong.
@@ -222,7 +143,7 @@ _SECRET: Final = re.compile(r"authorization|cookie|password|secret|token", re.I)
 
 
 class LogBook:
-    """Where one execution's lines are written; buffered until `flush`. Used by one thread."""
+    """Writer of one execution's log; buffered until `flush`. Used by one thread."""
 
     def __init__(self, database: Database, clock: Clock, execution_id: int, settings: JobSettings) -> None:
         self._database, self._clock, self._execution_id = database, clock, execution_id
@@ -231,7 +152,7 @@ class LogBook:
         self._dropped = 0
 
     def write(self, level: str, category: str, message: str, **fields: Any) -> None:
-        """Note a line; below the level of the settings it is dropped, and a full batch is written at once."""
+        """Log a line; lines below the configured level are dropped, and a full batch is written immediately."""
         number = level_number(level)
         if number < self._least:
             return
@@ -254,11 +175,13 @@ class LogBook:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits, in one short transaction; what finds no room is counted. Unavailable keeps it waiting."""
+        """Write buffered lines in one short transaction, counting dropped ones. On Unavailable they stay buffered."""
         if not self._waiting:
             return
         with self._database.write() as session:
-            there = log_size(session, execution_id=self._execution_id)
+            # Locked: a worker and the one that took its run over may both write lines, and the limit is one for both.
+            mine = Execution.id == self._execution_id
+            there = session.scalar(select(Execution.log_lines).where(mine).with_for_update())
             kept: list[dict[str, Any]] = []
             # The execution may have been removed with its history meanwhile: then the lines have no place.
             for line in self._waiting if there is not None else ():
@@ -267,19 +190,17 @@ class LogBook:
                 if len(kept) < room:
                     kept.append(line)
             size = sum(len(line["message"]) + len(json.dumps(line["fields"])) for line in kept)
-            append_lines(
-                session,
-                kept,
-                execution_id=self._execution_id,
-                size=size,
-                dropped=len(self._waiting) - len(kept) + self._dropped,
-            )
+            if kept:
+                session.execute(insert(LogLine), kept)
+            grown = {"lines": len(kept), "bytes": size, "dropped": len(self._waiting) - len(kept) + self._dropped}
+            values = {f"log_{name}": getattr(Execution, f"log_{name}") + count for name, count in grown.items()}
+            session.execute(update(Execution).where(mine).values(values))
         self._waiting.clear()
         self._dropped = 0
 
 
 def level_number(level: str) -> int:
-    """Return a level as a number; what is no level counts as info."""
+    """Return a level as a number; an unknown level counts as info."""
     return logging.getLevelNamesMapping().get(level.upper(), logging.INFO)
 
 
@@ -294,20 +215,26 @@ def _bounded(fields: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
+def _lines(execution_id: int, level: str) -> Select[LogLine]:
+    return select(LogLine).where(LogLine.execution_id == execution_id, LogLine.level >= level_number(level))
+
+
 def read_lines(
     session: Session, execution_id: int, *, after: int = 0, level: str = "debug", limit: int = _PAGE
 ) -> list[LogLine]:
-    """Return lines after the one with this id, oldest first; the id of the last is where to go on."""
-    return lines_after(session, execution_id=execution_id, after=after, level=level_number(level), limit=limit)
+    """Return lines after this id, oldest first; the last line's id is where to continue."""
+    query = _lines(execution_id, level).where(LogLine.id > after).order_by(LogLine.id)
+    return list(session.scalars(query.limit(limit)))
 
 
 def last_lines(session: Session, execution_id: int, *, level: str = "debug", limit: int = REPLAYED) -> list[LogLine]:
     """Return the newest lines of at least this level, oldest first."""
-    return select_last_lines(session, execution_id=execution_id, level=level_number(level), limit=limit)
+    newest = _lines(execution_id, level).order_by(LogLine.id.desc()).limit(limit)
+    return list(session.scalars(newest))[::-1]
 
 
 def all_lines(database: Database, execution_id: int) -> Iterator[LogLine]:
-    """Yield a whole log, a page of it at a time and no transaction in between, for a download."""
+    """Yield a whole log, one page at a time without a transaction in between, for a download."""
     after = 0
     while True:
         with database.read() as session:
@@ -320,7 +247,6 @@ def all_lines(database: Database, execution_id: int) -> Iterator[LogLine]:
 
 
 def entry(line: LogLine, *, job_id: int) -> dict[str, Any]:
-    """Return a line as it is shown and downloaded."""
     return {
         "schema_version": 1,
         "timestamp": line.at.isoformat(),
@@ -367,18 +293,8 @@ def aged(session: Session, *, before: datetime, limit: int) -> list[int]:
     )
 
 
-def strip(session: Session, ids: Sequence[int], *, now: datetime) -> None:
-    """Let go of the stacks and metrics of executions."""
-    session.execute(
-        update(Execution)
-        .where(Execution.id.in_(ids))
-        .values(stack=None, metrics={}, pruned_at=now)
-        .execution_options(synchronize_session=False)
-    )
-
-
-def forget(session: Session, ids: Sequence[int]) -> int:
-    """Remove those of the executions that nothing refers to, never a job's latest; return how many."""
+def forget(session: Session, ids: Sequence[int]) -> None:
+    """Delete those executions that nothing refers to, never a job's latest."""
     later = aliased(Execution)
     # Never the latest: numbers of executions count on from it, and lists show it.
     newest = select(func.max(later.id)).where(later.job_id == Execution.job_id).scalar_subquery()
@@ -398,46 +314,48 @@ def forget(session: Session, ids: Sequence[int]) -> int:
     ).all()
     if gone:
         session.execute(delete(Hold).where(Hold.execution_id.in_(gone)))
-    return len(gone)
 
 
 # Lines of logs that one transaction removes: SQLite takes 0.1 s for them (measured).
 _LINES = 10_000
 
 
-class Pruned(NamedTuple):
-    """What a pruning let go of."""
-
-    stripped: int
-    removed: int
-    is_all: bool = True
-    """Whether there was time for all that was found."""
-
-
-def prune_beyond(session: Session, *, job_id: int, number: int, now: datetime) -> Pruned:
+def prune_beyond(session: Session, *, job_id: int, number: int, now: datetime) -> None:
     """Prune the executions of a job up to this number; called as each run ends, so it finds one or two."""
-    return _prune(session, beyond(session, job_id=job_id, number=number) if number > 0 else [], now)
+    _prune(session, beyond(session, job_id=job_id, number=number) if number > 0 else [], now)
 
 
-def prune_aged(session: Session, *, before: datetime, now: datetime, limit: int = 100, lines: int = _LINES) -> Pruned:
-    """Prune executions that ended before a moment, so many of them and of their lines: a transaction stays short."""
+def prune_aged(
+    session: Session, *, before: datetime, now: datetime, limit: int = 100, lines: int = _LINES
+) -> tuple[int, bool]:
+    """Prune executions that ended before a moment; `limit` and `lines` keep the transaction short.
+
+    Return how many were pruned, and whether all that were found are.
+    """
     return _prune(session, aged(session, before=before, limit=limit), now, lines=lines)
 
 
 def anything_aged(session: Session, *, before: datetime) -> bool:
-    """Return whether an execution is old enough to be pruned."""
     return bool(aged(session, before=before, limit=1))
 
 
-def _prune(session: Session, ids: Sequence[int], now: datetime, *, lines: int = _LINES) -> Pruned:
-    """Prune as many of these as one short transaction can: those whose log is too long for it lose a part of it."""
+def _prune(session: Session, ids: Sequence[int], now: datetime, *, lines: int = _LINES) -> tuple[int, bool]:
+    """Prune as many of these as fit in a short transaction: a log that is too long loses only a part of it."""
     room, done = lines, []
     for execution_id in ids:
         # A log of 100,000 lines is removed in several transactions: one would keep SQLite's writers waiting.
-        room -= drop_lines(session, execution_id=execution_id, limit=room)
+        first = select(LogLine.id).where(LogLine.execution_id == execution_id).order_by(LogLine.id).limit(room)
+        gone = delete(LogLine).where(LogLine.id.in_(first.scalar_subquery())).returning(LogLine.id)
+        room -= len(session.scalars(gone.execution_options(synchronize_session=False)).all())
         if room <= 0:
             break
         done.append(execution_id)
     if done:
-        strip(session, done, now=now)
-    return Pruned(len(done), forget(session, done) if done else 0, is_all=room > 0)
+        session.execute(
+            update(Execution)
+            .where(Execution.id.in_(done))
+            .values(stack=None, metrics={}, pruned_at=now)
+            .execution_options(synchronize_session=False)
+        )
+        forget(session, done)
+    return len(done), room > 0

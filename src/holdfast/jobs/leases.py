@@ -1,13 +1,14 @@
-"""Who runs a job: a worker leases a queued execution, renews the lease, and settles or releases the execution.
+"""Leases of jobs: a worker leases a queued execution, renews the lease, and settles or releases the execution.
 
-Every write carries the token and the epoch of its lease; a holder whose lease expired gets LeaseLost and stops.
+Every write carries the token and the epoch of its lease; a holder whose lease expired gets LeaseLost and
+stops.
 """
 
 from __future__ import annotations
 
 import secrets
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from holdfast.jobs.settling import RunSettler, record_progress, reported
 from holdfast.jobs.states import State, state_of
 from holdfast.jobs.store import folder_name
 from holdfast.urls import parse
+from holdfast.values import dataclass
 
 # How often a look is repeated whose execution was withdrawn between the look and the lock.
 _TRIES = 5
@@ -41,29 +43,27 @@ class ExecutionLease:
     owner: str
     source: Source
     job: Job
-    """As it was when the lease was taken."""
+    """As it was when it was leased."""
     output_dir: Path
     resumed: bool
-    """True if a worker was at this execution, or on the one that it retries, before."""
+    """True if a worker ran this execution, or the one that it retries, before."""
     before: Counts = field(default_factory=Counts)
-    """What earlier holders of this execution counted, and what they cost."""
+    """Counts and cost of earlier holders of this execution."""
     named_at: datetime | None = None
-    """When the first run in this directory was queued: names with a date have that one."""
+    """When the first run in this directory was queued: the date in its file names."""
     left_behind: str | None = None
-    """In words, the files that another machine has and this run continues without."""
+    """A sentence about the files on another machine that this run continues without."""
 
 
-class HolderNews(NamedTuple):
-    """What a holder hears when it says that it lives."""
-
+class LeaseUpdate(NamedTuple):
     stop: str | None
-    """`drain` or `cancel`, or nothing."""
+    """`drain`, `cancel`, or None."""
     cancelled: bool
     """The job was cancelled: settle as cancelled after draining."""
 
 
 class _Gone(Exception):
-    """Another worker was quicker."""
+    """Another worker was faster."""
 
 
 class ExecutionLeases:
@@ -80,53 +80,56 @@ class ExecutionLeases:
         self, owner: str, *, kinds: tuple[str, ...] | None = None, job_id: int | None = None
     ) -> ExecutionLease | None:
         """Return a lease on the execution that has waited longest, of any job or of one; None if none is queued."""
-        wanted = schedule_queries.WantedJobs(kinds, job_id, self._directory)
         for _ in range(_TRIES):
             # A look first, without a lock: on SQLite a write transaction would hold up every other writer at each
             # poll.
             with self._database.read() as session:
                 now = moment_in(session, self._clock)
-                waits = schedule_queries.next_queued(session, wanted, now=now)
+                waits = schedule_queries.next_queued(
+                    session, now=now, kinds=kinds, job_id=job_id, directory=self._directory
+                )
             if waits is None:
                 return None
             with suppress(_Gone), self._database.write() as session:
                 # One that another worker is taking at this moment is left to it: no worker waits for another.
-                free = schedule_queries.lock_next(session, wanted, now=now)
-                if not waits.may_begin:
-                    schedule_queries.close_stray(session, execution_id=waits.execution_id, now=now)
-                return None if free is None else self._take(session, free, owner)
+                free = schedule_queries.lock_next(
+                    session, now=now, kinds=kinds, job_id=job_id, directory=self._directory
+                )
+                execution_id, _, may_start = waits
+                if not may_start:
+                    schedule_queries.close_stray(session, execution_id=execution_id, now=now)
+                return None if free is None else self._take(session, *free, owner)
         return None
 
     def tell_waiting(self, reason: str, *, kinds: tuple[str, ...] | None = None) -> int | None:
         """Record as an event why the next execution is not started; return its id, None if none is queued."""
         with self._database.write() as session:
             now = moment_in(session, self._clock)
-            candidate = schedule_queries.next_queued(
-                session, schedule_queries.WantedJobs(kinds, directory=self._directory), now=now
-            )
-            if candidate is None:
+            waits = schedule_queries.next_queued(session, now=now, kinds=kinds, directory=self._directory)
+            if waits is None:
                 return None
-            job, _ = schedule_queries.job_and_source(session, candidate.job_id)
-            event = status(job.id, state_of(job), execution_id=candidate.execution_id, waits_for=reason)
+            execution_id, job_id, _ = waits
+            job, _ = schedule_queries.job_and_source(session, job_id)
+            event = status(job.id, state_of(job), execution_id=execution_id, waits_for=reason)
             emit(session, [event], now=now)
-            return candidate.execution_id
+            return execution_id
 
-    def _take(self, session: Session, candidate: schedule_queries.QueuedCandidate, owner: str) -> ExecutionLease:
+    def _take(self, session: Session, execution_id: int, job_id: int, owner: str) -> ExecutionLease:
         # The row is locked: no other holder ends after this moment.
         now, token = moment_in(session, self._clock), secrets.token_hex(16)
-        epoch = schedule_queries.hold_job(session, job_id=candidate.job_id, token=token, owner=owner, now=now)
-        execution = schedule_queries.begin_execution(session, execution_id=candidate.execution_id, now=now)
+        epoch = schedule_queries.hold_job(session, job_id=job_id, token=token, owner=owner, now=now)
+        execution = schedule_queries.begin_execution(session, execution_id=execution_id, now=now)
         if execution is None:
             # And the job's lock is undone with the transaction.
             raise _Gone
-        job, source = schedule_queries.job_and_source(session, candidate.job_id)
+        job, source = schedule_queries.job_and_source(session, job_id)
         left_behind = self._left_behind(session, execution)
         resumed = bool(execution.output_dir) or execution.resumed_from is not None
         if left_behind is not None or not execution.output_dir:
             before = None if left_behind else schedule_queries.output_dir(session, execution.resumed_from)
             execution.output_dir = before or self._folder(execution, (job, source), now)
         execution.directory = self._directory or execution.directory
-        claim = LeaseClaim(candidate.job_id, token, epoch)
+        claim = LeaseClaim(job_id, token, epoch)
         schedule_queries.begin_hold(session, claim, execution_id=execution.id, owner=owner, now=now)
         session.flush()
         emit(session, [status(job.id, State.RUNNING, execution_id=execution.id, owner=owner)], now=now)
@@ -153,42 +156,41 @@ class ExecutionLeases:
         return execution.created_at
 
     def _left_behind(self, session: Session, execution: Execution) -> str | None:
-        """Return in words which files another data directory has of an execution; None if it has none."""
+        """Return a sentence about the files of an execution in another data directory; None if it has none there."""
         if self._directory is None or execution.directory in (None, self._directory):
             return None
         last = schedule_queries.last_worker(session, execution.directory or "")
         folder = execution.output_dir or schedule_queries.output_dir(session, execution.resumed_from)
-        whose = f"{last.host}, silent since {last.heartbeat_at:%Y-%m-%d %H:%M} UTC" if last else "an unknown machine"
+        whose = f"{last[0]}, silent since {last[1]:%Y-%m-%d %H:%M} UTC" if last else "an unknown machine"
         return (
             f"the earlier files of this run are in {folder} on {whose}; it continues here in a new folder without "
             "them, and they are indexed when that machine is back"
         )
 
     def _folder(self, execution: Execution, of: tuple[Job, Source], now: datetime) -> str:
-        """Return a new folder for an execution."""
         job, source = of
         stem = f"{now:%Y%m%dT%H%M%SZ}__{folder_name(source.code, execution.id, job.name)}"
         return str((self._home / "warcs" / source.code / stem).resolve())
 
-    def renew(self, lease: ExecutionLease) -> HolderNews:
-        """Renew the lease and return what the holder is asked to do; LeaseLost if another worker holds the job."""
+    def renew(self, lease: ExecutionLease) -> LeaseUpdate:
+        """Renew the lease and return instructions to the holder; raise LeaseLost if another worker holds the job."""
         with self._database.write() as session:
             state = schedule_queries.beat(session, lease.claim, now=moment_in(session, self._clock))
             # In the same transaction as the renewal: a holder that is asked to stop hears it with its next heartbeat
             # at the latest.
             stop = schedule_queries.stop_word(session, execution_id=lease.execution_id)
-        return _news(lease, state, stop)
+        return _update_of(lease, state, stop)
 
-    def hear(self, lease: ExecutionLease) -> HolderNews:
-        """Return what the holder is asked to do, without writing anything; LeaseLost as with `renew`."""
+    def poll_signals(self, lease: ExecutionLease) -> LeaseUpdate:
+        """Return instructions to the holder without writing anything; raise LeaseLost as `renew` does."""
         with self._database.read() as session:
             # In this order: a cancellation that commits between the two must not look like a mere stop.
             stop = schedule_queries.stop_word(session, execution_id=lease.execution_id)
             state = schedule_queries.held_state(session, lease.claim)
-        return _news(lease, state, stop)
+        return _update_of(lease, state, stop)
 
     def report(self, lease: ExecutionLease, counts: Counts, metrics: dict[str, Any]) -> None:
-        """Write the progress of a run and record it as an event; LeaseLost as with `renew`."""
+        """Write the progress of a run and record it as an event; raise LeaseLost as `renew` does."""
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
             # If the holder dies, its time at work ends with its last report.
@@ -209,7 +211,9 @@ class ExecutionLeases:
             emit(session, [event], now=now)
 
     def release(self, lease: ExecutionLease, *, rest_s: float = 0.0) -> None:
-        """Return an execution to the queue, to be continued after `rest_s` seconds; LeaseLost as with `renew`."""
+        """Return an execution to the queue, to be continued after `rest_s` seconds; raise LeaseLost as `renew`
+        does.
+        """
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
             # Before the job is freed: the history of holds must never show two at a time.
@@ -220,7 +224,9 @@ class ExecutionLeases:
             emit(session, self._settler.hand_back(session, job, execution, now=now, reason="released"), now=now)
 
     def settle(self, lease: ExecutionLease, ending: RunEnding) -> State:
-        """Write how a run ended and what its job does next; return its state. LeaseLost changes nothing."""
+        """Write how a run ended and what its job does next; return its state. LeaseLost leaves everything
+        unchanged.
+        """
         with self._database.write() as session:
             job, execution, now = self._held(session, lease)
             schedule_queries.end_hold(session, job_id=job.id, epoch=lease.claim.epoch, ending="settled", now=now)
@@ -236,11 +242,11 @@ class ExecutionLeases:
         return job, schedule_queries.execution(session, lease.execution_id), moment_in(session, self._clock)
 
 
-def _news(lease: ExecutionLease, state: str | None, stop: str | None) -> HolderNews:
+def _update_of(lease: ExecutionLease, state: str | None, stop: str | None) -> LeaseUpdate:
     if state is None:
         raise _lost(lease)
     cancelled = state == State.CANCELLED
-    return HolderNews(stop or ("drain" if cancelled else None), cancelled)
+    return LeaseUpdate(stop or ("drain" if cancelled else None), cancelled)
 
 
 def _lost(lease: ExecutionLease) -> LeaseLost:
@@ -254,12 +260,14 @@ _MOST_REDIRECTS = 5
 
 
 def start_page(session: Session, *, execution_id: int, url: str, etag: str | None = None) -> StartPage:
-    """Return what an execution saw at its job's start address, for `RunEnding.start`; `etag` is what it had before."""
+    """Return an execution's observation of its job's start URL; `etag` is the one stored before the run."""
     for hop in range(_MOST_REDIRECTS + 1):
         address = parse(url)
         found = schedule_queries.start_answer(
             session, execution_id=execution_id, domain=address.domain, url_hash=address.hash64
         )
+        if found is None:
+            return StartPage()
         if found.redirected_to is None or found.status not in _REDIRECTS:
             # The ETag that we had was the start page's own: it says nothing of the page that a redirect led to.
             same = hop == 0 and etag is not None and found.etag == etag and found.content_hash is not None
@@ -270,6 +278,6 @@ def start_page(session: Session, *, execution_id: int, url: str, etag: str | Non
 
 
 def start_etag(session: Session, *, url: str) -> str | None:
-    """Return the ETag that a start page had when it was last seen: read before a run, for `start_page` after it."""
+    """Return the last known ETag of a start page: read it before a run, for `start_page` after the run."""
     address = parse(url)
     return schedule_queries.page_etag(session, domain=address.domain, url_hash=address.hash64)

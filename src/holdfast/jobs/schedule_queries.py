@@ -1,6 +1,6 @@
-"""The statements of the scheduler and of the workers that hold jobs: claims compare and set, and every write is fenced.
+"""Statements of the scheduler and of workers that hold jobs: claims compare and set, and every write is fenced.
 
-Rows are locked in one order everywhere (job, execution, hold, hour, events): no two wait in a circle.
+Rows are locked in one order everywhere (job, execution, hold, hour, events), so that no deadlock can occur.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from holdfast.db.models import Domain, Execution, Hold, Job, Owner, Page, PageCr
 from holdfast.db.models.base import Moment
 from holdfast.jobs.pauses import AWAY, end_pause
 from holdfast.jobs.states import SCHEDULABLE, State, sources_of
+from holdfast.records import Operator, record
 
 _OPEN = ("queued", "running", "stopped")
 _WAITING = tuple(sorted(SCHEDULABLE))
@@ -24,7 +25,7 @@ _STARTABLE = tuple(sorted(sources_of(State.RUNNING)))
 
 
 class LeaseClaim(NamedTuple):
-    """What fences a write: the job, and the token and epoch of the lease under which it is done."""
+    """Fence of a write: the job, and the token and epoch of the lease."""
 
     job_id: int
     token: str
@@ -32,13 +33,13 @@ class LeaseClaim(NamedTuple):
 
 
 def anything_due(session: Session, *, now: datetime) -> bool:
-    """Return whether a job waits whose time has come; one seek: the order leads by the index."""
+    """Return whether a job is due: one index seek."""
     query = select(Job.id).where(Job.next_run_at <= now).order_by(Job.next_run_at, Job.id).limit(1)
     return session.scalar(query) is not None
 
 
 def claim_due(session: Session, *, now: datetime, limit: int) -> list[int]:
-    """Take due jobs off the clock, earliest first, and return their ids: each is returned to one caller only."""
+    """Clear the next run time of due jobs, earliest first, and return their ids: each goes to one caller only."""
     # The state stands inside a function so that SQLite goes by the time: it would walk through all that is scheduled.
     waits = func.coalesce(Job.state, "").in_(_WAITING)
     due = and_(Job.next_run_at <= now, waits, Job.lock_token.is_(None), Job.deleted_at.is_(None))
@@ -79,12 +80,12 @@ _ENQUEUE = text(
 
 
 def enqueue(session: Session, ids: Sequence[int], *, now: datetime) -> dict[int, int]:
-    """Queue one execution for each job and return them by job. The unique keys decide: one a turn, one open a job."""
+    """Queue one execution for each job; return them by job. Unique keys enforce one per turn, one open per job."""
     return {row[1]: row[0] for row in session.execute(_ENQUEUE, {"ids": list(ids), "now": now})}
 
 
 def unstick(session: Session, ids: Sequence[int], *, moment: datetime) -> None:
-    """Give a new time to jobs that were taken off the clock although their turn had been run before."""
+    """Set a new next run time for jobs that were claimed although their turn had run already."""
     opened = exists().where(Execution.job_id == Job.id, Execution.state.in_(_OPEN))
     session.execute(
         update(Job)
@@ -94,53 +95,50 @@ def unstick(session: Session, ids: Sequence[int], *, moment: datetime) -> None:
     )
 
 
-class QueuedCandidate(NamedTuple):
-    """A queued execution, and whether its job may begin it or has begun it."""
-
-    execution_id: int
-    job_id: int
-    may_begin: bool
-
-
-class WantedJobs(NamedTuple):
-    """What a worker takes: some kinds of jobs, one job, or anything."""
-
-    kinds: tuple[str, ...] | None = None
-    job_id: int | None = None
-    directory: str | None = None
-    """Nothing whose files lie in another data directory than this one, unless no worker of that lives."""
-
-
-class LastWorker(NamedTuple):
-    """The worker of a data directory that was heard of last."""
-
-    host: str
-    heartbeat_at: datetime
-
-
-def last_worker(session: Session, directory: str) -> LastWorker | None:
-    """Return the worker of a data directory that was heard of last; None if there never was one."""
+def last_worker(session: Session, directory: str) -> tuple[str, datetime] | None:
+    """Return host and heartbeat of the worker that last used a data directory; None if it was never used."""
     query = select(Owner.host, Owner.heartbeat_at).where(Owner.directory == directory)
     row = session.execute(query.order_by(Owner.heartbeat_at.desc()).limit(1)).one_or_none()
-    return None if row is None else LastWorker(*row)
+    return None if row is None else (row[0], row[1])
 
 
-def next_queued(session: Session, wanted: WantedJobs, *, now: datetime) -> QueuedCandidate | None:
-    """Return the execution that has waited longest; none before its time, none of a disabled source."""
+def next_queued(
+    session: Session,
+    *,
+    now: datetime,
+    kinds: Sequence[str] | None = None,
+    job_id: int | None = None,
+    directory: str | None = None,
+) -> tuple[int, int, bool] | None:
+    """Return the longest queued execution, its job, and whether the job may start it or has started it.
+
+    Excludes executions before their time and of disabled sources; limited to these kinds or this job, if given.
+    With `directory`, excludes those whose files are in another data directory, unless all of its workers are
+    dead.
+    """
     # Without a lock first: nearly every look finds nothing, and SQLite would need its only write lock for that.
-    row = session.execute(_queued(wanted, now)).one_or_none()
-    return None if row is None else QueuedCandidate(*row)
+    row = session.execute(_queued(now, kinds, job_id, directory)).one_or_none()
+    return None if row is None else (row[0], row[1], row[2])
 
 
-def lock_next(session: Session, wanted: WantedJobs, *, now: datetime) -> QueuedCandidate | None:
-    """Return the same of those that may begin, with the row of its job locked; what others have locked is left out."""
-    free = _queued(wanted, now).where(Job.lock_token.is_(None), Job.state.in_(_STARTABLE))
+def lock_next(
+    session: Session,
+    *,
+    now: datetime,
+    kinds: Sequence[str] | None = None,
+    job_id: int | None = None,
+    directory: str | None = None,
+) -> tuple[int, int] | None:
+    """Return the longest queued execution that may start, with its job's row locked; skip rows locked by others."""
+    free = _queued(now, kinds, job_id, directory).where(Job.lock_token.is_(None), Job.state.in_(_STARTABLE))
     # Without its key, as an update locks: rows that point to the job may be written meanwhile.
     row = session.execute(free.with_for_update(of=Job, skip_locked=True, key_share=True)).one_or_none()
-    return None if row is None else QueuedCandidate(*row)
+    return None if row is None else (row[0], row[1])
 
 
-def _queued(wanted: WantedJobs, now: datetime) -> Select[int, int, bool]:
+def _queued(
+    now: datetime, kinds: Sequence[str] | None, job_id: int | None, directory: str | None
+) -> Select[int, int, bool]:
     query = (
         select(Execution.id, Execution.job_id, or_(Job.state.in_(_STARTABLE), Job.lock_token.is_not(None)))
         .join(Job, Job.id == Execution.job_id)
@@ -150,21 +148,21 @@ def _queued(wanted: WantedJobs, now: datetime) -> Select[int, int, bool]:
         .order_by(Execution.queued_at, Execution.id)
         .limit(1)
     )
-    query = query if wanted.job_id is None else query.where(Job.id == wanted.job_id)
-    if wanted.directory is not None:
-        query = query.where(is_ours(wanted.directory, now))
-    return query if wanted.kinds is None else query.where(Job.kind.in_(wanted.kinds))
+    query = query if job_id is None else query.where(Job.id == job_id)
+    if directory is not None:
+        query = query.where(is_ours(directory, now))
+    return query if kinds is None else query.where(Job.kind.in_(kinds))
 
 
 def is_ours(directory: str, now: datetime) -> ColumnElement[bool]:
-    """Select executions without a data directory, those of this one, and those of one whose workers are all silent."""
+    """Select executions without a data directory, of this one, or of one whose workers are all silent."""
     here = or_(Execution.directory.is_(None), Execution.directory == directory)
     lives = exists().where(Owner.directory == Execution.directory, Owner.heartbeat_at >= now - AWAY)
     return or_(here, ~lives.correlate(Execution))
 
 
 def hold_job(session: Session, *, job_id: int, token: str, owner: str, now: datetime) -> int:
-    """Give a job that `lock_next` has locked to an owner and return the new epoch; from here on it is running."""
+    """Assign a job locked by `lock_next` to an owner and return the new epoch; the job is running from here on."""
     return session.scalars(
         update(Job)
         .where(Job.id == job_id)
@@ -185,7 +183,6 @@ def hold_job(session: Session, *, job_id: int, token: str, owner: str, now: date
 
 
 def begin_execution(session: Session, *, execution_id: int, now: datetime) -> Execution | None:
-    """Turn a queued execution into a running one and return it; None if it is no longer queued."""
     begun = session.scalars(
         update(Execution)
         .where(Execution.id == execution_id, Execution.state == "queued")
@@ -198,7 +195,7 @@ def begin_execution(session: Session, *, execution_id: int, now: datetime) -> Ex
 
 
 def close_stray(session: Session, *, execution_id: int, now: datetime) -> None:
-    """Close a queued execution whose job can never begin it: its state was changed past `JobActions`."""
+    """Close a queued execution whose job can never start it, because its state was changed without `JobActions`."""
     may_begin = exists().where(Job.id == Execution.job_id, or_(Job.state.in_(_STARTABLE), Job.lock_token.is_not(None)))
     closed = session.scalar(
         update(Execution)
@@ -213,7 +210,6 @@ def close_stray(session: Session, *, execution_id: int, now: datetime) -> None:
 
 
 def job_and_source(session: Session, job_id: int) -> tuple[Job, Source]:
-    """Return a job and its source as they are now."""
     row = session.execute(
         select(Job, Source)
         .join(Source, Source.id == Job.source_id)
@@ -225,12 +221,10 @@ def job_and_source(session: Session, job_id: int) -> tuple[Job, Source]:
 
 
 def output_dir(session: Session, execution_id: int | None) -> str | None:
-    """Return the directory that an execution writes to, if it has one."""
     return session.scalar(select(Execution.output_dir).where(Execution.id == execution_id)) or None
 
 
 def begin_hold(session: Session, claim: LeaseClaim, *, execution_id: int, owner: str, now: datetime) -> None:
-    """Note that an owner has begun to hold an execution."""
     session.execute(
         insert(Hold).values(
             job_id=claim.job_id, execution_id=execution_id, epoch=claim.epoch, owner=owner, acquired_at=now
@@ -239,7 +233,7 @@ def begin_hold(session: Session, claim: LeaseClaim, *, execution_id: int, owner:
 
 
 def end_hold(session: Session, *, job_id: int, epoch: int, ending: str, now: datetime) -> None:
-    """Note how an owner's time with an execution ended."""
+    """Record how an owner's lease of an execution ended; a second call for the same lease changes nothing."""
     session.execute(
         update(Hold)
         # Once only: the sweep that took a lock and the late holder both come here.
@@ -250,7 +244,7 @@ def end_hold(session: Session, *, job_id: int, epoch: int, ending: str, now: dat
 
 
 def beat(session: Session, claim: LeaseClaim, *, now: datetime) -> str | None:
-    """Say that the holder lives, and return the job's state; None if it is no longer the holder."""
+    """Write the holder's heartbeat and return the job's state; None if it is no longer the holder."""
     return session.scalar(
         update(Job)
         .where(_held(claim))
@@ -261,24 +255,23 @@ def beat(session: Session, claim: LeaseClaim, *, now: datetime) -> str | None:
 
 
 def held_state(session: Session, claim: LeaseClaim) -> str | None:
-    """Return the job's state if this claim holds it; None if it does not."""
     return session.scalar(select(Job.state).where(_held(claim)))
 
 
 def lock_owners(session: Session) -> list[str]:
-    """Return who holds jobs now, by the index of the locks."""
+    """Return the owners of jobs locked now, from the index of the locks."""
     return sorted(
         {owner for owner in session.scalars(select(Job.lock_owner).where(Job.lock_token.is_not(None))) if owner}
     )
 
 
 def stop_word(session: Session, *, execution_id: int) -> str | None:
-    """Return what an execution was asked from outside: drain, cancel, or nothing."""
+    """Return the execution's stop request: drain, cancel, or None."""
     return session.scalar(select(Execution.stop_requested).where(Execution.id == execution_id))
 
 
 def held_job(session: Session, claim: LeaseClaim) -> Job | None:
-    """Return the job if this claim still holds it, locked against everybody else; None if it does not."""
+    """Return the job, locked, if this claim still holds it."""
     return session.scalars(
         select(Job).where(_held(claim)).with_for_update().execution_options(populate_existing=True)
     ).one_or_none()
@@ -289,7 +282,6 @@ def _held(claim: LeaseClaim) -> Any:
 
 
 def execution(session: Session, execution_id: int) -> Execution:
-    """Return an execution, locked."""
     return session.scalars(
         select(Execution)
         .where(Execution.id == execution_id)
@@ -299,18 +291,16 @@ def execution(session: Session, execution_id: int) -> Execution:
 
 
 class Silence(NamedTuple):
-    """Whose locks are to be cleared."""
-
     before: datetime
-    """Who has not been heard of since."""
+    """Owners without a heartbeat since this moment."""
     owners: tuple[str, ...] = ()
-    """Who is known to be dead."""
+    """Owners that are known to be dead."""
     orphans: bool = False
-    """Jobs that run without any holder, too: no code of ours makes such rows, so only a start looks for them."""
+    """Also running jobs without any holder: no code of ours creates such rows, so only a start searches for them."""
 
 
 def stale_ids(session: Session, silence: Silence, *, limit: int) -> list[int]:
-    """Return the jobs whose holder is silent or dead, and orphans if they are wanted; by the index of the locks."""
+    """Return the jobs whose holder is silent or dead, and orphans if selected; uses the index of the locks."""
     locked = select(Job.id).where(Job.lock_token.is_not(None))
     wanted = [locked.where(Job.lock_heartbeat_at < silence.before)]
     if silence.owners:
@@ -321,27 +311,27 @@ def stale_ids(session: Session, silence: Silence, *, limit: int) -> list[int]:
     return sorted({job_id for query in wanted for job_id in session.scalars(query.limit(limit))})[:limit]
 
 
-class StaleLock(NamedTuple):
+@record
+class StaleLock:
     """A job whose holder is silent."""
 
-    job_id: int
-    owner: str | None
-    heartbeat_at: datetime
+    job: Operator[int]
+    owner: Operator[str | None]
+    silent_since: Operator[datetime]
 
 
 def stale_held(session: Session, silence: Silence, *, limit: int) -> list[StaleLock]:
-    """Return the jobs whose holder is silent, with who it is and since when."""
     ids = stale_ids(session, silence, limit=limit)
     rows = session.execute(
         select(Job.id, Job.lock_owner, func.coalesce(Job.lock_heartbeat_at, Job.lock_acquired_at, Job.created_at))
         .where(Job.id.in_(ids))
         .order_by(Job.id)
     )
-    return [StaleLock(*row) for row in rows]
+    return [StaleLock(job=job, owner=owner, silent_since=moment) for job, owner, moment in rows]
 
 
 def stale_jobs(session: Session, silence: Silence, *, limit: int) -> list[Job]:
-    """Return the same as rows that are locked and still stale; one that another process has locked is left to it."""
+    """Return the stale jobs locked and still stale; skip rows that another process has locked."""
     rows = session.scalars(
         select(Job)
         .where(Job.id.in_(stale_ids(session, silence, limit=limit)))
@@ -361,7 +351,6 @@ def _is_stale(job: Job, silence: Silence) -> bool:
 
 
 def count_hour(session: Session, hour: datetime, **counts: int) -> None:
-    """Add to the counts of an hour."""
     statement = insert_into(session, RunHour).values(hour=hour, **counts)
     table = RunHour.__table__.c
     # Added in the statement: two workers that settle in the same hour both count.
@@ -370,7 +359,7 @@ def count_hour(session: Session, hour: datetime, **counts: int) -> None:
 
 
 def hours_since(session: Session, moment: datetime | None) -> dict[str, int]:
-    """Return the sums over all hours since a moment, or over all that there are."""
+    """Return the sums of the hourly counts since a moment, or of all hours."""
     names = ("succeeded", "failed", "cancelled", "duration_ms", "stale_locks")
     query = select(*(func.coalesce(func.sum(getattr(RunHour, name)), 0) for name in names))
     row = session.execute(query if moment is None else query.where(RunHour.hour >= moment)).one()
@@ -378,35 +367,24 @@ def hours_since(session: Session, moment: datetime | None) -> dict[str, int]:
 
 
 def last_scheduled_at(session: Session) -> datetime | None:
-    """Return when a process that schedules was last heard of, None if none is at work."""
+    """Return the last heartbeat of a process that schedules; None if none is running."""
     # A worker with --no-scheduler is an owner of another kind (`runner`): it queues nothing.
     schedules = Owner.kind.in_(("worker", "scheduler"))
     return session.scalar(select(func.max(Owner.heartbeat_at)).where(Owner.ended_at.is_(None), schedules))
 
 
-class StartPageAnswer(NamedTuple):
-    """What a start page was answered with."""
-
-    status: int | None = None
-    content_hash: str | None = None
-    etag: str | None = None
-    redirected_to: str | None = None
-    """Where it led, if it was no page itself."""
-
-
 def page_etag(session: Session, *, domain: str, url_hash: int) -> str | None:
-    """Return the ETag that a page had when it was last seen."""
     query = select(Page.etag).join(Domain, Domain.id == Page.domain_id)
     return session.scalar(query.where(Domain.name == domain, Page.url_hash == url_hash))
 
 
-def start_answer(session: Session, *, execution_id: int, domain: str, url_hash: int) -> StartPageAnswer:
-    """Return what an execution's start page was answered with last."""
-    row = session.execute(
+def start_answer(session: Session, *, execution_id: int, domain: str, url_hash: int) -> Any:
+    """Return status, content_hash, etag and redirected_to of a run's last successful attempt on a page, if any."""
+    return session.execute(
         select(
-            PageCrawl.status_code,
+            PageCrawl.status_code.label("status"),
             # A page without text (a picture, a PDF) has no hash of its content: its bytes are compared.
-            func.coalesce(PageCrawl.content_hash, PageCrawl.payload_digest),
+            func.coalesce(PageCrawl.content_hash, PageCrawl.payload_digest).label("content_hash"),
             Page.etag,
             PageCrawl.redirected_to,
         )
@@ -423,4 +401,3 @@ def start_answer(session: Session, *, execution_id: int, domain: str, url_hash: 
         .order_by(PageCrawl.attempt.desc())
         .limit(1)
     ).one_or_none()
-    return StartPageAnswer() if row is None else StartPageAnswer(*row)

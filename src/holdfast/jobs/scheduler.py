@@ -1,13 +1,13 @@
-"""Turns due jobs into queued executions, and clears up after holders that fell silent. It runs nothing itself.
+"""Turns due jobs into queued executions, and cleans up after silent holders. It runs nothing itself.
 
-Any number of schedulers may work on one database: a due job is claimed by compare-and-set, and the unique keys of
-executions (one for each turn of a job, one open for each job) are the authority. A start takes nothing from the living.
+Any number of schedulers may work on one database: a due job is claimed by compare-and-set, and the unique
+keys of executions (one for each turn of a job, one open for each job) are the authority. Starting one never
+affects jobs of live holders.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -15,19 +15,24 @@ from sqlalchemy.orm import Session
 
 from holdfast import log
 from holdfast.clock import Clock
-from holdfast.config import JobSettings
+from holdfast.config import Settings
 from holdfast.coordination.events import drop_old_events, has_old_events
 from holdfast.db.engine import Database, moment_in
+from holdfast.db.models import JobEvent
 from holdfast.errors import Unavailable
 from holdfast.jobs import schedule_queries
 from holdfast.jobs.alerts import look_for_alerts
-from holdfast.jobs.journal import NewJobEvent, anything_aged, drop_events, emit, has_events, prune_aged, tell_queued
+from holdfast.jobs.journal import anything_aged, drop_events, emit, has_events, prune_aged, tell_queued
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.store import open_execution
 from holdfast.jobs.views.listing import SchedulerMetrics, count_metrics
 from holdfast.series.queries import count_cleanup
 from holdfast.series.thinning import thin_out
+from holdfast.values import dataclass
+
+BATCH = 100
+"""Maximum number of jobs queued per tick: a transaction of milliseconds, so that other writers get their turn."""
 
 _log = log.get()
 # Locks that one transaction clears: SQLite's writers wait for no longer than that.
@@ -41,70 +46,62 @@ _PRUNE_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """What one look at the clock did."""
-
     queued: dict[int, int]
-    """The execution of each job that was due."""
+    """The new execution of each due job."""
     cleared: int = 0
-    """Stale locks."""
     pruned: int = 0
 
 
 class StopEvent(Protocol):
-    """What ends the loop: an event of threads or of processes."""
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end, at most so long; return whether it has come."""
-        ...
+    def wait(self, timeout: float | None = None) -> bool: ...
 
 
 class Scheduler:
-    """One scheduler of perhaps several; used by one thread."""
-
-    def __init__(self, database: Database, clock: Clock, settings: JobSettings, placement: Placement) -> None:
-        self._database, self._clock, self._settings, self._placement = database, clock, settings, placement
+    def __init__(self, database: Database, clock: Clock, settings: Settings, placement: Placement) -> None:
+        self._database, self._clock, self._placement = database, clock, placement
+        self._settings, self._timings = settings.jobs, settings.timings.jobs
         self._settler = RunSettler(settings, placement)
         self._sweep_at = self._prune_at = self._count_at = 0.0
         self._checked_at: datetime | None = None
         self.metrics: SchedulerMetrics | None = None
 
     def start(self, *, dead_owners: Sequence[str] = ()) -> int:
-        """Build the slot table from the rows and free what the dead held; return how many locks that were.
+        """Build the slot table from the rows and clear the locks of dead holders; return how many.
 
-        Dead is a holder that was silent for the stale period, or that the caller knows to be gone: its file lock is
-        free. What runs elsewhere is left alone.
+        A holder is dead if it was silent for the stale period, or if the caller passes it because its file lock is
+        free. Jobs of live holders are left alone.
         """
         with self._database.read() as session:
             self._placement.refresh(session, now=moment_in(session, self._clock))
         return self.sweep(dead_owners=dead_owners, orphans=True)
 
     def tick(self) -> Tick:
-        """Queue what is due; now and then clear stale locks, prune and count. Unavailable if the database is away."""
+        """Queue due jobs; periodically clear stale locks, prune and count. Raise Unavailable without the database."""
         queued = self._queue_due()
         cleared = pruned = 0
         elapsed = self._clock.monotonic()
         # By the monotonic clock: a wall clock that jumps must not sweep all the time, or never again.
         if elapsed >= self._sweep_at:
             cleared = self.sweep()
-            self._sweep_at = elapsed + self._settings.sweep_s
+            self._sweep_at = elapsed + self._timings.sweep_s
             if elapsed >= self._prune_at:
                 pruned = self._prune()
-                self._prune_at = elapsed + max(self._settings.sweep_s, _PRUNE_S)
+                self._prune_at = elapsed + max(self._timings.sweep_s, _PRUNE_S)
         if elapsed >= self._count_at:
             with self._database.read() as session:
                 now = moment_in(session, self._clock)
                 self.metrics = count_metrics(session, now=now, last_check_at=self._checked_at)
-            for warning in self.metrics.warnings():
+            for warning in self.metrics.warnings:
                 _log.warning("scheduler.warning", message=warning)
-            look_for_alerts(self._database, self._clock, every_s=self._settings.metrics_s)
-            self._count_at = elapsed + self._settings.metrics_s
+            look_for_alerts(self._database, self._clock, every_s=self._timings.metrics_s)
+            self._count_at = elapsed + self._timings.metrics_s
         return Tick(queued=queued, cleared=cleared, pruned=pruned)
 
     def run(self, stop: StopEvent, *, on_tick: Callable[[], object] = lambda: None) -> None:
-        """Tick until told to stop, and tell each time that it went well; a database that is away is waited for, and a
-        tick that fails in a way that was not foreseen is logged.
+        """Tick until `stop` is set, calling `on_tick` after each success. Wait while the database is
+        unavailable; log unexpected errors and continue.
         """
-        while not stop.wait(self._settings.poll_s):
+        while not stop.wait(self._timings.poll_s):
             try:
                 tick = self.tick()
                 on_tick()
@@ -125,7 +122,7 @@ class Scheduler:
             if not schedule_queries.anything_due(session, now=now):
                 return {}
         with self._database.write() as session:
-            ids = schedule_queries.claim_due(session, now=now, limit=self._settings.batch)
+            ids = schedule_queries.claim_due(session, now=now, limit=BATCH)
             if not ids:
                 return {}
             queued = schedule_queries.enqueue(session, ids, now=now)
@@ -141,14 +138,14 @@ class Scheduler:
         return queued
 
     def sweep(self, *, dead_owners: Sequence[str] = (), orphans: bool = False, before: datetime | None = None) -> int:
-        """Clear the locks of holders that are gone; their executions go on with others. Return how many.
+        """Clear the locks of dead holders, so that others continue their executions; return how many.
 
-        Gone is who is known to be dead, and who has been silent for the stale period, or since `before`.
+        Dead are `dead_owners`, and holders that were silent for the stale period, or since `before`.
         """
         total = 0
         while True:
             with self._database.read() as session:
-                stale = moment_in(session, self._clock) - timedelta(seconds=self._settings.stale_s)
+                stale = moment_in(session, self._clock) - timedelta(seconds=self._timings.stale_s)
                 silence = schedule_queries.Silence(before or stale, tuple(dead_owners), orphans)
                 # A look without a lock first: on SQLite each sweep would otherwise stop all writers.
                 if not schedule_queries.stale_ids(session, silence, limit=1):
@@ -163,7 +160,7 @@ class Scheduler:
         stale = schedule_queries.stale_jobs(session, silence, limit=_SWEPT)
         # After locking: the worker that takes one of them next begins later.
         now = moment_in(session, self._clock)
-        events: list[NewJobEvent] = []
+        events: list[JobEvent] = []
         for job in stale:
             # Who lost it is logged before it is cleared: the row names no holder afterwards.
             _log.warning("job.lock_stale", job_id=job.id, owner=job.lock_owner, epoch=job.lock_epoch)
@@ -183,18 +180,18 @@ class Scheduler:
             events_before = now - timedelta(days=self._settings.events_days)
             told = has_events(session, before=events_before) or has_old_events(session, before=events_before)
             waits = told or anything_aged(session, before=before)
-        thin_out(self._database, self._settings, now=now, portions=_PORTIONS)
+        thin_out(self._database, now=now, portions=_PORTIONS)
         total = 0
         for _ in range(_PORTIONS if waits else 0):
             with self._database.write() as session:
-                pruned = prune_aged(session, before=before, now=now, limit=_PRUNED)
+                stripped, is_all = prune_aged(session, before=before, now=now, limit=_PRUNED)
                 dropped = drop_events(session, before=events_before, limit=10 * _PRUNED)
                 told_off = drop_old_events(session, before=events_before, limit=10 * _PRUNED)
-                removed = {"executions": pruned.stripped, "job_events": dropped, "events": told_off}
+                removed = {"executions": stripped, "job_events": dropped, "events": told_off}
                 count_cleanup(session, removed, now=now)
                 dropped = max(dropped, told_off)
-            total += pruned.stripped
+            total += stripped
             # Fewer than asked for: nothing is left for another transaction.
-            if pruned.is_all and pruned.stripped < _PRUNED and dropped < 10 * _PRUNED:
+            if is_all and stripped < _PRUNED and dropped < 10 * _PRUNED:
                 break
         return total

@@ -1,4 +1,4 @@
-"""What follows a run: the execution is closed, counters grow, the next run is set. On locked rows only."""
+"""Follow-up of a run: closes the execution, updates counters, sets the next run. Works on locked rows only."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from holdfast.config import JobSettings
-from holdfast.db.models import Execution, Job, Source
+from holdfast.config import Settings
+from holdfast.db.models import Execution, Job, JobEvent, Source
 from holdfast.jobs import endings, schedule_queries
-from holdfast.jobs.backends import OWN, backend_of
 from holdfast.jobs.endings import (
     CAP_S,
     MAX_ERROR_CHARS,
     MAX_STACK_CHARS,
-    Again,
     BackendVerdict,
     Counts,
     FailureCause,
     Retry,
+    RetryDecision,
     RetryPolicy,
     RunEnding,
     RunResult,
@@ -28,11 +27,11 @@ from holdfast.jobs.endings import (
     after_failure,
     policy_for,
 )
-from holdfast.jobs.journal import NewJobEvent, completed, prune_beyond, status
+from holdfast.jobs.journal import completed, prune_beyond, status
 from holdfast.jobs.pauses import end_pause, worked_s
 from holdfast.jobs.slots import Placement, following_turn, missed_turns
 from holdfast.jobs.states import State, move, state_of
-from holdfast.jobs.store import FEED, interval_of, schedule_of_job
+from holdfast.jobs.store import FEED, OWN, backend_of, interval_of, schedule_of_job
 from holdfast.outside_text import clean
 from holdfast.series.queries import add_to_series
 
@@ -41,15 +40,13 @@ _BY_RULE = {Retry.NO: FailureCause.CONFIG, Retry.LATER: FailureCause.INFRA}
 
 
 class RunSettler:
-    """Closes runs by the table of endings and the retry budget of their jobs."""
-
-    def __init__(self, settings: JobSettings, placement: Placement) -> None:
-        self._settings, self._placement = settings, placement
+    def __init__(self, settings: Settings, placement: Placement) -> None:
+        self._settings, self._timings, self._placement = settings.jobs, settings.timings.jobs, placement
 
     def settle(
         self, session: Session, job: Job, execution: Execution, ending: RunEnding, *, now: datetime
-    ) -> list[NewJobEvent]:
-        """Close an execution, free its job and set what follows; return the events to tell."""
+    ) -> list[JobEvent]:
+        """Close an execution, release its job and set what follows; return the events to publish."""
         # Before the lock is cleared: the time under this lease is counted from the moment at which it was taken.
         _spend(execution, job, now)
         record_progress(
@@ -94,8 +91,8 @@ class RunSettler:
 
     def hand_back(
         self, session: Session, job: Job, execution: Execution, *, now: datetime, reason: str
-    ) -> list[NewJobEvent]:
-        """Put an execution back into the queue, at its old place; one of a cancelled job is closed instead."""
+    ) -> list[JobEvent]:
+        """Return an execution to the queue, at its old place; close it instead if its job is cancelled."""
         # Nothing would ever take it again: a cancelled job's execution has to be closed here.
         if state_of(job) is State.CANCELLED:
             ending = RunEnding(
@@ -108,8 +105,10 @@ class RunSettler:
         execution.state = "queued"
         return [move(job, State.SCHEDULED, now=now, execution_id=execution.id, reason=reason)]
 
-    def lose(self, session: Session, job: Job, execution: Execution | None, *, now: datetime) -> list[NewJobEvent]:
-        """Take a job from a holder that fell silent: it goes on with another, or fails if that happened too often."""
+    def lose(self, session: Session, job: Job, execution: Execution | None, *, now: datetime) -> list[JobEvent]:
+        """Release a job from a silent holder: another worker continues, or the job fails if that happened too
+        often.
+        """
         # The hold of the silent holder ends first; when it wakes, its token fits no row.
         schedule_queries.end_hold(session, job_id=job.id, epoch=job.lock_epoch, ending="lease_lost", now=now)
         if execution is None:
@@ -125,7 +124,7 @@ class RunSettler:
         execution.takeovers = in_vain + (execution.paused_at is None)
         execution.lost_items = max(done, execution.lost_items)
         # A page that kills its worker each time would go round for ever.
-        if execution.takeovers > self._settings.takeovers and state_of(job) is State.RUNNING:
+        if execution.takeovers > self._timings.takeovers and state_of(job) is State.RUNNING:
             message = f"its owners fell silent {execution.takeovers} times"
             ending = RunEnding(
                 result=RunResult.FAILED, failure=FailureCause.LEASE_LOST, reason="lease_lost", error=message
@@ -133,7 +132,7 @@ class RunSettler:
             return self.settle(session, job, execution, ending, now=now)
         return self.hand_back(session, job, execution, now=now, reason="lease_lost")
 
-    def _orphan(self, job: Job, now: datetime) -> list[NewJobEvent]:
+    def _orphan(self, job: Job, now: datetime) -> list[JobEvent]:
         event = move(job, State.SCHEDULED, now=now, reason="orphaned")
         # At once: it was due already when its holder died.
         job.next_run_at = now
@@ -141,7 +140,7 @@ class RunSettler:
 
     def _succeeded(
         self, session: Session, job: Job, execution: Execution, ending: RunEnding, now: datetime
-    ) -> list[NewJobEvent]:
+    ) -> list[JobEvent]:
         # What a poll could not reach waits for the next poll.
         if ending.rule.retry is Retry.YES and state_of(job) is State.RUNNING and job.kind != FEED:
             again = after_failure(
@@ -156,8 +155,8 @@ class RunSettler:
 
     def _completed(
         self, session: Session, job: Job, execution: Execution, ending: RunEnding, now: datetime
-    ) -> list[NewJobEvent]:
-        """Let a job wait for its next turn; one that runs once stays completed."""
+    ) -> list[JobEvent]:
+        """Schedule the job's next turn; a job that runs once stays completed."""
         events = [move(job, State.COMPLETED, now=now, execution_id=execution.id)]
         schedule = schedule_of_job(job)
         if schedule is None:
@@ -172,7 +171,7 @@ class RunSettler:
         turn = following_turn(schedule, last, interval=interval, now=now)
         return [*events, *self._next(session, job, turn, now)]
 
-    def _next(self, session: Session, job: Job, turn: datetime, now: datetime) -> list[NewJobEvent]:
+    def _next(self, session: Session, job: Job, turn: datetime, now: datetime) -> list[JobEvent]:
         job.rhythm_at = turn
         events = [move(job, State.SCHEDULED, now=now, next_run_at=turn.isoformat())]
         # Its source may have been disabled while it ran: what runs goes on to its end and is paused then.
@@ -185,7 +184,7 @@ class RunSettler:
 
     def _failed(
         self, session: Session, job: Job, execution: Execution, ending: RunEnding, now: datetime
-    ) -> list[NewJobEvent]:
+    ) -> list[JobEvent]:
         # Also where it is tried again: it says why the job waits.
         job.last_failure_at, job.error_message = now, execution.error or execution.reason
         if state_of(job) is not State.RUNNING:
@@ -193,7 +192,7 @@ class RunSettler:
         failure = _BY_RULE.get(ending.rule.retry) or ending.failure or FailureCause.FAILED
         # Storage or a wrong configuration is no matter of the tool's own fallback: there the retry budget decides.
         if ending.verdict is not None and failure is FailureCause.FAILED:
-            again = _by_verdict(job, ending.verdict)
+            again = _apply_retry_rule(job, ending.verdict)
         else:
             again = after_failure(
                 failure,
@@ -205,8 +204,10 @@ class RunSettler:
             return [move(job, State.FAILED, now=now, execution_id=execution.id, failure=failure.value)]
         return [self._again(job, execution, again, ending, now)]
 
-    def _again(self, job: Job, execution: Execution, again: Again, ending: RunEnding, now: datetime) -> NewJobEvent:
-        """Set when a run is tried again that failed, or that gave up part of what it was to ask."""
+    def _again(
+        self, job: Job, execution: Execution, again: RetryDecision, ending: RunEnding, now: datetime
+    ) -> JobEvent:
+        """Schedule the retry of a run that failed, or that left URLs unfetched."""
         job.current_retry_count, job.infra_retry_count = again.retries, again.infra_retries
         # A retry that begins before the site may be asked again would only hold a worker while it waits.
         wait = max(again.wait, min((ending.not_before or now) - now, timedelta(seconds=CAP_S)))
@@ -230,14 +231,13 @@ class RunSettler:
             RetryPolicy(
                 max_retries=job.max_retries,
                 base_s=job.retry_backoff_seconds,
-                infra_cooldown_s=self._settings.infra_cooldown_s,
-                infra_retries=self._settings.infra_retries,
+                infra_cooldown_s=self._timings.infra_cooldown_s,
+                infra_retries=self._timings.infra_retries,
             ),
         )
 
 
 def _adapted(job: Job, baseline: timedelta, ending: RunEnding, now: datetime) -> timedelta:
-    """Remember what the start page looked like, and return the interval that follows from it."""
     before = Watched(content_hash=job.start_hash, changed_at=job.start_changed_at, unchanged=job.unchanged_count)
     watched = endings.looked(before, ending.start, now=now)
     job.start_hash, job.start_changed_at = watched.content_hash, watched.changed_at
@@ -245,17 +245,16 @@ def _adapted(job: Job, baseline: timedelta, ending: RunEnding, now: datetime) ->
     return endings.interval(baseline, watched.unchanged) if job.adaptive_scheduling else baseline
 
 
-def _by_verdict(job: Job, verdict: BackendVerdict) -> Again | None:
-    """Do what a backend's own rules say. Counted anew begins at one, for the next run is a retry in the same folder."""
+def _apply_retry_rule(job: Job, verdict: BackendVerdict) -> RetryDecision | None:
+    """Apply a backend's own decision. A reset count starts at 1, for the next run is a retry in the same folder."""
     if verdict.job_config is not None:
         job.config = verdict.job_config
     if not verdict.again:
         return None
-    return Again(wait=timedelta(), retries=1 if verdict.counts_anew else job.current_retry_count + 1)
+    return RetryDecision(wait=timedelta(), retries=1 if verdict.counts_anew else job.current_retry_count + 1)
 
 
 def _spend(execution: Execution, job: Job, until: datetime) -> None:
-    """Count the time that was spent under this lease."""
     if job.lock_acquired_at is not None:
         spent_s = worked_s(job.lock_acquired_at, until, paused_at=execution.paused_at)
         # Never below nothing: a holder that fell silent may have been heard of last before a pause ended.
@@ -263,7 +262,6 @@ def _spend(execution: Execution, job: Job, until: datetime) -> None:
 
 
 def reported(execution: Execution) -> Counts:
-    """Return what a run has told of itself so far."""
     return Counts(
         items_crawled=execution.items_crawled,
         items_indexed=execution.items_indexed,
@@ -277,7 +275,7 @@ def reported(execution: Execution) -> Counts:
 def record_progress(
     session: Session, of: tuple[Job, Source], execution: Execution, counts: Counts, *, now: datetime
 ) -> None:
-    """Add to the series what a tool's run has told since its execution was written last; ours settle it themselves."""
+    """Add to the time series what an external tool's run did since the last report; our own crawler adds its own."""
     job, source = of
     if backend_of(job.kind, job.config, source.config) in OWN:
         return
@@ -294,7 +292,7 @@ def _waiting(counts: Counts) -> int:
 
 
 def _final(execution: Execution, ending: RunEnding) -> Counts:
-    """Return what a run did. Whatever broke it: what it reported before has been done."""
+    """Return the counts of a run. If it failed without any, keep those it reported before."""
     counts = ending.counts
     if ending.result is not RunResult.FAILED or any(counts.items):
         return counts

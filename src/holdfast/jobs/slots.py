@@ -1,19 +1,18 @@
-"""Quarters of an hour over which scheduled jobs are spread: which runs when, and how even that is.
+"""Quarter-hour slots over which scheduled jobs are spread: when each job runs, and how even the load is.
 
-A new job lands in the slot with the least load within its interval; afterwards it keeps its rhythm. Intervals
-shorter than a slot stay out of it. No time that comes out of here lies in the past.
+A new job gets the slot with the least load within its interval, and keeps its rhythm afterwards. Jobs with
+intervals shorter than a slot are not spread. No returned time is in the past.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from heapq import heapify, heappop, heappush
 from itertools import takewhile
-from typing import Final, NamedTuple
+from typing import Final
 from weakref import ref
 
 from sqlalchemy import select, update
@@ -23,14 +22,16 @@ from holdfast import audit
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.engine import Database
 from holdfast.db.models import Job
+from holdfast.records import Operator, record
 from holdfast.sources.schedule import UNITS, Schedule
+from holdfast.values import dataclass
 
 SLOT: Final = timedelta(minutes=15)
 WINDOW: Final = timedelta(hours=24)
 PROTECTION: Final = timedelta(minutes=30)
 COOLDOWN: Final = timedelta(hours=1)
 ADVISED_BELOW: Final = 0.7
-"""A distribution with a lower score is worth a rebalance."""
+"""A rebalance is advised for a lower score."""
 
 # Whole microseconds: with floats a moment next to the border could be rounded into the wrong slot.
 _SLOT_MICROS: Final = 900_000_000
@@ -38,52 +39,49 @@ _HOUR_SLOTS: Final = 4
 
 
 def slot_of(moment: datetime) -> int:
-    """Return the number of the quarter of an hour that a moment lies in, counted from 1970."""
+    """Return the number of a moment's quarter-hour, counted from 1970."""
     return to_micros(moment) // _SLOT_MICROS
 
 
 def start_of(slot: int) -> datetime:
-    """Return when a slot begins."""
     return from_micros(slot * _SLOT_MICROS)
 
 
 def uses_slots(interval: timedelta) -> bool:
-    """Return whether jobs at this interval are spread over slots at all."""
     return interval >= SLOT
 
 
 def next_turn(rhythm_at: datetime, interval: timedelta, *, now: datetime) -> datetime:
-    """Return the first turn after now that keeps the rhythm: whole intervals after the last regular one.
+    """Return the first turn after `now` in the rhythm: whole intervals after the last regular one.
 
-    For an interval of whole quarters that is the same slot phase for ever; other intervals are kept exactly
-    rather than shortened to the slot below. Never more than an interval from now: one that lies further ahead was set
-    while the interval was longer, because the page did not change, or by a clock that has been set back since.
+    With an interval of whole quarter-hours the slot phase never changes; other intervals are exact rather than
+    rounded down to a slot. Never more than an interval from now: a later `rhythm_at` was set while the interval
+    was longer, because the page did not change, or by a clock that was set back since.
     """
     # Whole intervals from the last regular turn: a run that took long must not shift all later ones.
     return rhythm_at + ((now - rhythm_at) // interval + 1) * interval
 
 
 def following_turn(schedule: Schedule, rhythm_at: datetime, *, interval: timedelta, now: datetime) -> datetime:
-    """Return the next turn of a schedule: its next date, or an interval after the last one where it has no dates."""
+    """Return the next turn of a schedule: its next date, or one interval after the last turn if it has no dates."""
     if schedule.start is not None:
         return next(schedule.turns(now))
     return next_turn(rhythm_at, interval, now=now)
 
 
 def missed_turns(schedule: Schedule, rhythm_at: datetime, *, interval: timedelta, now: datetime) -> int:
-    """Return how many turns have come and gone since the last one."""
     if schedule.start is not None:
         return sum(1 for _ in takewhile(lambda turn: turn <= now, schedule.turns(rhythm_at)))
     return turns_between(rhythm_at, interval, now=now)
 
 
 def turns_between(rhythm_at: datetime, interval: timedelta, *, now: datetime) -> int:
-    """Return how many regular turns have come and gone since the last one; the next one that is due not counted."""
+    """Return how many regular turns have passed since the last one, excluding the next one due."""
     return max(0, (now - rhythm_at) // interval)
 
 
 class SlotTable:
-    """How many jobs wait in each slot. Changed job by job; a placement looks at slots, never at jobs."""
+    """Number of jobs per slot. Updated job by job; placement reads slots, never jobs."""
 
     __slots__ = ("_load", "_slots")
 
@@ -95,14 +93,12 @@ class SlotTable:
         return len(self._slots)
 
     def put(self, job_id: int, moment: datetime) -> None:
-        """Say that a job's next run is at this moment; its earlier place becomes free."""
         self.remove(job_id)
         slot = slot_of(moment)
         self._slots[job_id] = slot
         self._load[slot] += 1
 
     def remove(self, job_id: int) -> None:
-        """Say that a job waits no longer; nothing happens if it did not."""
         slot = self._slots.pop(job_id, None)
         if slot is not None:
             self._load[slot] -= 1
@@ -111,11 +107,10 @@ class SlotTable:
                 del self._load[slot]
 
     def load(self, slot: int) -> int:
-        """Return how many jobs wait in a slot."""
         return self._load.get(slot, 0)
 
     def least_loaded(self, first: int, last: int) -> int:
-        """Return the earliest slot with the least load, first and last included."""
+        """Return the earliest slot with the least load; the range includes both ends."""
         load = self._load.get
         best, least = first, load(first, 0)
         for slot in range(first + 1, last + 1):
@@ -128,7 +123,7 @@ class SlotTable:
         return best
 
     def place(self, interval: timedelta, *, now: datetime) -> datetime:
-        """Return when a new or resumed job should run first, always within its interval; the table is not changed."""
+        """Return the first run of a new or resumed job, always within its interval; does not change the table."""
         first = slot_of(now)
         slot = self.least_loaded(first, _reach(first, interval))
         # The slot that now lies in has begun already: no run is set in the past.
@@ -136,94 +131,94 @@ class SlotTable:
 
 
 class Reason(StrEnum):
-    """Why a job stays where it is."""
-
     JOB_RUNNING = "job_running"
-    """It runs, or its run is queued."""
+    """It is running, or its run is queued."""
     PROTECTION_WINDOW = "protection_window"
     """Its next run is within 30 minutes."""
     PLACEMENT_COOLDOWN = "placement_cooldown"
     """It was placed or moved less than an hour ago."""
     ALREADY_BALANCED = "already_balanced"
-    """No slot within its reach is emptier."""
+    """No slot in range has less load."""
     BELOW_SLOT = "interval_below_slot"
-    """It runs more often than slots last."""
     RUNS_ONCE = "runs_once"
-    """It has no rhythm: it waits for one more try."""
+    """It has no rhythm: it waits for a single retry."""
     FIXED_TIME = "fixed_time"
-    """Its schedule names the time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduledTurn:
-    """A scheduled job, as the slots see it."""
-
     job_id: int
     interval: timedelta
-    """Nothing at all for a job that runs once."""
+    """Zero for a job that runs once."""
     next_run_at: datetime | None
     """None while its run is queued."""
     placed_at: datetime | None = None
     running: bool = False
     fixed: bool = False
-    """Whether its schedule names the time."""
+    """Whether its schedule sets the time."""
 
 
-class MovedJob(NamedTuple):
-    """A job that another slot suits better."""
+@record
+class MovedJob:
+    """A job that moves to a better slot."""
 
-    job_id: int
-    old_time: datetime
-    new_time: datetime
-
-
-class Skipped(NamedTuple):
-    """A job that stays, and why."""
-
-    job_id: int
-    reason: Reason
+    job_id: Operator[int]
+    old_time: Operator[datetime]
+    new_time: Operator[datetime]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
+class SkippedJob:
+    """A job that stays, and the reason."""
+
+    job_id: Operator[int]
+    reason: Operator[Reason]
+
+
+@record
 class Rebalance:
-    """What a rebalance does: every scheduled job is in one of the two lists."""
+    """Result of a rebalance: every scheduled job is in one of the two lists."""
 
-    moved: tuple[MovedJob, ...]
-    skipped: tuple[Skipped, ...]
-    score: float
-    """Of the distribution afterwards."""
-
-
-class SlotLoad(NamedTuple):
-    """How many runs begin in a quarter of an hour."""
-
-    starts_at: datetime
-    runs: int
+    moved: Operator[list[MovedJob]]
+    skipped: Operator[list[SkippedJob]]
+    new_distribution_score: Operator[float]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
+class HourLoad:
+    """Number of runs that start in an hour of the day, UTC."""
+
+    hour: Operator[int]
+    job_count: Operator[int]
+
+
+@record
+class SlotLoad:
+    """Number of runs that start in a quarter of an hour."""
+
+    starts_at: Operator[datetime]
+    job_count: Operator[int]
+
+
+@record
 class Distribution:
-    """How the runs of the coming day lie over its hours."""
+    """Distribution of the runs of the next 24 hours."""
 
-    total_jobs: int
-    hours: tuple[int, ...]
-    """Runs by hour of the day, UTC, from 0 to 23."""
-    slots: tuple[SlotLoad, ...]
-    """Of the quarters of an hour in which runs begin, from now on."""
-    score: float
-    peak_hour: int
-    peak_count: int
-    window_hours: int = 24
-    slot_minutes: int = 15
-
-    @property
-    def rebalance_advised(self) -> bool:
-        """Whether it is uneven enough to do something about it."""
-        return self.score < ADVISED_BELOW
+    window_hours: Operator[int]
+    slot_minutes: Operator[int]
+    total_jobs: Operator[int]
+    hourly_distribution: Operator[list[HourLoad]]
+    slot_distribution: Operator[list[SlotLoad]]
+    """The slots of the next 24 hours in which runs start, in order; overdue runs are in the first."""
+    distribution_score: Operator[float]
+    """0 to 1; 1 is perfectly even."""
+    peak_hour: Operator[int]
+    peak_count: Operator[int]
+    rebalance_advised: Operator[bool]
+    """Whether the score is below 0.7."""
 
 
 def refusal(turn: ScheduledTurn, *, now: datetime) -> Reason | None:
-    """Return why a job must not be moved now, or None if it may."""
     if turn.running or turn.next_run_at is None:
         return Reason.JOB_RUNNING
     if turn.fixed:
@@ -236,9 +231,9 @@ def refusal(turn: ScheduledTurn, *, now: datetime) -> Reason | None:
 
 
 def score_of(counts: Iterable[int]) -> float:
-    """Return how even some counts are: 1 - variance / ideal², at least 0; nothing at all is even.
+    """Return how even some counts are: 1 - variance / ideal², at least 0; no counts are even.
 
-    Only what could be avoided counts: seven runs cannot lie evenly over more than seven places.
+    Only avoidable unevenness counts: seven runs cannot be spread evenly over more than seven places.
     """
     counts = tuple(counts)
     ideal = sum(counts) / len(counts) if counts else 0.0
@@ -251,9 +246,9 @@ def score_of(counts: Iterable[int]) -> float:
 
 
 def distribution(moments: Iterable[datetime], *, now: datetime) -> Distribution:
-    """Return how the runs of the next 24 hours are spread; what is overdue counts as now.
+    """Return the distribution of the runs of the next 24 hours; overdue runs count as now.
 
-    The score is that of the slots, for by slots runs are spread: those of one hour need not meet.
+    The score is based on slots, because runs are spread by slot: those of one hour need not overlap.
     """
     hours, slots, first = [0] * 24, [0] * (WINDOW // SLOT + 1), slot_of(now)
     for moment in moments:
@@ -263,19 +258,24 @@ def distribution(moments: Iterable[datetime], *, now: datetime) -> Distribution:
             slots[slot_of(max(moment, now)) - first] += 1
     peak, score = max(hours), score_of(slots[:-1] if not slots[-1] else slots)
     return Distribution(
+        window_hours=WINDOW // timedelta(hours=1),
+        slot_minutes=SLOT // timedelta(minutes=1),
         total_jobs=sum(hours),
-        hours=tuple(hours),
-        slots=tuple(SlotLoad(start_of(first + place), runs) for place, runs in enumerate(slots) if runs),
-        score=score,
+        hourly_distribution=[HourLoad(hour=hour, job_count=count) for hour, count in enumerate(hours)],
+        slot_distribution=[
+            SlotLoad(starts_at=start_of(first + place), job_count=runs) for place, runs in enumerate(slots) if runs
+        ],
+        distribution_score=score,
         peak_hour=hours.index(peak),
         peak_count=peak,
+        rebalance_advised=score < ADVISED_BELOW,
     )
 
 
 class _Evenness:
-    """Slots in reach by load, then by the load of their hour: the emptiest is found without looking at all of them.
+    """Slots in range by load, then by the load of their hour: finds the emptiest without scanning all of them.
 
-    Entries of the heap that have been overtaken are thrown away when they come up. `last` only ever falls.
+    Outdated heap entries are discarded when they come up. `last` only ever decreases.
     """
 
     def __init__(self, moments: Iterable[datetime], *, first: int, last: int) -> None:
@@ -288,11 +288,9 @@ class _Evenness:
         heapify(self._heap)
 
     def of(self, slot: int) -> tuple[int, int]:
-        """Return how full a slot and its hour are."""
         return self._load[slot], self._hours[slot // _HOUR_SLOTS]
 
     def add(self, slot: int, number: int) -> None:
-        """Put a job into a slot (1) or take it out (-1)."""
         self._load[slot] += number
         hour = slot // _HOUR_SLOTS
         self._hours[hour] += number
@@ -301,7 +299,7 @@ class _Evenness:
                 heappush(self._heap, (*self.of(near), near))
 
     def emptiest(self, last: int) -> int:
-        """Return the emptiest slot up to this one, the earliest of equals."""
+        """Return the emptiest slot up to `last`, the earliest of equals."""
         self._last = last
         # Entries are not removed when a load changes, they are passed over here: a heap finds no element quickly.
         while self._heap[0][2] > last or self._heap[0][:2] != self.of(self._heap[0][2]):
@@ -310,19 +308,19 @@ class _Evenness:
 
 
 def plan_rebalance(turns: Iterable[ScheduledTurn], *, now: datetime) -> Rebalance:
-    """Return what a rebalance would do: those with the longest interval first, into the emptiest slot in reach.
+    """Plan a rebalance: jobs with the longest interval first, into the emptiest slot in range.
 
-    Of equal slots the one in the emptier hour is taken. The same jobs and the same moment give the same plan. One that
-    would not make the day more even moves nothing.
+    Of equal slots it takes the one in the emptier hour. The plan is deterministic. A plan that would not make the
+    day more even moves nothing.
     """
     ordered = sorted(turns, key=lambda turn: (-turn.interval, turn.job_id))
     times = {turn.job_id: turn.next_run_at for turn in ordered if turn.next_run_at is not None and turn.interval}
     first = slot_of(now) + 1
     reach = ordered[0].interval if ordered else WINDOW
     even = _Evenness(times.values(), first=first, last=_reach(first, reach))
-    before = distribution(times.values(), now=now).score
+    before = distribution(times.values(), now=now).distribution_score
     moved: list[MovedJob] = []
-    skipped: list[Skipped] = []
+    skipped: list[SkippedJob] = []
     for turn in ordered:
         outcome = _consider(even, turn, first=first, now=now)
         if isinstance(outcome, MovedJob):
@@ -330,39 +328,37 @@ def plan_rebalance(turns: Iterable[ScheduledTurn], *, now: datetime) -> Rebalanc
             times[turn.job_id] = outcome.new_time
         else:
             skipped.append(outcome)
-    score = distribution(times.values(), now=now).score
+    score = distribution(times.values(), now=now).distribution_score
     # Greedy moves may make it worse: then nothing is moved at all.
     if score < before:
-        skipped += [Skipped(move.job_id, Reason.ALREADY_BALANCED) for move in moved]
+        skipped += [SkippedJob(job_id=move.job_id, reason=Reason.ALREADY_BALANCED) for move in moved]
         moved, score = [], before
-    return Rebalance(moved=tuple(moved), skipped=tuple(skipped), score=score)
+    return Rebalance(moved=moved, skipped=skipped, new_distribution_score=score)
 
 
 def _reach(first: int, interval: timedelta) -> int:
-    """Return the last slot that begins less than one interval after the first: a job waits no longer than its turn."""
     return first + max(interval // SLOT, 1) - 1
 
 
-def _consider(even: _Evenness, turn: ScheduledTurn, *, first: int, now: datetime) -> MovedJob | Skipped:
-    """Move a job if that helps; return what was done."""
+def _consider(even: _Evenness, turn: ScheduledTurn, *, first: int, now: datetime) -> MovedJob | SkippedJob:
     if not uses_slots(turn.interval):
-        return Skipped(turn.job_id, Reason.BELOW_SLOT if turn.interval else Reason.RUNS_ONCE)
+        return SkippedJob(job_id=turn.job_id, reason=Reason.BELOW_SLOT if turn.interval else Reason.RUNS_ONCE)
     reason = refusal(turn, now=now)
     if reason is not None or turn.next_run_at is None:
-        return Skipped(turn.job_id, reason or Reason.JOB_RUNNING)
+        return SkippedJob(job_id=turn.job_id, reason=reason or Reason.JOB_RUNNING)
     here = slot_of(turn.next_run_at)
     # Its own slot is judged without it, or every slot would look emptier than the one that it is in.
     even.add(here, -1)
     target = even.emptiest(_reach(first, turn.interval))
     if even.of(target) >= even.of(here):
         even.add(here, 1)
-        return Skipped(turn.job_id, Reason.ALREADY_BALANCED)
+        return SkippedJob(job_id=turn.job_id, reason=Reason.ALREADY_BALANCED)
     even.add(target, 1)
-    return MovedJob(turn.job_id, turn.next_run_at, start_of(target))
+    return MovedJob(job_id=turn.job_id, old_time=turn.next_run_at, new_time=start_of(target))
 
 
 def scheduled_turns(session: Session) -> list[ScheduledTurn]:
-    """Return every scheduled job as the slots see it, and recurring ones that run."""
+    """Return every scheduled job, and recurring jobs that are running."""
     rows = session.execute(
         select(
             Job.id,
@@ -394,25 +390,15 @@ def scheduled_turns(session: Session) -> list[ScheduledTurn]:
     return found
 
 
-class DueJob(NamedTuple):
-    """A job and when it is due, for the slot table."""
-
-    job_id: int
-    next_run_at: datetime | None
-    interval: timedelta | None
-
-
-def due_jobs(session: Session, *, since: datetime | None = None) -> list[DueJob]:
-    """Return what waits for its turn: everything, or what changed since a moment (then also what waits no longer)."""
+def due_jobs(session: Session, *, since: datetime | None = None) -> list[tuple[int, datetime | None, timedelta | None]]:
+    """Return jobs with their next run and interval: all pending ones, or those that changed since a moment."""
     query = select(Job.id, Job.next_run_at, Job.interval_minutes, Job.interval_type)
     query = query.where(Job.next_run_at.is_not(None) if since is None else Job.updated_at >= since)
-    return [
-        DueJob(row[0], row[1], None if row[2] is None else row[2] * UNITS[row[3]]) for row in session.execute(query)
-    ]
+    return [(row[0], row[1], None if row[2] is None else row[2] * UNITS[row[3]]) for row in session.execute(query)]
 
 
 def shift(session: Session, *, job_id: int, old: datetime, new: datetime, now: datetime) -> bool:
-    """Move a job to another time if nothing happened to it since it was looked at; False if something did."""
+    """Move a job to another time if it has not changed since it was read; return False otherwise."""
     moved = session.scalars(
         update(Job)
         # Compare and set: a job that was queued, paused or moved since the plan was made stays where it is.
@@ -433,7 +419,7 @@ _REBUILT_EVERY: Final = timedelta(minutes=10)
 
 
 class Placement:
-    """Chooses slots. One for each process that creates, resumes or finishes jobs; used by one thread at a time."""
+    """Chooses slots. One per process that creates, resumes or finishes jobs; used by one thread at a time."""
 
     def __init__(self) -> None:
         self.table = SlotTable()
@@ -444,7 +430,6 @@ class Placement:
         self._read_in: ref[SessionTransaction] | None = None
 
     def refresh(self, session: Session, *, now: datetime) -> None:
-        """Bring the table up to date: from the rows that changed, or from all of them now and then."""
         if self._seen_at is None or self._built_at is None or now - self._built_at > _REBUILT_EVERY:
             self.table, self._built_at = SlotTable(), now
             rows = due_jobs(session)
@@ -452,14 +437,11 @@ class Placement:
             # With an overlap: a transaction that was open at the last look has an older moment than its commit.
             rows = due_jobs(session, since=self._seen_at - _OVERLAP)
         self._seen_at = now
-        for row in rows:
-            if row.next_run_at is None or row.interval is None or not uses_slots(row.interval):
-                self.table.remove(row.job_id)
-            else:
-                self.table.put(row.job_id, row.next_run_at)
+        for job_id, moment, interval in rows:
+            self.note(job_id, moment, interval)
 
     def place(self, session: Session, interval: timedelta, *, now: datetime) -> datetime:
-        """Return when a job at this interval should run first; one that runs more often than slots last: at once."""
+        """Return the first run of a job at this interval; immediately if the interval is shorter than a slot."""
         if not uses_slots(interval):
             return now
         transaction = session.get_transaction()
@@ -470,7 +452,7 @@ class Placement:
         return self.table.place(interval, now=now)
 
     def note(self, job_id: int, moment: datetime | None, interval: timedelta | None) -> None:
-        """Say when a job's next run is, so that the next placement counts it before anything is committed."""
+        """Record a job's next run, so that the next placement counts it before anything is committed."""
         if moment is None or interval is None or not uses_slots(interval):
             self.table.remove(job_id)
         else:
@@ -478,24 +460,21 @@ class Placement:
 
 
 def show_distribution(session: Session, *, now: datetime) -> Distribution:
-    """Return how the coming day's runs are spread."""
     rows = due_jobs(session)
-    return distribution((row.next_run_at for row in rows if row.next_run_at is not None and row.interval), now=now)
+    return distribution((moment for _, moment, interval in rows if moment is not None and interval), now=now)
 
 
 def preview_rebalance(session: Session, *, now: datetime) -> Rebalance:
-    """Return what a rebalance would do now; nothing is changed."""
     return plan_rebalance(scheduled_turns(session), now=now)
 
 
 def record_rebalance(session: Session, clock: Clock, done: Rebalance) -> None:
-    """Keep in the audit log that jobs were moved, in the name of who asked for it."""
     detail = {"moved": len(done.moved), "skipped": len(done.skipped)}
     audit.record(session, clock, action="scheduler.rebalanced", subject="scheduler", detail=detail)
 
 
 def rebalance(database: Database, *, now: datetime) -> Rebalance:
-    """Do what the preview says; a job to which something happened in between is told as skipped.
+    """Apply the planned moves; report jobs that changed meanwhile as skipped.
 
     The plan is made before anything is locked, and written a few hundred moves at a time.
     """
@@ -510,9 +489,9 @@ def rebalance(database: Database, *, now: datetime) -> Rebalance:
                 if shift(session, job_id=one.job_id, old=one.old_time, new=one.new_time, now=now):
                     moved.append(one)
                 else:
-                    skipped.append(Skipped(one.job_id, Reason.JOB_RUNNING))
+                    skipped.append(SkippedJob(job_id=one.job_id, reason=Reason.JOB_RUNNING))
     if len(moved) == len(plan.moved):
         return plan
     with database.read() as session:
-        score = show_distribution(session, now=now).score
-    return Rebalance(moved=tuple(moved), skipped=tuple(skipped), score=score)
+        score = show_distribution(session, now=now).distribution_score
+    return Rebalance(moved=moved, skipped=skipped, new_distribution_score=score)

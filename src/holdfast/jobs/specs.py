@@ -1,9 +1,9 @@
-"""What a job is asked to be, checked before anything of it is written; the field that is wrong is named."""
+"""Specification of a job, validated before anything is written; errors name the field."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -16,13 +16,14 @@ from holdfast.sources.config import UNLIMITED, SourceConfig, SourceRefused, merg
 from holdfast.sources.registry import content_of
 from holdfast.sources.schedule import DATED, Schedule
 from holdfast.urls import parse_seed
+from holdfast.values import dataclass
 
 BackendCheck = Callable[[SourceConfig], object]
-"""Refuses, with Invalid, a configuration that its backend could not run; `wiring.jobs` makes it."""
+"""Raises Invalid for a configuration that its backend could not run; `wiring.jobs` creates it."""
 
 
 class JobRefused(Invalid):
-    """A job cannot be like this; `field` says which part of it is wrong."""
+    """An invalid job specification; `field` names the invalid part."""
 
     code = "job_refused"
 
@@ -32,7 +33,7 @@ class JobRefused(Invalid):
 
 
 class ScheduleKept(Conflict):
-    """A source's job recurs, and a wish for one run would end that without having said so."""
+    """The source's job recurs, and a request for one run would end that without saying so explicitly."""
 
     code = "schedule_kept"
 
@@ -45,7 +46,7 @@ class ScheduleKept(Conflict):
 
 
 class JobBusy(Conflict):
-    """A job that runs cannot be deleted."""
+    """A running job cannot be deleted."""
 
     code = "job_busy"
 
@@ -55,27 +56,24 @@ class JobBusy(Conflict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
-    """When and how a source is to be crawled."""
-
     source_id: int
     url: str | None = None
-    """The start page, a seed besides the source's; the first of those if left out."""
+    """The start page, a seed in addition to the source's; defaults to the first of those."""
     name: str | None = None
     interval_minutes: int | None = None
     interval_type: str = "minutes"
     anchor: str | None = None
-    """The first turn of a schedule that names the time; see `holdfast.sources.schedule`."""
+    """The first turn of a schedule that sets the time; see `holdfast.sources.schedule`."""
     schedule_enabled: bool = False
     adaptive_scheduling: bool = True
     max_retries: int = 3
     retry_backoff_seconds: int = 60
     config: dict[str, Any] = field(default_factory=dict)
-    """Fields of the source's configuration that this job has otherwise."""
+    """Overrides of the source's configuration for this job."""
     details: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, job: Job) -> JobSpec:
-        """Return the plan that a job has: what an edit begins with."""
         return cls(
             source_id=job.source_id,
             url=job.url if job.url_given else None,
@@ -93,16 +91,14 @@ class JobSpec:
 
     @property
     def interval(self) -> timedelta | None:
-        """The time between two runs, None for a job that runs once."""
         return interval_of(self.interval_minutes, self.interval_type)
 
     @property
     def recurring(self) -> bool:
-        """Whether the job is scheduled rather than run once."""
         return self.schedule_enabled and self.interval_minutes is not None
 
     def at(self, schedule: Schedule | None) -> JobSpec:
-        """Return the plan with another schedule; None runs once."""
+        """Return the specification with another schedule; None runs once."""
         if schedule is None:
             return replace(self, interval_minutes=None, interval_type="minutes", anchor=None, schedule_enabled=False)
         return replace(
@@ -115,11 +111,10 @@ class JobSpec:
 
     @property
     def rhythm(self) -> tuple[timedelta | None, str | None]:
-        """How often, and from when on: what makes two schedules the same."""
+        """Interval and anchor: two schedules are the same if these are equal."""
         return self.interval, self.anchor
 
     def check(self) -> None:
-        """Raise Invalid with the first field that is wrong."""
         if self.interval is None and self.schedule_enabled:
             raise JobRefused("interval_minutes", "a schedule needs one; with schedule_enabled false the job runs once")
         if self.anchor is None and self.interval_minutes is not None and self.interval_type in DATED:
@@ -142,16 +137,16 @@ class JobSpec:
 
 
 POLL_S = 3600.0
-"""What one poll may take; items that it did not get to wait for the next."""
+"""Time limit of one poll in seconds; items that it did not reach wait for the next."""
 
 
 def job_config(job: Job, source: Source) -> SourceConfig:
-    """Return the configuration that a job runs with: its source's, and what the job has otherwise; Invalid names it."""
+    """Return the effective configuration of a job: its source's, with the job's overrides; raise Invalid."""
     return planned_config(source, job.config, start=job.url if job.url_given else None)
 
 
 def effective_config(job: Job, source: Source, *, check: BackendCheck | None = None) -> SourceConfig:
-    """Return the configuration that a job runs with; JobRefused, or the backend's refusal, names what is wrong."""
+    """Return the effective configuration of a job; raise JobRefused, or the error of `check`."""
     try:
         made = job_config(job, source)
     except SourceRefused as exc:
@@ -162,7 +157,7 @@ def effective_config(job: Job, source: Source, *, check: BackendCheck | None = N
 
 
 def check_uncapped(kind: str, config: SourceConfig, annual_check: BackendCheck | None = None) -> None:
-    """Refuse a cap on pages or depth for a kind of job that only its scope bounds; `annual_check` knows its tool."""
+    """Raise JobRefused for page or depth limits on jobs bounded only by scope; `annual_check` validates the tool's."""
     if kind not in UNCAPPED:
         return
     for name, value, free in (("max_pages", config.max_pages, None), ("max_depth", config.max_depth, UNLIMITED)):
@@ -174,9 +169,9 @@ def check_uncapped(kind: str, config: SourceConfig, annual_check: BackendCheck |
 
 
 def shown_config(job: Job, source: Source, *, delay_s: float) -> dict[str, Any]:
-    """Return a job's configuration: for zimit as `archive-tool` reads it, as it is stored if it cannot be read.
+    """Return a job's configuration for display: zimit's in the format of `archive-tool`, as stored if unreadable.
 
-    `delay_s` is what a native crawl keeps where its source says nothing.
+    `delay_s` is the default delay of a native crawl.
     """
     try:
         config = job_config(job, source)
@@ -197,15 +192,15 @@ def shown_config(job: Job, source: Source, *, delay_s: float) -> dict[str, Any]:
 
 
 def planned_config(source: Source, overrides: Mapping[str, Any], *, start: str | None) -> SourceConfig:
-    """Return the configuration of a job with these fields of its own, and a start page where it names one.
+    """Return the configuration of a job with these overrides, and its start page, if any.
 
-    A start page is a seed, the first: with one, the source need not have any. Invalid names the field that is wrong.
+    A start page becomes the first seed: with one, the source need not have any. Raise Invalid naming the field.
     """
     return merged(read_config(content_of(source), needs_seeds=False), overrides=overrides, start=start)
 
 
 def start_url(job: Job, source: Source) -> str | None:
-    """Return the page by which a job judges whether anything changed; None if its configuration cannot be used."""
+    """Return the page by which a job detects changes; falls back to `job.url` on an invalid configuration."""
     if job.url_given:
         return job.url
     try:
@@ -215,19 +210,17 @@ def start_url(job: Job, source: Source) -> str | None:
 
 
 class CrawlDefaults(NamedTuple):
-    """What a crawl takes from the server's settings: only its delay may be said by a source instead."""
-
     contact: str
     user_agent: str | None = None
     allow_networks: tuple[str, ...] = ()
     max_time_s: float | None = None
-    """How long any execution may be at work: no site holds a worker for ever."""
+    """Maximum working time of any execution: no site holds a worker forever."""
     delay_s: float = 1.0
-    """Seconds between two requests to a domain, for sources that say nothing of it."""
+    """Seconds between two requests to a domain, for sources that set no delay."""
 
 
 def crawl_plan(config: SourceConfig, house: CrawlDefaults, *, number: int) -> CrawlPlan:
-    """Return the plan of a job's execution with this number: user agents take turns by it."""
+    """Return the plan of a job's execution with this number, which selects the user agent in rotation."""
     return CrawlPlan(
         seeds=config.seeds,
         contact=house.contact,
@@ -258,9 +251,9 @@ def crawl_plan(config: SourceConfig, house: CrawlDefaults, *, number: int) -> Cr
 
 
 def feed_plan(plan: CrawlPlan, lists: Sequence[Polled], *, search: bool) -> CrawlPlan:
-    """Return the plan of a poll: what is due is asked for, new items are captured with what they need, no further.
+    """Return the plan of a poll: fetch due feeds, and capture new items with their requisites, no further.
 
-    A server that asks us to stay away for hours does not hold a worker for longer than one.
+    Its time limit of one hour releases the worker if a server requests a delay of hours.
     """
     return replace(
         plan,

@@ -1,14 +1,16 @@
-"""The seven states of a job and every way between them.
+"""The seven states of a job and the transitions between them.
 
-A new state is written by `move`; only the claim of a worker (`schedule_queries.hold_job`) is a statement of its own.
+A new state is written by `move`; only the claim of a worker (`schedule_queries.hold_job`) is a statement of
+its own.
 
     pending ──→ scheduled ──→ running ──→ completed ──→ scheduled   (recurring)
                     │  ↑         ├──────→ failed ─────→ pending     (retry)
-                    ↓  │         └──────→ scheduled                 (tried again later, or handed back)
+                    ↓  │         └──────→ scheduled                 (retried later, or released)
                   paused
 
-A job is pending while it waits for one run that a person asked for (a one-time job, a retry by hand, a forced run), and
-scheduled while it waits for its turn. All but the three ends may be cancelled; nothing leaves cancelled.
+A job is pending while it waits for one run that a person requested (a one-time job, a manual retry, a forced
+run), and scheduled while it waits for its turn. All states but the three final ones allow cancelling;
+cancelled is final.
 """
 
 from __future__ import annotations
@@ -18,13 +20,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from holdfast.db.models import Job
+from holdfast.db.models import Job, JobEvent
 from holdfast.errors import Conflict
-from holdfast.jobs.journal import NewJobEvent, status
+from holdfast.jobs.journal import status
 
 
 class State(StrEnum):
-    """What a job is doing, in the words of `/api/v1`."""
+    """State of a job, in the words of `/api/v1`."""
 
     PENDING = "pending"
     SCHEDULED = "scheduled"
@@ -53,8 +55,6 @@ SCHEDULABLE = frozenset({State.PENDING, State.SCHEDULED})
 
 
 class JobAction(StrEnum):
-    """What a person may do to a job."""
-
     PAUSE = "pause"
     RESUME = "resume"
     CANCEL = "cancel"
@@ -74,7 +74,7 @@ _ACTIONS: dict[JobAction, tuple[frozenset[State], State]] = {
 
 
 class IllegalTransition(Conflict):
-    """A job's state does not allow this; nothing was changed."""
+    """The job's state does not allow this; nothing was changed."""
 
     code = "illegal_transition"
 
@@ -85,17 +85,15 @@ class IllegalTransition(Conflict):
         self.wanted, self.state, self.allowed = wanted, state, allowed
 
     def with_hint(self, hint: str) -> IllegalTransition:
-        """Return it with what can be done instead."""
         return IllegalTransition(self.wanted, self.state, self.allowed, hint=hint)
 
 
 def may_become(state: State, target: State) -> bool:
-    """Return whether a job may go from one state to the other in one step; staying is no step."""
+    """Return whether one step goes from one state to the other; staying is not a step."""
     return target in TRANSITIONS[state]
 
 
 def sources_of(target: State) -> frozenset[State]:
-    """Return the states from which a job may become this."""
     return frozenset(state for state, targets in TRANSITIONS.items() if target in targets)
 
 
@@ -106,7 +104,7 @@ def check(state: State, target: State) -> None:
 
 
 def after(action: JobAction, state: State) -> State:
-    """Return what a job becomes by an action; IllegalTransition names the states that allow it."""
+    """Return the state of a job after an action; IllegalTransition names the states that allow it."""
     allowed, target = _ACTIONS[action]
     if state not in allowed:
         raise IllegalTransition(action.value, state, allowed)
@@ -115,9 +113,9 @@ def after(action: JobAction, state: State) -> State:
 
 
 def route(state: State, target: State) -> tuple[State, ...]:
-    """Return the shortest chain of legal steps that a new plan for the same job takes; IllegalTransition if none does.
+    """Return the shortest chain of legal steps to the target state; raise IllegalTransition if none exists.
 
-    Only states in which nothing runs are passed through: a chain never starts, ends or cancels a run.
+    It passes only through states in which nothing runs: a chain never starts, ends or cancels a run.
     """
     ways: deque[tuple[State, ...]] = deque([()])
     seen = {state}
@@ -135,13 +133,12 @@ def route(state: State, target: State) -> tuple[State, ...]:
 
 
 def state_of(job: Job) -> State:
-    """Return the state of a job that the scheduler runs."""
     assert job.state is not None, f"job {job.id} is not run by the scheduler"
     return State(job.state)
 
 
-def move(job: Job, target: State, *, now: datetime, execution_id: int | None = None, **details: Any) -> NewJobEvent:
-    """Take one legal step and return its event; IllegalTransition changes nothing."""
+def move(job: Job, target: State, *, now: datetime, execution_id: int | None = None, **details: Any) -> JobEvent:
+    """Take one legal step and return its event; raise IllegalTransition, without a change, for any other."""
     check(state_of(job), target)
     job.state, job.updated_at = target.value, now
     # The scheduler queues whatever has a time: one that is left behind here would run a job that rests.

@@ -1,10 +1,11 @@
-"""The rows of jobs: read, locked and changed by what manages them."""
+"""Queries and updates of job rows."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any, Final
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -19,22 +20,22 @@ _LONGEST = 80
 
 
 def execution_name(source_code: str, execution_id: int, job_name: str | None = None) -> str:
-    """Return its job's name, or the source's code where the job has none, and the execution's number."""
+    """Return the job's name, or else its source's code, followed by the execution's number."""
     return f"{job_name or source_code}-{execution_id}"
 
 
 def folder_name(source_code: str, execution_id: int, job_name: str | None) -> str:
-    """Return the same with nothing in it that a path could stumble over: a job may be called anything."""
+    """Return the execution's name as a safe path component: a job may have any name."""
     return execution_name(source_code, execution_id, plain_name(job_name))
 
 
 def plain_name(job_name: str | None) -> str:
-    """Return a job's name with letters, digits, dots and dashes only; empty if nothing is left."""
+    """Return a job's name reduced to letters, digits, dots and dashes; may be empty."""
     return _ODD.sub("-", job_name or "")[:_LONGEST].strip("-.")
 
 
 class JobNotFound(NotFound):
-    """There is no such job, or it was deleted."""
+    """The job does not exist, or was deleted."""
 
     code = "job_not_found"
     summary = "Job not found"
@@ -44,7 +45,7 @@ class JobNotFound(NotFound):
 
 
 class IntervalRefused(Invalid):
-    """This is no interval at which a job can run."""
+    """Not a valid interval for a job."""
 
     code = "interval_refused"
 
@@ -54,9 +55,9 @@ class IntervalRefused(Invalid):
 
 
 def interval_of(number: int | None, unit: str = "minutes") -> timedelta | None:
-    """Return the time between two runs, None for a job that runs once; IntervalRefused names the field at fault."""
+    """Return the time between two runs, None for a job that runs once; raise IntervalRefused naming the field."""
     if unit not in UNITS:
-        raise IntervalRefused("interval_type", f"{unit[:40]!r} is none of {', '.join(UNITS)}")
+        raise IntervalRefused("interval_type", f"{unit[:40]!r} is not one of {', '.join(UNITS)}")
     if number is None:
         return None
     if number <= 0:
@@ -68,7 +69,6 @@ def interval_of(number: int | None, unit: str = "minutes") -> timedelta | None:
 
 
 def schedule_of_job(job: Job) -> Schedule | None:
-    """Return when a job recurs; None for one that runs once."""
     if not job.schedule_enabled:
         return None
     return schedule_of(job.interval_minutes, job.interval_type, job.anchor, adapts=job.adaptive_scheduling)
@@ -78,28 +78,22 @@ def schedule_of_job(job: Job) -> Schedule | None:
 _AT_ONCE = 500
 CRAWL, FEED, IMPORT = "crawl", "feed", "import"
 UNCAPPED = ("annual", "shard")
-"""Kinds that are bounded by their scope alone, never by a number of pages or a depth."""
+"""Kinds of jobs that are bounded only by scope, not by page count or depth."""
 
 
 def locked_job(session: Session, job_id: int) -> Job | None:
-    """Return a job that is not deleted, and keep it to ourselves until the transaction ends."""
+    """Return a job that is not deleted, locked until the transaction ends."""
     return session.scalars(
         select(Job).where(Job.id == job_id, Job.deleted_at.is_(None)).with_for_update()
     ).one_or_none()
 
 
 def job(session: Session, job_id: int) -> Job | None:
-    """Return a job that is not deleted."""
     return session.scalars(select(Job).where(Job.id == job_id, Job.deleted_at.is_(None))).one_or_none()
 
 
-def source_of_job(session: Session, job_id: int) -> int | None:
-    """Return the id of the source that a job crawls."""
-    return session.scalar(select(Job.source_id).where(Job.id == job_id))
-
-
 def locked_source(session: Session, source_id: int) -> Source | None:
-    """Return a source, and let no other process make a job for it until the transaction ends."""
+    """Return a source, locked so that no other process creates a job for it until the transaction ends."""
     # Not its key: PostgreSQL looks at that when a transaction writes a job's row twice, and would wait in a circle.
     # The lock of one row is what makes two starts of the same source's job one job.
     query = select(Source).where(Source.id == source_id).with_for_update(key_share=True)
@@ -107,18 +101,18 @@ def locked_source(session: Session, source_id: int) -> Source | None:
 
 
 def locked_both(session: Session, job_id: int) -> tuple[Job, Source] | None:
-    """Return a job that is not deleted and its source, both locked; None if there is none.
+    """Return a job that is not deleted and its source, both locked.
 
-    The source first, as everywhere (decision 0012): two transactions that change one job never wait in a circle.
+    The source is locked first, as everywhere (decision 0012), so that two transactions cannot deadlock.
     """
-    source_id = source_of_job(session, job_id)
+    source_id = session.scalar(select(Job.source_id).where(Job.id == job_id))
     source = None if source_id is None else locked_source(session, source_id)
     job = None if source is None else locked_job(session, job_id)
     return None if job is None or source is None else (job, source)
 
 
 def crawl_job(session: Session, *, source_id: int, kind: str = CRAWL) -> Job | None:
-    """Return the one crawl job of a source (or the one that polls its feeds) that is not over for good, locked."""
+    """Return the one unfinished crawl job of a source (or the one that polls its feeds), locked."""
     return session.scalars(
         select(Job)
         .where(Job.source_id == source_id, Job.kind == kind, Job.state != "cancelled", Job.deleted_at.is_(None))
@@ -127,14 +121,13 @@ def crawl_job(session: Session, *, source_id: int, kind: str = CRAWL) -> Job | N
 
 
 def intervals_of_kind(session: Session, *, kind: str) -> dict[int, tuple[int | None, str]]:
-    """Return the sources that have a job of this kind which is not over for good, with its interval and unit."""
+    """Return the sources that have an unfinished job of this kind, with its interval and unit."""
     query = select(Job.source_id, Job.interval_minutes, Job.interval_type)
     query = query.where(Job.kind == kind, Job.state != "cancelled", Job.deleted_at.is_(None))
     return {row[0]: (row[1], row[2]) for row in session.execute(query)}
 
 
 def schedules_of_sources(session: Session, source_ids: Sequence[int]) -> dict[int, Schedule]:
-    """Return the schedules of these sources' crawl jobs that recur."""
     query = select(Job).where(Job.kind == CRAWL, Job.state != "cancelled", Job.deleted_at.is_(None))
     found: dict[int, Schedule] = {}
     for at in range(0, len(source_ids), _AT_ONCE):
@@ -145,25 +138,17 @@ def schedules_of_sources(session: Session, source_ids: Sequence[int]) -> dict[in
 
 
 def insert_job(session: Session, made: Job) -> Job:
-    """Add a job and give it its id."""
     session.add(made)
     session.flush()
     return made
 
 
-def delete_job(session: Session, made: Job) -> None:
-    """Remove a job that never ran."""
-    session.delete(made)
-    session.flush()
-
-
 def has_executions(session: Session, *, job_id: int) -> bool:
-    """Return whether a job ever ran or was queued."""
     return session.scalar(select(Execution.id).where(Execution.job_id == job_id).limit(1)) is not None
 
 
 def open_execution(session: Session, *, job_id: int) -> Execution | None:
-    """Return the execution of a job that is queued, running or stopped, locked; there is at most one."""
+    """Return a job's queued, running or stopped execution, locked; there is at most one."""
     return session.scalars(
         select(Execution)
         .where(Execution.job_id == job_id, Execution.state.in_(("queued", "running", "stopped")))
@@ -181,3 +166,29 @@ def jobs_of_source(session: Session, *, source_id: int, states: Sequence[str]) -
             .with_for_update()
         )
     )
+
+
+OWN: Final = ("native", FEED)
+"""Backends that are our own crawler, which registers its files itself."""
+
+
+def backend_of(kind: str, *configs: Mapping[str, Any]) -> str:
+    """Return the backend of a job of this kind: from the first configuration that names one, else our own crawler.
+
+    Feeds are always polled by our own crawler, whatever crawls the source.
+    """
+    if kind == FEED:
+        return FEED
+    # The job's own configuration comes before its source's: a job may try another backend.
+    return next((str(config["backend"]) for config in configs if config.get("backend")), "native")
+
+
+def is_own_run(kind: str, ran_with: Mapping[str, Any], *configs: Mapping[str, Any]) -> bool:
+    """Return whether a started run is one of our own crawler, by the configuration it runs with.
+
+    The configurations of its job and source count only until the runner has written that: they may have changed
+    since.
+    """
+    if kind == IMPORT:
+        return False
+    return backend_of(kind, *((ran_with,) if ran_with else configs)) in OWN

@@ -1,6 +1,6 @@
-"""Captures that do not show the page although the server said 200: soft 404s, block pages, walls, parked domains.
+"""Captures that do not show the page despite status 200: soft 404s, block pages, walls, parked domains.
 
-They stay in the archive and can be replayed; results, changes and coverage leave them out unless they are asked for.
-`words` reads what one page says of itself, `chore` holds it against other captures, `marking` writes what was found;
-`rulings` are what persons decided, which wins for good.
+They stay in the archive and can be replayed; results, changes and coverage exclude them by default.
+`words` judges a page by its own text, `chore` compares it with other captures, `marking` writes the result;
+`rulings` are manual decisions, which always win.
 """

@@ -1,17 +1,17 @@
-"""Judges what was indexed, a small batch at a time, by what other captures of the site and of the page show.
+"""Classifies indexed captures in small batches by comparing them with other captures of the site and the page.
 
-1. Read a batch of captures that wait in `noise_queue`, and what each says of itself (`words`).
-2. In a short transaction: keep the suspects, hold each against the site's others, and write what was found.
+1. Read a batch of captures from `noise_queue`, and find suspicious words in each (`words`).
+2. In a short transaction: store the suspects, compare each with the site's others, and write the result.
 
-A suspect that is not enough alone stays one: a later capture that says the same under another address, or that shows
-the page as it is, has it judged again. Any number of processes may do this; a kill leaves the rest of the queue.
+Insufficient evidence leaves a suspect as it is: it is judged again when a later capture has the same text at
+another URL, or shows the page. Any number of processes may do this; a kill leaves the rest of the queue.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum, auto
 from typing import Final
 from urllib.parse import urlsplit
@@ -43,6 +43,7 @@ from holdfast.noise.words import (
     word_count,
 )
 from holdfast.urls.address import url_key
+from holdfast.values import dataclass
 from holdfast.withdrawals.recomparing import lock_changes
 
 # Captures of one transaction: of a site that shows nothing but noise each takes a millisecond; fewer cost more each.
@@ -66,19 +67,16 @@ _log = log.get(room="noise")
 
 @dataclass(slots=True, kw_only=True)
 class Judged:
-    """What came of it so far."""
-
     captures: int = 0
     marked: Counter[str] = field(default_factory=Counter)
     cleared: int = 0
     finished: bool = False
-    """Whether nothing waits any more."""
 
 
 def judge_pending(
     database: Database, clock: Clock, *, most: int | None = None, is_stopping: Callable[[], bool] = lambda: False
 ) -> Judged:
-    """Judge what waits, at most about so many captures; what is done stays done if it is stopped."""
+    """Judge pending captures, at most about `most`; finished work survives an interruption."""
     done = Judged()
     place = 0
     while not is_stopping() and (most is None or done.captures < most):
@@ -94,17 +92,12 @@ def judge_pending(
 
 
 class _Step(Enum):
-    """What came of one batch."""
-
     DONE = auto()
     LOST = auto()
-    """Another process was faster."""
     NOTHING = auto()
-    """Nothing waits there."""
 
 
 def _step(database: Database, clock: Clock, done: Judged, *, place: int) -> _Step:
-    """Judge one batch."""
     with database.read() as session:
         turn = queries.next_turn(session, place=place)
         if turn is None:
@@ -133,7 +126,6 @@ def _step(database: Database, clock: Clock, done: Judged, *, place: int) -> _Ste
 
 
 def _suspects(session: Session, batch: list[JudgedCapture]) -> list[SuspectRow]:
-    """Return those of a batch that may not show their page, and the error pages that others are held against."""
     short = {one.id: one for one in batch if one.document_id is not None and _is_looked_at(one)}
     texts = queries.texts(session, {one.document_id for one in short.values() if one.document_id is not None})
     homes, errors = _Homes(session), _Errors(session)
@@ -154,7 +146,6 @@ def _suspects(session: Session, batch: list[JudgedCapture]) -> list[SuspectRow]:
 
 
 def _is_looked_at(one: JudgedCapture) -> bool:
-    """Return whether the text of a page is read: it is short, or has a head that names a kind of noise."""
     chars = one.chars or 0
     return chars <= MOST_CHARS or (chars <= MOST_HEADED_CHARS and bool(kinds_named(one.title, _headings(one.headings))))
 
@@ -174,15 +165,12 @@ def _has_words(one: JudgedCapture, text: str) -> bool:
 
 
 class _Errors:
-    """The texts that sites gave an error status, those of the batch at hand included."""
-
     def __init__(self, session: Session) -> None:
         self._session = session
         self._new: dict[tuple[int, int], SuspectRow] = {}
         self._sites: dict[int, bool] = {}
 
     def kept(self, one: JudgedCapture, text: str) -> SuspectRow | None:
-        """Return an error page to hold others against; None of what is none, and of a text that is known already."""
         if not one.is_error or not _has_words(one, text):
             return None
         row = _row(one, None, likeness(_facts(one, text)))
@@ -193,13 +181,11 @@ class _Errors:
         return row
 
     def known_at(self, site: int) -> bool:
-        """Return whether there is any of a site: asked once, and most have none."""
         if site not in self._sites:
             self._sites[site] = queries.has_errors(self._session, site)
         return self._sites[site] or any(key[0] == site for key in self._new)
 
     def status(self, site: int, like: int, leaf: int) -> str | None:
-        """Return the status that another address of the site had with this text."""
         near = self._new.get((site, like))
         if near is not None and near.leaf != leaf:
             return near.said
@@ -207,14 +193,11 @@ class _Errors:
 
 
 class _Homes:
-    """What the start pages of sites show, asked once for each."""
-
     def __init__(self, session: Session) -> None:
         self._session = session
         self._documents: dict[str, list[int]] = {}
 
     def shows(self, one: JudgedCapture) -> bool:
-        """Return whether a capture has the text of the start page of its site."""
         split = urlsplit(one.url)
         home = url_key(f"{split.scheme}://{split.netloc}/")
         if home not in self._documents:
@@ -223,7 +206,6 @@ class _Homes:
 
 
 def _of_words(one: JudgedCapture, text: str, errors: _Errors, homes: _Homes) -> SuspectRow | None:
-    """Return a suspect by what it says, or because the site has called the same text an error."""
     facts, site = _facts(one, text), site_of(one.url)
     said = suspect(facts)
     if said is not None:
@@ -242,7 +224,6 @@ def _of_words(one: JudgedCapture, text: str, errors: _Errors, homes: _Homes) -> 
 
 
 def _of_home(one: JudgedCapture, homes: _Homes) -> SuspectRow | None:
-    """Return a suspect if another address shows what the start page of the site shows."""
     split = urlsplit(one.url)
     said = suspect_home_text((one.chars or 0) // 6)
     if said is None or not one.shows or is_index(split.path) or split.query:
@@ -266,15 +247,12 @@ def _row(one: JudgedCapture, said: Suspicion | None, like: int) -> SuspectRow:
 
 
 class _Neighbourhood:
-    """What the other captures of a site say, asked once for each text in a batch."""
-
     def __init__(self, session: Session) -> None:
         self._session = session
         self._alike: dict[tuple[int, int, str | None], int] = {}
         self._errors: dict[tuple[int, int, int], str | None] = {}
 
     def judge(self, batch: list[JudgedCapture], suspects: list[SuspectRow]) -> dict[int, NoiseFinding | None]:
-        """Return what is found of every capture of a batch, and of earlier suspects that it proves."""
         found: dict[int, NoiseFinding | None] = {one.id: None for one in batch}
         own = {row.snapshot_id: row for row in suspects if row.kind is not None}
         found |= {row.snapshot_id: self._finding(row) for row in own.values()}
@@ -293,7 +271,6 @@ class _Neighbourhood:
         return found
 
     def _finding(self, row: SuspectRow) -> NoiseFinding | None:
-        """Return what a suspect is, if something beside its words says so."""
         proof = row.proof or self._same_elsewhere(row) or self._shrunk(row)
         return None if proof is None or row.kind is None else NoiseFinding(row.kind, f"{row.said}; {proof}")
 
@@ -318,7 +295,6 @@ class _Neighbourhood:
         return "other captures of the page have far more text" if whole and self._is_other(row, whole) else None
 
     def _is_other(self, row: SuspectRow, whole: list[ShownNearby]) -> bool:
-        """Return whether a suspect is another page than these captures of its address show."""
         title, headings = queries.head_of(self._session, row.snapshot_id)
         own = PageName(title, _headings(headings))
         # Under its own name the page itself may say so: "This statement was withdrawn and is no longer available."

@@ -1,10 +1,10 @@
-"""Writes which captures are noise, in one transaction: on the capture, why, and word to search and to changes."""
+"""Stores noise findings in one transaction: on the capture, with the evidence, and queued for search and changes."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import NamedTuple
 
@@ -14,20 +14,17 @@ from holdfast.db.models import Snapshot
 from holdfast.index.queries import renew_good_captures
 from holdfast.noise import queries
 from holdfast.noise.queries import Ruled
+from holdfast.values import dataclass
 from holdfast.withdrawals.recomparing import compare_again
 
 
 class NoiseFinding(NamedTuple):
-    """What a capture is instead of its page, and the evidence in words."""
-
     kind: str
     evidence: str
 
 
 @dataclass(slots=True, kw_only=True)
 class WrittenFindings:
-    """What is another than before."""
-
     marked: Counter[str] = field(default_factory=Counter)
     cleared: int = 0
 
@@ -35,10 +32,9 @@ class WrittenFindings:
 def write_findings(
     session: Session, found: Mapping[int, NoiseFinding | None], ruled: Mapping[int, Ruled], *, now: datetime
 ) -> WrittenFindings:
-    """Write what was found of these captures, where it is another than before; what a person ruled wins.
+    """Store changed findings of these captures; a manual ruling wins.
 
-    `ruled` is what is known of rulings already; for captures that are not in it they are asked for. The caller holds
-    the lock of changes.
+    `ruled` holds rulings known already; for other captures they are queried. The caller holds the lock of changes.
     """
     rows = queries.snapshots(session, found.keys())
     unasked = ((row.id, row.page_key or row.url_key) for row in rows if row.id not in ruled)
@@ -72,5 +68,4 @@ def write_findings(
 
 
 def ruled_finding(ruling: Ruled) -> NoiseFinding | None:
-    """Return what a ruling says of a capture."""
     return None if ruling.kind is None else NoiseFinding(ruling.kind, f"{ruling.actor} ruled so: {ruling.reason}")

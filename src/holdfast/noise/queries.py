@@ -1,4 +1,4 @@
-"""What judging asks of the database, and what it writes. Every question is a few seeks, however much is kept."""
+"""Queries and updates for noise detection. Each query is a few seeks, whatever the size of the archive."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ from holdfast.db.models import (
 )
 from holdfast.index.queries import is_ok, unpack_text
 from holdfast.index.writing import ranges
+from holdfast.records import Operator, record
 from holdfast.warc.record import ORDINALS
 from holdfast.withdrawals.visibility import of_page, visible
 
@@ -47,17 +48,15 @@ _LAST = (1 << 63) - 1
 
 
 class Turn(NamedTuple):
-    """A range of captures that waits to be judged."""
-
     id: int
     first_id: int
     last_id: int
 
 
 def next_turn(session: Session, *, place: int = 0) -> Turn | None:
-    """Return what is judged next, or what stands so many places behind it; None if nothing waits there.
+    """Return the next range to judge, `place` ranges later in the queue; None past the end.
 
-    What an update of the program has queued comes last, the newest files first.
+    Ranges queued by a program update come last, the newest files first.
     """
     turn = select(NoiseQueue.id, NoiseQueue.first_id, NoiseQueue.last_id).offset(place).limit(1)
     row = session.execute(turn.where(~NoiseQueue.late).order_by(NoiseQueue.id)).one_or_none()
@@ -67,12 +66,10 @@ def next_turn(session: Session, *, place: int = 0) -> Turn | None:
 
 
 def is_waiting(session: Session) -> bool:
-    """Return whether captures wait to be judged."""
     return next_turn(session) is not None
 
 
 def edition_waits(session: Session, edition_id: int) -> bool:
-    """Return whether captures of an edition's own files wait to be judged."""
     files = (
         select(WarcFile.id)
         .join(Execution, Execution.id == WarcFile.execution_id)
@@ -87,7 +84,7 @@ def edition_waits(session: Session, edition_id: int) -> bool:
 
 
 def take(session: Session, turn: Turn, *, until: int) -> bool:
-    """Strike out the captures of a turn up to an id; False if another process has judged them meanwhile."""
+    """Remove a turn's captures up to an id from the queue; False if another process judged them meanwhile."""
     # Its bounds, too: SQLite gives the ids of an emptied queue again.
     same = NoiseQueue.id == turn.id, NoiseQueue.first_id == turn.first_id, NoiseQueue.last_id == turn.last_id
     if until >= turn.last_id:
@@ -98,8 +95,6 @@ def take(session: Session, turn: Turn, *, until: int) -> bool:
 
 
 class JudgedCapture(NamedTuple):
-    """A capture with what its document says."""
-
     id: int
     url: str
     url_hash: int
@@ -117,14 +112,12 @@ class JudgedCapture(NamedTuple):
 
     @property
     def shows(self) -> bool:
-        """Whether the server said that this is the page."""
         if self.status == 304:
             return self.record_type == "revisit"
         return self.status is None or 200 <= self.status < 300
 
     @property
     def is_error(self) -> bool:
-        """Whether the server said itself that it is not."""
         return self.status is not None and self.status >= 400
 
 
@@ -152,13 +145,11 @@ _CAPTURES = (
 
 
 def captures_between(session: Session, first: int, last: int, *, limit: int) -> list[JudgedCapture]:
-    """Return the pages and redirects with ids in a range, by id."""
     rows = session.execute(_CAPTURES.where(Snapshot.id >= first, Snapshot.id <= last).limit(limit))
     return [JudgedCapture._make(row) for row in rows]
 
 
 def texts(session: Session, document_ids: Collection[int]) -> dict[int, str]:
-    """Return the texts of these documents."""
     rows = session.execute(
         select(DocumentText.document_id, DocumentText.text).where(DocumentText.document_id.in_(sorted(document_ids)))
     )
@@ -166,7 +157,6 @@ def texts(session: Session, document_ids: Collection[int]) -> dict[int, str]:
 
 
 def documents_at(session: Session, url_key: str, *, limit: int) -> list[int]:
-    """Return the documents of the newest good captures of an address."""
     rows = session.scalars(
         select(Snapshot.document_id)
         .where(Snapshot.url_key == url_key, is_ok(), Snapshot.document_id.is_not(None), *visible())
@@ -177,8 +167,6 @@ def documents_at(session: Session, url_key: str, *, limit: int) -> list[int]:
 
 
 class SuspectRow(NamedTuple):
-    """A suspect as it is kept."""
-
     snapshot_id: int
     site: int
     likeness: int
@@ -195,19 +183,18 @@ _SUSPECT = tuple(getattr(NoiseSuspect, name) for name in SuspectRow._fields)
 
 
 def replace_suspects(session: Session, first: int, last: int, rows: Sequence[SuspectRow]) -> None:
-    """Keep these suspects, in place of those that stand in a range of ids."""
+    """Store these suspects, replacing all others in a range of ids."""
     session.execute(delete(NoiseSuspect).where(NoiseSuspect.snapshot_id.between(first, last)))
     if rows:
         session.execute(insert(NoiseSuspect), [{**row._asdict(), "marked": False} for row in rows])
 
 
 def drop_suspects(session: Session, ids: Collection[int]) -> None:
-    """Forget suspects: a person has ruled."""
     session.execute(delete(NoiseSuspect).where(NoiseSuspect.snapshot_id.in_(sorted(ids))))
 
 
 def error_status(session: Session, site: int, likeness: int, *, leaf: int) -> str | None:
-    """Return the status that the site itself gave another address with the same text; None if it never did."""
+    """Return the error status the site sent with the same text at another URL; None if it never did."""
     return session.scalar(_ERROR, {"site": site, "likeness": likeness, "leaf": leaf})
 
 
@@ -238,18 +225,16 @@ _NEXT_LEAF = (
 
 
 def is_known_error(session: Session, row: SuspectRow) -> bool:
-    """Return whether another capture of the site is kept that has this text with an error status."""
     given = {"site": row.site, "likeness": row.likeness, "own": row.snapshot_id}
     return session.scalar(_KNOWN_ERROR, given) is not None
 
 
 def has_errors(session: Session, site: int) -> bool:
-    """Return whether an error page of this site is known."""
     return session.scalar(_ANY_ERROR, {"site": site}) is not None
 
 
 def addresses_alike(session: Session, row: SuspectRow, *, most: int) -> int:
-    """Return how many addresses of a site say the same, counted no further than this: a seek for each."""
+    """Return how many URLs of a site have the same text, counting up to `most`: one seek each."""
     count, last = 0, -_LAST - 1
     while count < most:
         given = {"site": row.site, "likeness": row.likeness, "kind": row.kind, "least": last}
@@ -264,7 +249,6 @@ _UNMARKED = and_(~NoiseSuspect.marked, NoiseSuspect.kind.is_not(None))
 
 
 def unmarked_alike(session: Session, row: SuspectRow, *, limit: int) -> list[SuspectRow]:
-    """Return suspects that say the same and were not enough alone until now."""
     rows = session.execute(
         select(*_SUSPECT)
         .where(NoiseSuspect.site == row.site, NoiseSuspect.likeness == row.likeness, _UNMARKED)
@@ -275,7 +259,6 @@ def unmarked_alike(session: Session, row: SuspectRow, *, limit: int) -> list[Sus
 
 
 def unmarked_of_pages(session: Session, url_hashes: Collection[int], *, limit: int) -> list[SuspectRow]:
-    """Return the suspects of these pages that were not enough alone until now."""
     rows = session.execute(
         select(*_SUSPECT)
         .where(NoiseSuspect.url_hash.in_(sorted(url_hashes)), _UNMARKED)
@@ -286,7 +269,6 @@ def unmarked_of_pages(session: Session, url_hashes: Collection[int], *, limit: i
 
 
 def note_marked(session: Session, marked: Collection[int], cleared: Collection[int]) -> None:
-    """Note which suspects were judged to be noise, and which are not any more."""
     for ids, value in ((marked, True), (cleared, False)):
         if ids:
             which = NoiseSuspect.snapshot_id.in_(sorted(ids))
@@ -294,8 +276,6 @@ def note_marked(session: Session, marked: Collection[int], cleared: Collection[i
 
 
 class ShownNearby(NamedTuple):
-    """Another capture of a page: how long its text is, and how it is called."""
-
     chars: int
     title: str | None
     headings: str | None
@@ -307,7 +287,6 @@ _WINDOW = 200
 
 
 def shown_around(session: Session, row: SuspectRow, *, each: int) -> list[ShownNearby]:
-    """Return the captures of the page before and after one that may be shown and are neither suspects nor noise."""
     given = {"page": row.url_hash, "here": row.snapshot_id, "each": each}
     return [
         ShownNearby._make(one)
@@ -340,7 +319,6 @@ def _around(*, is_earlier: bool) -> Select[*tuple[Any, ...]]:
 
 
 def head_of(session: Session, snapshot_id: int) -> tuple[str | None, str | None]:
-    """Return the title and the headings of a capture."""
     row = session.execute(_HEAD, {"here": snapshot_id}).one_or_none()
     return (None, None) if row is None else (row[0], row[1])
 
@@ -353,15 +331,15 @@ _HEAD = (
 
 
 class Ruled(NamedTuple):
-    """What a person ruled."""
-
     kind: str | None
     reason: str
     actor: str
 
 
 def rulings_on(session: Session, subjects: Iterable[tuple[int, str]]) -> dict[int, Ruled]:
-    """Return what persons ruled of these captures (id and page key), by id; of the capture before that of its page."""
+    """Return rulings by capture id, for pairs of id and page key; a ruling on the capture wins over one on its
+    page.
+    """
     wanted = dict(subjects)
     if not wanted:
         return {}
@@ -383,40 +361,35 @@ def rulings_on(session: Session, subjects: Iterable[tuple[int, str]]) -> dict[in
 
 
 def snapshots(session: Session, ids: Collection[int]) -> list[Snapshot]:
-    """Return these captures, withdrawn or not, by id."""
+    """Return these captures, including those under a takedown, by id."""
     if not ids:
         return []
     return list(session.scalars(select(Snapshot).where(Snapshot.id.in_(sorted(ids))).order_by(Snapshot.id)))
 
 
 def captures_of_page(session: Session, key: str, *, withdrawn: bool) -> list[int]:
-    """Return the captures of the page with this key that can be judged; those that are withdrawn only if asked for."""
     judged = or_(Snapshot.is_page, Snapshot.redirect_to.is_not(None))
     wanted = select(Snapshot.id).where(of_page(key), judged, *(() if withdrawn else visible()))
     return list(session.scalars(wanted.order_by(Snapshot.id)))
 
 
 def put_verdict(session: Session, snapshot_id: int, kind: str, evidence: str, *, by: str | None, now: datetime) -> None:
-    """Keep why a capture is noise."""
     values = {"kind": kind, "evidence": evidence, "decided_by": by, "decided_at": now}
     put = insert_into(session, NoiseVerdict).values(snapshot_id=snapshot_id, **values)
     session.execute(put.on_conflict_do_update(index_elements=["snapshot_id"], set_=values))
 
 
 def drop_verdicts(session: Session, ids: Collection[int]) -> None:
-    """Forget why these were noise."""
     if ids:
         session.execute(delete(NoiseVerdict).where(NoiseVerdict.snapshot_id.in_(sorted(ids))))
 
 
 def drop_strays(session: Session, first: int, last: int) -> None:
-    """Forget verdicts on captures of a range that are not there any more."""
     here = exists().where(Snapshot.id == NoiseVerdict.snapshot_id)
     session.execute(delete(NoiseVerdict).where(NoiseVerdict.snapshot_id.between(first, last), ~here))
 
 
 def tell_search(session: Session, ids: Collection[int], *, now: datetime) -> None:
-    """Have the search index take in these captures anew."""
     session.add_all(
         SearchOutbox(kind="snapshots", first_id=first, last_id=last, refs={}, created_at=now)
         for first, last in ranges(ids)
@@ -424,30 +397,41 @@ def tell_search(session: Session, ids: Collection[int], *, now: datetime) -> Non
 
 
 def verdict_on(session: Session, snapshot_id: int) -> NoiseVerdict | None:
-    """Return why a capture is noise; None if it is none."""
     return session.get(NoiseVerdict, snapshot_id)
 
 
-class ListedNoise(NamedTuple):
-    """A capture that does not show its page, and why."""
+@record
+class NoiseCapture:
+    """A capture that does not show its page."""
 
-    id: int
-    kind: str
-    url: str
-    source_code: str
-    execution_id: int
-    captured_at: datetime
-    status: int | None
-    title: str | None
-    evidence: str | None
-    decided_by: str | None
-    decided_at: datetime | None
+    id: Operator[int]
+    kind: Operator[str]
+    """soft_404, block_page, consent_wall, login_wall or parked."""
+    url: Operator[str]
+    source_code: Operator[str]
+    execution_id: Operator[int]
+    """The execution that captured it."""
+    captured_at: Operator[datetime]
+    status: Operator[int | None]
+    title: Operator[str | None]
+    evidence: Operator[str | None]
+    """How that is known."""
+    decided_by: Operator[str | None]
+    """The person who labelled it; null if the classifier did."""
+    decided_at: Operator[datetime | None]
+
+
+@record
+class NoiseList:
+    """A page of noise captures, newest ids first."""
+
+    items: Operator[list[NoiseCapture]]
+    next_before: Operator[int | None]
 
 
 def listed(
     session: Session, *, source_id: int | None, kind: str | None, before: int | None, limit: int
-) -> list[ListedNoise]:
-    """Return what is noise and may be shown, the newest ids first."""
+) -> list[NoiseCapture]:
     wanted: list[ColumnElement[bool]] = [Snapshot.noise.is_not(None), *visible()]
     if source_id is not None:
         wanted.append(Snapshot.source_id == source_id)
@@ -458,9 +442,9 @@ def listed(
     rows = session.execute(
         select(
             Snapshot.id,
-            Snapshot.noise,
+            Snapshot.noise.label("kind"),
             Snapshot.url,
-            Source.code,
+            Source.code.label("source_code"),
             Snapshot.execution_id,
             Snapshot.captured_at,
             Snapshot.status,
@@ -478,11 +462,10 @@ def listed(
         .order_by(NoiseVerdict.snapshot_id.desc())
         .limit(limit)
     )
-    return [ListedNoise._make(row) for row in rows]
+    return [NoiseCapture(**row._mapping) for row in rows]
 
 
 def counts_of(session: Session, execution_id: int) -> dict[str, int]:
-    """Return how many captures of an execution are noise, by kind; what is withdrawn is not counted."""
     rows = session.execute(
         select(Snapshot.noise, func.count())
         .where(Snapshot.execution_id == execution_id, Snapshot.noise.is_not(None), *visible())
@@ -493,7 +476,6 @@ def counts_of(session: Session, execution_id: int) -> dict[str, int]:
 
 
 def kinds_of(session: Session, ids: Collection[int]) -> dict[int, str]:
-    """Return which of these captures are noise, and of which kind."""
     rows = session.execute(
         select(Snapshot.id, Snapshot.noise).where(Snapshot.id.in_(sorted(ids)), Snapshot.noise.is_not(None))
     )
@@ -501,7 +483,7 @@ def kinds_of(session: Session, ids: Collection[int]) -> dict[int, str]:
 
 
 def kinds_at(session: Session, executions: Collection[int], pages: Collection[int]) -> dict[tuple[int, int], str]:
-    """Return which of these pages (by hash) these executions captured as noise, by execution and page."""
+    """Return the noise kind of pages (by hash) that these executions captured as noise, by execution and page."""
     if not executions or not pages:
         return {}
     rows = session.execute(
@@ -517,12 +499,10 @@ def kinds_at(session: Session, executions: Collection[int], pages: Collection[in
 
 
 def known_rulings(session: Session) -> dict[tuple[int | None, str | None], datetime]:
-    """Return the subjects that persons ruled on, and when they did last."""
     asked = select(NoiseRuling.snapshot_id, NoiseRuling.url_key, func.max(NoiseRuling.created_at))
     rows = session.execute(asked.group_by(NoiseRuling.snapshot_id, NoiseRuling.url_key))
     return {(row[0], row[1]): row[2] for row in rows}
 
 
 def all_rulings(session: Session) -> list[NoiseRuling]:
-    """Return all that persons ruled, oldest first."""
     return list(session.scalars(select(NoiseRuling).order_by(NoiseRuling.id)))

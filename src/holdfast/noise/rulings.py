@@ -1,7 +1,7 @@
-"""What persons rule: this capture is noise, or it is none. It wins over what is found, for good; each is audited.
+"""Manual rulings: a capture is noise, or it is not. They permanently override the classifier; each is audited.
 
-A page is named by any spelling of its address; the ruling then holds for captures still to come. Rulings are noted in
-the data directory too: a rebuild of a lost database goes by that.
+A page may be named by any spelling of its URL; the ruling also applies to its future captures. Rulings are
+stored in the data directory too, so that a rebuild of a lost database can restore them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -25,6 +25,7 @@ from holdfast.noise import queries
 from holdfast.noise.marking import ruled_finding, write_findings
 from holdfast.noise.queries import Ruled
 from holdfast.noise.words import NoiseKind
+from holdfast.records import Operator, record
 from holdfast.urls import page_key, parse_seed
 from holdfast.warc.outfile import disk_error, sync_directory
 from holdfast.withdrawals.recomparing import lock_changes
@@ -35,29 +36,30 @@ _LARGEST_ID = 2**63 - 1
 _AT_ONCE = 500
 
 
-class GivenRuling(NamedTuple):
-    """What was ruled."""
+@record
+class RulingReceipt:
+    """The manual label."""
 
-    subject: str
-    kind: NoiseKind | None
-    """None: it is no noise."""
-    snapshots: int
-    """Captures that it holds for now and that may be shown."""
+    subject: Operator[str]
+    noise: Operator[NoiseKind | None]
+    """null: it shows the page."""
+    snapshots: Operator[int]
+    """Captures that it holds for now."""
 
 
 class NotJudged(Invalid):
-    """This capture is neither a page nor a redirect: nothing leaves it out, and nothing has to be ruled."""
+    """This capture is neither a page nor a redirect: nothing excludes it, so it needs no ruling."""
 
     code = "not_judged"
 
 
 def rule(
     database: Database, clock: Clock, subject: str, *, kind: NoiseKind | None, reason: str, home: Path | None = None
-) -> GivenRuling:
-    """Rule that a capture (by its id), or a page with all its captures (by its address), is noise or is none.
+) -> RulingReceipt:
+    """Rule that a capture (by its id), or a page with all its captures (by its URL), is noise or is not.
 
-    Invalid without a reason; SnapshotNotFound if there is no such capture, or it is withdrawn; NotFound if a page has
-    none.
+    Raise Invalid without a reason; SnapshotNotFound if the capture is missing or under a takedown; NotFound if a
+    page has no captures.
     """
     if not reason.strip():
         raise Invalid("say why with --reason; it is kept in the audit log")
@@ -80,11 +82,10 @@ def rule(
         detail = {"kind": row.kind, "reason": row.reason, "snapshot_id": row.snapshot_id, "url_key": row.url_key}
         action = "noise.cleared" if kind is None else "noise.marked"
         audit.record(session, clock, action=action, subject=subject, detail=detail)
-        return GivenRuling(subject, kind, shown)
+        return RulingReceipt(subject=subject, noise=kind, snapshots=shown)
 
 
 def _target(subject: str) -> tuple[int | None, str | None]:
-    """Return the capture's id or the page's key; UrlRefused if it is neither a number nor an address."""
     if subject.isascii() and subject.isdecimal():
         number = int(subject.lstrip("0")[:20] or "0")
         if number > _LARGEST_ID:
@@ -94,7 +95,6 @@ def _target(subject: str) -> tuple[int | None, str | None]:
 
 
 def _held(session: Session, row: NoiseRuling) -> tuple[list[int], int]:
-    """Return the captures that a ruling holds for, and how many of them may be shown."""
     if row.snapshot_id is not None:
         found = visible_snapshot(session, row.snapshot_id)
         if not found.is_page and found.redirect_to is None:
@@ -109,7 +109,6 @@ def _held(session: Session, row: NoiseRuling) -> tuple[list[int], int]:
 
 
 def _put_in_force(session: Session, row: NoiseRuling, held: Sequence[int], *, now: datetime) -> None:
-    """Write what a ruling says on the captures that it holds for."""
     finding = ruled_finding(Ruled(row.kind, row.reason, row.actor))
     for at in range(0, len(held), _AT_ONCE):
         some = held[at : at + _AT_ONCE]
@@ -119,7 +118,7 @@ def _put_in_force(session: Session, row: NoiseRuling, held: Sequence[int], *, no
 
 
 def append_rulings(database: Database, home: Path, *rows: NoiseRuling) -> None:
-    """Write rulings behind the others, on disk when it returns; the first one brings all that are known."""
+    """Append rulings to the file, synced to disk; the first call writes all known ones."""
     path = home / RULINGS
     is_new = not path.exists()
     lines = [_as_line(row) for row in rows]
@@ -152,9 +151,9 @@ def _as_line(row: NoiseRuling) -> dict[str, Any]:
 
 
 def restore_rulings(database: Database, clock: Clock, home: Path) -> int:
-    """Put rulings back in force that the lines say and no row knows, or only an older one of; return how many.
+    """Restore rulings from the file that are missing or older in the database; return their number.
 
-    Captures that are not here yet are judged by them when they are indexed.
+    Captures that are not here yet get them when they are indexed.
     """
     latest: dict[tuple[int | None, str | None], NoiseRuling] = {}
     for line in _lines(home):
@@ -185,7 +184,7 @@ def _lines(home: Path) -> list[bytes]:
 
 
 def _read_line(text: bytes) -> NoiseRuling | None:
-    """Return the ruling that a line says; None if it is not as we write them: it must not keep others from counting."""
+    """Return the ruling in a line, or None if it is malformed: it must not invalidate the others."""
     try:
         line = json.loads(text)
         number, key, kind = line["snapshot_id"], line["url_key"], line["kind"]

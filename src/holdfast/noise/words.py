@@ -1,7 +1,7 @@
-"""What one page says of itself: which kind of noise its words name, and which of its traits do not hang on words.
+"""Signs of noise in one page's own text: the kinds its words name, and traits independent of words.
 
-Pure, and bounded: only the first words of short pages are looked at. A page that says "not found" may be a chapter
-about it, so what is found here is a suspicion; `chore` decides with what other captures show.
+Pure, and bounded: only the first words of short pages are examined. A page that says "not found" may be an
+article about it, so the result is only a suspicion; `chore` decides by comparing other captures.
 """
 
 from __future__ import annotations
@@ -24,19 +24,18 @@ class NoiseKind(StrEnum):
     """Why a capture does not show its page."""
 
     SOFT_404 = "soft_404"
-    """The site has no such page and says so with 200, or sends all such addresses to one page."""
+    """The site reports a missing page with status 200, or sends all such URLs to one page."""
     BLOCK_PAGE = "block_page"
-    """A firewall, a captcha or a limit of requests answered instead."""
+    """A firewall, a captcha or a rate limit responded instead."""
     CONSENT_WALL = "consent_wall"
-    """Consent to cookies is asked for instead."""
+    """A cookie consent form is shown instead."""
     LOGIN_WALL = "login_wall"
-    """A login is asked for instead."""
+    """A login form is shown instead."""
     PARKED = "parked"
-    """The domain is parked or for sale."""
 
 
 MOST_CHARS: Final = 2_600
-"""Longer texts are content, unless a heading says otherwise: what stands in front of it is a menu."""
+"""Longer texts are content unless a heading says otherwise, in which case the text before it is a menu."""
 MOST_HEADED_CHARS: Final = 20_000
 # Words up to which a page may be noise of a kind; walls and errors repeat a menu and some suggestions at most.
 _MOST_WORDS: Final = {
@@ -62,50 +61,37 @@ _WORD: Final = re.compile(r"\w+")
 _UNSPACED: Final = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _SPACE: Final = re.compile(r"\s+")
 _ADDRESSES: Final = 4
-"""Addresses that must show the same before that proves something."""
+"""Number of URLs with the same text that counts as proof."""
 _HOMES: Final = 5
 
 
 class PageFacts(NamedTuple):
-    """What is known of a page's document."""
-
     url: str
     title: str | None
     headings: Sequence[str]
     text: str
     marks: frozenset[str]
-    """Of its markup (`index.page_marks`)."""
 
 
 class PageName(NamedTuple):
-    """How a page is called."""
-
     title: str | None
     headings: Sequence[str]
 
 
 class Suspicion(NamedTuple):
-    """What a page says of itself."""
-
     kind: NoiseKind
     said: str
-    """In a sentence."""
     proof: str | None
-    """What proves it without any other capture, in a sentence."""
     least: int
-    """Addresses that have to show the same, where nothing else proves it."""
+    """Number of URLs that must show the same text if there is no other proof."""
 
 
 class _Use(NamedTuple):
-    """What a phrase counts as: a name, something said, or something said of the host, of one kind."""
-
     kind: NoiseKind
     part: str
 
 
 class _Phrases(NamedTuple):
-    """All phrases by their first word, longest first, and those of languages that write without spaces."""
-
     spaced: dict[str, list[tuple[tuple[str, ...], list[_Use]]]]
     unspaced: list[tuple[str, list[_Use]]]
 
@@ -133,11 +119,8 @@ def _file() -> dict[str, dict[str, dict[str, list[str]]]]:
 
 
 class _Line(NamedTuple):
-    """A line as it is looked through."""
-
     words: list[str]
     bare: str
-    """Folded, without spaces."""
 
 
 def _line(text: str) -> _Line:
@@ -146,7 +129,6 @@ def _line(text: str) -> _Line:
 
 
 def _hits(line: _Line) -> dict[_Use, list[str]]:
-    """Return the phrases that stand in a line, by what they count as; of those that begin alike the longest."""
     known, found = _known(), dict[_Use, list[str]]()
     for at, word in enumerate(line.words):
         here: set[_Use] = set()
@@ -163,14 +145,14 @@ def _hits(line: _Line) -> dict[_Use, list[str]]:
 
 
 class _Said(NamedTuple):
-    """What the head and the first words of a page say: where, and what."""
+    """Phrases found in the head and the first words of a page, with their places."""
 
     names: dict[NoiseKind, tuple[str, str]]
     says: dict[NoiseKind, tuple[str, str]]
     repeated: set[NoiseKind]
-    """What the first words say in two ways."""
+    """Kinds that two different phrases of the first words name."""
     own: set[NoiseKind]
-    """What is said of the host itself, by its name."""
+    """Kinds that a phrase states about the host itself, by its name."""
 
 
 def _heads_of(title: str | None, headings: Sequence[str]) -> list[tuple[str, str]]:
@@ -179,7 +161,7 @@ def _heads_of(title: str | None, headings: Sequence[str]) -> list[tuple[str, str
 
 
 def _names_in(heads: Sequence[tuple[str, str]]) -> dict[NoiseKind, tuple[str, str]]:
-    """Return the names that are most of a part of a title or heading, the first of each kind."""
+    """Return names of noise that make up most of a part of a title or heading, the first of each kind."""
     found: dict[NoiseKind, tuple[str, str]] = {}
     for where, text in heads:
         for line in map(_line, _PARTS.split(text)):
@@ -217,7 +199,6 @@ _THIS_HOST: Final = "thishost"
 
 @lru_cache(maxsize=256)
 def _own_host(host: str) -> re.Pattern[str] | None:
-    """Return what finds the host of a page in its text, by itself and not in a mail address or a longer name."""
     if len(host) < _LONG_NAME or len(host) > _MAX_LINE:
         return None
     names = {host}
@@ -229,13 +210,13 @@ def _own_host(host: str) -> re.Pattern[str] | None:
 
 
 def word_count(text: str) -> int:
-    """Return how many words a text has; two characters count as one where no spaces stand between words."""
+    """Return the number of words; in scripts without spaces, two characters count as one word."""
     unspaced = len(_UNSPACED.findall(text))
     return len(_WORD.findall(_UNSPACED.sub(" ", text) if unspaced else text)) + unspaced // 2
 
 
 def core_of(page: PageFacts) -> str:
-    """Return the text from its first heading on; all of it where none is found."""
+    """Return the text from its first heading on, without the menu before it; all of it if none is found."""
     # The parser keeps the whole of a page that has hardly any content: its menu comes first.
     heading = next((one for one in page.headings if one.strip()), None)
     at = -1 if heading is None else f"\n{page.text}\n".find(f"\n{heading}\n")
@@ -244,12 +225,11 @@ def core_of(page: PageFacts) -> str:
 
 
 def kinds_named(title: str | None, headings: Sequence[str]) -> set[NoiseKind]:
-    """Return the kinds of noise that the head of a page names: only with one is a longer text looked at."""
+    """Return the kinds of noise that the title or headings name; a longer text is examined only if there are any."""
     return set(_names_in(_heads_of(title, headings)))
 
 
 def called_alike(page: PageName, other: PageName) -> bool:
-    """Return whether a page bears the name of another: its first heading, or its title where it has none."""
     name = next((one for one in other.headings if one.strip()), other.title or "")[:_MAX_LINE]
     wanted = set(_WORD.findall(fold(name)))
     heads = " ".join([page.title or "", *page.headings[:_HEADINGS]])[: 4 * _MAX_LINE]
@@ -258,7 +238,6 @@ def called_alike(page: PageName, other: PageName) -> bool:
 
 
 def suspect(page: PageFacts) -> Suspicion | None:
-    """Return what a page says it is instead of a page; None if it is long, or says nothing of the kind."""
     core = core_of(page)
     if len(core) > MOST_CHARS:
         return None
@@ -275,7 +254,6 @@ def suspect(page: PageFacts) -> Suspicion | None:
 
 
 def _is_enough(kind: NoiseKind, heard: _Said, marks: frozenset[str]) -> bool:
-    """Return whether words of a kind make a page suspect."""
     named, said = kind in heard.names, kind in heard.says
     if kind is NoiseKind.LOGIN_WALL:
         # Every second site has a link "Log in" in a short title; a wall asks for the password, or says that it is one.
@@ -287,7 +265,7 @@ def _is_enough(kind: NoiseKind, heard: _Said, marks: frozenset[str]) -> bool:
 
 
 def _proof(kind: NoiseKind, page: PageFacts, core: str, words: int, heard: _Said) -> str | None:
-    """Return what proves a suspicion by the page alone, in a sentence: a trait that no article about it has."""
+    """Return proof from the page alone, as a sentence: a trait that no article on the subject has."""
     if words > _BARE_WORDS:
         return None
     if kind is NoiseKind.PARKED:
@@ -312,7 +290,6 @@ _LONG_PATH: Final = 8
 
 
 def _echoes(url: str, text: str) -> bool:
-    """Return whether the text holds the path that was asked for, as servers write it into their own error pages."""
     path = urlsplit(url).path
     if len(path) < _LONG_PATH or not any(spelled in text for spelled in {path, unquote(path)}):
         return False
@@ -321,10 +298,11 @@ def _echoes(url: str, text: str) -> bool:
 
 
 def likeness(page: PageFacts) -> int:
-    """Return a number that pages of one site share which say the same from their first heading to their end.
+    """Return a fingerprint that pages of one site share if they have the same text from their first heading on.
 
-    Pages that a head names as noise may repeat their address, numbers and ids; errors among them may suggest others. Of
-    all other pages every word counts: entries of a catalogue differ in nothing but the name that stands in the address.
+    For pages that their title or headings name as noise, it ignores the URL, numbers and ids; for errors,
+    suggestions, too. For all other pages every word counts: entries of a catalogue may differ only in the name in
+    their URL.
     """
     names = _names_in(_heads_of(page.title, page.headings))
     core = core_of(page)[:MOST_HEADED_CHARS]
@@ -345,7 +323,6 @@ def _hashed(parts: Sequence[Sequence[str]]) -> int:
 
 
 def _is_sentence(line: str) -> bool:
-    """Return whether a line is more than an entry of a list of links."""
     return line.rstrip().endswith(_ENDS) or word_count(line) > _ENTRY_WORDS
 
 
@@ -356,7 +333,6 @@ _LONG_WORD: Final = 24
 
 
 def _asked(url: str) -> list[tuple[str, ...]]:
-    """Return how a page may repeat what was asked for: its path, the last name in it, and values of its query."""
     split = urlsplit(url[:4096])
     path = unquote(split.path)
     leaf = path.rstrip("/").rpartition("/")[2]
@@ -366,7 +342,6 @@ def _asked(url: str) -> list[tuple[str, ...]]:
 
 
 def _skeleton(text: str, asked: Sequence[tuple[str, ...]]) -> list[str]:
-    """Return the words of a text without numbers, ids, and what repeats the address."""
     words = _WORD.findall(fold(text))
     for phrase in asked:
         kept: list[str] = []
@@ -386,19 +361,17 @@ _INDEX: Final = re.compile(r"(?:index|default|home)(?:\.\w{2,5})?|")
 
 
 def is_index(path: str) -> bool:
-    """Return whether a path ends in the name of a start page."""
     return _INDEX.fullmatch(path.rstrip("/").rpartition("/")[2].lower()) is not None
 
 
 def site_of(url: str) -> int:
-    """Return the number of the host that an address is on, with its port."""
     return hash64(urlsplit(url).netloc.rpartition("@")[2].lower().removeprefix("www."))
 
 
 def leaf_of(url: str) -> int:
-    """Return a number for the last name in an address: the same page in ten versions of a manual has one.
+    """Return a hash of the last name in a URL, which is the same for one page in ten versions of a manual.
 
-    An address that is handed on in the query (`?next=/page`) counts as part of it.
+    A URL passed on in the query (`?next=/page`) counts as part of it.
     """
     split = urlsplit(url)
     names = [name for name in split.path.split("/") if not _INDEX.fullmatch(name.lower())]
@@ -417,9 +390,9 @@ _LOGIN_PATH: Final = re.compile(
 
 
 def suspect_redirect(url: str, target: str) -> tuple[Suspicion, int] | None:
-    """Return what an answer may be that leads to a start page, an error page or a login, and its likeness.
+    """Return the suspicion about a redirect to a start page, an error page or a login, and its likeness.
 
-    Only within a site, and never for the address itself in another spelling.
+    Only for redirects within a site, and never to the same URL in another spelling.
     """
     here, there = urlsplit(url), urlsplit(target)
     if site_of(url) != site_of(target) or here.path.rstrip("/") == there.path.rstrip("/"):
@@ -437,7 +410,6 @@ def suspect_redirect(url: str, target: str) -> tuple[Suspicion, int] | None:
 
 
 def suspect_home_text(words: int) -> Suspicion | None:
-    """Return what another address may be that shows the text of the start page; None of a page without much text."""
     # A site that is drawn by a script has one shell for all its addresses, and every one of them may be a page.
     if words < _SHELL_WORDS:
         return None

@@ -1,1 +1,1 @@
-"""The operator's tools: clean-ups, the watch over storage, help for stalled crawls, probes of single pages."""
+"""Operator tools: clean-ups, the storage watchdog, recovery of stalled crawls, probes of single pages."""

@@ -1,16 +1,14 @@
-"""Clean-ups and quarantine of an execution's directory, in step with its rows. What snapshots show is never lost."""
+"""Clean-up and quarantine of execution directories and their rows. Data behind snapshots is never lost."""
 
 from __future__ import annotations
 
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from holdfast.archive_tool.output_directory import forget_end, hold_output, holder_of, is_temp_dir
 from holdfast.archive_tool.storage import (
@@ -37,38 +35,41 @@ from holdfast.jobs.administration.maintenance import (
     run_again,
     uncleaned_runs,
 )
-from holdfast.jobs.views.listing import Latest, admin_state
+from holdfast.jobs.views.listing import admin_state
 from holdfast.operations.crawl_watchdog import TOOLS
+from holdfast.values import dataclass
 from holdfast.warc.manifest import remove_from_manifest
 from holdfast.warc.queries import discard_file, relocate_file
 from holdfast.warc.roots import StrayFile, locate, relative
 from holdfast.wiring import Runtime
 
+_KEEP = 2
+"""Newest crawls of each source that sweeps leave alone."""
+_FULL_PERCENT = 80.0
+"""Disk use from which a sweep cleans up."""
+
 _CLEANED = {"temp": "temp_cleaned", "temp-nonwarc": "temp_nonwarc_cleaned"}
 
 
 class CleanMode(StrEnum):
-    """What a clean-up removes."""
-
     TEMP = "temp"
-    """Temporary directories with everything in them, and the state."""
+    """Deletes temporary directories with all contents, and the state."""
     TEMP_NONWARC = "temp-nonwarc"
-    """The same, but every WARC file is kept under its stable name first."""
+    """The same, but moves every WARC file to its stable name first."""
 
 
 class CleanupRefused(Conflict):
-    """This directory is not to be cleaned up, or not so."""
+    """The directory cannot be cleaned up, or not in this mode."""
 
     code = "cleanup_refused"
 
 
 def admin_status_of(run: DirectoryRun) -> str:
-    """Return where an execution stands, as `/api/admin/jobs` calls it."""
-    return admin_state(None, retries=0, latest=Latest(run.execution.state, run.execution.index_state))
+    return admin_state(None, run=run.execution.state, index=run.execution.index_state)
 
 
 def demand_idle(database: Database, run: DirectoryRun) -> Path:
-    """Return the directory of a run in which no run is, or is about to be; NotFound if it is gone, else JobInUse."""
+    """Return the directory of an idle run; raise NotFound if it is missing, JobInUse if a run is or will be there."""
     folder = Path(run.execution.output_dir)
     if not folder.is_dir():
         raise NotFound(f"the directory of execution {run.execution.id} is gone: {folder}")
@@ -81,13 +82,13 @@ def demand_idle(database: Database, run: DirectoryRun) -> Path:
 
 
 def check_cleanup(database: Database, home: Path, run: DirectoryRun, mode: CleanMode, *, replays: bool) -> Path:
-    """Return the directory if it may be cleaned up; CleanupRefused says what is in the way.
+    """Return the directory if it may be cleaned up; raise CleanupRefused with the reason otherwise.
 
-    `replays` is whether archived pages are served from here, and the operator did not insist.
+    `replays` means that archived pages are served from here, and the operator did not insist.
     """
     folder, word = demand_idle(database, run), admin_status_of(run)
     if word not in ("indexed", "index_failed"):
-        raise CleanupRefused(f"job {run.job.id} is {word}; only what is indexed or index_failed is cleaned up")
+        raise CleanupRefused(f"job {run.job.id} is {word}; only indexed or index_failed runs are cleaned up")
     if mode is CleanMode.TEMP_NONWARC:
         return folder
     with database.read() as session:
@@ -109,12 +110,11 @@ def check_cleanup(database: Database, home: Path, run: DirectoryRun, mode: Clean
 
 
 def would_lose(folder: Path) -> list[Path]:
-    """Return the temporary WARC files whose bytes stand nowhere else."""
+    """Return the temporary WARC files that exist nowhere else."""
     return lost_by_cleaning(folder, [folder / KEPT])
 
 
 def _located(home: Path, stored: str) -> Path | None:
-    """Return where a file lies that a row names so; None if no file of ours may lie there."""
     try:
         return locate(home, stored)
     except StrayFile:
@@ -127,7 +127,6 @@ def _is_temporary(path: Path | None, folder: Path) -> bool:
 
 
 def clean_up(runtime: Runtime, database: Database, run: DirectoryRun, mode: CleanMode, folder: Path) -> Cleaned:
-    """Clean a directory up and note it with the execution, unless there was nothing to do."""
     if mode is CleanMode.TEMP:
         cleaned = clean_temp(folder)
     else:
@@ -139,7 +138,7 @@ def clean_up(runtime: Runtime, database: Database, run: DirectoryRun, mode: Clea
 
 
 def _follow(runtime: Runtime, moved: dict[Path, Path]) -> None:
-    """Let rows that name a temporary file name the stable one, before the former goes."""
+    """Update rows from temporary file names to stable ones, before the old names are deleted."""
     home = runtime.settings.home
     with runtime.raw_db.write() as tx:
         for old, new in moved.items():
@@ -147,15 +146,8 @@ def _follow(runtime: Runtime, moved: dict[Path, Path]) -> None:
             relocate_file(tx, old=relative(home, old), new=relative(home, new))
 
 
-class Quarantined(NamedTuple):
-    """What a quarantine moved, and whether the job runs again."""
-
-    moved: tuple[Path, ...]
-    runs_again: bool
-
-
 def check_quarantine(database: Database, run: DirectoryRun) -> Path:
-    """Return the directory if damaged files may be moved away; Conflict if it runs or snapshots point into them."""
+    """Return the directory if damaged files may be moved away; raise Conflict if in use or needed by snapshots."""
     folder = demand_idle(database, run)
     with database.read() as session:
         # What snapshots show is never moved away.
@@ -166,23 +158,28 @@ def check_quarantine(database: Database, run: DirectoryRun) -> Path:
     return folder
 
 
-def move_damaged(runtime: Runtime, database: Database, run: DirectoryRun, verdicts: list[WarcVerdict]) -> Quarantined:
-    """Move damaged files aside and let the job go on, with its whole retry budget; the crawl is not over any more."""
+def move_damaged(
+    runtime: Runtime, database: Database, run: DirectoryRun, verdicts: list[WarcVerdict]
+) -> tuple[tuple[Path, ...], bool]:
+    """Move damaged files aside and queue the job again, with its full retry budget; the crawl counts as unfinished.
+
+    Return the moved files, and whether the job runs again.
+    """
     folder = check_quarantine(database, run)
     damaged = {identity_of(verdict.path) for verdict in verdicts if not verdict.ok}
     moved = quarantine(folder, verdicts, runtime.clock)
     if not moved:
-        return Quarantined((), runs_again=False)
+        return (), False
     _strike_out(runtime, database, run, damaged)
     # The directory says that its crawl is complete: with files taken out of it, it is not.
     forget_end(folder)
     with database.write() as session:
         again = run_again(session, runtime.clock, run.job.id, reason="warcs_quarantined")
-    return Quarantined(tuple(moved), again)
+    return tuple(moved), again
 
 
 def _strike_out(runtime: Runtime, database: Database, run: DirectoryRun, damaged: set[tuple[int, int] | None]) -> None:
-    """Discard the rows of files that were moved aside, with their second names; nothing was ever read from them."""
+    """Discard the rows of files that were moved aside, including second names; no data was ever read from them."""
     with database.read() as session:
         files = maintenance.registered(session, execution_id=run.execution.id)
     for file in files:
@@ -197,35 +194,27 @@ def _strike_out(runtime: Runtime, database: Database, run: DirectoryRun, damaged
 _PAGE = 100
 
 
-class Room(NamedTuple):
-    """How full a disk is."""
-
-    total: int
-    free: int
-
-
-def room_of(folder: Path) -> Room:
-    """Return how full the disk of a folder is."""
+def total_and_free(folder: Path) -> tuple[int, int]:
     found = shutil.disk_usage(folder)
-    return Room(found.total, found.free)
+    return found.total, found.free
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepCase:
-    """One directory that was, or would be, cleaned up; or why it was not."""
-
     run: DirectoryRun
     used_percent: float | None
-    """Of its disk, before; None if that cannot be told."""
+    """Use of its disk before the clean-up; None if unknown."""
     freed_bytes: int
-    """Temporary files that are no WARC files."""
+    """Size of temporary files other than WARC files."""
     refusal: str | None = None
 
 
 class Sweep:
     """One sweep; used by one thread."""
 
-    def __init__(self, runtime: Runtime, database: Database, room: Callable[[Path], Room] = room_of) -> None:
+    def __init__(
+        self, runtime: Runtime, database: Database, room: Callable[[Path], tuple[int, int]] = total_and_free
+    ) -> None:
         self._runtime, self._database, self._room = runtime, database, room
         # Bytes that a dry run would have freed, by disk.
         self._planned: Counter[int] = Counter()
@@ -235,7 +224,7 @@ class Sweep:
         return self._runtime.settings.storage
 
     def run(self, *, apply: bool) -> list[SweepCase]:
-        """Clean up what may be, while its disk is too full; without `apply` only say what would be."""
+        """Clean up old directories while their disk is too full; without `apply`, only report."""
         newest = cache(self._newest)
         cases: dict[Path, SweepCase] = {}
         for run in self._old():
@@ -253,7 +242,6 @@ class Sweep:
         return list(cases.values())
 
     def _old(self) -> Iterator[DirectoryRun]:
-        """Yield the executions that are old enough, the oldest first."""
         before, after = self._runtime.clock.now() - timedelta(days=self._limits.clean_days), 0
         while True:
             with self._database.read() as session:
@@ -266,21 +254,21 @@ class Sweep:
 
     def _newest(self, source_id: int) -> frozenset[Path]:
         with self._database.read() as session:
-            folders = newest_directories(session, source_id=source_id, count=self._limits.clean_keep)
+            folders = newest_directories(session, source_id=source_id, count=_KEEP)
         return frozenset(map(Path, folders))
 
     def _used_percent(self, folder: Path) -> float:
-        room = self._room(folder)
+        total, free = self._room(folder)
         # A dry run frees nothing: what it would have freed counts, or it would list every directory of a full disk.
-        free = room.free + self._planned[folder.stat().st_dev]
-        return 100.0 * (room.total - free) / room.total if room.total else 0.0
+        free += self._planned[folder.stat().st_dev]
+        return 100.0 * (total - free) / total if total else 0.0
 
     def _case(self, run: DirectoryRun, folder: Path, *, apply: bool) -> SweepCase | None:
-        """Clean a directory up if there is something to do and its disk is full; OSError, or a refusal of ours."""
+        """Clean up a directory if necessary and its disk is full; raise OSError or CleanupRefused."""
         if not folder.is_dir() or not all_temp_dirs(folder):
             return None
         used = self._used_percent(folder)
-        if used < self._limits.clean_percent:
+        if used < _FULL_PERCENT:
             return None
         freed = storage_statistics(folder).tmp_non_warc_bytes
         check_cleanup(self._database, self._runtime.settings.home, run, CleanMode.TEMP_NONWARC, replays=False)

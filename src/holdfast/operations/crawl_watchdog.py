@@ -1,9 +1,9 @@
-"""Crawls that run, seen from outside (how far, how fast, since when nothing moved), and `auto-recover` for them.
+"""Running crawls seen from outside (progress, speed, idle time), and `auto-recover` for them.
 
-Of a tool the directory is looked at, of our own crawler the rows. zimit is restarted by a request to the tool itself,
-on its own machine: its worker hands the execution back. A run of our own crawler is taken from its holder, wherever
-that is. The queue goes on with either in the same directory. Nothing is done while a deployment asks for quiet, or, for
-our own crawler, while it waits for room on the disk.
+For an external tool this reads its directory, for our own crawler the rows. zimit is restarted by a request
+to the tool itself, on its own machine: its worker releases the execution. A run of our own crawler is revoked
+from its holder, on any machine. Either way the queue continues in the same directory. Nothing is done during
+a deployment or, for our own crawler, while it waits for disk space.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
@@ -37,21 +36,18 @@ from holdfast.db.models import Recovery
 from holdfast.errors import Invalid, Unavailable
 from holdfast.jobs.administration import maintenance
 from holdfast.jobs.administration.maintenance import DirectoryRun, raise_options, take_to_restart
-from holdfast.jobs.administration.recovering import (
-    RESTARTS,
-    RecoveryAction,
-    RecoveryDecision,
-    RecoveryNote,
-    RunActivity,
-    decide,
-)
+from holdfast.jobs.administration.recovering import RESTARTS, Decision, RecoveryAction, RunActivity, decide
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.specs import effective_config
 from holdfast.jobs.views.listing import admin_counts, cleanup_counts
 from holdfast.jobs.views.recorded import read_recorded
 from holdfast.metrics import CrawlFigure, CrawlFigures, RecordedFigures, WarcCheckFigures, textfile
+from holdfast.values import dataclass
 from holdfast.wiring.jobs import Jobs
 from holdfast.worker.tool_process import signal_holder
+
+DEPLOY_LOCK_S = 7200.0
+"""How long a `deploy.lock` in the data directory is valid: longer than any deployment, in case one is left over."""
 
 MOUNTS = Path("/proc/self/mountinfo")
 _ASK = """
@@ -69,34 +65,28 @@ _GONE = (errno.ENOENT, errno.ENOTDIR)
 
 
 class PathHealth(StrEnum):
-    """How a path answers."""
-
     ALIVE = "alive"
     MISSING = "missing"
-    """There is nothing of this name; the disk below answers."""
+    """The name does not exist; the disk below it responds."""
     DEAD = "dead"
     """The storage itself does not work: its endpoint is gone, stale or broken."""
     HANGS = "hangs"
 
 
 class Probe(NamedTuple):
-    """How one path answered."""
-
     health: PathHealth
     errno: int = 0
 
     @property
     def is_dead(self) -> bool:
-        """Whether work on this path cannot go on."""
         return self.health in (PathHealth.DEAD, PathHealth.HANGS)
 
     def describe(self) -> str:
-        """Return it in words."""
         return f"{self.health.value} (errno {self.errno})" if self.errno else self.health.value
 
 
 def probe(paths: Iterable[Path], clock: Clock, *, deadline_s: float) -> dict[Path, Probe]:
-    """Ask all paths at once, each by a process of its own, and return how they answered within the time."""
+    """Probe all paths in parallel, each in its own process, and return their health within the deadline."""
     asked = {
         path: subprocess.Popen(
             # Isolated and without site packages: it has to start quickly, and our own paths are not looked at.
@@ -125,14 +115,14 @@ def _answer(process: subprocess.Popen[bytes], seconds: float) -> Probe:
 
 
 def judge(code: int) -> Probe:
-    """Return what the errno of a look at a path says about it; trouble with permissions is not the storage's."""
+    """Return the health for an errno; permission errors are not the storage's fault."""
     if is_storage_errno(code):
         return Probe(PathHealth.DEAD, code)
     return Probe(PathHealth.MISSING, code) if code in _GONE else Probe(PathHealth.ALIVE, max(0, code))
 
 
 def mount_point(path: Path, table: str) -> Path | None:
-    """Return where the storage of a path is mounted, by the kernel's list; None for the root of the machine."""
+    """Return the mount point of a path, from the kernel's table; None for the root filesystem."""
     points = {
         Path(_OCTAL.sub(lambda found: chr(int(found[1], 8)), line.split()[4]))
         for line in table.splitlines()
@@ -151,8 +141,6 @@ TOOLS = ("zimit", "http_warc", "playwright_warc")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedRun:
-    """One running execution."""
-
     run: DirectoryRun
     activity: RunActivity
     holder: Holder | None
@@ -164,22 +152,20 @@ class WatchedRun:
 
     @property
     def is_tool(self) -> bool:
-        """Whether `archive-tool` runs it; our own crawler otherwise."""
         return is_tool_run(self.run)
 
     @property
     def is_annual(self) -> bool:
-        """Whether the minima of annual crawls hold for it."""
+        """Whether the minimum options of annual crawls apply."""
         return self.run.job.kind in ("annual", "shard")
 
 
 def is_tool_run(run: DirectoryRun) -> bool:
-    """Return whether an execution is run by `archive-tool`."""
     return run.execution.config.get("backend") in TOOLS
 
 
 def watch_runs(jobs: Jobs, *, ask: Ask | None = None) -> list[WatchedRun]:
-    """Look at every execution that runs, by job; nothing is changed. `ask` replaces how directories are asked."""
+    """Inspect every running execution, by job, without changes. `ask` replaces how directories are inspected."""
     now = jobs.clock.now()
     with jobs.database.read() as session:
         runs = maintenance.running(session)
@@ -190,7 +176,7 @@ def watch_runs(jobs: Jobs, *, ask: Ask | None = None) -> list[WatchedRun]:
             if not is_tool_run(run)
         }
     folders = [Path(run.execution.output_dir) for run in runs if run.job.id not in rows]
-    health = ask(folders) if ask else probe(folders, jobs.clock, deadline_s=jobs.settings.storage.probe_s)
+    health = ask(folders) if ask else probe(folders, jobs.clock, deadline_s=jobs.settings.timings.storage.probe_s)
     watched_runs = []
     for run in runs:
         if run.job.id in rows:
@@ -206,9 +192,9 @@ def watch_runs(jobs: Jobs, *, ask: Ask | None = None) -> list[WatchedRun]:
 def watch_native(
     run: DirectoryRun, moved: datetime | None, due: datetime | None, *, now: datetime, delay_s: float
 ) -> WatchedRun:
-    """Return how a run of our own crawler gets on: since its counts changed, or it had something to ask for.
+    """Return the activity of our own crawler's run: since its counts changed, or since its next URL was due.
 
-    Its pace is what politeness allows, so nothing is said of it. `delay_s` is that of a source without one of its own.
+    No speed is given, because politeness limits it. `delay_s` is the default for sources without a delay.
     """
     taken = run.job.lock_acquired_at or run.execution.started_at or now
     # Waiting, as a site or its own delay asks, is no standstill.
@@ -233,7 +219,6 @@ def watch_native(
 
 
 def _delay_s(run: DirectoryRun, usual_s: float) -> float:
-    """Return the delay of a run: its own plan's, or its source's before it has one."""
     told = run.execution.config.get("delay_s")
     if told is None:
         # A configuration that cannot be used any more is the next run's trouble: this one and all others are looked at.
@@ -243,9 +228,9 @@ def _delay_s(run: DirectoryRun, usual_s: float) -> float:
 
 
 def watch_tool(run: DirectoryRun, clock: Clock) -> WatchedRun:
-    """Look at a tool's directory. The newest log counts, whatever the row says; nothing is changed.
+    """Inspect a tool's directory without changes. The newest log counts, whatever the row contains.
 
-    A disk that does not answer shows nothing: the run looks as if nothing had moved since it was taken.
+    If the disk does not respond, the run looks as if nothing had happened since it was leased.
     """
     now = clock.now()
     try:
@@ -270,7 +255,7 @@ def _unseen_run(run: DirectoryRun, *, now: datetime) -> WatchedRun:
 def _watch_directory(run: DirectoryRun, folder: Path, running_s: float, now: datetime) -> WatchedRun:
     log, state = newest_log(folder), load_state(folder, 1)
     progress = None if log is None else read_progress(log)
-    moved = None if progress is None else progress.changed_at
+    pages, moved, pages_per_minute = progress or (0, None, None)
     if moved is None and log is not None:
         moved = datetime.fromtimestamp(log.stat().st_mtime, UTC)
     # Never longer than this holder has had it: a log of an earlier holder says nothing of how long this one was idle.
@@ -282,12 +267,7 @@ def _watch_directory(run: DirectoryRun, folder: Path, running_s: float, now: dat
         restarts=state.container_restarts,
         errors=dict(state.errors),
         log=None if log is None else str(log),
-        activity=RunActivity(
-            pages=0 if progress is None else progress.last.crawled,
-            running_s=running_s,
-            idle_s=idle_s,
-            pages_per_minute=None if progress is None else progress.pages_per_minute,
-        ),
+        activity=RunActivity(pages=pages, running_s=running_s, idle_s=idle_s, pages_per_minute=pages_per_minute),
     )
 
 
@@ -299,7 +279,7 @@ def _is_state_ok(folder: Path) -> bool:
 
 
 def read_figures(jobs: Jobs) -> tuple[CrawlFigures, RecordedFigures]:
-    """Return what is to be told of this installation now; the second tells what `/metrics` does."""
+    """Return the figures of this installation, and those that `/metrics` also exports."""
     now = jobs.clock.now()
     with jobs.database.read() as session:
         counts, cleanups = admin_counts(session), cleanup_counts(session)
@@ -329,7 +309,7 @@ def _figure(watched: WatchedRun, stalled_s: float) -> CrawlFigure:
 
 
 def write_textfile(path: Path, *figures: CrawlFigures | WarcCheckFigures | RecordedFigures) -> bytes:
-    """Put the text in place and return it; a scraper sees the old file or the new one. Unavailable if it cannot be."""
+    """Replace the file atomically and return its text; raise Unavailable if that fails."""
     data = textfile(*figures)
     try:
         write_whole(path, data)
@@ -340,17 +320,16 @@ def write_textfile(path: Path, *figures: CrawlFigures | WarcCheckFigures | Recor
 
 DEPLOY_LOCK = "deploy.lock"
 OTHER_RESTARTS = 6
-"""Restarts that a job that is not annual may have at least."""
+"""Minimum number of restarts allowed for a job that is not annual."""
 _REMEMBERED = timedelta(days=30)
 Signal = Callable[[WatchedRun], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecoveryCase:
-    """One running crawl, and what is done for it."""
-
     watched: WatchedRun
-    decision: RecoveryDecision
+    action: RecoveryAction
+    reason: str
     raised: dict[str, int]
     """Tool options that are too low for a restart to help."""
     done: bool
@@ -359,16 +338,14 @@ class RecoveryCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
-    """What one look did, or would do."""
-
     deploying: bool
     cases: tuple[RecoveryCase, ...]
     woken: tuple[int, ...]
-    """Jobs whose backoff is cut short, so that enough of them get on."""
+    """Jobs whose backoff was shortened, so that enough of them run."""
 
 
 def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> Recovered:
-    """Look at every crawl that runs, and help those that need it; without `apply` only say what would be done."""
+    """Inspect all running crawls and recover those that need it; without `apply`, only report."""
     limits, now = jobs.settings.recovery, jobs.clock.now()
     if is_deploying(jobs.settings, jobs.clock):
         return Recovered(deploying=True, cases=(), woken=())
@@ -377,33 +354,33 @@ def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> Recovered:
         rows = maintenance.recoveries(
             session, job_ids=[one.run.job.id for one in watched_runs], since=now - _REMEMBERED
         )
-    history: dict[int, list[RecoveryNote]] = {}
+    history: dict[int, list[Recovery]] = {}
     for row in rows:
-        history.setdefault(row.job_id, []).append(RecoveryNote(row.job_id, row.at, row.action, row.pages))
+        history.setdefault(row.job_id, []).append(row)
     cases = []
     for watched in watched_runs:
-        decision = decide(watched.activity, history.get(watched.run.job.id, ()), limits, now=now)
+        action, reason = decision = decide(watched.activity, history.get(watched.run.job.id, ()), limits, now=now)
         # A crawl that waits for room does not stand still: a restart would only make it wait again.
         if low and not watched.is_tool:
-            decision = RecoveryDecision(action=RecoveryAction.NOTHING, reason="no_space")
-        raised = minima(watched) if watched.is_tool and decision.action in RESTARTS else {}
+            action, reason = decision = RecoveryAction.NOTHING, "no_space"
+        raised = minima(watched) if watched.is_tool and action in RESTARTS else {}
         done = apply and _help(jobs, watched, decision, raised, ask or partial(restart, jobs))
-        cases.append(RecoveryCase(watched=watched, decision=decision, raised=raised, done=done))
+        cases.append(RecoveryCase(watched=watched, action=action, reason=reason, raised=raised, done=done))
     return Recovered(deploying=False, cases=tuple(cases), woken=_wake(jobs, limits, now, apply=apply))
 
 
 def is_deploying(settings: Settings, clock: Clock) -> bool:
-    """Return whether a deployment asked for quiet: a `deploy.lock` in the data directory, not older than its time."""
+    """Return whether a deployment is running: `deploy.lock` exists in the data directory and has not expired."""
     try:
         touched = datetime.fromtimestamp((settings.home / DEPLOY_LOCK).stat().st_mtime, UTC)
     except OSError:
         return False
     # Both ways: of a file from the future, by a clock that was wrong, it is not known when it was made.
-    return abs(machine_clock(clock).now() - touched) < timedelta(seconds=settings.recovery.deploy_lock_s)
+    return abs(machine_clock(clock).now() - touched) < timedelta(seconds=DEPLOY_LOCK_S)
 
 
 def minima(watched: WatchedRun) -> dict[str, int]:
-    """Return the tool options that a job lacks: all minima for an annual one, a few restarts for any other."""
+    """Return the tool options that a job must raise: all minima for an annual one, a few restarts for any other."""
     try:
         options = effective_config(watched.run.job, watched.run.source).zimit.tool_options
     except Invalid:
@@ -413,7 +390,7 @@ def minima(watched: WatchedRun) -> dict[str, int]:
 
 
 def lacking(options: dict[str, object], *, annual: bool) -> dict[str, int]:
-    """Return what these tool options would have to become, and only that."""
+    """Return the tool options that are below their minimum, with the required values."""
     least = {"max_container_restarts": ANNUAL_RESTARTS if annual else OTHER_RESTARTS}
     # Without monitoring the tool takes neither thresholds nor a wait.
     annual = annual and bool(options.get("enable_monitoring"))
@@ -429,17 +406,18 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
-def _help(jobs: Jobs, watched: WatchedRun, decision: RecoveryDecision, raised: dict[str, int], ask: Signal) -> bool:
-    """Do what was decided and note it; a tool that cannot be reached from here is not noted as helped."""
-    if decision.action is RecoveryAction.NOTHING:
+def _help(jobs: Jobs, watched: WatchedRun, decision: Decision, raised: dict[str, int], ask: Signal) -> bool:
+    """Carry out a decision and record it; a tool that cannot be reached from here is not recorded."""
+    action, reason = decision
+    if action is RecoveryAction.NOTHING:
         return False
     run, now = watched.run, jobs.clock.now()
     # Before the restart: the next run begins with the options that it lacked.
-    if decision.action in RESTARTS and raised:
+    if action in RESTARTS and raised:
         with jobs.database.write() as session:
-            raise_options(session, jobs.clock, run.job.id, raised, why=decision.reason)
+            raise_options(session, jobs.clock, run.job.id, raised, why=reason)
     # A tool of another machine cannot be reached: not noted as helped, so that its own machine does it.
-    if decision.action in RESTARTS and not ask(watched):
+    if action in RESTARTS and not ask(watched):
         return False
     with jobs.database.write() as session:
         maintenance.add_recovery(
@@ -448,8 +426,8 @@ def _help(jobs: Jobs, watched: WatchedRun, decision: RecoveryDecision, raised: d
                 job_id=run.job.id,
                 execution_id=run.execution.id,
                 at=now,
-                action=decision.action.value,
-                reason=decision.reason,
+                action=action.value,
+                reason=reason,
                 pages=watched.activity.pages,
             ),
         )
@@ -457,23 +435,23 @@ def _help(jobs: Jobs, watched: WatchedRun, decision: RecoveryDecision, raised: d
 
 
 def restart(jobs: Jobs, watched: WatchedRun) -> bool:
-    """Have a run gone on with where it is; False if it cannot be reached from here, or is over."""
+    """Restart a run where it is; return False if it cannot be reached from here, or has ended."""
     if watched.is_tool:
         return ask_tool(watched)
-    settler = RunSettler(jobs.settings.jobs, jobs.placement)
+    settler = RunSettler(jobs.settings, jobs.placement)
     with jobs.database.write() as session:
         return take_to_restart(session, jobs.clock, settler, watched.run, reason="auto_recover")
 
 
 def ask_tool(watched: WatchedRun) -> bool:
-    """Ask the tool of a running crawl to end, with its container's grace; False if it is not on this machine."""
+    """Request a crawl's tool to end, within its container's grace period; False if it is not on this machine."""
     if watched.holder is None:
         return False
     return signal_holder(Path(watched.run.execution.output_dir), watched.holder, signal.SIGTERM)
 
 
 def _wake(jobs: Jobs, limits: RecoverySettings, now: datetime, *, apply: bool) -> tuple[int, ...]:
-    """Cut backoffs short, the earliest first, until enough crawls are queued or run."""
+    """Shorten backoffs, the earliest first, until enough crawls are queued or running."""
     with jobs.database.write() as session:
         missing = limits.keep_running - maintenance.busy_count(session)
         # The earliest first, and only as many as are missing.

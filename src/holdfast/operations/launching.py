@@ -1,7 +1,7 @@
-"""The thread of a serving process that starts a process for each operation that waits.
+"""A server thread that starts a process for each queued operation.
 
-A process of its own: importing, verifying and rebuilding need a core for minutes, and must not take turns with requests
-for Python's lock. It ends when the server that started it does, however that ends: its standard input is closed then.
+A separate process, because importing, verifying and rebuilding need a core for minutes, and must not compete
+with requests for the GIL. It ends when its server ends in any way, because that closes its standard input.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from holdfast.errors import HoldfastError
 from holdfast.operations.long_running import HeldOperation, OperationLeases
 from holdfast.operations.uploads import remove_expired
 
-MODULE: Final = "holdfast.operations.process"
+MODULE: Final = f"{__package__}.process"
 """The program of a process that runs one operation."""
 AT_ONCE: Final = 2
-"""Operations that one serving process has under way: a long verification must not keep an import waiting."""
+"""Concurrent operations per server process: a long verification must not delay an import."""
 _LOOK_S = 1.0
 _EXPIRE_S = 60.0
 _END_S = 10.0
@@ -35,7 +35,7 @@ _log = log.get()
 
 
 class OperationLauncher:
-    """Starts a process for each operation that waits, within a second; a thread of a serving process."""
+    """Starts a process for each queued operation within a second; a thread of a server process."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         # The server's where there is one: uploads expire by it.
@@ -53,17 +53,16 @@ class OperationLauncher:
         self._thread = threading.Thread(target=self._run, name="operations", daemon=True)
 
     def start(self) -> None:
-        """Begin; OSError if there is no room for its run file, RuntimeError if for no thread: it may be tried again."""
+        """Start; raise OSError without space for its run file, RuntimeError without a thread. Retrying is safe."""
         # Its lock tells the next start at once that this process died between taking an operation and running it.
         self._run_file = self._run_file or RunFile(self._run_folder)
         self._thread.start()
 
     def wake(self) -> None:
-        """Say that an operation was queued: it is looked for at once."""
         self._wake.set()
 
     def close(self) -> None:
-        """Ask what runs to leave off, and wait for it; what is not done is queued again. Nothing if none ever began."""
+        """Stop the running operations and wait for them; unfinished ones are queued again."""
         self._ending.set()
         self._wake.set()
         if self._thread.is_alive():
@@ -118,7 +117,7 @@ class OperationLauncher:
             remove_expired(self._database, self._clock, self._settings)
 
     def take(self) -> HeldOperation | None:
-        """Begin the oldest operation that waits for a server of this data directory; None if there is none."""
+        """Lease the oldest operation that waits for a server of this data directory."""
         return self._leases.take(self._run_file.path.name if self._run_file else None)
 
     def _reap(self, now: float) -> None:
@@ -139,7 +138,6 @@ class OperationLauncher:
 
 
 def _started(settings: Settings, held: HeldOperation) -> subprocess.Popen[bytes]:
-    """Start the process of an operation that this one has begun."""
     own = {"HOLDFAST_HOME": str(settings.home.resolve()), "HOLDFAST_DATABASE_URL": settings.database}
     return subprocess.Popen(
         [sys.executable, "-P", "-m", MODULE, str(held.operation_id), str(held.attempt)],

@@ -1,7 +1,7 @@
-"""Fetch one page now, to compare it with a capture or to extract it; nothing is stored.
+"""Fetches one page live, to compare it with a capture or to extract it; nothing is stored.
 
-The request passes the address guard, robots.txt, and the lease and delay of its domain, like the requests of a crawl.
-Limits: 8 s in total, 4 redirects, 2 MB compressed or decompressed, 4 pages at once in one process.
+The request respects the address guard, robots.txt, and the lease and delay of its domain, as a crawl does.
+Limits: 8 s in total, 4 redirects, 2 MB compressed or decompressed, 4 concurrent pages per process.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy.orm import Session
 
 from holdfast.changes.compare import TextComparison, compare, read_text
-from holdfast.changes.listing import counts_summary
-from holdfast.changes.pairs import TextMode, TextOptions, read_lines, read_record
+from holdfast.changes.pairs import TextMode, read_lines, read_record
 from holdfast.changes.queries import text_and_headings
+from holdfast.changes.records import LiveStats, counts_summary
 from holdfast.changes.verdict import ChangeType
 from holdfast.config import Settings
 from holdfast.crawl.plan import CrawlPlan
@@ -29,8 +29,11 @@ from holdfast.db.models import Snapshot, Source
 from holdfast.errors import AddressForbidden, Invalid, Unavailable, UrlRefused
 from holdfast.fetch.guard import AddressGuard, demand_public
 from holdfast.index.queries import demand_body
+from holdfast.jobs.administration.frontier_actions import AddedPlace
 from holdfast.parse.child import parse_safely
+from holdfast.parse.content import SiteTemplate
 from holdfast.parse.document import DocumentKind, kind_of
+from holdfast.records import Operator, from_row, record
 from holdfast.sources.extraction import extraction_rules
 from holdfast.types import FetchFailed, FetchProblem
 from holdfast.urls import Url, parse, parse_seed, url_hash
@@ -42,7 +45,7 @@ MAX_BYTES: Final = 2_000_000
 AT_ONCE: Final = 4
 _LIMITS = DocumentLimits(request_s=LIMIT_S, body_bytes=MAX_BYTES, redirects=4, patience_s=LIMIT_S / 2)
 TURNS = BoundedSemaphore(AT_ONCE)
-"""One for each page that this process fetches now."""
+"""One permit for each page that this process may fetch concurrently."""
 _BLOCKED = (FetchProblem.ADDRESS_FORBIDDEN, FetchProblem.URL_REFUSED)
 
 
@@ -63,17 +66,15 @@ class LiveTooLarge(Invalid):
 
 
 class LiveFailed(Unavailable):
-    """The site did not answer in time, or not with a usable response."""
+    """The site did not respond in time, or its response was unusable."""
 
     code = "live_failed"
 
 
 class LivePage(NamedTuple):
-    """A page as it was answered now."""
-
     requested_url: str
     url: str
-    """Where the redirects ended."""
+    """URL after redirects."""
     status: int
     media_type: str | None
     charset: str | None
@@ -82,7 +83,6 @@ class LivePage(NamedTuple):
     took_s: float
 
     def facts(self) -> dict[str, Any]:
-        """Return what the answer was, for `--json` and the API."""
         return {
             "requested_url": self.requested_url,
             "final_url": self.url,
@@ -94,9 +94,10 @@ class LivePage(NamedTuple):
 
 
 def fetch_live(settings: Settings, address: str, *, contact: str, networks: Sequence[str] = ()) -> LivePage:
-    """Fetch a page now. Blocks for up to 8 s; stores nothing. A redirect to another host must lead to a public address.
+    """Fetch a page live. Blocks for up to 8 s; stores nothing. A redirect to another host must be public.
 
-    UrlRefused, AddressForbidden, RobotsDenied, DomainForbidden, DomainBusy, LiveBusy, LiveTooLarge, LiveFailed.
+    Raise UrlRefused, AddressForbidden, RobotsDenied, DomainForbidden, DomainBusy, LiveBusy, LiveTooLarge or
+    LiveFailed.
     """
     url = parse_seed(address)
     allowed = [*map(str, settings.allow_networks), *networks]
@@ -144,58 +145,67 @@ async def _get(
         return await client.get(url, _LIMITS, obey_robots=True)
 
 
-def extract(page: LivePage) -> dict[str, Any]:
-    """Return the answer, text and metadata of an HTML, text or PDF page; Invalid for anything else."""
+@record
+class FetchedPage:
+    """The current text and metadata of a page."""
+
+    id: Operator[str]
+    """SHA-256 of the normalised URL."""
+    requested_url: Operator[str]
+    final_url: Operator[str]
+    """After redirects."""
+    status_code: Operator[int]
+    content_type: Operator[str | None]
+    bytes_read: Operator[int]
+    """Decompressed size."""
+    fetched_at: Operator[datetime]
+    duration_ms: Operator[int]
+    """Duration of the last request."""
+    title: Operator[str | None]
+    raw_text: Operator[str]
+    """Main text, as the index would store it."""
+    meta_description: Operator[str | None]
+    meta_keywords: Operator[list[str]]
+    author: Operator[str | None]
+    published_date: Operator[datetime | None]
+    canonical_url: Operator[str | None]
+    """Canonical URL as written in the page."""
+    language: Operator[str | None]
+    page_type: Operator[str]
+    word_count: Operator[int]
+    meta: Operator[dict[str, str]]
+    """Open Graph and JSON-LD values, by name."""
+    links: Operator[list[str]]
+    """Links of the main text, as written in the page."""
+    queued: Operator[AddedPlace | None]
+    """Where the URL was queued; null without `capture`."""
+
+
+def extract(page: LivePage) -> FetchedPage:
+    """Return the text and metadata of an HTML, text or PDF page; raise Invalid for any other type."""
     kind = kind_of(page.body, page.media_type)
     if kind is DocumentKind.OTHER:
         raise Invalid(f"{page.url} is {page.media_type or 'of an unknown type'}; expected HTML, text or PDF")
     found = parse_safely(page.body, kind=kind.value, media_type=page.media_type, charset=page.charset, url=page.url)
-    return page.facts() | {
-        "id": url_hash(parse(page.url).normalised),
-        "duration_ms": round(page.took_s * 1000),
-        "title": found.title,
-        "raw_text": found.text,
-        "meta_description": found.description,
-        "meta_keywords": list(found.keywords),
-        "author": found.author,
-        "published_date": found.published_at,
-        "canonical_url": found.canonical,
-        "language": found.language,
-        "page_type": found.page_type,
-        "word_count": found.word_count,
-        "meta": found.details,
-        "links": [href for href, _ in found.hrefs],
-    }
-
-
-class LiveDifference(NamedTuple):
-    """A capture and the page as it is now."""
-
-    change: ChangeType
-    found: TextComparison | None
-    """None if the live page is an error page."""
-    mode: TextMode
-    """The text that was compared."""
-    summary: str
-
-    def stats(self) -> dict[str, Any]:
-        """Return the difference in figures, for `--json` and the API; those of an error page are null."""
-        found = self.found
-        return {
-            "change_type": self.change.value,
-            "summary": self.summary,
-            "added_sections": found and found.sections.added,
-            "removed_sections": found and found.sections.removed,
-            "changed_sections": found and found.sections.changed,
-            "added_lines": found and found.added_lines,
-            "removed_lines": found and found.removed_lines,
-            "change_ratio": found and found.ratio,
-            "high_noise": found is not None and found.high_noise,
-        }
+    return from_row(
+        FetchedPage,
+        found,
+        **page.facts(),
+        id=url_hash(parse(page.url).normalised),
+        duration_ms=round(page.took_s * 1000),
+        raw_text=found.text,
+        meta_description=found.description,
+        meta_keywords=list(found.keywords),
+        published_date=found.published_at,
+        canonical_url=found.canonical,
+        meta=found.details,
+        links=[href for href, *_ in found.hrefs],
+        queued=None,
+    )
 
 
 def comparable_snapshot(session: Session, snapshot_id: int) -> Snapshot:
-    """Return a capture that a live page can be compared with; SnapshotNotFound, Invalid without text."""
+    """Return a capture to compare with a live page; raise SnapshotNotFound, or Invalid if it has no text."""
     found = visible_snapshot(session, snapshot_id)
     demand_body(session, found)
     if found.document_id is None:
@@ -203,46 +213,59 @@ def comparable_snapshot(session: Session, snapshot_id: int) -> Snapshot:
     return found
 
 
-def compare_live(database: Database, home: Path, archived: Snapshot, page: LivePage, mode: TextMode) -> LiveDifference:
-    """Compare a capture with the live page; Invalid if that has no text, SnapshotNotFound after a takedown meanwhile.
+def compare_live(
+    database: Database, home: Path, archived: Snapshot, page: LivePage, mode: TextMode
+) -> tuple[LiveStats, TextComparison | None, TextMode]:
+    """Compare a capture with the live page; raise Invalid if that has no text, SnapshotNotFound after a takedown.
 
-    Both are parsed now, in the same way. If the record cannot be read, its indexed main text is compared, and `mode`
-    says so.
+    Return the figures, the comparison (None if the live page is an error page), and the mode that was used.
+
+    Both are parsed now, in the same way. If the record cannot be read, its indexed main text is compared, and
+    `mode` indicates so.
     """
     with database.read() as session:
         archived = comparable_snapshot(session, archived.id)
     if not 200 <= page.status < 300:
         change = ChangeType.GONE if page.status in (404, 410) else ChangeType.ERROR
-        return LiveDifference(change, None, mode, f"The live page answered with status {page.status}")
+        return _stats(change, None, f"The live page answered with status {page.status}"), None, mode
     if kind_of(page.body, page.media_type) is DocumentKind.OTHER:
         raise Invalid(f"{page.url} is {page.media_type or 'of an unknown type'}; expected HTML, text or PDF")
-    options = _options(database, archived, mode)
-    before = read_record(database, home, archived, options)
+    template = None if mode is TextMode.FULL else _template(database, archived)
+    before = read_record(database, home, archived, whole=mode is TextMode.FULL, template=template)
     if before is None:
-        mode = TextMode.MAIN
-        options = _options(database, archived, mode)
+        mode, template = TextMode.MAIN, _template(database, archived)
         assert archived.document_id is not None
         with database.read() as session:
             before = read_text(*text_and_headings(session, archived.document_id))
-    now = read_lines(page.body, page.media_type, page.charset, page.url, options)
+    is_whole = mode is TextMode.FULL
+    now = read_lines(page.body, page.media_type, page.charset, page.url, whole=is_whole, template=template)
     if now is None:
         raise Invalid(f"{page.url} cannot be parsed")
     found = compare(before, now)
     if not found.hunks:
-        return LiveDifference(ChangeType.UNCHANGED, found, mode, "The live page has the same text as the capture")
-    summary = counts_summary(
-        (found.sections.added, found.sections.removed, found.sections.changed),
-        (found.added_lines, found.removed_lines),
-        has_high_noise=found.high_noise,
-    )
-    return LiveDifference(ChangeType.UPDATED, found, mode, summary)
+        same = "The live page has the same text as the capture"
+        return _stats(ChangeType.UNCHANGED, found, same), found, mode
+    summary = counts_summary(found.sections, (found.added_lines, found.removed_lines), has_high_noise=found.high_noise)
+    return _stats(ChangeType.UPDATED, found, summary), found, mode
 
 
-def _options(database: Database, archived: Snapshot, mode: TextMode) -> TextOptions:
-    """Return how both pages are parsed: whole, or the main text as the capture's source defines it."""
-    if mode is TextMode.FULL:
-        return {"whole": True}
+def _template(database: Database, archived: Snapshot) -> SiteTemplate | None:
+    """Return where the capture's source has its main text."""
     with database.read() as session:
         source = session.get(Source, archived.source_id)
-        template = None if source is None else extraction_rules(source.config)
-    return {} if template is None else {"template": template}
+        return None if source is None else extraction_rules(source.config)
+
+
+def _stats(change: ChangeType, found: TextComparison | None, summary: str) -> LiveStats:
+    added, removed, changed = found.sections if found else (None, None, None)
+    return LiveStats(
+        change_type=change.value,
+        summary=summary,
+        added_sections=added,
+        removed_sections=removed,
+        changed_sections=changed,
+        added_lines=None if found is None else found.added_lines,
+        removed_lines=None if found is None else found.removed_lines,
+        change_ratio=None if found is None else found.ratio,
+        high_noise=found is not None and found.high_noise,
+    )

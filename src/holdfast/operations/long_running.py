@@ -1,14 +1,14 @@
-"""Operations: work that takes minutes or hours, wanted by an operator, done by a process of its own.
+"""Operations: work of minutes or hours that an operator requests and a separate process performs.
 
-A row says how far one is. At most one is open for each flight (one verification, one rebuild, one freezing of an
-edition, one import of an upload); a unique key decides. A process holds one by a lease with a fencing token; a start
-on the same machine goes by the lock of its run file, any other by the time of the lease.
+A row stores the progress. At most one operation is open per flight (one verification, one rebuild, one
+freezing of an edition, one import of an upload); a unique key enforces it. A process holds an operation by a
+lease with a fencing token. A process on the same machine checks the lock of its run file, any other the time
+of the lease.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -23,22 +23,19 @@ from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database, moment_in, server_clock
 from holdfast.db.models import Operation
 from holdfast.errors import Conflict, HoldfastError, LeaseLost, NotFound
-from holdfast.operations import operation_queries as queries
-from holdfast.operations.upload_queries import fail_import
+from holdfast.operations import queries
 
 LEASE: Final = timedelta(seconds=30)
-"""Silence of a process after which another machine may take its operation up."""
+"""Silence of a process after which another machine may take over its operation."""
 BEAT_S: Final = 1.0
-"""How often a process says how far it is, and hears whether it is to stop."""
+"""How often a process stores its progress, and checks whether to stop."""
 MOST_ATTEMPTS: Final = 20
-"""How often an operation is begun whose process does not come to an end."""
+"""Limit of starts of an operation whose process dies each time."""
 DIRECTORY: Final = "directory"
-"""Among an operation's parameters: the id of the data directory that its files lie in."""
+"""Parameter of an operation: the id of the data directory with its files."""
 
 
 class OperationKind(StrEnum):
-    """What is done."""
-
     IMPORT = "import"
     VERIFY = "verify"
     REBUILD_INDEX = "rebuild_index"
@@ -50,8 +47,6 @@ class OperationKind(StrEnum):
 
 
 class OperationState(StrEnum):
-    """How far it is."""
-
     QUEUED = "queued"
     RUNNING = "running"
     DONE = "done"
@@ -60,79 +55,64 @@ class OperationState(StrEnum):
 
 
 class OperationRunning(Conflict):
-    """The same work is wanted already; `operation_id` names it."""
+    """The same work is queued or running already; `operation_id` names it."""
 
     code = "operation_running"
 
     def __init__(self, operation_id: int, subject: str) -> None:
         super().__init__(
-            f"operation {operation_id} is at it already ({subject}); watch it at /api/admin/operations/{operation_id}, "
-            f"or with: holdfast operation show {operation_id}"
+            f"operation {operation_id} already does this ({subject}); see /api/admin/operations/{operation_id}, or: "
+            f"holdfast operation show {operation_id}"
         )
         self.operation_id = operation_id
 
 
 class OperationNotFound(NotFound):
-    """There is no such operation."""
+    """The operation does not exist."""
 
     code = "operation_not_found"
 
     def __init__(self, operation_id: int) -> None:
-        super().__init__(
-            f"there is no operation {operation_id}; they are listed at /api/admin/operations, and with: holdfast "
-            "operation list"
-        )
+        super().__init__(f"unknown operation {operation_id}; see /api/admin/operations, or: holdfast operation list")
 
 
 class OperationOver(Conflict):
-    """The operation has ended: there is nothing to cancel."""
+    """The operation has ended and cannot be cancelled."""
 
     code = "operation_over"
 
     def __init__(self, operation_id: int, state: str) -> None:
-        super().__init__(f"operation {operation_id} is {state} already; start another where it came from")
+        super().__init__(f"operation {operation_id} is already {state}; start a new one instead")
 
 
 class OperationAbandoned(HoldfastError):
-    """The operation was begun again and again, and its process never came to an end."""
+    """The operation failed every time it was started."""
 
     code = "operation_abandoned"
 
     def __init__(self, attempts: int) -> None:
-        super().__init__(f"it was begun {attempts} times and never came to an end; the server's log says why")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OperationWish:
-    """What is to be done."""
-
-    kind: OperationKind
-    flight: str
-    """What at most one open operation may be at."""
-    subject: str
-    parameters: dict[str, Any]
+        super().__init__(f"failed {attempts} times; see the server log")
 
 
 class HeldOperation(NamedTuple):
-    """An operation that a process has begun."""
-
     operation_id: int
     attempt: int
 
 
-def start(session: Session, clock: Clock, wish: OperationWish, *, directory: str | None = None) -> Operation:
-    """Queue an operation in the caller's transaction; OperationRunning if an open one is at the same flight.
+def start(session: Session, clock: Clock, request: Operation, *, directory: str | None = None) -> Operation:
+    """Queue an operation in the caller's transaction; raise OperationRunning if one of the same flight is open.
 
-    `directory` is the id of the data directory that its files lie in: no server of another one takes it.
+    `request` is a new row with a kind, flight, subject and parameters; at most one operation per flight is open.
+    `directory` is the id of the data directory with its files: servers of other directories skip it.
     """
     now = clock.now()
     made = queries.insert_operation(
         session,
         {
-            "kind": wish.kind.value,
-            "flight": wish.flight,
-            "subject": wish.subject,
-            "parameters": wish.parameters if directory is None else {**wish.parameters, DIRECTORY: directory},
+            "kind": request.kind,
+            "flight": request.flight,
+            "subject": request.subject,
+            "parameters": request.parameters if directory is None else {**request.parameters, DIRECTORY: directory},
             "state": OperationState.QUEUED.value,
             "result": {},
             "actor": acting_user(),
@@ -141,29 +121,23 @@ def start(session: Session, clock: Clock, wish: OperationWish, *, directory: str
         },
     )
     if made is None:
-        running = queries.open_operation(session, flight=wish.flight)
+        running = queries.open_operation(session, flight=request.flight)
         # It may have ended between the two statements; then the client's next try succeeds.
-        raise OperationRunning(running.id if running else 0, wish.subject)
-    audit.record(
-        session,
-        clock,
-        action="operation.started",
-        subject=f"operation {made}",
-        detail={"kind": wish.kind.value, "subject": wish.subject, **wish.parameters},
-    )
+        raise OperationRunning(running.id if running else 0, request.subject)
+    subject, detail = f"operation {made}", {"kind": request.kind, "subject": request.subject, **request.parameters}
+    audit.record(session, clock, action="operation.started", subject=subject, detail=detail)
     return find(session, made)
 
 
 def find(session: Session, operation_id: int) -> Operation:
-    """Return one operation; OperationNotFound."""
-    found = queries.operation_by_id(session, operation_id)
+    found = session.get(Operation, operation_id, populate_existing=True)
     if found is None:
         raise OperationNotFound(operation_id)
     return found
 
 
 def cancel(session: Session, clock: Clock, operation_id: int) -> Operation:
-    """End an operation that waits, or ask the process that is at it to leave off; OperationNotFound, OperationOver."""
+    """Cancel a queued operation, or request the running one to stop; raise OperationNotFound or OperationOver."""
     row = find(session, operation_id)
     if row.finished_at is not None:
         raise OperationOver(row.id, row.state)
@@ -171,30 +145,30 @@ def cancel(session: Session, clock: Clock, operation_id: int) -> Operation:
     row.stop_asked, row.updated_at = True, now
     if row.state == OperationState.QUEUED:
         row.state, row.finished_at = OperationState.CANCELLED.value, now
-        fail_import(session, row.id, now=now)
+        queries.fail_import(session, row.id, now=now)
     audit.record(session, clock, action="operation.cancelled", subject=f"operation {row.id}", detail={"kind": row.kind})
     session.flush()
     return row
 
 
 class OperationLeases:
-    """Takes operations up, one at a time; for any thread."""
+    """Leases operations, one at a time; thread-safe."""
 
     def __init__(
         self, database: Database, clock: Clock, run_folder: Path, *, directory: Callable[[], str] | None = None
     ) -> None:
-        """`directory` tells the id of the data directory whose operations are taken; without it those of any are.
+        """`directory` returns the id of the data directory whose operations are leased; without it those of any are.
 
-        It is asked when something waits: where nothing ever does, no id is made.
+        It is called only when an operation is pending, so that no id is created unnecessarily.
         """
         self._database, self._run_folder, self._directory = database, run_folder, directory
         # Machines share a database server, and their clocks differ: a lease is dated and judged by the server's.
         self._clock = server_clock(clock)
 
     def take(self, run_file: str | None = None) -> HeldOperation | None:
-        """Begin the oldest operation that waits, or whose process is gone; None if there is none.
+        """Lease the oldest operation that is queued or whose process is dead; return None without one.
 
-        `run_file` is that of the process that takes it; the one that runs it puts its own in its place.
+        `run_file` belongs to the process that leases it; the process that runs it replaces it by its own.
         """
         # Read first: the one writer of SQLite is not held for a look that mostly finds nothing.
         with self._database.read() as session:
@@ -207,8 +181,8 @@ class OperationLeases:
     def _taken(self, row: Operation, run_file: str | None) -> HeldOperation | None:
         with self._database.write() as session:
             now = moment_in(session, self._clock)
-            lease = queries.TakenUntil(now, now + LEASE, run_file)
-            if not queries.take_operation(session, row.id, row.attempt, lease):
+            until = now + LEASE
+            if not queries.take_operation(session, row.id, row.attempt, now=now, until=until, run_file=run_file):
                 return None
         held = HeldOperation(row.id, row.attempt + 1)
         if row.stop_asked:
@@ -223,7 +197,6 @@ class OperationLeases:
         return held
 
     def _free(self, session: Session) -> list[Operation]:
-        """Return the operations that wait, or whose process is gone, the oldest first."""
         rows = queries.open_operations(session)
         # Mostly there are none: then the server is not asked for the time.
         now = moment_in(session, self._clock) if rows else None
@@ -247,7 +220,7 @@ class OperationLeases:
         return path.exists() and boot_id(path) == boot_id() and not is_held(path)
 
     def beat(self, held: HeldOperation, **values: Any) -> bool:
-        """Renew the lease and write how far it is; return whether it is to stop. LeaseLost if another has it."""
+        """Renew the lease and store the progress; return whether to stop. Raise LeaseLost if it was lost."""
         with self._database.write() as session:
             now = moment_in(session, self._clock)
             asked = queries.change_held(session, held, {"lease_until": now + LEASE, "updated_at": now, **values})
@@ -256,13 +229,13 @@ class OperationLeases:
         return asked
 
     def give_back(self, held: HeldOperation) -> None:
-        """Let the next process go on with it: this one ends."""
+        """Return the operation to the queue for the next process, because this one ends."""
         values = {"state": OperationState.QUEUED.value, "lease_until": None, "run_file": None}
         with self._database.write() as session:
             queries.change_held(session, held, {**values, "updated_at": moment_in(session, self._clock)})
 
     def let_go(self, held: HeldOperation, result: Mapping[str, Any]) -> None:
-        """Keep what was found and let the next process go on at once; unlike one given back, the attempt counts."""
+        """Store the result and release the lease; unlike `give_back`, the attempt counts."""
         with self._database.write() as session:
             values = {"lease_until": None, "run_file": None, "result": dict(result)}
             queries.change_held(session, held, {**values, "updated_at": moment_in(session, self._clock)})
@@ -276,7 +249,7 @@ class OperationLeases:
         error: str | None = None,
         error_code: str | None = None,
     ) -> bool:
-        """Say how it ended; False if another process has it by now, which then says so itself."""
+        """Store how it ended; return False if another process holds it by now, which will store that itself."""
         values: dict[str, Any] = {
             "state": state.value,
             "error": error,
@@ -291,10 +264,9 @@ class OperationLeases:
             settled = queries.change_held(session, held, {**values, "updated_at": now, "finished_at": now})
             if settled is not None and state is not OperationState.DONE:
                 # Here, and not where an import fails: its process may have died, or never have begun.
-                fail_import(session, held.operation_id, now=now)
+                queries.fail_import(session, held.operation_id, now=now)
         return settled is not None
 
     def waits(self) -> bool:
-        """Return whether there is one to take up."""
         with self._database.read() as session:
             return bool(self._free(session))

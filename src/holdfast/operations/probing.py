@@ -1,7 +1,7 @@
-"""Looks at a site without crawling it: one page asked for by our client and by a browser, and the steps of a dry run.
+"""Probes a site without crawling it: one page fetched by our client and by a browser, and the steps of a dry run.
 
-The browser is pinned to the address that our guard has judged, and reaches no other host; robots.txt is obeyed, and our
-name is told. It runs in its own sandbox, and as `nobody` where we are root.
+The browser is pinned to the address that our guard has approved, and reaches no other host; robots.txt is
+obeyed, and our User-Agent is sent. It runs in its own sandbox, and as `nobody` if we are root.
 """
 
 from __future__ import annotations
@@ -17,10 +17,8 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
-from typing import Any
 
 from holdfast.clock import Clock
 from holdfast.config import Settings
@@ -37,6 +35,7 @@ from holdfast.crawl_process.requests import (
 from holdfast.errors import Invalid, Unavailable
 from holdfast.fetch import robots as robots_file
 from holdfast.parse import parse_page
+from holdfast.records import Operator, record
 from holdfast.types import FetchFailed, UrlKind
 from holdfast.urls import Base, Url, parse, priority, resolve
 from holdfast.warc.payload import parse_head
@@ -49,22 +48,22 @@ _ERROR_PAGE = 'id="main-frame-error"'
 _NOBODY = "nobody"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class Look:
-    """What one way of asking saw."""
+    """What one client got of a page."""
 
-    ok: bool
-    seconds: float
-    status: int | None = None
-    bytes: int = 0
-    title: str | None = None
-    error: str | None = None
+    ok: Operator[bool]
+    seconds: Operator[float]
+    status: Operator[int | None] = None
+    bytes: Operator[int] = 0
+    title: Operator[str | None] = None
+    error: Operator[str | None] = None
 
 
 async def ask_plainly(
     settings: Settings, url: Url, *, contact: str, networks: Sequence[str]
 ) -> FetchedDocument | FetchFailed:
-    """Return what our own client gets, politely; RobotsDenied if robots.txt disallows it or what it redirects to."""
+    """Fetch a page with our own client, politely; raise RobotsDenied if robots.txt disallows it or its redirects."""
     agent = CrawlPlan(seeds=(url.fetch,), contact=contact).agent()
     async with open_polite_client(
         settings, agent=agent, networks=networks, delay_s=settings.politeness.delay_s
@@ -77,7 +76,6 @@ async def ask_plainly(
 
 
 def plain_look(answer: FetchedDocument | FetchFailed) -> Look:
-    """Return an answer of our own client as a look."""
     if isinstance(answer, FetchFailed):
         return Look(ok=False, seconds=answer.took_s, error=f"{answer.problem.value}: {answer.message}")
     text = answer.body.decode("utf-8", "replace")
@@ -88,7 +86,7 @@ def plain_look(answer: FetchedDocument | FetchFailed) -> Look:
 
 
 def find_browser(given: str | None) -> str:
-    """Return the path of a browser; Invalid if there is none."""
+    """Return the path of a browser; raise Invalid if none is found."""
     for name in (given,) if given else BROWSERS:
         if found := shutil.which(name):
             return found
@@ -96,7 +94,7 @@ def find_browser(given: str | None) -> str:
 
 
 def browser_command(program: str, url: Url, *, ip: str, agent: str, folder: Path) -> list[str]:
-    """Return the command that prints a page as the browser sees it; every other host is unknown to it."""
+    """Return the command that prints a page as the browser renders it; the browser can resolve no other host."""
     address = f"[{ip}]" if isinstance(ip_address(ip), IPv6Address) else ip
     return [
         program,
@@ -121,7 +119,7 @@ def browser_command(program: str, url: Url, *, ip: str, agent: str, folder: Path
 
 
 def ask_with_browser(command: Sequence[str], folder: Path, clock: Clock, *, deadline_s: float) -> Look:
-    """Run a browser to its end, or to its deadline, and return what it saw; no process of it is left."""
+    """Run a browser to its end or deadline, and return the result; all its processes are ended."""
     began = clock.monotonic()
     dom, said = folder / "dom.html", folder / "said.log"
     # A browser's sandbox does not work as root, and without it a page would run with our rights.
@@ -153,7 +151,7 @@ def ask_with_browser(command: Sequence[str], folder: Path, clock: Clock, *, dead
 
 
 def _wait(process: subprocess.Popen[bytes], deadline_s: float) -> int | None:
-    """Return the exit code, None if it took too long; whatever it started is ended with it."""
+    """Return the exit code, None on timeout; child processes are ended too."""
     try:
         return process.wait(timeout=deadline_s)
     except subprocess.TimeoutExpired:
@@ -185,7 +183,7 @@ def _title(text: str) -> str | None:
 
 
 def probe(settings: Settings, url: Url, answer: FetchedDocument, program: str, clock: Clock, *, agent: str) -> Look:
-    """Ask a browser for the page that our own client got, at the address that it got it from."""
+    """Fetch with a browser the page that our own client got, from the same IP address."""
     delay_s = settings.politeness.delay_s
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-probe-") as name,
@@ -199,33 +197,37 @@ def probe(settings: Settings, url: Url, answer: FetchedDocument, program: str, c
 _SHOWN = 50
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class DryRunStep:
-    """One address, in the order it would be asked for."""
+    """A request that a crawl would send, and why."""
 
-    order: int
-    url: str
-    kind: str
-    depth: int
-    priority: int
-    why: str
+    order: Operator[int]
+    url: Operator[str]
+    kind: Operator[str]
+    depth: Operator[int]
+    priority: Operator[int]
+    why: Operator[str]
 
 
-@dataclass(slots=True)
+@record
+class ExcludedLinks:
+    """Links to a host that a rule excludes."""
+
+    rule: Operator[str]
+    host: Operator[str]
+    count: Operator[int]
+
+
+@record
 class DryRun:
-    """The first steps of a crawl."""
+    """The first requests of a crawl, and the links that it would exclude."""
 
-    steps: list[DryRunStep] = field(default_factory=list)
-    excluded: list[tuple[tuple[str, str], int]] = field(default_factory=list)
-
-    def as_object(self) -> dict[str, Any]:
-        """Return it for `--json`."""
-        left_out = [{"rule": rule, "host": host, "count": count} for (rule, host), count in self.excluded]
-        return {"first": [asdict(step) for step in self.steps], "excluded": left_out}
+    first: Operator[list[DryRunStep]]
+    excluded: Operator[list[ExcludedLinks]]
 
 
 def dry_run(plan: CrawlPlan, settings: Settings) -> DryRun:
-    """Return what would be crawled first, and why; asks for robots.txt and the first ten seeds only."""
+    """Return the first requests of a crawl with reasons; fetches only robots.txt and the first ten seeds."""
     return asyncio.run(_look(plan, settings))
 
 
@@ -279,18 +281,18 @@ async def _ordered(
     rows: Iterable[tuple[int, Url, UrlKind, int, str]],
     excluded: Counter[tuple[str, str]],
 ) -> DryRun:
-    found = DryRun(excluded=excluded.most_common(20))
+    steps = []
     seeds_first = sorted(rows, key=lambda row: (not row[4].startswith("seed"), -row[0]))
     origins = {url.origin for url in plan.seed_urls()}
     for order, (rank, url, kind, depth, why) in enumerate(seeds_first[:_SHOWN], 1):
         if url.origin in origins and not why.startswith("seed"):
             why = f"in scope by {why}; {(await _permission(plan, client, url))[1]}"
-        found.steps.append(DryRunStep(order=order, url=url.fetch, kind=kind.value, depth=depth, priority=rank, why=why))
-    return found
+        steps.append(DryRunStep(order=order, url=url.fetch, kind=kind.value, depth=depth, priority=rank, why=why))
+    left_out = [ExcludedLinks(rule=rule, host=host, count=count) for (rule, host), count in excluded.most_common(20)]
+    return DryRun(first=steps, excluded=left_out)
 
 
 async def _permission(plan: CrawlPlan, client: PoliteClient, url: Url) -> tuple[bool, str]:
-    """Return whether robots.txt lets us ask, and in which words."""
     if plan.robots == "ignore":
         return True, "robots.txt ignored"
     state = await client.robots(url)

@@ -1,4 +1,4 @@
-"""The process of one operation: `python -m holdfast.operations.process ID ATTEMPT`, started by a serving process."""
+"""The process of one operation: `python -m holdfast.operations.process ID ATTEMPT`, started by a server process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from holdfast.withdrawals.viewers import see_everything
 
 
 def main() -> None:
-    """Run the operation that is named by its id and attempt, until its end or that of the server."""
     see_everything()
     settings = config.load()
     log.configure(settings.log_level)
@@ -35,7 +34,7 @@ def main() -> None:
     try:
         run_operation(settings, SystemClock(), held, WORKS, stopping=stopping)
     except Unavailable as exc:
-        # Begun again by a serving process, after a rest.
+        # Started again by a serving process, after a rest.
         log.get().error("operation.waits", operation=held.operation_id, attempt=held.attempt, message=str(exc))
         sys.exit(1)
 

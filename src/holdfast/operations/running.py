@@ -1,11 +1,11 @@
-"""Runs one operation to its end: renews its lease, writes how far it is, hears whether it is to stop."""
+"""Runs one operation to its end: renews its lease, stores its progress, checks whether to stop."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from holdfast import log
@@ -25,6 +25,7 @@ from holdfast.operations.long_running import (
     OperationState,
     find,
 )
+from holdfast.values import dataclass
 from holdfast.wiring import Runtime, open_runtime
 
 _log = log.get()
@@ -32,7 +33,7 @@ _ERROR_CHARS = 2000
 
 
 class OperationFailed(HoldfastError):
-    """An operation came to its end and failed; what it found is kept all the same."""
+    """The operation ran to its end and failed; its findings are stored anyway."""
 
     code = "operation_failed"
 
@@ -43,8 +44,6 @@ class OperationFailed(HoldfastError):
 
 @dataclass(slots=True, kw_only=True)
 class OperationContext:
-    """What the work of an operation is done with, and where it says how far it is."""
-
     settings: Settings
     runtime: Runtime
     database: Database
@@ -53,27 +52,27 @@ class OperationContext:
     attempt: int
     parameters: dict[str, Any]
     result: dict[str, Any]
-    """What it kept so far: a process that goes on with it begins here."""
+    """Result so far: a process that continues the operation starts from here."""
     stopping: threading.Event = field(default_factory=threading.Event)
     is_cancelled: bool = False
-    """Whether an operator ended it, rather than the end of its process."""
+    """Whether an operator stopped it, rather than the end of its process."""
     phase: str = "starting"
     done: int = 0
     total: int | None = None
 
     def say(self, phase: str, done: int = 0, total: int | None = None) -> None:
-        """Say how far it is, as cheaply as can be, and leave off if it is to stop: Interrupted."""
+        """Report progress, cheaply; raise Interrupted if it must stop."""
         self.phase, self.done, self.total = phase, done, total
         self.check()
 
     def check(self) -> None:
-        """Leave off if it is to stop: Interrupted."""
+        """Raise Interrupted if it must stop."""
         if self.stopping.is_set():
-            raise Interrupted("stopped; it goes on from here when it is begun again")
+            raise Interrupted("stopped; it continues from here when it is started again")
 
 
 OperationWork = Callable[[OperationContext], dict[str, Any]]
-"""Does what an operation is for and returns its result; OperationFailed, HoldfastError, Interrupted."""
+"""Performs an operation and returns its result; raises OperationFailed, HoldfastError or Interrupted."""
 
 
 class _Beats:
@@ -152,9 +151,9 @@ def run_operation(
     *,
     stopping: threading.Event | None = None,
 ) -> OperationState:
-    """Do what a held operation is for, and say how it ended; return that. Stopped from outside, it is queued again.
+    """Run a leased operation and store how it ended; return its state. If stopped from outside, it is queued again.
 
-    Unavailable if something that it depends on does not answer: the next process goes on with it.
+    Raise Unavailable if a dependency does not respond: the next process continues it.
     """
     stop = stopping or threading.Event()
     with _opened(settings, clock, held, stop) as (context, kind, actor):

@@ -1,7 +1,8 @@
-"""`storage-watchdog`: paths that running jobs write to are asked whether they answer, and one that is dead is freed.
+"""`storage-watchdog`: probes paths that running jobs write to, and recovers dead ones.
 
-Its runs end as trouble of the machine, the tools on it are asked to end, and it is unmounted and mounted by commands of
-the server's settings, if there are any. Only after several looks, only so often, and only for runs of this machine.
+The jobs on a dead path end as infrastructure failures, tools on it are requested to end, and commands from
+the server's settings, if any, unmount and mount it. Only after several failed probes, at a limited rate, and
+only for runs of this machine.
 """
 
 from __future__ import annotations
@@ -15,13 +16,14 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
-from typing import NamedTuple
 
+from holdfast import audit
 from holdfast.archive_tool.docker import docker_environment
 from holdfast.archive_tool.output_directory import SENTINEL
 from holdfast.config import StorageSettings
+from holdfast.db.models import Recovery
 from holdfast.jobs.administration import recovering
 from holdfast.jobs.administration.maintenance import DirectoryRun, running, take_for_storage
 from holdfast.jobs.administration.recovering import (
@@ -29,8 +31,6 @@ from holdfast.jobs.administration.recovering import (
     FREED,
     SEEN_ALIVE,
     SEEN_DEAD,
-    RecoveryNote,
-    StorageDecision,
     decide_storage,
     notes_since,
     streak,
@@ -39,35 +39,41 @@ from holdfast.jobs.administration.recovering import (
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.store import locked_job
 from holdfast.operations.crawl_watchdog import MOUNTS, PathHealth, Probe, is_deploying, mount_point, probe
+from holdfast.records import Operator, encode, record
+from holdfast.values import dataclass
 from holdfast.wiring.jobs import Jobs
 from holdfast.worker.tool_process import hurry_tools
+
+_COMMAND_S = 60.0
+"""Timeout of the commands to mount and unmount."""
 
 MOUNT = "{mount}"
 _SAID_BYTES = 2000
 _COMMAND_END_S = 1.0
 
 
-class CommandStep(NamedTuple):
-    """One thing that was done about a path, and how it ended."""
+@record
+class CommandStep:
+    """A step of a recovery, and its result."""
 
-    name: str
-    ok: bool
-    said: str
+    step: Operator[str]
+    ok: Operator[bool]
+    said: Operator[str]
 
 
 def run_step(
     name: str, command: str, mount: str, *, deadline_s: float, outer: Mapping[str, str] = os.environ
 ) -> CommandStep:
-    """Run a command with `{mount}` replaced and say how it ended; a program that is not on PATH is no program."""
+    """Run a command with `{mount}` replaced and return the result; a program missing from PATH is an error."""
     try:
         words = [word.replace(MOUNT, mount) for word in shlex.split(command)]
     except ValueError as exc:
-        return CommandStep(name, False, f"{command[:100]!r} is no command: {exc}")
+        return CommandStep(step=name, ok=False, said=f"{command[:100]!r} is no command: {exc}")
     # Commands come from the server's settings alone, as a list of arguments: no shell, and no request or row can name
     # one.
     program = shutil.which(words[0]) if words else None
     if program is None:
-        return CommandStep(name, False, f"there is no program {(words or [''])[0][:100]!r} on PATH")
+        return CommandStep(step=name, ok=False, said=f"there is no program {(words or [''])[0][:100]!r} on PATH")
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen(
             [program, *words[1:]],
@@ -92,47 +98,49 @@ def run_step(
         said.seek(0)
         text = said.read(_SAID_BYTES).decode("utf-8", "replace").strip()
     if code is None:
-        return CommandStep(name, False, f"it took longer than {deadline_s:g} s; {text}".rstrip("; "))
-    return CommandStep(name, code == 0, f"ended with {code}; {text}".rstrip("; "))
+        return CommandStep(step=name, ok=False, said=f"it took longer than {deadline_s:g} s; {text}".rstrip("; "))
+    return CommandStep(step=name, ok=code == 0, said=f"ended with {code}; {text}".rstrip("; "))
 
 
 Ask = Callable[[Iterable[Path]], Mapping[Path, Probe]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class PathCase:
-    """One dead path: a mount, or a directory that is on none of its own."""
+    """One dead path: a mount point, or a directory outside any mount."""
 
-    path: Path
-    is_mount: bool
-    probe: Probe
+    path: Operator[Path]
+    mount: Operator[bool]
+    health: Operator[PathHealth]
+    errno: Operator[int]
+    jobs: Operator[tuple[int, ...]]
     runs: tuple[DirectoryRun, ...]
-    decision: StorageDecision
-    steps: tuple[CommandStep, ...] = ()
-    healed: bool = False
+    acted_for: Operator[tuple[int, ...]]
+    """The jobs whose runs were ended."""
+    reason: Operator[str]
+    healed: Operator[bool] = False
+    steps: Operator[tuple[CommandStep, ...]] = ()
 
     def describe(self) -> str:
-        """Return in words what is wrong."""
-        return f"{self.path} is {self.probe.describe()}"
+        return f"{self.path} is {Probe(self.health, self.errno).describe()}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class StorageReport:
-    """What one look saw and did, or would do."""
+    """Result of one check of the paths."""
 
-    deploying: bool = False
-    looked_at: tuple[Path, ...] = ()
-    cases: tuple[PathCase, ...] = ()
+    deploying: Operator[bool] = False
+    looked_at: Operator[tuple[Path, ...]] = ()
+    dead: Operator[tuple[PathCase, ...]] = ()
 
     @property
     def is_well(self) -> bool:
-        """Whether every path answers, or does again."""
-        return all(case.healed for case in self.cases)
+        return all(case.healed for case in self.dead)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageWatchdog:
-    """Looks at paths; what it asks the machine is handed in."""
+    """Checks paths; its probes and commands are injected."""
 
     jobs: Jobs
     ask: Ask | None = None
@@ -143,7 +151,7 @@ class StorageWatchdog:
         return self.jobs.settings.storage
 
     def look(self, *, apply: bool) -> StorageReport:
-        """Look once; without `apply` nothing is noted, so that nothing is ever confirmed."""
+        """Check once; without `apply` nothing is recorded, so that nothing is ever confirmed."""
         jobs, now = self.jobs, self.jobs.clock.now()
         if is_deploying(jobs.settings, jobs.clock):
             return StorageReport(deploying=True)
@@ -160,15 +168,15 @@ class StorageWatchdog:
         if apply:
             self._note_alive([run for run in runs if run not in dead], notes)
             cases = [self._act(case) for case in cases]
-        return StorageReport(looked_at=tuple(dict.fromkeys(paths)), cases=tuple(cases))
+        return StorageReport(looked_at=tuple(dict.fromkeys(paths)), dead=tuple(cases))
 
     def _ask(self, paths: Iterable[Path]) -> Mapping[Path, Probe]:
         if self.ask is not None:
             return self.ask(paths)
-        return probe(paths, self.jobs.clock, deadline_s=self._limits.probe_s)
+        return probe(paths, self.jobs.clock, deadline_s=self.jobs.settings.timings.storage.probe_s)
 
     def _health(self, run: DirectoryRun, health: Mapping[Path, Probe]) -> Probe:
-        """Return how a run's directory is: below a store root that is not mounted it is dead, whatever stands there."""
+        """Return the health of a run's directory: dead below an unmounted store root, even if it responds."""
         root, folder = self.jobs.settings.zimit.store_root, _folder(run)
         if root is not None and folder.is_relative_to(root):
             mark = health[root / SENTINEL]
@@ -178,7 +186,6 @@ class StorageWatchdog:
         return health[folder]
 
     def _grouped(self, dead: Sequence[DirectoryRun]) -> dict[Path, list[DirectoryRun]]:
-        """Return the runs by what would have to be mounted anew for them."""
         table, root = self.table(), self.jobs.settings.zimit.store_root
         groups: dict[Path, list[DirectoryRun]] = {}
         for run in dead:
@@ -189,28 +196,36 @@ class StorageWatchdog:
         return groups
 
     def _case(
-        self, path: Path, runs: list[DirectoryRun], health: Mapping[Path, Probe], notes: Sequence[RecoveryNote]
+        self, path: Path, runs: list[DirectoryRun], health: Mapping[Path, Probe], notes: Sequence[Recovery]
     ) -> PathCase:
-        decision = decide_storage([run.job.id for run in runs], notes, self._limits, now=self.jobs.clock.now())
-        is_mount = path == self.jobs.settings.zimit.store_root or mount_point(path, self.table()) == path
+        jobs, found = tuple(run.job.id for run in runs), self._health(runs[0], health)
+        acted_for, reason = decide_storage(jobs, notes, self._limits, now=self.jobs.clock.now())
         return PathCase(
-            path=path, is_mount=is_mount, probe=self._health(runs[0], health), runs=tuple(runs), decision=decision
+            path=path,
+            mount=path == self.jobs.settings.zimit.store_root or mount_point(path, self.table()) == path,
+            health=found.health,
+            errno=found.errno,
+            jobs=jobs,
+            runs=tuple(runs),
+            acted_for=acted_for,
+            reason=reason,
         )
 
-    def _note_alive(self, runs: Sequence[DirectoryRun], notes: Sequence[RecoveryNote]) -> None:
+    def _note_alive(self, runs: Sequence[DirectoryRun], notes: Sequence[Recovery]) -> None:
         again = [run for run in runs if streak(notes, run.job.id)]
         if again:
             with self.jobs.database.write() as session:
                 recovering.note(session, self.jobs.clock, again, SEEN_ALIVE, "it answers again")
 
     def _act(self, case: PathCase) -> PathCase:
-        """Note that a path is dead, or free it; that is noted first, so that it counts whatever happens."""
+        """Record that a path is dead, or recover it; the record comes first, so that it counts in any case."""
         now = self.jobs.clock.now()
         with self.jobs.database.write() as session:
             # Decided once more with the jobs locked: of two watchdogs at the same moment, one acts.
             ids = [run.job.id for run in case.runs if locked_job(session, run.job.id) is not None]
-            case = replace(case, decision=decide_storage(ids, notes_since(session, now - DAY), self._limits, now=now))
-            wanted = [run for run in case.runs if run.job.id in case.decision.jobs]
+            acted_for, reason = decide_storage(ids, notes_since(session, now - DAY), self._limits, now=now)
+            case = replace(case, acted_for=acted_for, reason=reason)
+            wanted = [run for run in case.runs if run.job.id in acted_for]
             if not wanted:
                 recovering.note(session, self.jobs.clock, case.runs, SEEN_DEAD, case.describe())
                 return case
@@ -219,16 +234,17 @@ class StorageWatchdog:
         # Runs are ended in the rows first: their holders' next write is refused, whenever they come to.
         steps = [*self._take(case, wanted), *self._remount(case)]
         healed = not self._ask([case.path])[case.path].is_dead and all(step.ok for step in steps)
-        steps.append(CommandStep("probe", healed, "it answers" if healed else "it does not answer"))
+        steps.append(CommandStep(step="probe", ok=healed, said="it answers" if healed else "it does not answer"))
         with self.jobs.database.write() as session:
-            outcome = [{"step": step.name, "ok": step.ok, "said": step.said} for step in steps]
-            detail = {"was": case.probe.describe(), "jobs": list(case.decision.jobs), "steps": outcome}
-            recovering.record_steps(session, self.jobs.clock, str(case.path), detail)
+            was = Probe(case.health, case.errno).describe()
+            detail = {"was": was, "jobs": list(case.acted_for), "steps": encode(steps)}
+            subject = f"path {case.path}"
+            audit.record(session, self.jobs.clock, action="storage.path_freed", subject=subject, detail=detail)
         return replace(case, steps=tuple(steps), healed=healed)
 
     def _take(self, case: PathCase, wanted: Sequence[DirectoryRun]) -> list[CommandStep]:
-        """End the runs on a path in the rows, and ask the tools that hang on it to end."""
-        settler, steps = RunSettler(self.jobs.settings.jobs, self.jobs.placement), []
+        """End the runs on a path in the database, and request the tools that block it to end."""
+        settler, steps = RunSettler(self.jobs.settings, self.jobs.placement), []
         for run in wanted:
             with self.jobs.database.write() as session:
                 taken = take_for_storage(session, self.jobs.clock, settler, run, error=case.describe())
@@ -236,23 +252,25 @@ class StorageWatchdog:
             asked = hurry_tools(_folder(run))
             if taken or asked:
                 outcome = f"{'infra_error' if taken else 'it had ended'}; {asked} tools were asked to end"
-                steps.append(CommandStep(f"end job {run.job.id}", True, outcome))
+                steps.append(CommandStep(step=f"end job {run.job.id}", ok=True, said=outcome))
         return steps
 
     def _remount(self, case: PathCase) -> list[CommandStep]:
         limits, mount = self._limits, str(case.path)
-        if not case.is_mount:
-            return [CommandStep("mount", False, "it is no mount of its own: mend the disk below it")]
+        if not case.mount:
+            return [CommandStep(step="mount", ok=False, said="it is no mount of its own: mend the disk below it")]
         steps: list[CommandStep] = []
         for name, command in (("unmount", limits.unmount_command), ("mount", limits.mount_command)):
             if name == "unmount" and mount_point(case.path, self.table()) != case.path:
-                steps.append(CommandStep(name, True, "it is not mounted"))
+                steps.append(CommandStep(step=name, ok=True, said="it is not mounted"))
             elif command is None:
                 steps.append(
-                    CommandStep(name, False, f"HOLDFAST_STORAGE_{name.upper()}_COMMAND is not set: nothing was run")
+                    CommandStep(
+                        step=name, ok=False, said=f"HOLDFAST_STORAGE_{name.upper()}_COMMAND is not set: nothing was run"
+                    )
                 )
             else:
-                steps.append(run_step(name, command, mount, deadline_s=limits.command_s))
+                steps.append(run_step(name, command, mount, deadline_s=_COMMAND_S))
             if not steps[-1].ok:
                 break
         return steps
@@ -263,7 +281,7 @@ def _folder(run: DirectoryRun) -> Path:
 
 
 def _is_here(run: DirectoryRun) -> bool:
-    """Return whether the holder of a run is on this machine; a path may be dead here and well there."""
+    """Return whether the holder of a run is on this machine; a path dead here may be fine on another one."""
     host = (run.job.lock_owner or "").rpartition("/")[0]
     # What waits for its storage has no holder: any machine may look after it.
     return run.execution.state != "running" or host in ("", socket.gethostname())

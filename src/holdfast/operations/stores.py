@@ -1,6 +1,6 @@
-"""What each store of an installation takes, what of it may go without losing anything, and the removal of that.
+"""Sizes of the stores of an installation, and the removal of caches and leftovers.
 
-Captures, rows and the search index never go here: only what can be made anew, and what a tool left behind.
+It never removes captures, rows or the search index: only caches, and files that a tool left behind.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import importlib
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
@@ -17,16 +16,15 @@ from holdfast.db.audit_events import append_event
 from holdfast.db.engine import Database
 from holdfast.db.raw import sqlite_path
 from holdfast.exports.package_cache import cached_packages, remove_packages
-from holdfast.operations.store_queries import TableSize, server_bytes, table_sizes, warc_totals
+from holdfast.operations.queries import TableSize, server_bytes, table_sizes, warc_totals
+from holdfast.records import Operator, record
 from holdfast.wiring import Runtime
 
 _MOST_FILES = 200_000
-"""Files of one folder that are weighed; an answer says if there were more."""
+"""Limit of counted files per folder; a report mentions when it is exceeded."""
 
 
 class StoreName(StrEnum):
-    """What takes room."""
-
     DATABASE = "database"
     WARCS = "warcs"
     SEARCH = "search"
@@ -35,55 +33,54 @@ class StoreName(StrEnum):
 
 
 class CleanTarget(StrEnum):
-    """What may go."""
-
     PACKAGES = "packages"
-    """Packages (WACZ) that were put together before: each is made anew when it is asked for."""
+    """Cached packages (WACZ): each is rebuilt on request."""
     TOOL_FILES = "tool_files"
-    """Temporary files of old zimit runs, while their disk is too full; every WARC file is kept."""
+    """Temporary files of old zimit runs, while their disk is too full; every WARC file stays."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Store:
-    """One store and what it takes."""
+@record
+class StoreSize:
+    """A store and its size."""
 
-    name: StoreName
-    bytes: int
-    files: int | None
-    is_whole: bool = True
-    """Whether all of it was weighed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeighedStores:
-    """Everything that takes room, and how much is left."""
-
-    stores: tuple[Store, ...]
-    tables: tuple[TableSize, ...]
-    disk_bytes: int
-    free_bytes: int
+    name: Operator[StoreName]
+    bytes: Operator[int]
+    files: Operator[int | None]
+    whole: Operator[bool] = True
+    """False if it has more files than one request counts."""
 
 
-def weigh(database: Database, home: Path) -> WeighedStores:
-    """Return what each store takes, and how much room the data directory's disk has."""
+@record
+class StoreSizes:
+    """The size of each store, and the free space."""
+
+    stores: Operator[list[StoreSize]]
+    tables: Operator[list[TableSize]]
+    """The largest ones; empty on SQLite, which stores all of them in one file."""
+    disk_bytes: Operator[int]
+    free_bytes: Operator[int]
+
+
+def weigh(database: Database, home: Path) -> StoreSizes:
+    """Return the size of each store, and the free space of the data directory's disk."""
     path = sqlite_path(database.url)
     with database.read() as session:
         warc_bytes, warc_files = warc_totals(session)
         rows = server_bytes(session) if path is None else 0
-        tables = tuple(table_sizes(session)) if path is None else ()
+        tables = table_sizes(session) if path is None else []
     if path is not None:
         rows = sum(_size(path.with_name(f"{path.name}{end}")) for end in ("", "-wal", "-shm"))
     own = {name.value for name in (StoreName.SEARCH, StoreName.CACHE)} | {"warcs"}
     others = [folder for folder in _folders(home) if folder.name not in own]
     room = shutil.disk_usage(home)
-    return WeighedStores(
-        stores=(
-            Store(name=StoreName.DATABASE, bytes=rows, files=None),
-            Store(name=StoreName.WARCS, bytes=warc_bytes, files=warc_files),
+    return StoreSizes(
+        stores=[
+            StoreSize(name=StoreName.DATABASE, bytes=rows, files=None),
+            StoreSize(name=StoreName.WARCS, bytes=warc_bytes, files=warc_files),
             _weighed(StoreName.SEARCH, [home / "search"]),
             _weighed(StoreName.CACHE, [home / "cache"]),
             _weighed(StoreName.OTHER, others),
-        ),
+        ],
         tables=tables,
         disk_bytes=room.total,
         free_bytes=room.free,
@@ -102,13 +99,13 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _weighed(name: StoreName, folders: Sequence[Path]) -> Store:
+def _weighed(name: StoreName, folders: Sequence[Path]) -> StoreSize:
     total = count = 0
     for size in _sizes(folders):
         if count == _MOST_FILES:
-            return Store(name=name, bytes=total, files=count, is_whole=False)
+            return StoreSize(name=name, bytes=total, files=count, whole=False)
         total, count = total + size, count + 1
-    return Store(name=name, bytes=total, files=count)
+    return StoreSize(name=name, bytes=total, files=count)
 
 
 def _sizes(folders: Sequence[Path]) -> Iterator[int]:
@@ -126,27 +123,36 @@ def _sizes(folders: Sequence[Path]) -> Iterator[int]:
             continue
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cleaning:
-    """One thing that went, or would go."""
+@record
+class Removal:
+    """A part of the storage that was removed, or can be."""
 
-    target: CleanTarget
-    what: str
-    bytes: int
-    refusal: str | None = None
-    """Why it stays."""
+    target: Operator[CleanTarget]
+    what: Operator[str]
+    bytes: Operator[int]
+    refusal: Operator[str | None] = None
+    """Why it cannot be removed."""
 
 
-def clean(runtime: Runtime, database: Database, targets: Sequence[CleanTarget], *, apply: bool) -> tuple[Cleaning, ...]:
-    """Remove what can be made anew or was left behind; without `apply` only say what would go."""
-    found: list[Cleaning] = []
+@record
+class CleanReceipt:
+    """Everything that a clean-up removed, or would remove."""
+
+    applied: Operator[bool]
+    freed_bytes: Operator[int]
+    items: Operator[list[Removal]]
+
+
+def clean(runtime: Runtime, database: Database, targets: Sequence[CleanTarget], *, apply: bool) -> CleanReceipt:
+    """Delete caches and leftovers; without `apply`, only list them."""
+    found: list[Removal] = []
     if CleanTarget.PACKAGES in targets:
         found.append(_packages(runtime.settings.home, apply=apply))
     if CleanTarget.TOOL_FILES in targets:
         # Loaded by name: it brings the storage of archive-tool, which a serving process rarely needs.
-        cases = importlib.import_module("holdfast.operations.cleaning").Sweep(runtime, database).run(apply=apply)
+        cases = importlib.import_module(".cleaning", __package__).Sweep(runtime, database).run(apply=apply)
         found += [
-            Cleaning(
+            Removal(
                 target=CleanTarget.TOOL_FILES,
                 what=f"temporary files of execution {case.run.execution.id}",
                 bytes=case.freed_bytes,
@@ -159,10 +165,10 @@ def clean(runtime: Runtime, database: Database, targets: Sequence[CleanTarget], 
         with runtime.raw_db.write() as tx:
             detail = {"targets": [target.value for target in targets], "bytes": freed}
             append_event(tx, runtime.clock, action="storage.cleaned", subject="storage", detail=detail)
-    return tuple(found)
+    return CleanReceipt(applied=apply, freed_bytes=freed, items=found)
 
 
-def _packages(home: Path, *, apply: bool) -> Cleaning:
+def _packages(home: Path, *, apply: bool) -> Removal:
     packages = cached_packages(home)
     freed = remove_packages(home) if apply else sum(package.size for package in packages)
-    return Cleaning(target=CleanTarget.PACKAGES, what=f"{len(packages)} packages", bytes=freed)
+    return Removal(target=CleanTarget.PACKAGES, what=f"{len(packages)} packages", bytes=freed)

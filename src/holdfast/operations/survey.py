@@ -1,8 +1,8 @@
-"""Look at a website before it is crawled: robots.txt, sitemaps and the first page. Nothing is stored.
+"""Survey of a website before it is crawled: robots.txt, sitemaps and the first page. Nothing is stored.
 
-Every request passes the address guard, robots.txt, and the lease and delay of its domain, like the requests of a crawl.
-Limits: 25 s in total, 4 redirects, 2 MB for the page, 8 sitemaps of 10 MB, 100,000 addresses, 4 sites at once in one
-process.
+Every request respects the address guard, robots.txt, and the lease and delay of its domain, as a crawl does.
+Limits: 25 s in total, 4 redirects, 2 MB for the page, 8 sitemaps of 10 MB, 100,000 URLs, 4 concurrent surveys
+per process.
 """
 
 from __future__ import annotations
@@ -10,18 +10,21 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+from functools import partial
 from ipaddress import ip_address, ip_network
-from typing import Any, ClassVar, Final
+from itertools import islice
+from typing import Any, Final
 
 from holdfast.config import Settings
 from holdfast.crawl.contact import contact_of, remember_contact
 from holdfast.crawl.outcomes import follow
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl.robots_answers import AGENT, RobotsAnswered, answer_for, answer_of
+from holdfast.crawl.robots_answers import AGENT, RobotsRuling, answer_for, answer_of
 from holdfast.crawl_process.requests import (
     DocumentLimits,
     DomainBusy,
+    DomainForbidden,
     FetchedDocument,
     PoliteClient,
     RobotsDenied,
@@ -35,23 +38,25 @@ from holdfast.jobs.administration.source_preview import rule_sentence
 from holdfast.jobs.specs import CrawlDefaults, crawl_plan
 from holdfast.operations.live_pages import TURNS, LiveBusy, LiveFailed
 from holdfast.parse import ParseProblem, looks_pathological, parse_page, parse_sitemap, scan_links
+from holdfast.records import Operator, record
 from holdfast.sources.config import read_config
 from holdfast.sources.queries import SiteSource
-from holdfast.types import FetchFailed, FetchProblem, ParsedPage, RobotsAnswer, RobotsState, UrlKind
-from holdfast.urls import Base, ResolvedLink, Scope, Url, parse, parse_seed, registrable, resolve
+from holdfast.types import FetchFailed, FetchProblem, ParsedPage, RobotsAnswer, RobotsRecord, UrlKind
+from holdfast.urls import DEFAULT, Base, ResolvedLink, Scope, Url, parse, parse_seed, registrable, resolve
+from holdfast.values import dataclass
 from holdfast.warc.payload import parse_head
 
 LIMIT_S: Final = 25.0
 MAX_SITEMAPS: Final = 8
 MAX_ADDRESSES: Final = 100_000
-"""Addresses of all sitemaps together that are counted."""
+"""Limit of counted URLs, over all sitemaps."""
 SHOWN: Final = 20
-"""Addresses in the sample that a crawl would request; what it would leave out is shown besides."""
+"""Size of the sample of URLs that a crawl would request; excluded URLs are shown in addition."""
 _SHOWN_LEFT_OUT: Final = 5
 _SHOWN_LINES: Final = 50
 # A robots.txt of the worst wildcards takes 30 ms for an address.
 _JUDGED: Final = 300
-"""Addresses that the rules of robots.txt are applied to."""
+"""Number of URLs that the rules of robots.txt are applied to."""
 _NAME_CHARS: Final = 80
 _PATIENCE_S: Final = LIMIT_S / 2
 _PAGE = DocumentLimits(request_s=8.0, body_bytes=2_000_000, redirects=4, patience_s=_PATIENCE_S)
@@ -61,107 +66,92 @@ _PASSWORD = re.compile(rb"<input[^>]{0,200}type\s*=\s*[\"']?password", re.IGNORE
 _FEW_LINKS: Final = 3
 
 
-_EXAMPLE: Final = {
-    "url": "https://example.org/news",
-    "found_in": "page",
-    "in_scope": True,
-    "allowed": True,
-    "reason": "on the host of the address",
-}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SurveyedAddress:
-    """An address that the first page or a sitemap names, and whether a crawl would request it."""
+    """A URL that the survey found."""
 
-    __pydantic_config__: ClassVar = {"json_schema_extra": {"examples": [_EXAMPLE]}}
-
-    url: str
-    found_in: str
+    url: Operator[str]
+    found_in: Operator[str]
     """`address` (as typed), `page` or `sitemap`."""
-    in_scope: bool
-    allowed: bool | None
-    """By robots.txt; null if the robots.txt of that host was not read."""
-    reason: str
-    """The rule that decides, in words."""
+    in_scope: Operator[bool]
+    allowed: Operator[bool | None]
+    """According to robots.txt; null if the robots.txt of that host was not read."""
+    reason: Operator[str]
+    """The deciding rule, in words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SurveyedSitemap:
-    """A sitemap that robots.txt names, an index names, or that stands at the usual place."""
+    """A sitemap listed in robots.txt or in a sitemap index, or found at the default location."""
 
-    url: str
-    entries: int
-    in_scope: int
-    problem: str | None = None
+    url: Operator[str]
+    entries: Operator[int]
+    in_scope: Operator[int]
+    problem: Operator[str | None] = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class RobotsLine:
-    """A line of robots.txt."""
+    """A line of robots.txt that applies to us."""
 
-    line: int
-    rule: str
+    line: Operator[int]
+    rule: Operator[str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SurveyedRobots:
-    """What robots.txt says to our crawler."""
+    """The robots.txt of the site."""
 
-    url: str
-    status: int | None
-    """Null if the stored copy or no answer was used."""
-    answer: RobotsAnswer
-    lines: tuple[RobotsLine, ...]
+    url: Operator[str]
+    status: Operator[int | None]
+    """Null if the stored copy was used, or none was available."""
+    answer: Operator[RobotsAnswer]
+    lines: Operator[tuple[RobotsLine, ...]]
     """The rules that apply to us, at most 50."""
-    lines_left_out: int
-    crawl_delay_s: float | None
-    judged: int
-    """Addresses in scope that the rules were applied to."""
-    forbidden: int
-    """Of those."""
+    lines_left_out: Operator[int]
+    crawl_delay_s: Operator[float | None]
+    judged: Operator[int]
+    """URLs in scope that the rules were applied to."""
+    forbidden: Operator[int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SiteSurvey:
-    """What a crawl of a website would find."""
+    """What a survey found out about a website."""
 
-    requested_url: str
-    final_url: str
-    """Where redirects ended: the address to start from."""
-    status: int | None
-    """Of the first page; null if it was not requested."""
-    content_type: str | None
-    title: str | None
-    name: str
-    """A name for the source."""
-    code: str
-    """An id for the source: unused, or that of the source of this site."""
-    source_id: int | None
-    """The source that the site has already, whose configuration decides what is crawled; null if it has none."""
-    contact: str
-    """The contact that the User-Agent names."""
-    robots: SurveyedRobots
-    sitemaps: tuple[SurveyedSitemap, ...]
-    addresses: tuple[SurveyedAddress, ...]
-    page_count: int | None
-    """Pages that sitemaps and the first page name, in scope and not forbidden by robots.txt; null without a sitemap.
+    requested_url: Operator[str]
+    final_url: Operator[str]
+    """URL after redirects: the one to start from."""
+    status: Operator[int | None]
+    """Status of the first page; null if it was not requested."""
+    content_type: Operator[str | None]
+    title: Operator[str | None]
+    name: Operator[str]
+    code: Operator[str]
+    """Suggested code for the source: unused, or that of the site's existing source."""
+    source_id: Operator[int | None]
+    """The existing source of this site, whose configuration decides which URLs are crawled; null without one."""
+    contact: Operator[str]
+    robots: Operator[SurveyedRobots]
+    sitemaps: Operator[tuple[SurveyedSitemap, ...]]
+    addresses: Operator[tuple[SurveyedAddress, ...]]
+    page_count: Operator[int | None]
+    """Pages listed in sitemaps and the first page, in scope and not forbidden by robots.txt; null without a sitemap.
 
-    Of more than 300 pages, robots.txt is applied to a random sample and the share is multiplied out.
+    For more than 300 pages, robots.txt is applied to a random sample, and the result is extrapolated.
     """
-    page_count_is_exact: bool
+    page_count_is_exact: Operator[bool]
     """False if there are more than were counted, or if the number comes from a sample."""
-    linked_pages: int
+    linked_pages: Operator[int]
     """Pages in scope that the first page links to."""
-    delay_s: float
-    """Seconds between two requests."""
-    estimated_s: float | None
-    """The pages at this delay; images and style sheets come on top. Null if the number of pages is unknown."""
-    warnings: tuple[str, ...]
+    delay_s: Operator[float]
+    estimated_s: Operator[float | None]
+    """Time for the pages at this delay, without images and style sheets. Null if the number of pages is unknown."""
+    warnings: Operator[tuple[str, ...]]
 
 
 SiteOf = Callable[[str], SiteSource]
-"""Finds the source of a front page (`sources.queries.site_of`)."""
+"""Finds the source of a home page (`sources.queries.site_of`)."""
 
 
 def survey_site(
@@ -172,13 +162,13 @@ def survey_site(
     contact: str | None = None,
     config: Mapping[str, Any] | None = None,
 ) -> SiteSurvey:
-    """Survey a website. Blocks for up to 25 s. A given contact is kept for every later crawl (`remember_contact`).
+    """Survey a website. Blocks for up to 25 s. A given contact is stored for all later crawls (`remember_contact`).
 
-    `config` has fields of a source's configuration by which addresses are judged; the seed is `address`.
-    UrlRefused, Invalid for a wrong field, ContactMissing, AddressForbidden, DomainForbidden, DomainBusy, LiveBusy,
-    LiveFailed.
+    `config` has fields of a source's configuration that decide which URLs are in scope; the seed is `address`.
+    Raise UrlRefused, Invalid for a wrong field, ContactMissing, AddressForbidden, DomainForbidden, DomainBusy,
+    LiveBusy, LiveFailed.
     """
-    url = parse_seed(address)
+    url, chosen = _located(address, site_of, config or {})
     who = contact_of(settings) if contact is None else remember_contact(settings, contact)
     try:
         demand_public(url, AddressGuard(settings.allow_networks))
@@ -186,9 +176,7 @@ def survey_site(
         raise AddressForbidden(str(exc)) from exc
     networks = tuple(map(str, settings.allow_networks))
     house = CrawlDefaults(who, settings.user_agent, networks, None, settings.politeness.delay_s)
-    # As the start does: a site that has a source is crawled by its configuration.
-    stored = site_of(f"{url.origin}/").config or {}
-    plan = crawl_plan(read_config({**stored, **(config or {}), "seeds": [url.fetch]}), house, number=1)
+    plan = crawl_plan(read_config({**chosen, "seeds": [url.fetch]}), house, number=1)
     if not TURNS.acquire(blocking=False):
         raise LiveBusy
     try:
@@ -197,13 +185,24 @@ def survey_site(
         TURNS.release()
 
 
+def _located(address: str, site_of: SiteOf, config: Mapping[str, Any]) -> tuple[Url, dict[str, Any]]:
+    """Return the URL and the configuration for its crawl; raise UrlRefused, also for a port that this forbids.
+
+    Like the start of a crawl: the configuration of an existing source applies, which may allow unusual ports.
+    """
+    try:
+        front = parse_seed(address)
+    except UrlRefused:
+        # Which ports are allowed is known only with the source, and the source is found by its origin.
+        front = parse_seed(address, replace(DEFAULT, allow_ports=frozenset(range(1, 65_536))))
+    chosen = {**(site_of(f"{front.origin}/").config or {}), **config}
+    ports = frozenset(one for one in chosen.get("allow_ports") or () if isinstance(one, int))
+    return parse_seed(address, replace(DEFAULT, allow_ports=ports)), chosen
+
+
 async def _survey(settings: Settings, plan: CrawlPlan, url: Url, site_of: SiteOf, *, may_be_http: bool) -> SiteSurvey:
     async with open_polite_client(
-        settings,
-        agent=plan.agent(),
-        networks=plan.allow_networks,
-        delay_s=plan.delay_s,
-        policy=plan.normalisation(),
+        settings, agent=plan.agent(), networks=plan.allow_networks, delay_s=plan.delay_s, policy=plan.normalisation()
     ) as client:
         walk = _Walk(client, plan)
         try:
@@ -214,7 +213,7 @@ async def _survey(settings: Settings, plan: CrawlPlan, url: Url, site_of: SiteOf
                     # Typed without a scheme, https was our guess.
                     if not may_be_http or not walk.has_no_https:
                         raise
-                    await walk.open(parse(f"http{url.fetch.removeprefix('https')}"))
+                    await walk.open(parse(f"http{url.fetch.removeprefix('https')}", plan.normalisation()))
                 await walk.read_sitemaps()
         except TimeoutError:
             walk.is_cut = True
@@ -226,13 +225,11 @@ async def _survey(settings: Settings, plan: CrawlPlan, url: Url, site_of: SiteOf
 
 @dataclass(slots=True)
 class _Candidates:
-    """Addresses that one document or several name, once each."""
-
     urls: dict[int, ResolvedLink] = field(default_factory=dict)
     left_out: dict[int, tuple[ResolvedLink, str]] = field(default_factory=dict)
 
     def add(self, links: Iterable[ResolvedLink], scope: Scope) -> int:
-        """Add addresses; return how many of them are in scope and new."""
+        """Add links; return how many of them are in scope and new."""
         before = len(self.urls)
         for link in links:
             verdict = scope.decide(link, 1)
@@ -244,13 +241,11 @@ class _Candidates:
 
 
 class _Walk:
-    """The requests of one survey, and what they brought."""
-
     def __init__(self, client: PoliteClient, plan: CrawlPlan) -> None:
         self._client, self._plan, self._policy = client, plan, plan.normalisation()
         self._scope = plan.build_scope()
         self.url = plan.first_seed_url()
-        self.state: RobotsState | None = None
+        self.state: RobotsRecord | None = None
         self._rules: RobotsFile | None = None
         self._document: FetchedDocument | None = None
         self._page = ParsedPage()
@@ -260,7 +255,7 @@ class _Walk:
         self.warnings: list[str] = []
 
     async def open(self, url: Url) -> None:
-        """Fetch robots.txt and the first page; LiveFailed or AddressForbidden if the site cannot be reached."""
+        """Fetch robots.txt and the first page; raise LiveFailed or AddressForbidden if the site cannot be reached."""
         self.url = url
         try:
             answer = await self._client.get(url, _PAGE, obey_robots=True)
@@ -291,7 +286,7 @@ class _Walk:
         return self._read_page(answer)
 
     async def _denied(self, url: Url) -> None:
-        """Go on without the first page if rules forbid it; raise if robots.txt could not be read."""
+        """Continue without the first page if rules forbid it; raise if robots.txt could not be read."""
         if (failure := self._client.failures.get(url.origin)) is not None:
             raise self._failed(failure)
         self.url = url
@@ -312,7 +307,6 @@ class _Walk:
         self._scope = self._scope.with_landing_hosts((self.url,))
 
     def _failed(self, failure: FetchFailed) -> LiveFailed | AddressForbidden:
-        """Return what to tell the person who typed the address."""
         host = parse(failure.url, self._policy).host
         if failure.problem in (FetchProblem.ADDRESS_FORBIDDEN, FetchProblem.URL_REFUSED):
             return _private(f"{host} may not be requested: {failure.message}")
@@ -358,12 +352,13 @@ class _Walk:
             yield f"The first page is larger than {_PAGE.body_bytes:,} bytes; links behind that were not read."
 
     async def read_sitemaps(self) -> None:
-        """Read the sitemaps that robots.txt names, or the usual place, and those that an index names."""
         if not self._plan.sitemaps or self._plan.scope == "page":
             return
-        named = [self._seen_from(self.url, one) for one in (self._rules.sitemaps if self._rules else ())]
-        usual = [] if named else [parse(f"{self.url.origin}/sitemap.xml", self._policy)]
-        waiting = list(dict.fromkeys(one for one in (*named, *usual) if one is not None))
+        written = self._rules.sitemaps if self._rules else ()
+        usual = [] if written else [parse(f"{self.url.origin}/sitemap.xml", self._policy)]
+        named = (one for one in map(partial(self._seen_from, self.url), written) if one is not None)
+        # A robots.txt of 512 KiB names 20,000: one more than are read tells that there are more.
+        waiting = [*dict.fromkeys(islice(named, MAX_SITEMAPS + 1)), *usual]
         met = set(waiting)
         for _ in range(MAX_SITEMAPS):
             if not waiting:
@@ -385,12 +380,11 @@ class _Walk:
         return found if self._scope.decide(found, 1, UrlKind.SITEMAP).allowed else None
 
     async def _sitemap(self, url: Url, *, is_guess: bool) -> list[Url]:
-        """Read one sitemap and note what it lists; return those that it names."""
         answer: FetchedDocument | FetchFailed | None = None
         problem: str | None = None
         try:
             answer = await self._client.get(url, _SITEMAP, obey_robots=True)
-        except (RobotsDenied, AddressForbidden, DomainBusy) as exc:
+        except (RobotsDenied, AddressForbidden, DomainBusy, DomainForbidden) as exc:
             problem = str(exc)
             self.is_cut = self.is_cut or isinstance(exc, DomainBusy)
         if isinstance(answer, FetchFailed):
@@ -424,7 +418,6 @@ class _Walk:
         return [child for child in children if child is not None]
 
     def survey(self, typed: Url, site_of: SiteOf) -> SiteSurvey:
-        """Return the record of what was read."""
         assert self.state is not None
         if registrable(typed.host) != registrable(self.url.host):
             self.warnings.append(f"{typed.host} leads to another site, {self.url.host}; that one would be crawled.")
@@ -438,13 +431,14 @@ class _Walk:
         head = None if document is None else parse_head(document.fetched.response_head)
         site = site_of(f"{self.url.origin}/")
         title = " ".join((self._page.title or "").split())[:200] or None
+        printable = "".join(one if one.isprintable() else " " for one in title or "")
         return SiteSurvey(
             requested_url=typed.fetch,
             final_url=self.url.fetch,
             status=None if document is None else document.fetched.status,
             content_type=None if head is None else head.media_type,
             title=title,
-            name=_printable(title or "")[:_NAME_CHARS].strip() or self.url.host,
+            name=printable[:_NAME_CHARS].strip() or self.url.host,
             code=site.code,
             source_id=site.id,
             contact=self._plan.contact,
@@ -460,7 +454,7 @@ class _Walk:
         )
 
     def _delay_s(self) -> float:
-        """Return the seconds between two requests of a crawl: at least one on the public web."""
+        """Return the delay of a crawl in seconds: at least one on the public web."""
         delay_s = self._client.delay_of(self.url.domain)
         networks = map(ip_network, self._plan.allow_networks)
         ip = None if self._document is None else ip_address(self._document.fetched.ip)
@@ -482,7 +476,7 @@ class _Walk:
         )
 
     def _sample(self) -> tuple[tuple[SurveyedAddress, ...], int, int, int]:
-        """Return addresses to show, how many are known and in scope, how many of these robots.txt was applied to, and
+        """Return sample URLs, the number of known URLs in scope, how many of them robots.txt was applied to, and
         how many of those it forbids.
         """
         found = {self.url.hash64: (self.url.fetch, "address")}
@@ -514,16 +508,16 @@ class _Walk:
             elif room[where] > 0 and len(shown[True]) < SHOWN:
                 room[where] -= 1
                 shown[True].append(one)
-        left_out = [
-            SurveyedAddress(url=link.fetch, found_in=where, in_scope=False, allowed=None, reason=sentence)
-            for where, one in (("page", self._linked), ("sitemap", self._listed))
-            for link, sentence in one.left_out.values()
-        ]
-        addresses = (*shown[True], *shown[False][:_SHOWN_LEFT_OUT], *left_out[:_SHOWN_LEFT_OUT])
+        # A link of the page may be in a sitemap, too: the first mention counts.
+        left_out: dict[int, SurveyedAddress] = {}
+        for where, seen in (("page", self._linked), ("sitemap", self._listed)):
+            for key, (link, sentence) in seen.left_out.items():
+                out = SurveyedAddress(url=link.fetch, found_in=where, in_scope=False, allowed=None, reason=sentence)
+                left_out.setdefault(key, out)
+        addresses = (*shown[True], *shown[False][:_SHOWN_LEFT_OUT], *islice(left_out.values(), _SHOWN_LEFT_OUT))
         return addresses, len(found), judged, forbidden
 
-    def _said(self, url: Url) -> RobotsAnswered | None:
-        """Return what robots.txt says of an address; None for an origin whose file was not read."""
+    def _said(self, url: Url) -> RobotsRuling | None:
         assert self.state is not None
         if url.origin != self.state.origin:
             return None
@@ -556,7 +550,3 @@ def _status_warning(status: int) -> str | None:
     if status >= 400:
         return f"The first page answers with an error (status {status}); check the address."
     return None
-
-
-def _printable(text: str) -> str:
-    return "".join(one if one.isprintable() else " " for one in text)

@@ -1,8 +1,8 @@
-"""Files that arrive in pieces and are imported once they are whole.
+"""Files that arrive in pieces and are imported once complete.
 
-The row says how many bytes count: they are synced to disk before it does. What a killed server wrote beyond is cut off
-when the next piece comes. The file has a name of ours; the one that the client gives is shown and never used. A lock
-on the file lets one writer at a time at it, in whichever process, and the kernel frees it when that dies.
+The row stores how many bytes count: they are synced to disk first. Bytes beyond that, from a killed server,
+are cut off when the next piece arrives. We name the file ourselves; the client's name is only displayed. A
+file lock allows one writer at a time, in any process, and the kernel releases it when that process dies.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -28,12 +27,16 @@ from holdfast.coordination.directory_id import directory_id
 from holdfast.coordination.disk import demand_room
 from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database, machine_clock, moment_in
-from holdfast.db.models import Upload
+from holdfast.db.models import Operation, Upload
 from holdfast.errors import Conflict, Invalid, LeaseLost, NoSpace, NotFound
-from holdfast.operations import upload_queries as queries
-from holdfast.operations.long_running import DIRECTORY, HeldOperation, OperationKind, OperationWish, start
-from holdfast.operations.operation_queries import is_held, operation_by_id
+from holdfast.operations import queries
+from holdfast.operations.long_running import DIRECTORY, HeldOperation, OperationKind, start
 from holdfast.warc.outfile import disk_error
+
+AT_ONCE = 100
+"""Limit of open uploads."""
+EXPIRE_S = 86_400.0
+"""Seconds after which an upload expires that receives no more bytes, or whose import failed."""
 
 _FOLDER = "uploads"
 _NAME = re.compile(r"upload-([0-9]{1,19})")
@@ -42,8 +45,6 @@ _log = log.get()
 
 
 class UploadState(StrEnum):
-    """How far an upload is."""
-
     RECEIVING = "receiving"
     RECEIVED = "received"
     IMPORTED = "imported"
@@ -53,21 +54,17 @@ class UploadState(StrEnum):
 
 
 class UploadTooLarge(Invalid):
-    """The file is larger than this server takes, or a piece goes beyond the end that its upload was begun with."""
+    """The file is larger than this server accepts, or a piece exceeds the declared size."""
 
     code = "upload_too_large"
 
     @classmethod
     def by_limit(cls, most: int) -> UploadTooLarge:
-        """Return the refusal of a file that this server does not take."""
         return cls(f"an upload may have {most:,} bytes here; raise HOLDFAST_UPLOADS_MAX_BYTES, or send less")
 
     @classmethod
     def by_piece(cls, upload_id: int, size: int) -> UploadTooLarge:
-        """Return the refusal of a piece that goes beyond the end of its upload."""
-        return cls(
-            f"upload {upload_id} was begun with {size:,} bytes and this piece goes beyond them; send what is left"
-        )
+        return cls(f"upload {upload_id} has {size:,} bytes and this piece exceeds them; send only the rest")
 
 
 class UploadNoRoom(NoSpace):
@@ -77,7 +74,7 @@ class UploadNoRoom(NoSpace):
 
 
 class UploadNotFound(NotFound):
-    """There is no such upload."""
+    """The upload does not exist."""
 
     code = "upload_not_found"
 
@@ -88,7 +85,7 @@ class UploadNotFound(NotFound):
 
 
 class UploadGone(NotFound):
-    """The upload has ended, and its bytes are not here any more."""
+    """The upload has ended, and its bytes were deleted."""
 
     code = "upload_gone"
 
@@ -97,7 +94,7 @@ class UploadGone(NotFound):
 
 
 class UploadOffset(Conflict):
-    """The piece does not begin where the bytes that are here end."""
+    """The piece does not start at the end of the stored bytes."""
 
     code = "upload_offset"
 
@@ -124,7 +121,7 @@ class UploadOpen(Conflict):
 
 
 class UploadsFull(Conflict):
-    """As many uploads are open as this server keeps."""
+    """The limit of open uploads is reached."""
 
     code = "uploads_full"
 
@@ -133,7 +130,7 @@ class UploadsFull(Conflict):
 
 
 class UploadBusy(Conflict):
-    """The upload is whole and is being imported."""
+    """The upload is complete and is being imported."""
 
     code = "upload_busy"
 
@@ -144,7 +141,7 @@ class UploadBusy(Conflict):
 
 
 class ChecksumMismatch(Invalid):
-    """The piece is not what its checksum says; nothing of it was kept."""
+    """The piece does not match its checksum; nothing of it was stored."""
 
     code = "checksum_mismatch"
 
@@ -152,68 +149,46 @@ class ChecksumMismatch(Invalid):
         super().__init__("the piece does not have the checksum that was sent with it; send it again")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UploadWish:
-    """What is to be sent, and which source it is for."""
-
-    size: int
-    name: str
-    source: str
-    source_name: str | None = None
-    strict: bool = False
-    sha256: str | None = None
-    metadata_text: str = ""
-
-
 def uploads_folder(home: Path) -> Path:
-    """Return where files lie while they arrive."""
     return home / _FOLDER
 
 
 def part_path(home: Path, upload_id: int) -> Path:
-    """Return the file of an upload."""
     return uploads_folder(home) / f"upload-{upload_id}"
 
 
-def create(session: Session, clock: Clock, settings: Settings, wish: UploadWish) -> Upload:
-    """Begin an upload in the caller's transaction.
+def create(session: Session, clock: Clock, settings: Settings, new: Upload) -> Upload:
+    """Start an upload in the caller's transaction; `new` has its size, names, source and digest.
 
-    UploadTooLarge, UploadNoRoom, UploadsFull; UploadOpen if one of the same bytes is open.
+    Raise UploadTooLarge, UploadNoRoom, UploadsFull; UploadOpen if the same bytes are being uploaded.
     """
     limits, now = settings.uploads, clock.now()
-    if wish.size > limits.max_bytes:
+    if new.size > limits.max_bytes:
         raise UploadTooLarge.by_limit(limits.max_bytes)
-    if queries.open_count(session) >= limits.at_once:
-        raise UploadsFull(limits.at_once)
-    _demand_room(settings, wish.size + queries.outstanding_bytes(session))
+    if len(queries.open_uploads(session)) >= AT_ONCE:
+        raise UploadsFull(AT_ONCE)
+    _demand_room(settings, new.size + queries.outstanding_bytes(session))
     made = queries.insert_upload(
         session,
         {
-            "source_code": wish.source,
-            "source_name": wish.source_name,
-            "name": wish.name,
-            "strict": wish.strict,
-            "sha256": wish.sha256,
-            "metadata_text": wish.metadata_text,
-            "size": wish.size,
+            "source_code": new.source_code,
+            "source_name": new.source_name,
+            "name": new.name,
+            "strict": bool(new.strict),
+            "sha256": new.sha256,
+            "metadata_text": new.metadata_text or "",
+            "size": new.size,
             "state": UploadState.RECEIVING.value,
             "actor": acting_user(),
             "created_at": now,
             "updated_at": now,
-            "expires_at": now + timedelta(seconds=limits.expire_s),
+            "expires_at": now + timedelta(seconds=EXPIRE_S),
         },
     )
     if made is None:
-        assert wish.sha256 is not None
-        known = queries.open_by_digest(session, wish.sha256)
-        raise UploadOpen(known.id if known else 0)
-    audit.record(
-        session,
-        clock,
-        action="upload.created",
-        subject=f"upload {made}",
-        detail={"source": wish.source, "name": wish.name, "bytes": wish.size},
-    )
+        raise UploadOpen(queries.open_by_digest(session, new.sha256) or 0)
+    subject, detail = f"upload {made}", {"source": new.source_code, "name": new.name, "bytes": new.size}
+    audit.record(session, clock, action="upload.created", subject=subject, detail=detail)
     path = part_path(settings.home, made)
     try:
         # A file that is there belongs to a row that was lost with an older database. It is taken away and never written
@@ -237,14 +212,13 @@ def _demand_room(settings: Settings, size: int) -> None:
 
 
 def no_room_or(exc: OSError, path: Path) -> Exception:
-    """Return what to raise when a file cannot be written: UploadNoRoom if the disk is full, else what says why."""
+    """Return the exception for a failed write: UploadNoRoom if the disk is full, else one with the reason."""
     if exc.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return UploadNoRoom("the disk has no room for this upload; make room, and send on from its offset")
     return disk_error(exc, f"cannot write {path.name}: {exc.strerror or exc}")
 
 
 def find(session: Session, upload_id: int) -> Upload:
-    """Return one upload, over or not; UploadNotFound."""
     found = queries.upload_by_id(session, upload_id)
     if found is None:
         raise UploadNotFound(upload_id)
@@ -252,14 +226,14 @@ def find(session: Session, upload_id: int) -> Upload:
 
 
 def demand_here(row: Upload) -> Upload:
-    """Return an upload whose bytes are here; UploadGone."""
+    """Return an upload whose bytes are stored; raise UploadGone otherwise."""
     if row.state in (UploadState.TERMINATED, UploadState.EXPIRED, UploadState.IMPORTED):
         raise UploadGone(row.id, row.state)
     return row
 
 
 class PartFile:
-    """The file of one upload, held by one request; writes go behind the bytes that count."""
+    """The file of one upload, locked by one request; writes append to the bytes that count."""
 
     def __init__(self, path: Path, fd: int, offset: int) -> None:
         self._path, self._fd = path, fd
@@ -267,7 +241,7 @@ class PartFile:
         """Where the next byte goes."""
 
     def write(self, piece: bytes) -> None:
-        """Write a piece; UploadNoRoom if the disk is full."""
+        """Write a piece; raise UploadNoRoom if the disk is full."""
         try:
             at = 0
             while at < len(piece):
@@ -277,23 +251,21 @@ class PartFile:
         self.offset += len(piece)
 
     def sync(self) -> None:
-        """Bring what was written to the disk."""
         try:
             os.fdatasync(self._fd)
         except OSError as exc:
             raise no_room_or(exc, self._path) from exc
 
     def cut(self, size: int) -> None:
-        """Take back what was written beyond a size."""
         os.ftruncate(self._fd, size)
         self.offset = size
 
 
 @contextmanager
 def open_part(home: Path, upload_id: int, offset: int, read: Callable[[], Upload]) -> Iterator[PartFile]:
-    """Hold the file of an upload for writing; UploadLocked if another request has it, UploadOffset, UploadGone.
+    """Lock an upload's file for writing; raise UploadLocked if another request has it, UploadOffset or UploadGone.
 
-    `read` returns the row of the upload, and is called once the file is held.
+    `read` returns the row of the upload, and is called after the file is locked.
     """
     path = part_path(home, upload_id)
     try:
@@ -311,7 +283,7 @@ def open_part(home: Path, upload_id: int, offset: int, read: Callable[[], Upload
         if offset != row.received or row.state != UploadState.RECEIVING:
             raise UploadOffset(row.id, row.received)
         if os.fstat(fd).st_size < row.received:
-            raise UploadGone(row.id, "damaged: its file is shorter than what was received")
+            raise UploadGone(row.id, "damaged: its file is shorter than the received bytes")
         part = PartFile(path, fd, row.received)
         part.cut(row.received)
         yield part
@@ -320,13 +292,16 @@ def open_part(home: Path, upload_id: int, offset: int, read: Callable[[], Upload
 
 
 def advance(session: Session, clock: Clock, settings: Settings, upload_id: int, *, received: int) -> Upload:
-    """Say how many bytes are here and synced; whole, its import is queued in the same transaction. UploadGone."""
+    """Store the count of synced bytes; queue the import in the same transaction once complete.
+
+    Raise UploadGone; UploadOffset if it no longer receives bytes.
+    """
     row = demand_here(_held(session, upload_id))
     if row.state != UploadState.RECEIVING:
         raise UploadOffset(row.id, row.received)
     now = clock.now()
     row.received, row.updated_at = received, now
-    row.expires_at = now + timedelta(seconds=settings.uploads.expire_s)
+    row.expires_at = now + timedelta(seconds=EXPIRE_S)
     if received == row.size:
         _queue_import(session, clock, row, settings.home)
     session.flush()
@@ -342,15 +317,15 @@ def _held(session: Session, upload_id: int) -> Upload:
 
 def _queue_import(session: Session, clock: Clock, row: Upload, home: Path) -> None:
     # Tried again, it is for the directory that its bytes came to, whichever server was asked.
-    before = operation_by_id(session, row.operation_id) if row.operation_id is not None else None
+    before = session.get(Operation, row.operation_id) if row.operation_id is not None else None
     known = before.parameters.get(DIRECTORY) if before is not None else None
     begun = start(
         session,
         clock,
-        OperationWish(
-            kind=OperationKind.IMPORT,
+        Operation(
+            kind=OperationKind.IMPORT.value,
             flight=f"upload {row.id}",
-            subject=f"upload {row.id} into {row.source_code}",
+            subject=f"{row.name} into {row.source_code}",
             parameters={"upload": row.id, "source": row.source_code, "name": row.name},
         ),
         directory=known or directory_id(home),
@@ -359,9 +334,9 @@ def _queue_import(session: Session, clock: Clock, row: Upload, home: Path) -> No
 
 
 def import_again(session: Session, clock: Clock, settings: Settings, upload_id: int) -> Upload:
-    """Queue the import of a whole upload whose import failed or was cancelled.
+    """Queue the import of a complete upload again after it failed or was cancelled.
 
-    UploadGone, UploadBusy; UploadOffset if bytes are missing.
+    Raise UploadGone, UploadBusy; UploadOffset if bytes are missing.
     """
     row = demand_here(_held(session, upload_id))
     if row.state == UploadState.RECEIVED:
@@ -370,13 +345,13 @@ def import_again(session: Session, clock: Clock, settings: Settings, upload_id: 
         raise UploadOffset(row.id, row.received)
     _queue_import(session, clock, row, settings.home)
     row.updated_at = clock.now()
-    row.expires_at = row.updated_at + timedelta(seconds=settings.uploads.expire_s)
+    row.expires_at = row.updated_at + timedelta(seconds=EXPIRE_S)
     session.flush()
     return row
 
 
 def terminate(session: Session, clock: Clock, upload_id: int) -> Upload:
-    """End an upload; its bytes may be removed once this is committed. UploadGone, UploadBusy."""
+    """End an upload; its bytes may be deleted after the commit. Raise UploadGone or UploadBusy."""
     row = demand_here(_held(session, upload_id))
     if row.state == UploadState.RECEIVED:
         raise UploadBusy(row.id, row.operation_id)
@@ -387,12 +362,12 @@ def terminate(session: Session, clock: Clock, upload_id: int) -> Upload:
 
 
 def settle_imported(database: Database, clock: Clock, home: Path, upload_id: int, held: HeldOperation) -> None:
-    """Say that an upload is imported, and remove its bytes; LeaseLost if another process has the operation by now.
+    """Mark an upload as imported, and delete its bytes; raise LeaseLost if another process holds the operation by now.
 
-    One whose import failed or was cancelled is told of by the end of its operation, whatever that was.
+    Failed and cancelled imports are recorded by the end of their operation.
     """
     with database.write() as session:
-        if not is_held(session, held):
+        if not queries.is_held(session, held):
             raise LeaseLost(f"operation {held.operation_id} was taken up by another process")
         row = _held(session, upload_id)
         row.state, row.expires_at, row.updated_at = UploadState.IMPORTED.value, None, clock.now()
@@ -400,13 +375,12 @@ def settle_imported(database: Database, clock: Clock, home: Path, upload_id: int
 
 
 def remove_part(home: Path, upload_id: int) -> None:
-    """Remove the bytes of an upload that is over."""
     with suppress(OSError):
         part_path(home, upload_id).unlink(missing_ok=True)
 
 
 def remove_expired(database: Database, clock: Clock, settings: Settings) -> int:
-    """End uploads whose time is up and remove their bytes, and files that no row knows; return how many ended."""
+    """End expired uploads and delete their bytes, and files without a row; return how many ended."""
     home = settings.home
     with database.read() as session:
         now = moment_in(session, clock)
@@ -415,7 +389,7 @@ def remove_expired(database: Database, clock: Clock, settings: Settings) -> int:
     folder = uploads_folder(home)
     if folder.is_dir():
         with database.read() as session:
-            known = queries.open_ids(session)
+            known = queries.open_uploads(session)
         # By the clock that files bear, not by the database's.
         young = (machine_clock(clock).now() - _STRAY_AGE).timestamp()
         for path in folder.iterdir():
@@ -443,10 +417,9 @@ def _expire(database: Database, clock: Clock, home: Path, upload_id: int) -> boo
 
 
 CHECKSUMS = ("sha1", "sha256")
-"""Algorithms that a piece may be checked with; the protocol demands the first."""
+"""Checksum algorithms for a piece; the protocol requires the first."""
 
 
 def new_hasher(algorithm: str) -> hashlib._Hash:
-    """Return what a piece is hashed with."""
     # Against mistakes of the line, not against attackers.
     return hashlib.sha1(usedforsecurity=False) if algorithm == "sha1" else hashlib.sha256()

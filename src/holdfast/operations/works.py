@@ -1,4 +1,4 @@
-"""What each kind of operation does: the same flows that the commands call, told to say how far they are."""
+"""The work of each kind of operation: the same flows that the commands call, with progress reports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from holdfast.coordination.steps import FileStep
 from holdfast.editions.comparison import write_comparison
@@ -23,10 +23,12 @@ from holdfast.jobs.imports import ImportWish, ensure_import_source
 from holdfast.jobs.indexing import close_accounts, close_if_read
 from holdfast.noise.chore import judge_pending
 from holdfast.noise.rulings import restore_rulings
-from holdfast.operations import upload_queries
+from holdfast.operations import queries
 from holdfast.operations.long_running import HeldOperation, OperationKind
+from holdfast.operations.records import EditionVerificationResult, FreezeResult, ImportedFileResult, ImportResult
 from holdfast.operations.running import OperationContext, OperationFailed, OperationWork
 from holdfast.operations.uploads import UploadGone, UploadState, part_path, settle_imported
+from holdfast.records import encode, from_row
 from holdfast.search.directory import IndexBusy
 from holdfast.search.outbox import drain, rebuild
 from holdfast.sources.members_file import restore_members
@@ -39,12 +41,12 @@ from holdfast.withdrawals.hiding import restore_withdrawals
 _LISTED = 100
 _CHUNK = 1 << 20
 _AT_ONCE = 200
-# A large index is made anew for minutes; what was imported is found once that is done.
+# A rebuild of a large index takes minutes; it includes the imported captures when it ends.
 _TRIES = 300
 
 
 class UploadDigestWrong(Invalid):
-    """The whole upload is not what its digest says."""
+    """The complete upload does not match its digest."""
 
     code = "upload_digest_wrong"
 
@@ -65,16 +67,16 @@ class ArchiveDamaged(OperationFailed):
 
 
 class EditionBroken(OperationFailed):
-    """The archive does not hold what an edition's frozen list names."""
+    """Captures in an edition's frozen list are missing from the archive."""
 
     code = "edition_broken"
 
 
 def import_upload(context: OperationContext) -> dict[str, Any]:
-    """Import a whole upload and index it; failed if no file of it could be imported."""
+    """Import a complete upload and index it; fail if no file of it could be imported."""
     upload_id, settings = int(context.parameters["upload"]), context.settings
     with context.database.read() as session:
-        row = upload_queries.upload_by_id(session, upload_id)
+        row = queries.upload_by_id(session, upload_id)
     # A process that died behind the last step left nothing to do but to say so.
     if row is None or row.state == UploadState.IMPORTED:
         return context.result
@@ -125,17 +127,19 @@ def _imported(context: OperationContext, wish: ImportWish, path: Path, *, strict
     if importer.begun is not None:
         close_if_read(context.database, runtime.clock, importer.begun.execution_id)
     good = [one for one in done if one.error is None]
-    result = {
-        "execution": importer.begun.execution_id if importer.begun else None,
-        "imported": sum(one.state == "imported" for one in done),
-        "again": sum(one.state == "again" for one in done),
-        "failed": len(done) - len(good),
-        "records": sum(one.records for one in good),
-        "snapshots": sum(one.indexed.snapshots for one in good if one.indexed is not None),
-        "pages": sum(one.indexed.pages for one in good if one.indexed is not None),
-        "damaged": sum(one.damaged for one in done),
-        "files": [_file_result(one) for one in done[:_LISTED]],
-    }
+    result: dict[str, Any] = encode(
+        ImportResult(
+            execution=importer.begun.execution_id if importer.begun else None,
+            imported=sum(one.state == "imported" for one in done),
+            again=sum(one.state == "again" for one in done),
+            failed=len(done) - len(good),
+            records=sum(one.records for one in good),
+            snapshots=sum(one.indexed.snapshots for one in good if one.indexed is not None),
+            pages=sum(one.indexed.pages for one in good if one.indexed is not None),
+            damaged=sum(one.damaged for one in done),
+            files=[_file_result(one) for one in done[:_LISTED]],
+        )
+    )
     if not good:
         first = next((one.error for one in done if one.error), "there is no archive in it")
         raise ImportFailed(str(first), result)
@@ -147,22 +151,14 @@ def _reading(context: OperationContext, indexer: Indexer, read: ReadProgress) ->
     indexer.stopping = indexer.stopping or context.stopping.is_set()
 
 
-def _file_result(one: ImportedFile) -> dict[str, Any]:
+def _file_result(one: ImportedFile) -> ImportedFileResult:
     # Without folders: the result is shown over HTTP.
-    name = one.origin.rpartition("/")[2]
-    return {
-        "name": name,
-        "state": one.state,
-        "file": one.warc_file_id,
-        "how": one.how,
-        "records": one.records,
-        "notes": [*one.notes, *one.fixity][:20],
-        "error": one.error,
-    }
+    name, notes = one.origin.rpartition("/")[2], [*one.notes, *one.fixity][:20]
+    return from_row(ImportedFileResult, one, name=name, file=one.warc_file_id, notes=notes)
 
 
 def _take_in(context: OperationContext) -> None:
-    """Let search find what was read. Another process that holds the index may do it instead: this one waits for it."""
+    """Update the search index, or wait while another process that holds it does so."""
     context.say("taking into search")
     for _ in range(_TRIES):
         with suppress(IndexBusy):
@@ -174,9 +170,9 @@ def _take_in(context: OperationContext) -> None:
 
 
 def verify(context: OperationContext) -> dict[str, Any]:
-    """Read every sealed file, or those of a source or an execution, and hold it against its digest.
+    """Read every sealed file, or those of a source or an execution, and verify its digest.
 
-    A process that goes on with it begins behind the last file that was looked at.
+    A process that resumes the operation starts after the last file checked.
     """
     source, execution_id = context.parameters.get("source"), context.parameters.get("execution")
     quick = bool(context.parameters.get("quick"))
@@ -215,11 +211,11 @@ def verify(context: OperationContext) -> dict[str, Any]:
 
 
 def _verify_one(context: OperationContext, file_id: int, found: dict[str, Any], *, quick: bool) -> None:
-    """Look at a file as its row names it by now: of those that were listed, others may be moved or discarded since."""
+    """Verify a file by its current row: listed files may have been moved or discarded since."""
     row = _row_now(context, file_id)
     while row is not None:
-        looked = _look_at(context, row, quick=quick)
-        if looked.state == "ok" or (now := _row_now(context, file_id)) == row:
+        state, problems, records = _look_at(context, row, quick=quick)
+        if state == "ok" or (now := _row_now(context, file_id)) == row:
             break
         # Its row was changed while it was looked at.
         row = now
@@ -227,11 +223,11 @@ def _verify_one(context: OperationContext, file_id: int, found: dict[str, Any], 
         return
     found["files"] += 1
     found["bytes"] += row.size
-    found["records"] += looked.records
-    found[looked.state] += 1
+    found["records"] += records
+    found[state] += 1
     room = _LISTED - len(found["problems"])
     found["problems"] += [
-        {"file": file_id, "name": row.path.name, "kind": kind, "detail": why} for kind, why in looked.problems
+        {"file": file_id, "name": row.path.name, "kind": kind, "detail": why} for kind, why in problems
     ][:room]
 
 
@@ -240,16 +236,9 @@ def _row_now(context: OperationContext, file_id: int) -> SealedFile | None:
         return files.still_sealed(tx, file_id)
 
 
-class _Looked(NamedTuple):
-    """What a verification found in one file."""
+def _look_at(context: OperationContext, row: SealedFile, *, quick: bool) -> tuple[str, list[tuple[str, str]], int]:
+    """Return ok, damaged or missing; the problems, by kind; and the number of records read."""
 
-    state: str
-    """ok, damaged, missing."""
-    problems: list[tuple[str, str]]
-    records: int = 0
-
-
-def _look_at(context: OperationContext, row: SealedFile, *, quick: bool) -> _Looked:
     def advance(count: int) -> None:
         context.done += count
         context.check()
@@ -260,20 +249,20 @@ def _look_at(context: OperationContext, row: SealedFile, *, quick: bool) -> _Loo
         if quick:
             size = path.stat().st_size
             wrong = [("size", f"it has {size:,} bytes and was sealed with {row.size:,}")] if size != row.size else []
-            return _Looked("damaged" if wrong else "ok", wrong)
+            return "damaged" if wrong else "ok", wrong, 0
         report = verify_file(path, row, advance)
         problems = [(one.kind, f"at {one.offset}: {one.detail}") for one in report.problems[:5]]
-        return _Looked("ok" if report.ok else "damaged", problems, report.records)
+        return "ok" if report.ok else "damaged", problems, report.records
     except (NotFound, FileNotFoundError):
-        return _Looked("missing", [("missing", "it is not where its row says")])
+        return "missing", [("missing", "it is not where its row says")], 0
     except Interrupted:
         raise
     except (Unavailable, Invalid, OSError) as exc:
-        return _Looked("damaged", [("unreadable", str(exc))])
+        return "damaged", [("unreadable", str(exc))], 0
 
 
 def rebuild_index(context: OperationContext) -> dict[str, Any]:
-    """Register files whose rows were lost, and read all files of the archive, or of a source, again."""
+    """Register files whose rows were lost, and index all files of the archive, or of a source, again."""
     runtime, home, source = context.runtime, context.settings.home, context.parameters.get("source")
     found: dict[str, Any] = {
         "restored": 0,
@@ -320,7 +309,7 @@ def _note_read(found: dict[str, Any], one: Indexed) -> dict[str, Any]:
 
 
 def rebuild_search(context: OperationContext) -> dict[str, Any]:
-    """Make the search index anew from the database; the old one serves until the new one is whole."""
+    """Rebuild the search index from the database; the old one serves until the new one is complete."""
     database, home, clock = context.database, context.settings.home, context.clock
     stopping = context.stopping.is_set
 
@@ -336,12 +325,12 @@ def rebuild_search(context: OperationContext) -> dict[str, Any]:
 
 
 def _now_and_then(context: OperationContext, phase: str) -> Callable[[int], None]:
-    """Return what says, once in some hundred rows, how many were read; there the work leaves off if it is to."""
+    """Return a callback that reports every few hundred rows how many were read, and stops the work if necessary."""
     return lambda count: context.say(phase, count) if count % _AT_ONCE == 1 else None
 
 
 def report_edition(context: OperationContext) -> dict[str, Any]:
-    """Account for every address that was meant to be kept; write ledger, manifest and report."""
+    """Account for every URL that should have been captured; write ledger, manifest and report."""
     made = write_report(
         context.database,
         context.settings.home,
@@ -365,17 +354,14 @@ def freeze_edition(context: OperationContext) -> dict[str, Any]:
         again=again,
         on_row=_now_and_then(context, "listing captures"),
     )
-    return {
-        "edition": done.edition_id,
-        "digest": done.digest,
-        "captures": done.count,
-        "frozenAt": done.frozen_at.isoformat(),
-        "file": done.path.name,
-    }
+    found: dict[str, Any] = encode(
+        from_row(FreezeResult, done, edition=done.edition_id, captures=done.count, file=done.path.name)
+    )
+    return found
 
 
 def verify_edition(context: OperationContext) -> dict[str, Any]:
-    """Say whether the archive still holds what the frozen list of an edition names; failed if it does not."""
+    """Check that the archive still holds all captures in an edition's frozen list; fail if it does not."""
     number = 0
 
     def look(_path: object) -> None:
@@ -390,25 +376,15 @@ def verify_edition(context: OperationContext) -> dict[str, Any]:
         quick=bool(context.parameters.get("quick")),
         on_file=look,
     )
-    result = {
-        "holds": found.holds,
-        "digestMatches": found.digest_matches,
-        "listed": found.listed,
-        "missing": found.missing,
-        "changed": found.changed,
-        "withdrawn": found.withdrawn,
-        "files": found.files,
-        "filesMissing": found.files_missing,
-        "filesDamaged": found.files_damaged,
-        "examples": [str(one) for one in found.examples],
-    }
+    examples = [str(one) for one in found.examples]
+    result: dict[str, Any] = encode(from_row(EditionVerificationResult, found, examples=examples))
     if not found.holds:
         raise EditionBroken("the archive does not hold what the frozen list names", result)
     return result
 
 
 def compare_editions(context: OperationContext) -> dict[str, Any]:
-    """Compare two editions of a source: new, gone, changed, unchanged, moved; written beside the later one."""
+    """Compare two editions of a source: new, gone, changed, unchanged, moved; written next to the later one."""
     context.say("comparing")
     earlier, later = int(context.parameters["earlier"]), int(context.parameters["later"])
     done = write_comparison(

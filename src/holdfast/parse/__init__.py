@@ -1,6 +1,6 @@
-"""Bytes in, values out, never raises: pages, style sheets, sitemaps, feeds, and a child for what looks dangerous.
+"""Parsers that never raise: pages, style sheets, sitemaps, feeds, and a child process for dangerous input.
 
-A caller asks `looks_pathological` first: a word sends the body to a `ParseChild`, None to `parse_page` in a thread.
+Call `looks_pathological` first: if it returns a reason, use a `ParseChild`; if None, `parse_page` in a thread.
 """
 
 from holdfast.parse.addresses import NamedUrls, css_links

@@ -1,4 +1,4 @@
-"""The child's side of `ParseChild`: parses what comes in on standard input, one page at a time, within its limits.
+"""The child's side of `ParseChild`: parses requests from standard input, one page at a time, within its limits.
 
 Started as `python -m holdfast.parse SECONDS BYTES`; ends when its parent does.
 """
@@ -16,7 +16,6 @@ from holdfast.parse.page import parse_page
 
 
 def serve(requests: BinaryIO, replies: BinaryIO, *, cpu_s: int) -> None:
-    """Answer every request until the input ends; each page may use `cpu_s` seconds of processor time."""
     replies.write(READY)
     replies.flush()
     while head := requests.read(REQUEST_HEAD.size):
@@ -35,7 +34,7 @@ def _read(body: bytes, how: DocumentReading) -> ParsedDocument:
 
 
 def _limit_cpu(cpu_s: int) -> None:
-    """Let this process die if the page takes longer, even when no parent is left to kill it."""
+    """Let this process die if the page takes longer, even if no parent is left to kill it."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     # Counted from the start of the process, so each page adds to what was used before.
     soft = int(used.ru_utime + used.ru_stime) + cpu_s
@@ -43,7 +42,6 @@ def _limit_cpu(cpu_s: int) -> None:
 
 
 def main() -> None:
-    """Take the limits from the command line, keep standard output for replies alone, and serve."""
     cpu_s, memory_bytes = int(sys.argv[1]), int(sys.argv[2])
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     memory_bytes = memory_bytes if most == resource.RLIM_INFINITY else min(memory_bytes, most)

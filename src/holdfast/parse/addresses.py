@@ -1,4 +1,4 @@
-"""Addresses as documents write them: in attributes, `srcset`, a meta refresh, and style sheets (`url()`, `@import`).
+"""Extraction of URLs from attributes, `srcset`, meta refresh, and style sheets (`url()`, `@import`).
 
 One pass over the text; nothing is interpreted or fetched.
 """
@@ -13,7 +13,7 @@ from holdfast.types import Link
 SPACE = " \t\n\r\f"
 _MAX_CHARS = 8192
 MAX_SRCSET_CHARS = 64 * 1024
-"""Of one srcset that are read."""
+"""Limit on the characters read from one srcset."""
 _NOT_FETCHED = frozenset(
     {
         "about",
@@ -51,7 +51,7 @@ _REFRESH = re.compile(r"\s{0,32}[\d.]{0,16}\s{0,32}[;,]?\s{0,32}(?:url\s{0,32}=\
 
 
 def address(raw: str) -> str:
-    """Return what there is to ask for in an href or src, still relative; an empty string if there is nothing."""
+    """Return the URL to request for an href or src, still relative; an empty string if there is none."""
     if "#" in raw:
         raw = raw[: raw.index("#")]
     raw = raw.strip(SPACE)
@@ -65,7 +65,7 @@ def address(raw: str) -> str:
 
 
 def srcset(value: str) -> list[str]:
-    """Return the addresses in a srcset, as the HTML standard splits them: commas may stand inside an address."""
+    """Return the URLs in a srcset, split as in the HTML standard: a URL may contain commas."""
     found: list[str] = []
     at = 0
     value = value[:MAX_SRCSET_CHARS]
@@ -81,7 +81,6 @@ def srcset(value: str) -> list[str]:
 
 
 def after_descriptor(value: str, at: int) -> int:
-    """Return where the next candidate may start: after the next comma that stands outside parentheses."""
     depth = 0
     while stop := _DESCRIPTOR_STOP.search(value, at):
         at = stop.end()
@@ -94,7 +93,7 @@ def after_descriptor(value: str, at: int) -> int:
 
 
 def refresh(content: str) -> str:
-    """Return the address of a meta refresh; an empty string if the page only reloads itself."""
+    """Return the URL of a meta refresh; an empty string if the page only reloads itself."""
     found = _REFRESH.fullmatch(content[: _MAX_CHARS * 2])
     target = found[1].strip(SPACE) if found else ""
     if target[:1] in {"'", '"'}:
@@ -103,7 +102,7 @@ def refresh(content: str) -> str:
 
 
 def written_link(text: str) -> str:
-    """Return an address as it is written, absolute or relative; nothing for schemes that are not ours."""
+    """Return a URL as written, absolute or relative; empty for schemes that are not crawled."""
     text = text.strip(SPACE)
     scheme, colon, _ = text[:16].partition(":")
     return "" if colon and scheme.isalnum() and scheme.lower() not in ("http", "https") else text
@@ -112,12 +111,12 @@ def written_link(text: str) -> str:
 # A crawl follows most of it (`crawl/link_filter.py`), but can tell only of a link that is listed whether it is in its
 # scope. A listed link costs about 1 KB while its page is read.
 MAX_NAMED = 25_000
-"""Addresses of one kind that are listed of one document."""
+"""Limit on the URLs of one kind listed per document."""
 _MAX_KNOWN_OVER = 100_000
 
 
 class NamedUrls(dict[str, str]):
-    """The addresses that a document names, each with what it is there; those over the limit are only counted."""
+    """The URLs that a document names, each with its relation; those over the limit are only counted."""
 
     __slots__ = ("_known_over", "over")
 
@@ -131,7 +130,6 @@ class NamedUrls(dict[str, str]):
         """
 
     def take(self, url: str, rel: str) -> None:
-        """Add an address unless it is there already."""
         if url not in self:
             if len(self) < MAX_NAMED:
                 self[url] = rel
@@ -141,7 +139,6 @@ class NamedUrls(dict[str, str]):
                     self._known_over.add(hash(url))
 
     def listed(self) -> tuple[Link, ...]:
-        """Return the addresses as links, in order."""
         new = tuple.__new__  # half the cost of the constructor that NamedTuple writes
         return tuple([new(Link, pair) for pair in self.items()])
 
@@ -160,7 +157,7 @@ _FONTS = (".woff2", ".woff", ".ttf", ".otf", ".eot")
 
 
 def css_links(sheet: bytes | str, charset: str | None = None) -> NamedUrls:
-    """Return the addresses in a style sheet, as written: imports, fonts and images.
+    """Return the URLs in a style sheet, as written: imports, fonts and images.
 
     `charset` is the HTTP header's, for bytes. Never raises.
     """
@@ -172,7 +169,6 @@ def css_links(sheet: bytes | str, charset: str | None = None) -> NamedUrls:
 
 
 def gather_css(text: str, found: NamedUrls) -> None:
-    """Add the addresses in a style sheet or a style attribute to `found`."""
     at, rel = 0, ""
     for _ in range(_MAX_TOKENS):
         token = _NEXT.search(text, at)
@@ -215,7 +211,7 @@ def _add(found: NamedUrls, value: str, rel: str) -> None:
 
 
 def _url(text: str, at: int) -> tuple[str, int]:
-    """Return the inside of a url() that opened before `at`, quoted or not, and where it ends."""
+    """Return the content of a url() that opened before `at`, quoted or not, and its end."""
     while text[at : at + 1] in {" ", "\t", "\n", "\r", "\f"}:
         at += 1
     if (quote := text[at : at + 1]) in {'"', "'"}:
@@ -236,7 +232,6 @@ def _after_parenthesis(text: str, at: int) -> int:
 
 
 def _string(text: str, at: int, quote: str) -> tuple[str, int]:
-    """Return a string that opened before `at`, and where it ends; a line break ends a broken one."""
     start = at
     while end := _STRING_END[quote].search(text, at):
         at = end.end()
@@ -249,7 +244,6 @@ def _string(text: str, at: int, quote: str) -> tuple[str, int]:
 
 
 def _skip_blank(text: str, at: int) -> int:
-    """Return where the first thing stands that is neither white space nor a comment."""
     while True:
         blank = _BLANK.match(text, at)
         at = blank.end() if blank else at

@@ -1,23 +1,24 @@
-"""Which reader a body goes to, which encoding it is in, and its text; and the notes that reading it may leave.
+"""Chooses the parser and the encoding of a body and decodes it; defines the problems that reading may report.
 
-Decodes the web's encodings only: no label reaches the codec registry. The order is that of browsers: byte-order mark,
-HTTP header, `<meta>` in the head, then what the bytes look like.
+Decodes the web's encodings only: no label reaches the codec registry. The order is that of browsers: byte-order
+mark, HTTP header, `<meta>` in the head, then detection from the bytes. Only the bytes decide, never the URL, so
+that crawl, index, replay and comparison read the same text.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
 from enum import StrEnum
 from functools import cache
-from typing import NamedTuple
+from operator import itemgetter
+from typing import Final, NamedTuple
 
 _SNIFF_BYTES = 512
 
 
 class BodyForm(StrEnum):
-    """Which reader a body goes to."""
-
     HTML = "html"
     XML = "xml"
     CSS = "css"
@@ -26,8 +27,6 @@ class BodyForm(StrEnum):
 
 
 class Sniffed(NamedTuple):
-    """The reader to use, and whether the server said otherwise."""
-
     form: BodyForm
     mismatch: bool = False
 
@@ -92,12 +91,10 @@ _BINARY = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 
 def media_type_of(value: str | None) -> str:
-    """Return the bare media type of a Content-Type value, lower-case; an empty string if there is none."""
     return (value or "")[:1024].partition(";")[0].strip().lower()
 
 
 def sniff(body: bytes, media_type: str | None) -> Sniffed:
-    """Return which reader a body goes to. Never raises."""
     declared = media_type_of(media_type)
     head = body[:_SNIFF_BYTES]
     form = _BY_TYPE.get(declared)
@@ -123,7 +120,7 @@ def sniff(body: bytes, media_type: str | None) -> Sniffed:
 
 
 def looks_like_html(body: bytes) -> bool:
-    """Whether a body starts like a web page, whatever it was called."""
+    """Return True if a body starts like a web page, whatever its declared type."""
     return _starts(body[:_SNIFF_BYTES], _LOOKS_LIKE_A_PAGE)
 
 
@@ -134,7 +131,6 @@ def _starts(head: bytes, pattern: re.Pattern[bytes]) -> bool:
 
 
 def _is_other(head: bytes) -> bool:
-    """Whether the first bytes are those of a format that is no text."""
     if head.startswith(_MAGIC) or head[4:8] == b"ftyp" or head[257:262] == b"ustar":
         return True
     if head.startswith((b"\xff\xfe", b"\xfe\xff")) or _BINARY.search(head) is None:
@@ -148,52 +144,49 @@ def _is_other(head: bytes) -> bool:
 
 
 class ParseProblem(StrEnum):
-    """What went less than well while a body was read."""
-
     PARSE_FAILED = "parse_failed"
-    """The parser gave up; what it had found until then is lost."""
+    """The parser failed; its results until then are lost."""
     PARSE_TIMEOUT = "parse_timeout"
-    """The child that parsed it overran its deadline and was killed."""
+    """The child process that parsed it exceeded its deadline and was killed."""
     PARSE_CRASHED = "parse_crashed"
-    """The child that parsed it died."""
+    """The child process that parsed it died."""
     LINKS_SCANNED = "links_scanned"
     """Links come from a plain scan of the bytes, not from a tree."""
     BODY_CUT = "body_cut"
     """Only the first bytes were parsed."""
     LINKS_CUT = "links_cut"
-    """The page has more distinct links than we list."""
+    """The page has more distinct links than the limit."""
     RESOURCES_CUT = "resources_cut"
-    """The page has more distinct resources than we list."""
+    """The page has more distinct resources than the limit."""
     TYPE_MISMATCH = "type_mismatch"
     """Declared as text, but the first bytes are those of another format."""
     SNIFFED_HTML = "sniffed_html"
-    """Declared as something else or as nothing, parsed as HTML."""
+    """Declared as another type or none, parsed as HTML."""
     CHARSET_UNKNOWN = "charset_unknown"
-    """The declared charset is none that the web knows."""
+    """The declared charset is unknown on the web."""
     CHARSET_REFUSED = "charset_refused"
     """The declared charset is one that must not be decoded (UTF-7, ISO-2022-KR…); read as ASCII."""
     NOARCHIVE = "noarchive"
-    """The page asks, by header or meta, not to be archived; what that means is the source's policy."""
+    """The page requests, by header or meta, not to be archived; the source's policy decides the effect."""
     XML_BROKEN = "xml_broken"
-    """The XML ends early or is not well-formed; what was read until there counts."""
+    """The XML ends early or is not well-formed; the part before that counts."""
     XML_REFERENCE = "xml_reference"
-    """A bare ampersand or an entity that XML does not know; read with these taken literally."""
+    """A bare ampersand or an entity unknown to XML; read literally."""
     XML_ENTITIES = "xml_entities"
-    """The document declares entities; refused unread."""
+    """The document declares entities; rejected without reading."""
     HTML_INSTEAD = "html_instead"
-    """An HTML page stands where a sitemap was expected."""
+    """An HTML page instead of the expected sitemap."""
     NOT_A_SITEMAP = "not_a_sitemap"
-    """Neither a sitemap, an index, a feed nor a list of addresses."""
+    """Neither a sitemap, an index, a feed nor a list of URLs."""
     URLS_CUT = "urls_cut"
-    """More addresses than the protocol allows (50,000), or longer ones than 2,048; the rest is dropped."""
+    """More URLs than the protocol allows (50,000), or longer than 2,048 characters; the rest is dropped."""
     JSON_BROKEN = "json_broken"
-    """What begins as a JSON Feed is no JSON, too deep, or too long to be read."""
+    """The body starts like a JSON Feed but is invalid JSON, too deep, or too long."""
     GZIP_BROKEN = "gzip_broken"
-    """The gzip stream is damaged or ends early."""
     GZIP_NESTED = "gzip_nested"
-    """Gzip inside gzip; refused."""
+    """Gzip inside gzip; rejected."""
     TEMPLATE_MISSED = "template_missed"
-    """The source's template finds no main text on this page; the page was read without it."""
+    """The source's template finds no main text on this page; it was parsed without the template."""
     PDF_BROKEN = "pdf_broken"
     """The PDF, or some of its pages, cannot be opened: damaged, or encrypted."""
 
@@ -288,7 +281,7 @@ _MULTIBYTE = frozenset(
 
 
 class DecodedText(NamedTuple):
-    """A body that a parser of UTF-8 can take: the very bytes if they are UTF-8 already, else text."""
+    """A body for a UTF-8 parser: the original bytes if they are UTF-8 already, otherwise text."""
 
     content: bytes | str
     charset: str
@@ -296,10 +289,10 @@ class DecodedText(NamedTuple):
 
 
 def decode(body: bytes, declared: str | None = None) -> DecodedText:
-    """Return the body without its byte-order mark, as UTF-8 bytes or as text, and the encoding that was used.
+    """Return the body without its byte-order mark, as UTF-8 bytes or as text, and the encoding used.
 
-    `declared` is the HTTP header's charset. Bytes that are wrong in the encoding become U+FFFD, here or, for UTF-8 that
-    stays bytes, wherever they are read. Never raises.
+    `declared` is the HTTP header's charset. Bytes that are invalid in the encoding become U+FFFD, here or, for
+    UTF-8 that stays bytes, wherever they are read. Never raises.
     """
     # A byte-order mark wins over the header, as in browsers.
     for mark, name in _BOMS:
@@ -318,18 +311,17 @@ def decode(body: bytes, declared: str | None = None) -> DecodedText:
 
 
 def decode_text(body: bytes, declared: str | None = None) -> tuple[str, str]:
-    """Return the body as text, and the encoding that was used. Never raises."""
+    """Return the body as text, and the encoding used. Never raises."""
     content, charset, _ = decode(body, declared)
     return (content if isinstance(content, str) else content.decode("utf-8", "replace")), charset
 
 
 def known_charset(label: str) -> str | None:
-    """Return the web's name of the encoding that this label stands for, None if it is none."""
+    """Return the web's name of the encoding with this label, None if it is unknown."""
     return _NAMES.get(label.strip(" \t\n\f\r").lower())
 
 
 def _announced(body: bytes) -> str:
-    """Return what a meta element or an XML declaration says: a name, "refused", or nothing."""
     head = _without_comments(body[:_PRESCAN_BYTES])
     found = _META_CHARSET.search(head) or _XML_ENCODING.search(head)
     if found is None:
@@ -343,7 +335,7 @@ def _announced(body: bytes) -> str:
 
 
 def _without_comments(head: bytes) -> bytes:
-    """Return the bytes less their HTML comments, the last of which may be open. Linear in their length."""
+    """Return the bytes without HTML comments, the last of which may be open. Linear in their length."""
     if b"<!--" not in head:
         return head
     kept, at = [], 0
@@ -356,7 +348,7 @@ def _without_comments(head: bytes) -> bytes:
 
 
 def _guess(body: bytes) -> str:
-    """Return what undeclared bytes are most likely in: UTF-16 by its zeros, valid UTF-8, else windows-1252."""
+    """Return the likely encoding of undeclared bytes: UTF-16 by its zeros, valid UTF-8, else a legacy encoding."""
     head = body[:512]
     if head.startswith((b"<\0", b"\0<")):
         return "utf-16le" if head[0] else "utf-16be"
@@ -373,8 +365,95 @@ def _guess(body: bytes) -> str:
         # A body cut at a limit may end inside a character, if there were whole ones before.
         _, used = codecs.utf_8_decode(body, "strict", False)
     except UnicodeDecodeError:
-        return "windows-1252"
+        return _guess_legacy(body)
     return "windows-1252" if used < len(body) and body[:used].isascii() else "utf-8"
+
+
+class _Legacy(NamedTuple):
+    name: str
+    languages: str
+    letters: str
+    share: float
+
+
+_KANA: Final = "".join(map(chr, range(0x3041, 0x3094))) + "ー、。"
+_HAN: Final = (
+    "的一是不了在人有我他中大上到和也地出道得就要下以生自之可小多天而能好都然日于起成事只作想看文用主行方如前所本"
+)
+_CYRILLIC: Final = "оеаинтсрвлдкія"
+_GREEK: Final = "αοιετσνηυρπκλμάόίςΆ"
+_ARABIC: Final = "الينمرتوبهدعكس"
+_CZECH: Final = "ěščřžýáíéůúťďňľôŠČŘŽÚ"
+_POLISH: Final = "ąęłńóśźżćŚŻŁ"
+_WIDE: Final = (
+    _Legacy("shift_jis", "ja", _KANA, 0.5),
+    _Legacy("euc-jp", "ja", _KANA, 0.5),
+    _Legacy("euc-kr", "ko", "이는다을의가에고하지로기도한사은를리자있인스어대해들일시아서수그나", 0.35),
+    _Legacy("gb18030", "zh", _HAN + "这来国个说们为时会过对里后么没还发当无开经动两与系统，。", 0.35),
+    _Legacy("big5", "zh", _HAN + "這來國個說們為時會過對裡後麼沒還發當無開經動兩與系統，。", 0.35),
+)
+_OTHER_SCRIPTS: Final = (
+    _Legacy("windows-1251", "ru uk be bg sr mk", _CYRILLIC, 0.75),
+    _Legacy("koi8-r", "ru", _CYRILLIC, 0.75),
+    _Legacy("koi8-u", "uk", _CYRILLIC + "їє", 0.75),
+    _Legacy("iso-8859-5", "ru bg sr mk", _CYRILLIC, 0.75),
+    _Legacy("ibm866", "ru", _CYRILLIC, 0.75),
+    _Legacy("windows-1253", "el", _GREEK, 0.85),
+    _Legacy("iso-8859-7", "el", _GREEK, 0.85),
+    _Legacy("windows-1255", "he yi", "יוהלארתבמשנד", 0.75),
+    _Legacy("windows-1256", "ar fa ur", _ARABIC, 0.75),
+    _Legacy("iso-8859-6", "ar", _ARABIC, 0.75),
+    _Legacy("windows-874", "th", "าเนรอกงมยลวดท่ตสะีป้ั", 0.75),
+)
+_LATIN: Final = (
+    _Legacy(
+        "windows-1252",
+        "en fr de es it pt nl sv da nb no fi is ca gl",
+        "àáâãäåæçèéêëìíîïñòóôõöøùúûüÿœßÉÈÀÇÊÄÖÜÅØÆÑÓÍ¿¡",
+        0.9,
+    ),
+    _Legacy("windows-1250", "cs sk", _CZECH, 1.0),
+    _Legacy("iso-8859-2", "cs sk", _CZECH, 1.0),
+    _Legacy("windows-1250", "pl", _POLISH, 1.0),
+    _Legacy("iso-8859-2", "pl", _POLISH, 1.0),
+    _Legacy("windows-1250", "hr sl bs hu ro", "šđčćžáéíóöőúüűăâîşţŠČŽ", 1.0),
+    _Legacy("windows-1254", "tr az", "ışğçöüİŞÇÖÜâî", 1.0),
+    _Legacy("windows-1257", "lt lv et", "ąčęėįšųūžāēģīķļņäöüõ", 1.0),
+)
+_IN_ALL: Final = frozenset("\xa0’‘“”„«»–—…·•©®™°§")
+"""Characters of all windows encodings, which therefore do not distinguish one from another."""
+_SAMPLE_BYTES: Final = 16_384
+# In a Latin script a byte beyond ASCII stands beside an ASCII letter; in others, beside its like.
+_BESIDE_ASCII: Final = re.compile(rb"(?<=[A-Za-z])[\x80-\xff]|(?<![\x80-\xff])[\x80-\xff](?=[A-Za-z])")
+_BEYOND_ASCII: Final = re.compile(rb"[\x80-\xff]")
+_LANGUAGE: Final = re.compile(rb"""<html\s[^<>]{0,400}?\blang\s{0,8}=\s{0,8}["']?([A-Za-z]{2,3})\b""", re.I)
+_LEAST_WIDE, _LEAST_OTHER, _OF_LANGUAGE, _MOST_LATIN = 0.4, 0.6, 0.2, 0.15
+
+
+def _guess_legacy(body: bytes) -> str:
+    """Return the legacy encoding that fits the text best; the page's language is a hint."""
+    found = _BEYOND_ASCII.search(body)
+    start = found.start() if found else 0
+    sample, named = body[start : start + _SAMPLE_BYTES], _LANGUAGE.search(body[:_PRESCAN_BYTES])
+    language = named[1].decode().lower() if named else ""
+    is_latin = len(_BESIDE_ASCII.findall(sample)) >= _MOST_LATIN * len(_BEYOND_ASCII.findall(sample))
+    for encodings, least in ((_WIDE, _LEAST_WIDE), (() if is_latin else _OTHER_SCRIPTS, _LEAST_OTHER), (_LATIN, -9.0)):
+        scored = [(_likeness(sample, one, language), one.name) for one in encodings]
+        likeness, name = max(scored, key=itemgetter(0), default=(0.0, ""))
+        if name and likeness >= least:
+            return name
+    return "windows-1252"
+
+
+def _likeness(sample: bytes, encoding: _Legacy, language: str) -> float:
+    text = _text(sample, encoding.name)
+    counts = Counter(text if isinstance(text, str) else "")
+    beyond = {char: count for char, count in counts.items() if char > "\x7f" and char not in _IN_ALL}
+    # Decoders give U+FFFD or a control character for what a text does not have.
+    wrong = sum(count for char, count in beyond.items() if char == "\ufffd" or char < "\xa0")
+    right = sum(beyond.get(char, 0) for char in encoding.letters)
+    of_language = _OF_LANGUAGE if language and language in encoding.languages.split() else 0.0
+    return (right - 2 * wrong) / (sum(beyond.values()) or 1) / encoding.share + of_language
 
 
 def _text(body: bytes, name: str) -> bytes | str:
@@ -387,7 +466,6 @@ def _text(body: bytes, name: str) -> bytes | str:
 
 @cache
 def _table(name: str) -> str:
-    """Return the 256 characters of a single-byte encoding."""
     # Python's own decoders take 0.4 us for every byte that they do not know (3.7 s for 10 MB); a full table has none.
     codec = "ascii" if name == "refused" else _ENCODINGS[name][0]
     return "".join(bytes((byte,)).decode(codec, "replace") for byte in range(256))

@@ -1,4 +1,4 @@
-"""A process that can be killed, for pages that look dangerous: it has limits, no secrets, and a deadline a page."""
+"""A killable process for pages that look dangerous: it has limits, no secrets, and a deadline per page."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from holdfast import log
 from holdfast.clock import Clock, SystemClock
 from holdfast.parse.charset import ParseProblem
 from holdfast.parse.document import DocumentKind, DocumentReading, ParsedDocument, parse_document
-from holdfast.parse.metadata import PageType, read_moment
+from holdfast.parse.metadata import PageType
+from holdfast.parse.moments import read_moment
 from holdfast.parse.page import ReadingOptions, looks_pathological, salvaged
 from holdfast.types import Link, ParsedPage
 
@@ -29,24 +30,20 @@ READY = REPLY_HEAD.pack(0)
 
 
 def pack_request(body: bytes, how: ReadingOptions | DocumentReading) -> bytes:
-    """Return one page to parse as bytes: two lengths, how to read it, the body."""
     head = json.dumps(how, default=list).encode("ascii")
     return REQUEST_HEAD.pack(len(head), len(body)) + head + body
 
 
 def unpack_reading(head: bytes) -> ReadingOptions | DocumentReading:
-    """Return how a body is to be read. Trusts its parent, which wrote it."""
     how: ReadingOptions | DocumentReading = json.loads(head)
     return how
 
 
 def is_for_index(how: ReadingOptions | DocumentReading) -> TypeGuard[DocumentReading]:
-    """Whether a request asks for a document, not for a page's links."""
     return "kind" in how
 
 
 def pack_reply(page: ParsedPage | ParsedDocument) -> bytes:
-    """Return a parsed page or document as bytes: a length and JSON."""
     # Not `asdict`, which copies each of 100,000 links.
     shallow = {one.name: getattr(page, one.name) for one in fields(page)}
     reply = json.dumps(shallow, default=datetime.isoformat).encode("ascii")
@@ -54,7 +51,7 @@ def pack_reply(page: ParsedPage | ParsedDocument) -> bytes:
 
 
 def unpack_reply(kind: type[_Parsed], reply: bytes) -> _Parsed:
-    """Return the parsed page or document in a reply. Raises ValueError, TypeError or KeyError if it is invalid."""
+    """Return the parsed page or document in a reply. Raise ValueError, TypeError or KeyError if it is invalid."""
     values: dict[str, Any] = json.loads(reply)
     return kind(**{name: read(values[name]) for name, read in _READERS[kind].items()})
 
@@ -69,7 +66,7 @@ _CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "datetime | None": lambda value: None if value is None else read_moment(str(value)),
     "tuple[str, ...]": lambda value: tuple(map(str, value)),
     "tuple[Link, ...]": lambda value: tuple([Link(str(url), str(rel)) for url, rel in value]),
-    "tuple[Anchor, ...]": lambda value: tuple([(str(href), str(text)) for href, text in value]),
+    "tuple[Anchor, ...]": lambda value: tuple([(str(href), str(text), str(beside)) for href, text, beside in value]),
     "dict[str, str]": lambda value: {str(name): str(text) for name, text in value.items()},
     "page_type": lambda value: PageType(value).value,
 }
@@ -94,11 +91,11 @@ class _Overrun(Exception):
 
 
 class _Died(Exception):
-    """The child is gone, or says what no child of ours says."""
+    """The child exited, or sent an invalid reply."""
 
 
 class ParseChild:
-    """Parses one page at a time in another process, started when first needed and replaced after it overran or died.
+    """Parses one page at a time in another process, started on first use and replaced after a timeout or a crash.
 
     Calls block; use it from a thread. Calls from several threads wait for each other.
     """
@@ -111,22 +108,22 @@ class ParseChild:
         command: Sequence[str] | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """`command` stands in for the interpreter that runs `parse.__main__`."""
+        """`command` replaces the interpreter that runs `parse.__main__`."""
         self._deadline_s = deadline_s
         # Above the deadline: the parent kills first and knows why; the limit is for a child without a parent.
         cpu_s = math.ceil(deadline_s) + 1
-        self._command = command or [sys.executable, "-I", "-m", "holdfast.parse", str(cpu_s), str(memory_bytes)]
+        self._command = command or [sys.executable, "-I", "-m", __package__, str(cpu_s), str(memory_bytes)]
         self._clock = clock or SystemClock()
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
     def parse(self, body: bytes, **how: Unpack[ReadingOptions]) -> ParsedPage:
-        """Return what `parse_page` returns; after an overrun or a crash, the links that a plain scan finds, noted."""
+        """Return the result of `parse_page`; after a timeout or a crash, links from a plain scan, with a problem."""
         page, problem = self._guarded(lambda: self._ask(body, how), how["url"])
         return page or salvaged(body, problem)
 
     def read(self, body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocument:
-        """Return what `parse_document` returns, or of a PDF its text; after an overrun or a crash, only a note."""
+        """Return the result of `parse_document`, or a PDF's text; after a timeout or a crash, only a problem."""
         request = pack_request(body, how)
         document, problem = self._guarded(
             lambda: unpack_reply(ParsedDocument, self._exchange(request)), how.get("url", "")
@@ -134,7 +131,7 @@ class ParseChild:
         return document or ParsedDocument(problems=(problem,))
 
     def _guarded(self, call: Callable[[], _Answer], url: str) -> tuple[_Answer | None, ParseProblem]:
-        """Return what the call gives; or, after replacing the child, nothing and what went wrong."""
+        """Return the call's result; on failure, replace the child and return None with the problem."""
         with self._lock:
             try:
                 return call(), ParseProblem.PARSE_FAILED
@@ -148,11 +145,9 @@ class ParseChild:
 
     @property
     def pid(self) -> int | None:
-        """The child's process id, None while there is none."""
         return self._process.pid if self._process else None
 
     def close(self) -> None:
-        """End the child, if there is one; a later parse starts another."""
         with self._lock:
             self._end()
 
@@ -166,7 +161,6 @@ class ParseChild:
         return unpack_reply(ParsedPage, self._exchange(pack_request(body, how)))
 
     def _exchange(self, request: bytes) -> bytes:
-        """Return the child's reply to a request, both packed."""
         # Ended between two pages, by the kernel or an operator: that is not the fault of the next page.
         if self._process is None or self._process.poll() is not None:
             self._end()
@@ -241,12 +235,12 @@ class ParseChild:
 
 
 def needs_child(body: bytes, kind: str) -> bool:
-    """Return whether a parser may hang or crash on a body: PDF, and HTML that looks pathological."""
+    """Return True if a parser may hang or crash on a body: PDF, and HTML that looks pathological."""
     return kind == DocumentKind.PDF or (kind == DocumentKind.HTML and bool(looks_pathological(body)))
 
 
 def parse_safely(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocument:
-    """Return a parsed document; what may hang or crash a parser is parsed in a child with a deadline."""
+    """Return a parsed document; input that may hang or crash a parser goes to a child process with a deadline."""
     if not needs_child(body, how["kind"]):
         return parse_document(body, **how)
     with ParseChild() as child:

@@ -1,9 +1,9 @@
-"""What of a page is its content, by the first stage that finds some: a template, a marked body, density.
+"""Finds the main content of a page by the first stage that succeeds: a template, marked-up data, density.
 
 1. A template of its source names the elements (`SiteTemplate`).
-2. Microdata names an article's body; JSON-LD carries one where the page itself shows little (it is drawn by a script).
-3. `main`, then the only `article`; else the whole page, less what stands around content: navigation, asides, headers,
-   footers, forms, boxes that are named for what they are, and menus, which are runs of links before and after it.
+2. Microdata names an article's body; JSON-LD carries one if the page itself shows little (a script renders it).
+3. `main`, then the only `article`; otherwise the whole page without the parts around the content: navigation,
+asides, headers, footers, forms, boxes named for such roles, and menus, that is, runs of links at both ends.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final, NotRequired, TypedDict
 import re2
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from holdfast.parse.text import BLOCK_MARK, clean_line, clean_text, tidied
+from holdfast.parse.text import BLOCK_MARK, blocks_of, clean_line, marked_text, tidied
 from holdfast.parse.walking import AROUND, FORM_CONTENT, LINK_MARK, MAX_HEADINGS, SHOWN, Content, ContentWalk, walk
 
 # What a `main` or an `article` must hold to be taken for the content.
@@ -82,7 +82,7 @@ _TELLING: Final = {
 
 
 class SiteTemplate(TypedDict):
-    """Where the pages of one source have what: CSS selectors, checked when the source was written."""
+    """CSS selectors for the parts of one source's pages, validated when the source was written."""
 
     main: NotRequired[str]
     title: NotRequired[str]
@@ -105,7 +105,7 @@ _WORDS: Final = tuple(_TELLING)
 
 
 def telling_words(markup: bytes | str) -> frozenset[str]:
-    """Return which words stand in the markup that make a look for certain elements worth its time."""
+    """Return the words of the markup that make a search for certain elements worthwhile."""
     # A lone surrogate, which no charset gives but a broken one, is no text that RE2 takes.
     data = markup.encode("utf-8", "replace") if isinstance(markup, str) else markup
     return frozenset(_WORDS[number] for number in _telling().Match(data) or ())
@@ -114,10 +114,10 @@ def telling_words(markup: bytes | str) -> frozenset[str]:
 def read_content(
     tree: LexborHTMLParser, words: frozenset[str], template: SiteTemplate | None = None, body_text: str = ""
 ) -> Content:
-    """Return the content of a page, with the rest of what it shows.
+    """Return the content of a page, with the rest of its text.
 
-    `words` are those that `telling_words` found: each selector costs a walk over the tree. `body_text` is the body of
-    an article as the page's own data carries it.
+    `words` is the result of `telling_words`: each selector costs a walk over the tree. `body_text` is the body of
+    an article from the page's own data.
     """
     body = tree.body
     if body is None:
@@ -132,20 +132,17 @@ def read_content(
         content = _by_elements(tree, body, words, rest)
         # A page that a script draws shows a notice, and has its text in its data.
         if len(body_text) >= _BODY_CHARS and len(content.text) * 2 < len(body_text):
-            rest.lines += content.text.split("\n")
-            content.text = clean_text(unescape(_TAG.sub("\n", body_text)))
+            rest.blocks += blocks_of(content.text)
+            content.text = marked_text(unescape(_TAG.sub("\n", body_text)))
     return rest.complete(content)
 
 
 class _Rest(ContentWalk):
-    """Gathers what a page shows outside its content: search finds it, comparisons ignore it."""
-
-    def __init__(self, lines: list[str]) -> None:
+    def __init__(self, blocks: list[str]) -> None:
         super().__init__(AROUND)
-        self.lines = lines
+        self.blocks = blocks
 
     def add(self, *roots: LexborNode, marks: bool = False, stops: Sequence[LexborNode] = ()) -> None:
-        """Read what is below some nodes, and then the boxes in it that have words."""
         super().add(*roots, marks=marks, stops=stops)
         # Many hold icons alone: the library tells that in a tenth of the time that a walk takes.
         while found := self.content.left_out:
@@ -153,19 +150,17 @@ class _Rest(ContentWalk):
             super().add(*[box for box in found if box.text().strip() and box.mem_id not in self._stops], stops=stops)
 
     def take_out(self, nodes: Sequence[LexborNode]) -> None:
-        """Read nodes and remove them from their tree."""
         # From the last to the first: an inner node goes before the one that holds it.
         for node in reversed(nodes):
             self.add(node)
             node.decompose()
 
     def complete(self, content: Content) -> Content:
-        """Return the content with the lines and headings that it does not have."""
         self.add(*content.left_out)
-        lines = dict.fromkeys([*self.lines, *tidied(self.text).split("\n")])
-        for line in lines.keys() & {"", *content.text.split("\n")}:
-            del lines[line]
-        content.rest = "\n".join(lines)
+        blocks = dict.fromkeys([*self.blocks, *blocks_of(tidied(self.text))])
+        for block in blocks.keys() & {"", *blocks_of(content.text)}:
+            del blocks[block]
+        content.rest = "\n".join(blocks)
         content.is_cut |= self.content.is_cut
         known = set(content.headings)
         content.headings += [heading for heading in self.content.headings if heading not in known]
@@ -174,7 +169,6 @@ class _Rest(ContentWalk):
 
 
 def _spoken(body: LexborNode, words: frozenset[str]) -> list[str]:
-    """Return the texts of attributes that a browser shows, or that stand for a picture."""
     found: dict[str | None, None] = {}
     for node in _select(body, _SPOKEN, words)[:_MAX_SPOKEN]:
         attributes = node.attributes
@@ -187,13 +181,11 @@ def _spoken(body: LexborNode, words: frozenset[str]) -> list[str]:
 
 
 def _select(root: LexborNode, selectors: dict[str, str], words: frozenset[str]) -> list[LexborNode]:
-    """Return, in the order of the page, what those of the selectors find whose word stands in the markup."""
     asked = ",".join([selector for word, selector in selectors.items() if word in words])
     return root.css(asked) if asked else []
 
 
 def _by_template(tree: LexborHTMLParser, template: SiteTemplate, rest: _Rest) -> list[LexborNode]:
-    """Return the elements that a template calls the content, less what it leaves out; none if it does not fit."""
     for selector in template.get("remove", ()):
         rest.take_out([node for node in tree.css(selector)[:_MAX_REMOVED] if node.tag not in _FRAME])
     main = template.get("main", "")
@@ -232,7 +224,7 @@ def _is_drawn(tag: str, attributes: dict[str, str | None], display: str | None) 
 
 
 def _remove_but(root: LexborNode, visible: set[int], held: set[int]) -> None:
-    """Remove a node, or where it holds visible ones (`held` has what holds them) everything else in it."""
+    """Remove a node; if it is in `held`, remove only the parts of it that contain no visible node."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -243,7 +235,6 @@ def _remove_but(root: LexborNode, visible: set[int], held: set[int]) -> None:
 
 
 def _remove_around(tree: LexborHTMLParser, words: frozenset[str], rest: _Rest) -> None:
-    """Move to the rest what is around the content by its role, and boxes about consent."""
     if "role" in words:
         rest.take_out([node for node in tree.css(_AROUND) if node.tag not in _FRAME])
     if asked := [word for word in _NOISE_WORDS if word in words]:
@@ -252,7 +243,6 @@ def _remove_around(tree: LexborHTMLParser, words: frozenset[str], rest: _Rest) -
 
 
 def _remove_boxes(root: LexborNode, words: frozenset[str], rest: _Rest) -> None:
-    """Move boxes below a node that are named for what they are to the rest, as long as most of it is left."""
     total = left = 0
     held: set[int] = set()
     for word in _BOX_WORDS:
@@ -270,9 +260,10 @@ def _remove_boxes(root: LexborNode, words: frozenset[str], rest: _Rest) -> None:
 
 
 def _boxes(nodes: list[LexborNode], held: set[int]) -> list[LexborNode]:
-    """Return those of some nodes, in the order of the page, that may be beside the content and are in no other of them.
+    """Return outermost nodes that may be outside the content, in document order.
 
-    They hold no content of its own name. `held` gathers the ids of nodes that do: none is searched twice.
+    They contain no element named as content. `held` collects the ids of nodes that do, so that none is searched
+    twice.
     """
     kept: list[LexborNode] = []
     inside = beside = 0
@@ -294,7 +285,6 @@ def _boxes(nodes: list[LexborNode], held: set[int]) -> list[LexborNode]:
 
 
 def _note_holders(node: LexborNode | None, held: set[int]) -> None:
-    """Add the ids of a node and of all that hold it."""
     while node is not None and node.mem_id not in held:
         held.add(node.mem_id)
         node = node.parent
@@ -305,7 +295,7 @@ def _named(words: list[str]) -> str:
 
 
 def _content_of(root: LexborNode, *, marks: bool = False) -> Content:
-    """Return the content below a node; of what holds a form with more text than that (ASP.NET), with its forms."""
+    """Return the content below a node; include forms if one has more text than the rest (ASP.NET)."""
     content = walk(root, marks=marks)
     size = len(content.text)
     forms = [node for node in content.left_out if node.tag == "form" and len(node.text()) > size]
@@ -314,7 +304,6 @@ def _content_of(root: LexborNode, *, marks: bool = False) -> Content:
 
 
 def _by_elements(tree: LexborHTMLParser, body: LexborNode, words: frozenset[str], rest: _Rest) -> Content:
-    """Return the content by the elements that hold it, or else the page less its menus; add all else to the rest."""
     for sign, selector in (("itemprop", "[itemprop~=articleBody i]"), ("main", _MAIN), ("article", "article")):
         if sign not in words and not (sign == "main" and "role" in words):
             continue
@@ -335,7 +324,7 @@ def _by_elements(tree: LexborHTMLParser, body: LexborNode, words: frozenset[str]
         # Most of the page is in what was left out: then that is the page.
         if len(content.text) * 2 < len(everything.text):
             return everything
-    rest.lines += menus.split("\n")
+    rest.blocks += blocks_of(menus)
     return content
 
 
@@ -347,10 +336,10 @@ _PROSE_CHARS = 400
 
 
 def _without_menus(marked: str, title: str | None) -> tuple[str, str]:
-    """Return the text of a page with link marks, less the runs of links before and after its prose, and these.
+    """Return a marked text without the runs of links before and after its prose, and those runs.
 
-    Only at both ends, as far as the title: a list of links between paragraphs is content. A page of links alone keeps
-    them.
+    Only at both ends, up to the title: a list of links between paragraphs is content. A page of links alone stays
+    unchanged.
     """
     blocks = [block for block in marked.split(BLOCK_MARK) if block and block.strip(_BLANKS)]
     first, last = _menu_blocks(blocks, title), len(blocks) - _menu_blocks(blocks[::-1], title)
@@ -378,14 +367,12 @@ def _has_prose(blocks: list[str]) -> bool:
 
 
 def _is_link(block: str) -> bool:
-    """Whether a block is links and nothing else, but for a few signs between them."""
     pieces = block.split(LINK_MARK)
     # Outside, inside, outside…: the marks come in pairs.
     return len(pieces) > 1 and sum(len(piece.strip()) for piece in pieces[::2]) <= len(pieces)
 
 
 def _menu_blocks(blocks: list[str], title: str | None) -> int:
-    """Return how many of the first blocks are a menu: links, and short lines between them."""
     end = links = 0
     for number, block in enumerate(blocks):
         if _is_link(block):
@@ -398,7 +385,6 @@ def _menu_blocks(blocks: list[str], title: str | None) -> int:
 
 
 def read_whole(tree: LexborHTMLParser, words: frozenset[str]) -> Content:
-    """Return all that a page shows, what is around its content, too."""
     body = tree.body
     if body is None:
         return Content()
@@ -407,7 +393,7 @@ def read_whole(tree: LexborHTMLParser, words: frozenset[str]) -> Content:
 
 
 def line_at(tree: LexborHTMLParser, selector: str, limit: int) -> str:
-    """Return the text of the first element that a selector finds, as a line; of `time` and `meta` what they state."""
+    """Return the text of the first match of a selector as one line; for `time` and `meta`, the stated value."""
     node = tree.css_first(selector)
     if node is None:
         return ""

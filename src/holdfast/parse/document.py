@@ -1,6 +1,6 @@
-"""One body in, everything that the index keeps of it out, from one tree: text, headings, links, metadata.
+"""Parses a body into everything the index stores, from one tree: text, headings, links, metadata.
 
-Never raises. `parse_pdf` is called in a child only (`parse.__main__`): its parser is not safe in process.
+Never raises. `parse_pdf` runs only in a child process (`parse.__main__`): its parser is not safe in process.
 """
 
 from __future__ import annotations
@@ -30,26 +30,27 @@ from holdfast.parse.metadata import (
     page_type,
     read_keywords,
     read_microdata,
-    read_moment,
 )
+from holdfast.parse.moments import read_moment
 from holdfast.parse.page import MAX_PARSED_BYTES, decode_html
 from holdfast.parse.text import (
     BLOCK_MARK,
     MAX_TEXT_CHARS,
+    REST_MARK,
     canonical_tag,
     clean_line,
-    clean_text,
     count_words,
+    marked_text,
     tree_of,
+    without_marks,
 )
-from holdfast.parse.walking import Anchor
+from holdfast.parse.walking import ANCHOR_CHARS, Anchor
 from holdfast.values import dataclass
 
-DOCUMENT_VERSION = 6
-"""Raised with any change that gives a body another text or other metadata: what was read before may be read again."""
+DOCUMENT_VERSION = 8
+"""Raise it with any change that gives a body another text or other metadata, so that old documents are read again."""
 
 _TITLE_CHARS, _DESCRIPTION_CHARS = 500, 1000
-ANCHOR_CHARS = 80
 _MAX_HREFS = 2000
 _MAX_FIELDS, _FORM_FIELDS, _FORM_WORDS = 100, 4, 150
 _NOT_ASKED = frozenset({"hidden", "submit", "button", "image", "reset"})
@@ -69,7 +70,7 @@ _log = log.get(room="parse")
 
 
 class DocumentKind(StrEnum):
-    """What a body is to the index; only the first three are pages."""
+    """Type of a body for the index; only the first three are pages."""
 
     HTML = "html"
     TEXT = "text"
@@ -79,23 +80,21 @@ class DocumentKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedDocument:
-    """What the index keeps of one distinct body."""
-
     title: str | None = None
     description: str | None = None
     language: str | None = None
-    """As declared, BCP-47; None if the page does not say."""
+    """As declared, BCP-47; None if the page does not state it."""
     canonical: str | None = None
     base: str | None = None
-    """Raw, like the canonical address and the links: the caller resolves them."""
-    text: str = ""
-    rest: str = ""
-    """What an HTML page shows outside its main content."""
+    """Raw, like the canonical URL and the links: the caller resolves them."""
+    visible: str = ""
+    """The main content and the rest of the page's text as they are stored: separated by REST_MARK, with the marks of
+    lines that belong to one block."""
     headings: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
-    """What it defines or names: in definition lists, captions, and at the start of a cell, an item or a paragraph."""
+    """Terms it defines or names: in definition lists, captions, and at the start of a cell, an item or a paragraph."""
     hrefs: tuple[Anchor, ...] = ()
-    """Of the main content, in order, once each."""
+    """Links of the main content, in order, once each."""
     noindex: bool = False
     author: str | None = None
     published_at: datetime | None = None
@@ -106,23 +105,27 @@ class ParsedDocument:
     details: dict[str, str] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
+    @property
+    def text(self) -> str:
+        return without_marks(self.visible.partition(REST_MARK)[0])
+
+    @property
+    def rest(self) -> str:
+        return without_marks(self.visible.partition(REST_MARK)[2])
+
 
 class DocumentReading(TypedDict):
-    """How a body is to be read."""
-
     kind: str
     media_type: str | None
     charset: str | None
-    """Of the Content-Type header."""
     url: NotRequired[str]
     whole: NotRequired[bool]
-    """All that an HTML page shows, not its content alone."""
-    template: NotRequired[SiteTemplate]
-    """Where the pages of its source have their content."""
+    """Read the whole visible page, not only its content."""
+    template: NotRequired[SiteTemplate | None]
 
 
 def kind_of(body: bytes, media_type: str | None) -> DocumentKind:
-    """Return what a body is by its declared type and its first bytes; pictures that are written in XML are none."""
+    """Return the kind of a body by its declared type and its first bytes; XML-based images are not pages."""
     declared = media_type_of(media_type)
     if body.startswith(b"%PDF-") and declared in _MAY_BE_PDF:
         return DocumentKind.PDF
@@ -136,9 +139,9 @@ def kind_of(body: bytes, media_type: str | None) -> DocumentKind:
 
 
 def parse_document(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocument:
-    """Return what a content-decoded HTML or text body says.
+    """Return the parsed content-decoded HTML or text body.
 
-    Never raises: what went wrong is noted in `problems`. It may take long: ask `looks_pathological` first.
+    Never raises: failures are listed in `problems`. It may take long: call `looks_pathological` first.
     """
     try:
         problems: list[str] = []
@@ -154,15 +157,15 @@ def parse_document(body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocumen
         whole = content if isinstance(content, str) else content.decode("utf-8", "replace")
         if len(whole) > MAX_TEXT_CHARS:
             problems.append(ParseProblem.BODY_CUT)
-        text = clean_text(whole)
-        return ParsedDocument(text=text, word_count=count_words(text), problems=tuple(problems))
+        text = marked_text(whole)
+        return ParsedDocument(visible=text, word_count=count_words(text), problems=tuple(problems))
     except Exception as error:  # the one place where a parser's own failure ends
         _log.warning("parse.failed", action="parse_document", url=how.get("url"), error=type(error).__name__)
         return ParsedDocument(problems=(ParseProblem.PARSE_FAILED,))
 
 
 def _read_head(tree: LexborHTMLParser) -> Head:
-    """Read what the whole document says as a head does, as the crawl does: for the parser an image ends the head."""
+    """Read head elements from the whole document, as the crawl does: the parser ends the head at an image."""
     head = Head()
     for node in tree.css("meta,base[href],link[rel~=canonical i]"):
         head.read(node)
@@ -215,8 +218,7 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentRead
         language=canonical_tag(declared) or canonical_tag(head.language),
         canonical=head.canonical,
         base=head.base,
-        text=content.text,
-        rest=content.rest,
+        visible=f"{content.text}{REST_MARK}{content.rest}" if content.rest else content.text,
         headings=tuple(content.headings),
         terms=tuple(content.terms),
         hrefs=_followed(content.anchors),
@@ -235,7 +237,6 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentRead
 def _by_template(
     tree: LexborHTMLParser, template: SiteTemplate | None, problems: tuple[str, ...]
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the lines that a template names, and the problems; one that finds no main text is noted among them."""
     if template is None:
         return {}, problems
     told = {
@@ -255,14 +256,12 @@ def _by_template(
 
 
 def _has_form(tree: LexborHTMLParser) -> bool:
-    """Whether the page asks for more than a word to search for."""
     fields = tree.css("form input,form textarea,form select")[:_MAX_FIELDS]
     types = [(node.attributes.get("type") or "text").lower() for node in fields]
     return "password" in types or sum(one not in _NOT_ASKED for one in types) >= _FORM_FIELDS
 
 
 def _shown_moment(tree: LexborHTMLParser, words: frozenset[str]) -> datetime | None:
-    """Return the moment that the only article of a page shows, or the one that is marked as its date."""
     if "time" not in words:
         return None
     articles = tree.css("article")[:2] if "article" in words else []
@@ -271,7 +270,6 @@ def _shown_moment(tree: LexborHTMLParser, words: frozenset[str]) -> datetime | N
 
 
 def _heading(tree: LexborHTMLParser) -> str | None:
-    """Return the first heading that stands outside the content: a page may have its title in its header."""
     node = tree.css_first("h1") or tree.css_first("h2")
     return _line(node.text()[: _TITLE_CHARS * 8].rstrip(" \n¶#"), _TITLE_CHARS) if node is not None else None
 
@@ -292,18 +290,18 @@ def _line(text: str | None, chars: int) -> str | None:
 
 
 def _followed(anchors: list[Anchor]) -> tuple[Anchor, ...]:
-    """Return the links of a page once each, with the longest of the words that they stand on."""
-    found: dict[str, str] = {}
-    for raw, text in anchors[:_MAX_HREFS]:
+    found: dict[str, Anchor] = {}
+    for raw, text, beside in anchors[:_MAX_HREFS]:
         if raw[0] != "#" and (url := address(raw)):
             known = found.get(url)
-            if known is None or len(text) > len(known):
-                found[url] = text
-    return tuple([(url, _words(text)) for url, text in found.items()])
+            if known is None:
+                found[url] = (url, text, beside)
+            elif len(text) > len(known[1]) or (beside and not known[2]):
+                found[url] = (url, max(known[1], text, key=len), known[2] or beside)
+    return tuple([(url, _words(text), beside) for url, text, beside in found.values()])
 
 
 def _words(text: str) -> str:
-    """Return the words of a link as one line; most are one already."""
     text = text.strip()
     if len(text) <= ANCHOR_CHARS and text.isascii() and text.isprintable() and "  " not in text:
         return text
@@ -315,7 +313,7 @@ _PDF_TITLE_CHARS, _PDF_DESCRIPTION_CHARS = 500, 1000
 
 
 def parse_pdf(body: bytes) -> ParsedDocument:
-    """Return title, subject and text of a PDF; what cannot be opened (damaged, encrypted) comes back with a note."""
+    """Return title, subject and text of a PDF; a damaged or encrypted one is reported as a problem."""
     pdfium: Any = importlib.import_module("pypdfium2")  # untyped
     try:
         document = pdfium.PdfDocument(body)
@@ -338,13 +336,13 @@ def parse_pdf(body: bytes) -> ParsedDocument:
             break
     if len(document) > MAX_PAGES or size > MAX_TEXT_CHARS:
         problems.append(ParseProblem.BODY_CUT)
-    text = clean_text("\n".join(parts))
+    text = marked_text("\n".join(parts))
     metadata: dict[str, str] = document.get_metadata_dict(skip_empty=True)
     return ParsedDocument(
         title=clean_line(metadata.get("Title", ""), _PDF_TITLE_CHARS) or None,
         description=clean_line(metadata.get("Subject", ""), _PDF_DESCRIPTION_CHARS) or None,
         language=canonical_tag(metadata.get("Lang")),
-        text=text,
+        visible=text,
         word_count=count_words(text),
         author=clean_line(metadata.get("Author", ""), AUTHOR_CHARS) or None,
         published_at=_pdf_moment(metadata.get("CreationDate")),
@@ -363,7 +361,7 @@ _PDF_MOMENT = re.compile(r"D:(\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})?(?:Z|([+
 
 
 def _pdf_moment(stated: str | None) -> datetime | None:
-    """Return a date as ISO 32000 (7.9.4) writes it: D:YYYYMMDDHHmmSS, then the zone."""
+    """Return a date in the format of ISO 32000 (7.9.4): D:YYYYMMDDHHmmSS, then the zone."""
     found = _PDF_MOMENT.fullmatch((stated or "")[:40])
     if found is None:
         return None

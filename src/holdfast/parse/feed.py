@@ -1,22 +1,22 @@
-"""What feeds and sitemaps name, and the dates they give: RSS, Atom, JSON Feed, any sitemap.
+"""Parses feeds and sitemaps with their dates: RSS, Atom, JSON Feed, any sitemap.
 
-Refuses documents that declare entities, gzip inside gzip, addresses that are not http, and anything past the limits.
+Rejects documents that declare entities, gzip inside gzip, URLs that are not http, and anything beyond the
+limits.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from holdfast.gzip_streams import GZIP_MAGIC
 from holdfast.parse.addresses import SPACE, written_link
 from holdfast.parse.charset import ParseProblem, decode_text
+from holdfast.parse.moments import read_moment
 from holdfast.parse.xml import (
     Element,
     Repair,
@@ -38,21 +38,18 @@ _SITEMAP_ROOTS = frozenset({"urlset", "sitemapindex", "rss", "feed", "RDF"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SitemapParse:
-    """What one sitemap lists. Addresses are as written; the caller resolves and judges them."""
-
     urls: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
-    """Sitemaps that an index names, without the index itself."""
     over: int = 0
-    """Addresses beyond the 50,000, or too long."""
+    """Number of URLs beyond the 50,000, or too long."""
     problems: tuple[str, ...] = ()
 
 
 def parse_sitemap(body: bytes, url: str) -> SitemapParse:
-    """Return what a sitemap lists, at most 50,000 addresses, and notes on what could not be read. Never raises.
+    """Return the URLs in a sitemap, at most 50,000, and problems. Never raises.
 
-    `body` is without content encoding; a gzip file (`.xml.gz`) is inflated here, to at most 50 MiB. `url` is its own
-    address.
+    `body` is without content encoding; a gzip file (`.xml.gz`) is inflated here, to at most 50 MiB. `url` is the
+    sitemap's own URL.
     """
     found = _parse_sitemap(body, url, as_is)
     if ParseProblem.XML_REFERENCE in found.problems:
@@ -78,8 +75,6 @@ def _parse_sitemap(body: bytes, url: str, repair: Repair) -> SitemapParse:
 
 
 class _SitemapFound:
-    """What has been read so far."""
-
     def __init__(self, url: str) -> None:
         self._own = url
         self._urls: dict[str, None] = {}
@@ -129,7 +124,6 @@ def _read_sitemap_xml(chunks: Iterable[bytes], found: _SitemapFound) -> None:
 
 
 def _take(element: Element, found: _SitemapFound) -> None:
-    """Add the address that an element of a sitemap, an index or a feed holds."""
     name, parent = element.name, element.parent
     if name == "loc":
         if parent in {"url", "sitemap"}:
@@ -152,44 +146,6 @@ def _read_sitemap_text(addresses: Iterable[str], found: _SitemapFound) -> None:
         found.note(ParseProblem.NOT_A_SITEMAP)
 
 
-_MAX_CHARS = 64
-_W3C = re.compile(
-    r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})"
-    r"(?:[Tt ]([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:[.,]([0-9]{1,9}))?)?\s*(Z|z|[+-][0-9]{2}:?[0-9]{2})?)?)?)?"
-)
-
-
-def read_moment(text: str) -> datetime | None:
-    """Return the moment that a text tells, in UTC; a day begins at midnight. None if it tells none that there is."""
-    text = text.strip()
-    if not text or len(text) > _MAX_CHARS:
-        return None
-    found = _W3C.fullmatch(text)
-    try:
-        # Feeds write dates of RFC 822, sitemaps those of the W3C; in practice each has both.
-        moment = parsedate_to_datetime(text) if found is None else _w3c(found)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError, TypeError, IndexError):
-        return None
-
-
-def _w3c(found: re.Match[str]) -> datetime:
-    year, month, day, hour, minute, second = (int(part) if part else None for part in found.groups()[:6])
-    fraction, zone = found[7], found[8]
-    micros = int(fraction[:6].ljust(6, "0")) if fraction else 0
-    # A leap second has no place in a datetime.
-    leap = second == 60
-    moment = datetime(year or 0, month or 1, day or 1, hour or 0, minute or 0, 59 if leap else second or 0, micros)
-    return moment.replace(tzinfo=_zone(zone))
-
-
-def _zone(text: str | None) -> timezone:
-    if text is None or text in "Zz":
-        return UTC
-    minutes = int(text[1:3]) * 60 + int(text[-2:])
-    return timezone(timedelta(minutes=minutes if text[0] == "+" else -minutes))
-
-
 MAX_ENTRIES = 50_000
 # A JSON text is read at once, and its values take ten times its room.
 _MAX_JSON_BYTES = 10 * 1024 * 1024
@@ -198,8 +154,6 @@ _MAX_MENDED_BYTES = 4 * 1024 * 1024
 
 
 class FeedForm(StrEnum):
-    """What a document is."""
-
     RSS = "rss"
     ATOM = "atom"
     JSON = "json"
@@ -209,31 +163,27 @@ class FeedForm(StrEnum):
 
     @property
     def is_feed(self) -> bool:
-        """Whether it tells news rather than everything there is."""
+        """True for feeds, which list recent entries; sitemaps list everything."""
         return self in (FeedForm.RSS, FeedForm.ATOM, FeedForm.JSON)
 
 
 class FeedEntry(NamedTuple):
-    """One address that a feed or a sitemap names, as written there, and the newest date that it gives."""
-
     url: str
     told_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedParse:
-    """What one document names. Addresses may be relative; the caller resolves and judges them."""
+    """The content of one document. URLs may be relative; the caller resolves and filters them."""
 
     form: FeedForm | None = None
-    """None if it is nothing that we know."""
     entries: tuple[FeedEntry, ...] = ()
     children: tuple[FeedEntry, ...] = ()
-    """Sitemaps that an index names."""
     problems: tuple[str, ...] = ()
 
     @property
     def failure(self) -> str | None:
-        """Why nothing could be read; None for an empty feed, and for one that names something before it breaks."""
+        """The reason why nothing could be read; None for an empty feed, and for one with entries before it breaks."""
         broken = next((problem for problem in self.problems if problem in _FATAL), None)
         return None if self.entries or self.children else broken
 
@@ -265,7 +215,7 @@ _NAMES = _LINKS | _IDS | _DATES | {"item", "entry", "url", "sitemap"}
 
 
 def parse_feed(body: bytes, *, charset: str | None = None) -> FeedParse:
-    """Return what a feed or a sitemap names, at most 50,000 addresses, and notes on what could not be read.
+    """Return the URLs in a feed or a sitemap, at most 50,000, and problems.
 
     Never raises. `body` is without content encoding; a gzip file is inflated here. `charset` is the header's.
     """
@@ -305,8 +255,6 @@ def _parse(body: bytes, repair: Repair) -> FeedParse:
 
 
 class _Found:
-    """What has been read so far, each address once with its newest date."""
-
     def __init__(self) -> None:
         self.form: FeedForm | None = None
         self._entries: dict[str, datetime | None] = {}
@@ -320,7 +268,6 @@ class _Found:
         return len(self._entries) >= MAX_ENTRIES
 
     def add(self, url: str, dates: Iterable[datetime]) -> bool:
-        """Take an address; False if there is no room for another."""
         if len(url) > _MAX_URL_CHARS or self.full:
             self.note(ParseProblem.URLS_CUT)
             return not self.full
@@ -341,18 +288,15 @@ class _Found:
 
 
 class _Item:
-    """The parts of one item, as they come."""
-
     def __init__(self) -> None:
         self.links: list[str] = []
         self.ids: list[str] = []
         self.dates: list[datetime] = []
 
     def take(self, element: Element) -> None:
-        """Take what an element inside the item says."""
         name, attributes = element.name, element.attributes
         if name in _DATES:
-            if (moment := read_moment(element.text)) is not None:
+            if (moment := read_moment(element.text, of_item=True)) is not None:
                 self.dates.append(moment)
         elif name in _IDS:
             self.ids.append(element.text)
@@ -362,7 +306,6 @@ class _Item:
             self.links.append(based(element, attributes["href"]))
 
     def url(self, about: str) -> str | None:
-        """Return the item's address: its link, else an id that is an http address, else none."""
         for link in self.links:
             if text := written_link(link):
                 return text
@@ -390,7 +333,6 @@ def _read_xml(chunks: Iterable[bytes], found: _Found) -> None:
 
 
 def _items(parts: Iterator[Element], boundary: str) -> Iterator[tuple[str, list[datetime]]]:
-    """Yield each item that has an address, with the dates that it gives."""
     item, inside = _Item(), (boundary, "news")
     for element in parts:
         if element.name == boundary:
@@ -402,7 +344,6 @@ def _items(parts: Iterator[Element], boundary: str) -> Iterator[tuple[str, list[
 
 
 def _read_json(chunks: Iterable[bytes], found: _Found) -> None:
-    """Read a JSON Feed; a text sitemap never begins with a brace."""
     body = b"".join(chunks)
     try:
         # RecursionError: brackets that are nested thousands deep.
@@ -424,7 +365,7 @@ def _take_json(item: dict[str, Any], found: _Found) -> bool:
     parts = _Item()
     parts.links = [_text(item.get("url")), _text(item.get("external_url"))]
     parts.ids = [_text(item.get("id"))]
-    dates = [read_moment(_text(item.get(name))) for name in ("date_modified", "date_published")]
+    dates = [read_moment(_text(item.get(name)), of_item=True) for name in ("date_modified", "date_published")]
     url = parts.url("")
     return True if url is None else found.add(url, [at for at in dates if at is not None])
 

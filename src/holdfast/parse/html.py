@@ -1,6 +1,7 @@
-"""What one HTML tree says: title, description, language, base, links, resources, robots wishes. One parse, one walk.
+"""Parses one HTML tree in one walk: title, description, language, base, links, resources, robots directives.
 
-Addresses come out as written, trimmed and without fragment; the caller resolves them against `base` or the page's URL.
+URLs are returned as written, trimmed and without fragment; the caller resolves them against `base` or the
+page's URL.
 """
 
 from __future__ import annotations
@@ -15,30 +16,37 @@ from holdfast.parse.addresses import MAX_SRCSET_CHARS, SPACE, NamedUrls, address
 from holdfast.parse.charset import DecodedText, ParseProblem
 from holdfast.parse.content import read_content, telling_words
 from holdfast.parse.scripts import import_map_links, script_links
-from holdfast.parse.text import LAST_NUMBERED, canonical_tag, clean_line, guess_language, text_sample, tree_of
+from holdfast.parse.text import (
+    LAST_NUMBERED,
+    canonical_tag,
+    clean_line,
+    guess_language,
+    text_sample,
+    tree_of,
+    without_marks,
+)
 from holdfast.types import ParsedPage
 
-# Directives that carry a value after a colon: a word before a colon that is none of these names a crawler.
+# Directives that carry a value after a colon: a word before a colon that is not one of these names a crawler.
 _VALUED = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _MAX_CHARS = 4096
 
 
 class Directives(NamedTuple):
-    """What a page asks of robots like us."""
-
     nofollow: bool = False
     noindex: bool = False
     noarchive: bool = False
 
 
 AGENT: Final = "holdfast"
-"""Our robots token: every User-Agent that we send has it, whatever a source adds."""
+"""Our robots token: every User-Agent that we send contains it, whatever a source adds."""
 ROBOTS_METAS: Final = frozenset({"robots", AGENT})
-"""The names of metas that are addressed to all crawlers or to us."""
 
 
 def read_directives(headers: Iterable[str], metas: Iterable[str]) -> Directives:
-    """Return what all `X-Robots-Tag` values and all ROBOTS_METAS together ask of us: for the crawl and the index."""
+    """Return the combined directives of all `X-Robots-Tag` values and all ROBOTS_METAS, for the crawl and the
+    index.
+    """
     words: set[str] = set()
     for value in headers:
         words.update(_addressed(value[:_MAX_CHARS]))
@@ -54,7 +62,7 @@ def read_directives(headers: Iterable[str], metas: Iterable[str]) -> Directives:
 
 
 def _addressed(value: str) -> Iterable[str]:
-    """Yield the words of one header value that are for us: a crawler's name and a colon address what follows them."""
+    """Yield the words of one header value that apply to us: a crawler's name and a colon address what follows them."""
     ours = True
     for part in value.lower().split(","):
         name, colon, rest = part.partition(":")
@@ -78,8 +86,6 @@ _remembered = lru_cache(maxsize=4096)(address)
 
 
 class _Harvest:
-    """What the walk has gathered so far."""
-
     __slots__ = (
         "base",
         "canonical",
@@ -110,7 +116,6 @@ class _Harvest:
         self.refreshes = False
 
     def follow(self, raw: str | None, rel: str) -> str:
-        """Add a link and return its address; a plain link outranks one that asks not to be followed."""
         url = "" if not raw else _remembered(raw) if len(raw) <= _REMEMBERED_CHARS else address(raw)
         if url:
             links = self.links
@@ -123,12 +128,10 @@ class _Harvest:
         return url
 
     def need(self, raw: str | None, rel: str) -> None:
-        """Add a resource."""
         if raw and (url := address(raw)):
             self.resources.take(url, rel)
 
     def need_set(self, value: str | None) -> None:
-        """Add the images of a srcset."""
         if value:
             for url in srcset(value):
                 self.resources.take(url, "img")
@@ -137,7 +140,6 @@ class _Harvest:
                 self.resources.over += len(srcset(value[MAX_SRCSET_CHARS:].partition(",")[2]))
 
     def need_style(self, text: str | None) -> None:
-        """Add what a style sheet or attribute refers to."""
         if text and ("(" in text or "@" in text):
             gather_css(text[:_MAX_STYLE_CHARS], self.resources)
             self.resources.over += len(text) > _MAX_STYLE_CHARS
@@ -149,9 +151,9 @@ _Reader = Callable[[_Harvest, LexborNode], None]
 def parse_html(
     source: DecodedText, *, x_robots: Sequence[str] = (), want_text: bool = False, notes: Sequence[str] = ()
 ) -> ParsedPage:
-    """Return what a page says; `notes` are those that were made before, and stand first in its problems.
+    """Parse a page; `notes` are earlier problems, listed first in its own.
 
-    Raises what selectolax raises (out of memory): `parse_page` is the border.
+    Raises what selectolax raises (out of memory); `parse_page` catches it.
     """
     tree = tree_of(source.content)
     page = _Harvest()
@@ -160,7 +162,7 @@ def parse_html(
     language = canonical_tag(page.language) or canonical_tag(page.sent_language)
     # Before `read_content`, which removes what is hidden from the tree.
     sample = None if language else text_sample(tree, _LANGUAGE_SAMPLE_CHARS)
-    text = read_content(tree, telling_words(source.content)).text if want_text else None
+    text = without_marks(read_content(tree, telling_words(source.content)).text) if want_text else None
     return ParsedPage(
         title=_first_line((page.title, page.og_title), _TITLE_CHARS),
         description=_first_line((page.description, page.og_description), _DESCRIPTION_CHARS),
@@ -197,7 +199,6 @@ def _walk(tree: LexborHTMLParser, page: _Harvest) -> None:
 
 
 def _first_line(texts: tuple[str | None, ...], limit: int) -> str | None:
-    """Return the first of these that says something, as a clean line."""
     for text in texts:
         if text and (line := clean_line(text, limit)):
             return line
@@ -251,7 +252,6 @@ def _read_area(page: _Harvest, node: LexborNode) -> None:
 
 
 def _is_discouraged(rel: str | None) -> bool:
-    """Whether the author vouches for nothing behind this link."""
     return bool(rel) and not _DISCOURAGING.isdisjoint((rel or "").lower().split())
 
 
@@ -376,7 +376,7 @@ def _read_svg_image(page: _Harvest, node: LexborNode) -> None:
 
 
 def _numbered(readers: dict[str, _Reader]) -> dict[int, _Reader]:
-    """Return the readers by lexbor's number of their element, which is cheaper to ask a node for than its name."""
+    """Return the readers by lexbor's number of their element, which is cheaper to read from a node than its name."""
     document = LexborHTMLParser("")
     return {document.create_node(tag).tag_id: read for tag, read in readers.items()}
 

@@ -1,7 +1,7 @@
-"""What a page says about itself in its head and its data: who wrote it, when, about what, and which kind of page it is.
+"""A page's metadata: author, dates, keywords, and type of page, from its head and its structured data.
 
-From the most deliberate to the least: JSON-LD, OpenGraph and other metas, microdata. Dates are taken only as standards
-write them, and only of 1990 to 2100: no clock is asked. Never raises.
+Sources from the most to the least deliberate: JSON-LD, OpenGraph and other metas, microdata. Dates must be in a
+standard form and between 1990 and 2100, so that no clock is needed. Never raises.
 """
 
 from __future__ import annotations
@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +17,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from holdfast.parse.addresses import SPACE
 from holdfast.parse.html import ROBOTS_METAS
+from holdfast.parse.moments import read_moment
 from holdfast.parse.text import clean_line
 
 _ADDRESS_CHARS, _DETAIL_CHARS = 8192, 500
@@ -26,7 +26,6 @@ _KEPT_METAS = ("og:", "article:", "dcterms.", "dc.")
 AUTHOR_CHARS = 200
 _MAX_AUTHORS = 5
 _MAX_KEYWORDS, _KEYWORD_CHARS = 32, 60
-_YEARS = range(1990, 2101)
 
 _PUBLISHED = (
     *("article:published_time", "citation_publication_date", "dcterms.issued", "dcterms.created", "dc.date.issued"),
@@ -43,8 +42,6 @@ _NAMED = frozenset({*_PUBLISHED, *_MODIFIED, *_AUTHOR, *_KEYWORDS})
 
 
 class PageType(StrEnum):
-    """What kind of page a document is, as far as that can be decided."""
-
     ARTICLE = "article"
     LISTING = "listing"
     HOME = "home"
@@ -55,49 +52,7 @@ class PageType(StrEnum):
     OTHER = "other"
 
 
-# ISO 8601 as the web writes it: a day, or a moment with or without seconds and zone.
-_ISO = re.compile(
-    r"(\d{4})-(\d{2})-(\d{2})(?:[T ](\d{2}):(\d{2})(?::(\d{2})(?:[.,]\d{1,9})?)? ?(Z|[+-]\d{2}:?\d{2})?)?", re.ASCII
-)
-_SLASHES = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2})", re.ASCII)
-
-
-def read_moment(text: str | None) -> datetime | None:
-    """Return the moment that a text states, None unless it is written as a standard has it.
-
-    ISO 8601, `2024/03/01` as bibliographies write it, or a mail's date; without a zone it is UTC.
-    """
-    text = (text or "").strip()[:64]
-    if not text:
-        return None
-    try:
-        moment = _iso(text) if text[:4].isdigit() else parsedate_to_datetime(text)
-        if moment is None:
-            return None
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-    except (ValueError, OverflowError, TypeError, IndexError):
-        return None
-    return moment if moment.year in _YEARS else None
-
-
-def _iso(text: str) -> datetime | None:
-    if found := _SLASHES.fullmatch(text):
-        return datetime(*map(int, found.groups()), tzinfo=UTC)  # type: ignore[misc,arg-type]
-    found = _ISO.fullmatch(text)
-    if found is None:
-        return None
-    year, month, day, hour, minute, second, zone = found.groups()
-    plain = f"{year}-{month}-{day}T{hour or '00'}:{minute or '00'}:{second or '00'}"
-    # A minute may have a sixty-first second; no datetime has.
-    plain = plain[:-2] + "59" if plain.endswith(":60") else plain
-    if zone and zone != "Z" and ":" not in zone:
-        zone = f"{zone[:3]}:{zone[3:]}"
-    return datetime.fromisoformat(plain + ("+00:00" if zone in (None, "Z") else zone))
-
-
 class Head:
-    """What the head of a page says."""
-
     __slots__ = ("base", "canonical", "description", "details", "language", "named", "robots")
 
     def __init__(self) -> None:
@@ -112,7 +67,7 @@ class Head:
         """By name, those that tell author, dates and keywords."""
 
     def read(self, node: LexborNode) -> None:
-        """Take one element: a meta, a base, or the link to the canonical address."""
+        """Read one element: a meta, a base, or the link to the canonical URL."""
         attributes = node.attributes
         if node.tag != "meta":
             href = (attributes.get("href") or "").strip(SPACE)[:_ADDRESS_CHARS] or None
@@ -141,7 +96,6 @@ class Head:
                 self.details.setdefault(name, clean_line(content, _DETAIL_CHARS))
 
     def values(self, names: Iterable[str]) -> Iterator[str]:
-        """Yield what the metas of these names say, in the order of the names."""
         for name in names:
             yield from self.named.get(name, ())
 
@@ -153,8 +107,6 @@ _MAX_TYPES = 50
 
 
 class LinkedData:
-    """What the JSON-LD of a page says of the page itself."""
-
     __slots__ = ("authors", "body", "details", "keywords", "modified", "published", "types")
 
     def __init__(self) -> None:
@@ -167,7 +119,6 @@ class LinkedData:
         self.body = ""
 
     def read(self, tree: LexborHTMLParser) -> None:
-        """Take what the first scripts of this kind say."""
         for script in tree.css('script[type="application/ld+json" i]')[:_MAX_SCRIPTS]:
             text = script.text()
             if len(text) > _LDJSON_CHARS:
@@ -195,7 +146,6 @@ class LinkedData:
 
 
 def _nodes(content: Any) -> Iterator[dict[str, Any]]:
-    """Yield the things that a script describes: one, a list of them, or a graph."""
     waiting, left = [content], _MAX_NODES
     while waiting and left > 0:
         left -= 1
@@ -210,7 +160,6 @@ def _nodes(content: Any) -> Iterator[dict[str, Any]]:
 
 
 def _value(value: Any) -> str:
-    """Return a plain value: of a list its first, of a thing its name."""
     for _ in range(4):
         if isinstance(value, list):
             value = value[0] if value else None
@@ -220,14 +169,11 @@ def _value(value: Any) -> str:
 
 
 def _texts(value: Any) -> list[str]:
-    """Return a value that may be one or a list of texts or things as the texts."""
     ones = value[:_MAX_KEYWORDS] if isinstance(value, list) else [value]
     return [text for one in ones if (text := _value(one))]
 
 
 class Microdata(NamedTuple):
-    """What the itemprops of a page say."""
-
     authors: list[str]
     published: str | None
     modified: str | None
@@ -242,7 +188,6 @@ _ITEMS_CHARS = 1_000_000
 
 
 def read_microdata(tree: LexborHTMLParser) -> Microdata:
-    """Return author, dates and keywords that elements are marked as, and the types of the things they belong to."""
     authors, keywords, moments = list[str](), list[str](), dict[str, str]()
     left = _ITEMS_CHARS
 
@@ -275,18 +220,15 @@ def read_microdata(tree: LexborHTMLParser) -> Microdata:
 
 
 class AboutPage(NamedTuple):
-    """Who wrote a page, when, and about what."""
-
     author: str | None
     published: datetime | None
     modified: datetime | None
     keywords: tuple[str, ...]
     types: frozenset[str]
-    """What it calls itself, in the words of schema.org."""
+    """Its stated types, in the vocabulary of schema.org."""
 
 
 def about_page(head: Head, data: LinkedData, items: Microdata = _NO_MICRODATA) -> AboutPage:
-    """Return what the data of a page say of it, the most deliberate first."""
     return AboutPage(
         author=_author(data.authors) or _author(head.values(_AUTHOR)) or _author(items.authors),
         published=_first_moment((data.published, *head.values(_PUBLISHED), items.published)),
@@ -311,7 +253,6 @@ def _author(names: Iterable[str]) -> str | None:
 
 
 def read_keywords(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the keywords in some lists of them, each once whatever its case."""
     found: dict[str, str] = {}
     for text in texts:
         for piece in re.split(r"[,;\n、，；]", text[:4096]):
@@ -340,12 +281,9 @@ _REFERENCE_TERMS, _WORDS_A_TERM = 5, 200
 
 
 class PageTraits(NamedTuple):
-    """What decides the type of a page."""
-
     url: str
     og_type: str
     types: frozenset[str]
-    """What it calls itself, in the words of schema.org."""
     words: int
     links: int
     terms: int
@@ -353,11 +291,9 @@ class PageTraits(NamedTuple):
     has_form: bool
     has_title: bool
     is_signed: bool
-    """An author or a date stands with it."""
 
 
 def page_type(traits: PageTraits) -> PageType:
-    """Return what kind of page this is: what it says of itself, then what it looks like."""
     path = traits.url.partition("://")[2].partition("#")[0]
     host, slash, rest = path.partition("/")
     if host and "?" not in path and _HOME_PATH.fullmatch(slash + rest):
@@ -379,7 +315,6 @@ def page_type(traits: PageTraits) -> PageType:
 
 
 def _said(traits: PageTraits) -> PageType | None:
-    """Return what a page calls itself; None if it does not say."""
     og_type, types = traits.og_type.lower(), traits.types
     if types & _REFERENCES:
         return PageType.REFERENCE

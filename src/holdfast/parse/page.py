@@ -1,4 +1,4 @@
-"""One body in, one ParsedPage out, whatever the bytes are: the border that nothing a parser does gets past."""
+"""Parses one body into a ParsedPage, whatever the bytes are; no parser error passes this module."""
 
 from __future__ import annotations
 
@@ -47,23 +47,18 @@ _log = log.get(room="parse")
 
 
 class ReadingOptions(TypedDict):
-    """How a body is to be read: what its server said of it, and what is wanted."""
-
     url: str
     media_type: str | None
-    """Of the Content-Type header, with or without its parameters."""
     charset: str | None
-    """Of the Content-Type header."""
     x_robots: NotRequired[Sequence[str]]
-    """The values of all X-Robots-Tag headers."""
     want_text: NotRequired[bool]
 
 
 def parse_page(body: bytes, **how: Unpack[ReadingOptions]) -> ParsedPage:
-    """Return what a content-decoded body says: links, resources, title, language, robots wishes, and text if wanted.
+    """Return the parsed content-decoded body: links, resources, title, language, robots directives, and optional text.
 
-    Never raises: what went wrong is noted in `problems`. It may take long, though: ask `looks_pathological` first, and
-    give what is suspicious to a `ParseChild`.
+    Never raises: failures are listed in `problems`. It may take long, though: call `looks_pathological` first, and
+    pass suspicious bodies to a `ParseChild`.
     """
     try:
         return _read(body, how)
@@ -73,7 +68,6 @@ def parse_page(body: bytes, **how: Unpack[ReadingOptions]) -> ParsedPage:
 
 
 def salvaged(body: bytes, problem: ParseProblem) -> ParsedPage:
-    """Return what a plain scan of the bytes finds in a body that no parser could finish."""
     links = scan_links(body)
     return ParsedPage(links=links, problems=(problem, ParseProblem.LINKS_SCANNED) if links else (problem,))
 
@@ -98,7 +92,7 @@ def _read(body: bytes, how: ReadingOptions) -> ParsedPage:
 
 
 def decode_html(body: bytes, media_type: str | None, charset: str | None) -> DecodedText:
-    """Return the markup of an HTML or XHTML body: what both the crawl and the index parse."""
+    """Return the decoded markup of an HTML or XHTML body; crawl and index both parse this."""
     # The type decides: in HTML a slash at the end of a start tag means nothing.
     if "xhtml" in media_type_of(media_type):
         body = _SELF_CLOSED.sub(rb"<\1\2></\1>", body)
@@ -115,7 +109,6 @@ def _read_html(body: bytes, how: ReadingOptions, notes: Sequence[str]) -> Parsed
 
 
 def _read_other(form: BodyForm, body: bytes, how: ReadingOptions) -> ParsedPage:
-    """Return what a style sheet, a feed or a plain text says; of anything else, nothing."""
     if form is BodyForm.CSS:
         named = css_links(body, how["charset"])
         return ParsedPage(resources=named.listed(), resources_over=named.over)
@@ -170,9 +163,9 @@ _FORMATTING = frozenset(b"a b big code em font i nobr s small strike strong tt u
 
 
 def looks_pathological(body: bytes) -> str | None:
-    """Return in a word why a body must not be parsed in this process; None if nothing speaks against it.
+    """Return the reason why a body must not be parsed in this process; None if it is safe.
 
-    The words: huge, nodes, nesting, formatting, names, attributes.
+    The reasons: huge, nodes, nesting, formatting, names, attributes.
     """
     size = len(body)
     if size < _MIN_BYTES:
@@ -194,7 +187,6 @@ def looks_pathological(body: bytes) -> str | None:
 
 
 def _judge(windows: list[list[tuple[bytes, bytes]]], scale: float) -> str | None:
-    """Return what is wrong with the tags in the samples, each of which stands for `scale` like it."""
     open_now: dict[bytes, int] = {}
     depth = deepest = stray = formatting = most_formatting = tags = 0
     for window in windows:
@@ -236,7 +228,7 @@ def _has_strange_attributes(body: bytes, stride: int) -> bool:
 
 
 def _has_endless_tag(body: bytes, windows: list[list[tuple[bytes, bytes]]], stride: int) -> bool:
-    """Whether a sample without any tag stands inside a tag with thousands of attributes, not in text or a script."""
+    """Return True if a sample without tags is inside a tag with thousands of attributes, not in text or a script."""
     judged, left = -1, _MOST_READ * len(body)
     for number, window in enumerate(windows):
         if window:

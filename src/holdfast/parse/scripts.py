@@ -1,4 +1,4 @@
-"""Addresses that stand as plain literals in scripts: imports, workers, import maps. Nothing is run or evaluated."""
+"""Extracts URLs in string literals from scripts: imports, workers, import maps. Nothing is run or evaluated."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _ABSOLUTE = ("/", "http://", "https://")
 
 
 def script_links(text: str, found: NamedUrls, *, is_inline: bool) -> None:
-    """Add what a script imports, and what it starts as a worker, if the address is a literal.
+    """Add the imports of a script, and the workers it starts, if the URL is a literal.
 
-    Imports of bare names are no addresses. The address of a worker is relative to the page: in a script of its own,
-    where the page is not known, only absolute ones are taken.
+    Imports of bare names are not URLs. The URL of a worker is relative to the page: in an external script, where
+    the page is unknown, only absolute ones count.
     """
     # Two looks for a word, at the speed of memory: most scripts have neither.
     if "import" not in text and "Worker" not in text and "export" not in text:
@@ -50,7 +50,7 @@ def script_links(text: str, found: NamedUrls, *, is_inline: bool) -> None:
 
 
 def import_map_links(text: str, found: NamedUrls) -> None:
-    """Add the modules that an import map names; a prefix, which ends with a slash, is none."""
+    """Add the modules that an import map names, without prefixes, which end with a slash."""
     if len(text) > _MAX_MAP_CHARS:
         found.over += 1
         return
@@ -79,7 +79,6 @@ def _imported(text: str, at: int, word: str) -> Iterator[str]:
 
 
 def _arguments(text: str, at: int) -> Iterator[str]:
-    """Yield the literals with which a call begins."""
     opens = _OPENS.match(text, at)
     while opens and (literal := _LITERAL.match(text, opens.end())):
         yield literal[2]

@@ -1,13 +1,18 @@
-"""The text that a reader sees, one block a line: NFC, without control, bidirectional and zero-width characters.
+"""The visible text of a page, one block per line: NFC, without control, bidirectional and zero-width characters.
 
-And its language: what a page declares, made canonical, or a small guess by script and by the small words of two dozen
-languages, which costs about 150 us and no model. Rather says nothing than guess wildly; the index has a real detector.
+Lines of preformatted text, and lines that `br` ends, form one block until a blank line, so that phrases match across
+their ends. A mark starts each line that continues the block of the line before it.
+
+Also its language: the declared one in canonical form, or a guess by script and by the stop words of two dozen
+languages, which costs about 150 us and needs no model. Returns nothing if unsure; the index has a real
+detector.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
@@ -15,6 +20,13 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser
 
 MAX_TEXT_CHARS = 4 * 1024 * 1024
 BLOCK_MARK = "\x01"
+# Begins a line that belongs to the block of the line before it.
+_JOINED = "\x03"
+LINE_MARK: Final = BLOCK_MARK + _JOINED
+"""Ends a line within a block."""
+
+REST_MARK: Final = "\f"
+"""Stands between the main content of a page and the rest of what it shows; no line of a page holds it."""
 
 # What would break a database, a terminal or a reading order; joiners (U+200C, U+200D) carry meaning and stay.
 _UNSEEN = re.compile(
@@ -27,7 +39,7 @@ _NFC_CHARS = 512
 # The same for Latin-1, as a table of bytes at a quarter of the cost: white space becomes a space, the rest goes.
 _SPACES = bytes(32 if byte in b"\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\xa0" else byte for byte in range(256))
 _CONTROLS = bytes(
-    byte for byte in (*range(32), *range(127, 160), 0xAD) if _SPACES[byte] != 32 and byte != ord(BLOCK_MARK)
+    byte for byte in (*range(32), *range(127, 160), 0xAD) if _SPACES[byte] != 32 and chr(byte) not in LINE_MARK
 )
 
 
@@ -37,12 +49,12 @@ _OPTIONS = LexborDocumentOptions.WO_EVENTS.value
 
 
 def tree_of(page: bytes | str) -> LexborHTMLParser:
-    """Return the tree of a page: the one way in which a page that others wrote is parsed."""
+    """Return the tree of a page. All pages from other authors must be parsed with this function."""
     return LexborHTMLParser(page, options=_OPTIONS)
 
 
 def numbers_of(tags: str) -> frozenset[int]:
-    """Return lexbor's numbers of these elements; a node's number is cheaper to ask for than its name."""
+    """Return lexbor's numbers of these elements; a node's number is cheaper to read than its name."""
     document = LexborHTMLParser("")
     return frozenset(document.create_node(tag).tag_id for tag in tags.split())
 
@@ -58,7 +70,7 @@ TEXT_ID = _text_number()
 # Elements that lexbor has no number for get their address in memory instead.
 LAST_NUMBERED = 0xFFFF
 BLOCK_IDS = numbers_of(
-    "address article aside blockquote body br button caption center dd details dialog dir div dl dt fieldset "
+    "address article aside blockquote body button caption center dd details dialog dir div dl dt fieldset "
     "figcaption figure footer form frameset h1 h2 h3 h4 h5 h6 header hgroup hr html legend li main menu nav ol "
     "optgroup option p search section summary table tbody td textarea tfoot th thead title tr ul"
 )
@@ -73,7 +85,7 @@ _CODE_IDS = numbers_of("script style noscript")
 
 
 def clean_line(text: str, limit: int) -> str:
-    """Return a text as one line of at most `limit` characters, fit for a database and a screen."""
+    """Return a text as one line of at most `limit` characters, safe for a database and a screen."""
     line = " ".join(text[: limit * 8].split())
     if not line.isprintable():
         line = " ".join(_UNSEEN.sub("", line).split())
@@ -81,8 +93,20 @@ def clean_line(text: str, limit: int) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Return plain text with its lines kept, each cleaned like a block of a page."""
-    return tidied(text[:MAX_TEXT_CHARS].replace("\r\n", "\n").replace("\r", "\n").replace("\n", BLOCK_MARK))
+    return without_marks(marked_text(text))
+
+
+def marked_text(text: str) -> str:
+    """Return what `clean_text` does, with the marks of lines that belong to one block."""
+    return tidied(as_lines(text[:MAX_TEXT_CHARS].replace("\r\n", "\n").replace("\r", "\n")))
+
+
+_BLANK_LINES = re.compile(r"\n[^\S\n]*\n")
+
+
+def as_lines(text: str) -> str:
+    """Mark the line ends of preformatted text; a blank line ends a block."""
+    return _BLANK_LINES.sub(BLOCK_MARK, text).replace("\n", LINE_MARK) if "\n" in text else text
 
 
 def nfc(text: str) -> str:
@@ -106,7 +130,7 @@ def nfc(text: str) -> str:
 
 
 def text_sample(tree: LexborHTMLParser, chars: int) -> str:
-    """Return about the first `chars` characters of prose in a page; leaves the tree whole."""
+    """Return about the first `chars` characters of prose in a page; does not change the tree."""
     body = tree.body
     if body is None:
         return ""
@@ -123,34 +147,60 @@ def text_sample(tree: LexborHTMLParser, chars: int) -> str:
 
 
 def tidied(marked: str) -> str:
-    """Return marked text with one block a line, white space folded, unseen characters gone."""
+    """Return marked text line by line, white space collapsed, invisible characters removed.
+
+    The marks of lines that belong to one block stay.
+    """
     try:
         marked = marked.encode("latin-1").translate(_SPACES, _CONTROLS).decode("latin-1")
     except UnicodeEncodeError:
         return nfc(_folded(marked))
-    lines = []
+    lines = list[str]()
+    before = ""
     for block in marked.split(BLOCK_MARK):
         line = block.strip()
+        if _JOINED in line:
+            line = line.replace(_JOINED, "").lstrip()
         while "  " in line:
             line = line.replace("  ", " ")
         if line:
-            lines.append(line)
+            lines.append(_JOINED + line if before and block[0] == _JOINED else line)
+        before = line
     return "\n".join(lines)
 
 
 def _folded(marked: str) -> str:
-    """Do for any text what the table does for Latin-1."""
-    lines = []
+    lines = list[str]()
+    before = ""
     for block in marked.split(BLOCK_MARK):
         line = block.strip()
         # Line breaks, tabs and every other space than the plain one are not printable either.
         if "  " in line or not line.isprintable():
-            line = " ".join(line.split())
+            line = " ".join(_WRAPPED.sub("", line).split())
             if not line.isprintable():
                 line = " ".join(_UNSEEN.sub("", line).split())
         if line:
-            lines.append(line)
+            lines.append(_JOINED + line if before and block[0] == _JOINED else line)
+        before = line
     return "\n".join(lines)
+
+
+def without_marks(text: str) -> str:
+    """Return tidied text without the marks of lines that belong together."""
+    return text.replace(_JOINED, "")
+
+
+_BLOCK_END = re.compile(rf"\n(?!{_JOINED})")
+
+
+def blocks_of(text: str) -> list[str]:
+    """Return the blocks of a tidied text, with the marks of their lines."""
+    return _BLOCK_END.split(text)
+
+
+def one_line_a_block(text: str) -> str:
+    """Return a tidied text with each block as one line."""
+    return text.replace(f"\n{_JOINED}", " ")
 
 
 _UNUSABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
@@ -169,7 +219,7 @@ _WORD = re.compile(rf"[^\W_](?:[^\W_]|[{WORD_MARKS}])*")
 
 
 def tidy(text: str) -> str:
-    """Return the text in composed form, with controls, lone surrogates and runs of blanks made one blank."""
+    """Return the text in composed form; controls, lone surrogates and runs of white space become one space."""
     if text.isascii():
         if text.isprintable():
             # Most texts: two patterns take ten times as long.
@@ -185,19 +235,29 @@ UNSPACED: Final = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
 )
 _UNSPACED: Final = re.compile(f"[{UNSPACED}]")
+# A line end between letters of Chinese or Japanese stands between letters of one word. Both patterns begin with a
+# literal, for which `re` searches fast.
+_WIDE: Final = "\u2e80-\u9fff\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff"
+_WRAPPED: Final = re.compile(rf"\n(?<=[{_WIDE}]\n)\s*(?=[{_WIDE}])")
+_WIDE_BLANK: Final = re.compile(rf" (?<=[{_WIDE}] )(?=[{_WIDE}])")
 FIRST_UNSPACED: Final = "\u0e00"
 
 
 def analysable(text: str) -> str:
-    """Return the text as the index's analysers want it: composed, and with each letter of an unspaced script a word."""
+    """Return the text for the index's analysers: composed, each letter of an unspaced script as a word."""
     if text.isascii():
         return text
     whole = text if unicodedata.is_normalized("NFC", text) else nfc(text)
     return _UNSPACED.sub(r" \g<0> ", whole) if max(whole) >= FIRST_UNSPACED else whole
 
 
+def without_wide_blanks(text: str) -> str:
+    """Return the text without blanks between letters of Chinese or Japanese: browsers show them where a line ended."""
+    return text if text.isascii() else _WIDE_BLANK.sub("", text)
+
+
 def is_unspaced(word: str) -> bool:
-    """Return whether a word is of a script that does not part its words."""
+    """Return True if a word's script has no spaces between words."""
     return _UNSPACED.search(word) is not None
 
 
@@ -205,18 +265,18 @@ _UNSPACED_RUN: Final = re.compile(_UNSPACED.pattern + "+")
 
 
 def count_words(text: str) -> int:
-    """Return how many words a tidied text has; of unspaced scripts each letter counts."""
+    """Return the number of words in a tidied text; in unspaced scripts each letter counts."""
     if not text:
         return 0
     # Blocks are parted by one line break and words by one blank: nothing has to be split.
     words = text.count(" ") + text.count("\n") + 1
-    if text.isascii() or not is_unspaced(beyond_ascii(text.encode(*LENIENT))):
+    if text.isascii() or not is_unspaced("".join(beyond_ascii(text.encode(*LENIENT)))):
         return words
     return words + sum(len(run) - 1 for run in _UNSPACED_RUN.findall(text))
 
 
 def letters_of(word: str) -> list[str]:
-    """Return a word of an unspaced script as the index keeps it: letter by letter, other runs whole."""
+    """Return a word of an unspaced script in its indexed form: letter by letter, other runs whole."""
     return analysable(word).split()
 
 
@@ -260,7 +320,7 @@ _SYMBOLS: Final = re.compile("[\u2000-\U0010ffff]+")
 
 
 def fold(text: str) -> str:
-    """Return the text without case and accents: what substring terms are looked up in, and looked up as."""
+    """Return the text without case and accents, for substring search on both sides."""
     low = tidy(text).lower()
     if low.isascii():
         return low
@@ -268,7 +328,6 @@ def fold(text: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text, folded, in order."""
     return _WORD.findall(fold(text))
 
 
@@ -280,55 +339,47 @@ def _same_length_of(char: str) -> str:
 
 
 def _same_length(char: str) -> str:
-    """Return what a letter folds to, itself where that is none or several."""
     return _same_length_of(char) if "\x80" <= char < "\u2000" else char
 
 
 _ASCII: Final = bytes(range(128))
 LENIENT: Final = ("utf-8", "surrogatepass")
-"""Keeps half a surrogate pair, which a text may hold."""
-# Letters at the start of a text that tell whether it is in Latin script.
-_TOLD_BY: Final = 1_000
+"""Codec arguments that accept half a surrogate pair, which a text may contain."""
+# Of a letter in UTF-8 the first byte becomes a sign, and the others go: one byte a letter is left.
+_SMALL_ASCII: Final = bytes(range(128)).lower() + b"?" * 128
+_LATER_BYTES: Final = bytes(range(0x80, 0xC0))
 
 
-def beyond_ascii(raw: bytes) -> str:
-    """Return the letters of a text in UTF-8 that are not ASCII; as bytes they are told at a tenth of the cost."""
-    return raw.translate(None, _ASCII).decode(*LENIENT)
+def beyond_ascii(raw: bytes) -> set[str]:
+    """Return the letters of a UTF-8 text that are not ASCII; filtering bytes takes a tenth of the time."""
+    return set(raw.translate(None, _ASCII).decode(*LENIENT))
 
 
-def fold_in_place(text: str, raw: bytes = b"", few: str = "") -> str:
-    """Return the text folded letter by letter: every character keeps its place, so that places found are places shown.
+def ascii_in_place(raw: bytes, others: Iterable[str]) -> str:
+    """Return a UTF-8 text folded to ASCII letter by letter, with question marks for all that ASCII lacks.
 
-    What folds to two letters (`œ`) stays as it is. Who has the text as bytes, and what of it is not ASCII, gives both.
+    `others` are its letters beyond ASCII. Every character keeps its position, so that matches can be highlighted.
     """
-    if text.isascii():
-        return text.lower()
-    start = text[:_TOLD_BY]
-    if len(start.encode(*LENIENT)) >= 1.25 * len(start):
-        few = ""
-    elif not few:
-        # A few letters among ASCII: as bytes the rest is made small at a sixth of what a look at each letter costs.
-        raw = text.encode(*LENIENT)
-        few = beyond_ascii(raw)
-    # Not with a sigma, whose small form hangs on its place.
-    if few and "\u03a3" not in few:
-        low = raw.lower().decode(*LENIENT)
-        changes = [(char, bare) for char in set(few) if (bare := _small(char)) != char]
-    else:
-        # The one capital whose small form is longer goes first.
-        low = text.replace("\u0130", "i").lower()
-        changes = [(char, bare) for char in set(low) if (bare := _same_length(char)) != char]
+    for char in others:
+        if (bare := _same_length_of(char.lower()[0])).isascii():
+            raw = raw.replace(char.encode(*LENIENT), bare.encode())
+    return raw.translate(_SMALL_ASCII, _LATER_BYTES).decode("ascii")
+
+
+def fold_in_place(text: str) -> str:
+    """Return the text folded letter by letter: every character keeps its position, as in `ascii_in_place`.
+
+    A letter that folds to two (`œ`) stays as it is.
+    """
+    # The one capital whose small form is longer goes first.
+    low = text.replace("\u0130", "i").lower()
+    if low.isascii():
+        return low
     # One pass for each letter that changes takes an eighth of what a table for all letters takes.
-    for char, bare in changes:
-        low = low.replace(char, bare)
+    for char in set(low):
+        if (bare := _same_length(char)) != char:
+            low = low.replace(char, bare)
     return low
-
-
-def _small(char: str) -> str:
-    """Return a letter in its small form without accent, as one letter."""
-    # The one capital whose small form is longer.
-    low = "i" if char == "\u0130" else char.lower()
-    return _same_length(low)
 
 
 _TAG = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,7}")
@@ -385,7 +436,7 @@ _SMALL_WORDS = {
     "ar": "في من على إلى أن التي هذا مع عن هذه ما لا كان بين الذي قد كل بعد ذلك هو",
 }
 SMALL_WORDS = tuple(_SMALL_WORDS.values())
-"""The words that say little, as lines of them, one a language."""
+"""Stop words, one string per language."""
 _LANGUAGES_OF: dict[str, tuple[str, ...]] = {}
 for _language, _words in _SMALL_WORDS.items():
     for _word in set(_words.split()):
@@ -409,7 +460,7 @@ _ONE_LANGUAGE_SCRIPTS = (
 
 
 def canonical_tag(declared: str | None) -> str | None:
-    """Return a declared language as a BCP-47 tag with its usual capitals; None if it is none, or names no language."""
+    """Return a declared language as a BCP-47 tag in its usual case; None if it is invalid or names no language."""
     if not declared:
         return None
     text = declared.strip().replace("_", "-")
@@ -433,7 +484,7 @@ def canonical_tag(declared: str | None) -> str | None:
 
 
 def guess_language(text: str) -> str | None:
-    """Return the language that a text is most likely in, from its first 1,000 characters; None if that is not clear."""
+    """Return a text's likely language, from its first 1,000 characters; None if that is unclear."""
     sample = text[:_SAMPLE_CHARS]
     words = _LANGUAGE_WORD.findall(sample.lower())
     letters = sum(map(len, words))

@@ -1,4 +1,4 @@
-"""One walk over a part of a page: its text, headings, definition terms and links with their words, in linear time."""
+"""One walk over a part of a page: its text, headings, definition terms and links with their text, in linear time."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ from holdfast.parse.text import (
     BLOCK_MARK,
     FURNITURE_IDS,
     LAST_NUMBERED,
+    LINE_MARK,
     MAX_TEXT_CHARS,
     OWNER_IDS,
     PREFORMATTED_IDS,
     TEXT_ID,
     UNSHOWN_IDS,
     UNSHOWN_OR_AROUND_IDS,
+    as_lines,
     clean_line,
     numbers_of,
     tidied,
+    without_marks,
 )
 from holdfast.values import dataclass
 
@@ -38,22 +41,28 @@ _EXAMPLE: Final = frozenset("'\"“„«;{")
 # Marks and blanks that may stand before the first word of a cell or paragraph: parts, and characters of each.
 _BEFORE_LEADING, _BLANK_CHARS = 6, 256
 _ANCHOR_PARTS, _HARDLY_CHARS = 40, 4
+ANCHOR_CHARS = 80
+"""Limit on a link's text, and on the text next to it."""
+# Less beside a link says nothing of its target; nor does a date, a count or a version. The last is the most parts that
+# may stand between a term and its definition.
+_BESIDE_LEAST, _NUMBER_CHARS, _BESIDE_PARTS, _BETWEEN_PARTS = 8, 30, 24, 4
+_SEPARATORS: Final = " \t\n\xa0—–-:：,;|·•…"
 # Of a link or a term no more is looked at, however much stands in it: elements that hold each other hold the same text
 # again and again.
 _LOOKED_AT_CHARS = 1_000
 LINK_MARK = "\x02"
-"""Stands around the words of a link where these are to be told from others."""
+"""Surrounds link texts where they must be distinguishable from other text."""
 _SIGNS: Final = frozenset({"¶", "#", "§", "🔗", "⚓", "∞", "⚓︎"})
 # What sorts behind it begins with a letter, a digit or a sign.
 _MOST_BLANK: Final = "!"
-_BLANKS: Final = " \t\n\r\f\xa0" + BLOCK_MARK + LINK_MARK
+_BLANKS: Final = " \t\n\r\f\xa0" + LINE_MARK + LINK_MARK
 
 # What an element is to the walk, as bits.
 _SKIPPED, _FURNITURE, _OWNER, _PREFORMATTED, _BLOCK = 1, 2, 4, 8, 16
 _HEADING, _ANCHOR, _TERM, _OPENS, _LEADING, _IMAGE, _FIRST, _VISIBLE = 32, 64, 128, 256, 512, 1024, 2048, 4096
-_GAP, _APART = 8192, 16384
+_GAP, _APART, _ITEM, _DEFINES, _LINE_END = 8192, 16384, 32768, 65536, 131072
 _STOPS, _COUNTED = _SKIPPED | _FURNITURE, _OWNER | _PREFORMATTED
-_NOTED = _HEADING | _ANCHOR | _TERM | _LEADING
+_NOTED = _HEADING | _ANCHOR | _TERM | _LEADING | _ITEM
 _CLOSES = _NOTED | _BLOCK | _APART | _GAP
 
 
@@ -63,15 +72,18 @@ _UNSHOWN_IDS = UNSHOWN_IDS - numbers_of("svg math select object")
 
 
 def _table(left_out: frozenset[int]) -> dict[int, int]:
-    """Return what each element is, by lexbor's number: one look for each node instead of ten."""
+    """Return the roles of elements by lexbor's number, so that a node needs one lookup instead of ten."""
     roles = (
         (BLOCK_IDS | PREFORMATTED_IDS, _BLOCK),
+        (numbers_of("br"), _GAP | _LINE_END),
         (PREFORMATTED_IDS, _PREFORMATTED),
         (OWNER_IDS, _OWNER),
         (numbers_of("h1 h2 h3 h4 h5 h6"), _HEADING),
         (numbers_of("h1 h2"), _FIRST),
         (numbers_of("a"), _ANCHOR | _APART),
         (numbers_of("dt dfn summary caption figcaption"), _TERM),
+        (numbers_of("dt dd li tr"), _ITEM),
+        (numbers_of("dd"), _DEFINES),
         (numbers_of("td th li p"), _OPENS),
         (numbers_of("code tt b strong var dfn kbd samp"), _LEADING),
         (numbers_of("img"), _IMAGE),
@@ -92,50 +104,56 @@ def _table(left_out: frozenset[int]) -> dict[int, int]:
 CONTENT: Final = _table(UNSHOWN_OR_AROUND_IDS | numbers_of("form button rt"))
 """The elements of a page's content: without navigation, asides, forms, and the page's own header and footer.
 
-Readings (`rt`) are left out too: they stand between the letters of one word.
+Readings (`rt`) are excluded too: they are placed between the letters of one word.
 """
 FORM_CONTENT: Final = _table(UNSHOWN_OR_AROUND_IDS | numbers_of("button rt"))
-"""The elements of a page's content where a form holds it."""
+"""The elements of a page's content if a form contains it."""
 SHOWN: Final = _table(_UNSHOWN_IDS)
-"""All that a page shows."""
 AROUND: Final = {
-    number: role & ~(_ANCHOR | _TERM | _OPENS | _LEADING | _IMAGE)
+    number: role & ~(_ANCHOR | _TERM | _OPENS | _LEADING | _IMAGE | _ITEM)
     for number, role in _table(_UNSHOWN_IDS | numbers_of("nav aside header footer form")).items()
 }
-"""All that a page shows but boxes, which it leaves out; read for its text and headings alone."""
+"""All visible elements except the surrounding boxes; read for text and headings only."""
 
 
 # A plain tuple: a page has hundreds, and one with names takes four times as long to make.
-Anchor = tuple[str, str]
-"""A link of a page: where it leads, as written, and the words that it stands on."""
+Anchor = tuple[str, str, str]
+"""A link of a page: its target as written, its text, and the text next to it in a list or table of such links."""
 
 
 @dataclass(slots=True)
 class Content:
-    """What stands in a part of a page."""
-
     text: str = ""
-    """One block a line."""
     headings: list[str] = field(default_factory=list)
     title: str | None = None
-    """The first heading of the first rank; of the second, if there is none."""
+    """The first heading of the first rank, otherwise of the second."""
     terms: list[str] = field(default_factory=list)
-    """What is defined or named: each once, in order."""
     anchors: list[Anchor] = field(default_factory=list)
     """As written, in order, not tidied."""
     left_out: list[LexborNode] = field(default_factory=list)
-    """Visible elements below its roots that are no part of it."""
     rest: str = ""
-    """What the page shows outside this content: navigation, boxes, headers, footers, and texts of attributes."""
+    """The page's text outside this content: navigation, boxes, headers, footers, and texts of attributes."""
     is_cut: bool = False
-    """Whether a text was longer than MAX_TEXT_CHARS."""
 
 
 class ContentWalk:
-    """The walk under way, over what `roles` (CONTENT, SHOWN or AROUND) has it enter."""
+    """A walk in progress, over the elements in `roles` (CONTENT, SHOWN or AROUND)."""
 
     __slots__ = (
-        *("_alt", "_away", "_links", "_parts", "_rank", "_roles", "_stops", "_stop_tags", "_terms_bytes"),
+        *(
+            "_alt",
+            "_away",
+            "_item",
+            "_links",
+            "_noted",
+            "_parts",
+            "_passed",
+            "_rank",
+            "_roles",
+            "_stops",
+            "_stop_tags",
+            "_terms_bytes",
+        ),
         *("content", "terms"),
     )
 
@@ -144,14 +162,17 @@ class ContentWalk:
         self._parts: list[str] = []
         self._links: list[dict[str, str | None]] = []
         self._alt = ""
-        self._away = (0, 0)
+        self._away = self._item = (0, 0)
+        self._passed = self._noted = 0
         self.terms: dict[str, None] = {}
         self._terms_bytes = 0
         self._rank = 3
         self.content = Content()
 
     def add(self, *roots: LexborNode, marks: bool = False, stops: Sequence[LexborNode] = ()) -> None:
-        """Read what is below some nodes; with `marks`, the text has marks around links. It does not enter `stops`."""
+        """Read the content below some nodes, without entering `stops`; with `marks`, the text has marks around
+        links.
+        """
         self._stops, self._stop_tags = {node.mem_id for node in stops}, {node.tag_id for node in stops}
         for root in roots:
             self._below(root, marks=marks)
@@ -159,7 +180,6 @@ class ContentWalk:
 
     @property
     def text(self) -> str:
-        """What was read, with marks around blocks."""
         whole = "".join(self._parts)
         self.content.is_cut |= len(whole) > MAX_TEXT_CHARS
         return whole[:MAX_TEXT_CHARS]
@@ -175,7 +195,7 @@ class ContentWalk:
             number = node.tag_id
             if number == TEXT_ID:
                 text = node.text_content or ""
-                parts.append(text.replace("\n", BLOCK_MARK) if preformatted else text)
+                parts.append(as_lines(text) if preformatted else text)
             else:
                 role, child = role_of(number, 0), node.first_child
                 if role:
@@ -234,7 +254,11 @@ class ContentWalk:
             self.content.left_out.append(node)
 
     def _part(self, node: LexborNode, role: int) -> None:
-        """Part the words around an element that is drawn between them; a picture may be all that a link has."""
+        """Separate the words around an inline element; a picture may be the only content of a link."""
+        if role & _LINE_END:
+            # Two line ends are a blank line, which ends a block.
+            self._parts.append(LINE_MARK if self._parts and _says(self._parts[-1]) else BLOCK_MARK)
+            return
         self._parts.append(" ")
         if role & _IMAGE and self._links:
             self._alt = self._alt or (node.attributes.get("alt") or "")[:_LOOKED_AT_CHARS]
@@ -242,12 +266,12 @@ class ContentWalk:
     def _open_link(
         self, attributes: dict[str, str | None], role: int, child: LexborNode | None, *, marks: bool
     ) -> tuple[int, LexborNode | None]:
-        """Return what a link is to the walk, and the child to go on with: none of a permalink, which is no text."""
+        """Return the state of a link, and the child to continue with: None for a permalink, which is not text."""
         href = attributes.get("href")
         if not href:
             return 0, child
         if child is None:
-            self.content.anchors.append((href, self._called(attributes, "")))
+            self.content.anchors.append((href, self._called(attributes, ""), ""))
             return 0, None
         if "#" in href and _is_sign(child):
             self._parts.append(" ")
@@ -259,7 +283,6 @@ class ContentWalk:
         return role, child
 
     def _leading(self, role: int, opened: int) -> int:
-        """Return what a name in code or bold is: a term where it begins a cell, an item or a paragraph."""
         for part in self._parts[opened:]:
             # An empty element adds no part, so that any number of them may stand behind the same blanks.
             if len(part) > _BLANK_CHARS or _says(part):
@@ -267,6 +290,8 @@ class ContentWalk:
         return role & _TERM or _LEADING
 
     def _close(self, node: LexborNode, role: int, start: int) -> None:
+        if role & _ITEM:
+            self._note_beside(role, start)
         if role & _ANCHOR:
             parts = self._parts
             attributes = self._links.pop()
@@ -277,9 +302,10 @@ class ContentWalk:
                 words = _start_of(parts, start, most=_ANCHOR_PARTS, chars=_LOOKED_AT_CHARS)
             if len(attributes) > 1 or len(words) <= _HARDLY_CHARS or self._alt:
                 words = self._called(attributes, words)
-            self.content.anchors.append((href, words))
+            self.content.anchors.append((href, words, ""))
             if href[0] != "#":
-                self._away = start, len(parts)
+                self._passed, self._away = self._away[0], (start, len(parts))
+                self._noted = len(self.content.anchors)
         elif role & _HEADING:
             self._note_heading(role, start, node)
         elif role & _TERM:
@@ -287,13 +313,31 @@ class ContentWalk:
         elif role & _LEADING and not self._is_in_link_away():
             self._note_term(start, _LEADING_CHARS)
 
+    def _note_beside(self, role: int, start: int) -> None:
+        parts, (first, last) = self._parts, self._away
+        if role & _DEFINES and start - self._item[1] <= _BETWEEN_PARTS:
+            start = self._item[0]  # a term and its definition are one item
+        else:
+            self._item = start, len(parts)
+        anchors = self.content.anchors
+        if not self._passed < start <= first or len(anchors) != self._noted:
+            return
+        if _says(_start_of(parts, start, most=min(first - start, _TERM_PARTS), chars=_LOOKED_AT_CHARS)):
+            return
+        href, words, known = anchors[-1]
+        text = _start_of(parts, last, most=_BESIDE_PARTS, chars=_LOOKED_AT_CHARS)
+        beside = clean_line(_plain(text).strip(_SEPARATORS), ANCHOR_CHARS)
+        is_number = len(beside) < _NUMBER_CHARS and any(map(str.isdigit, beside))
+        if not known and not is_number and len(beside) >= _BESIDE_LEAST:
+            anchors[-1] = href, words, beside
+
     def _is_in_link_away(self) -> bool:
         return bool(self._links) and (self._links[-1]["href"] or "#")[0] != "#"
 
     def _called(self, attributes: dict[str, str | None], words: str) -> str:
-        """Return the words for a link: its own, or where these say little what a reader without a screen hears.
+        """Return a link's text, or its label for screen readers if the text says little.
 
-        `Prev`, `Section 9.4`, and pictures without words.
+        `Prev`, `Section 9.4`, and pictures without text.
         """
         if not _says(words):
             words = self._alt
@@ -301,7 +345,6 @@ class ContentWalk:
         return named if named and (len(words) <= _HARDLY_CHARS or _NUMBER.fullmatch(words)) else words
 
     def _note_heading(self, role: int, start: int, node: LexborNode) -> None:
-        """Note the text from a part on; of a heading that holds half the page, as nested ones do, only its start."""
         content = self.content
         if len(content.headings) >= MAX_HEADINGS:
             return
@@ -342,7 +385,6 @@ class ContentWalk:
 
 
 def _start_of(parts: list[str], start: int, *, most: int, chars: int) -> str:
-    """Return the text from a part on: so many parts and characters at most."""
     some = parts[start : start + most]
     if len(some) == 1:
         return some[0][:chars]
@@ -356,16 +398,14 @@ def _start_of(parts: list[str], start: int, *, most: int, chars: int) -> str:
 
 
 def _plain(marked: str) -> str:
-    return marked.replace(BLOCK_MARK, " ").replace(LINK_MARK, "")
+    return without_marks(marked.replace(BLOCK_MARK, " ").replace(LINK_MARK, ""))
 
 
 def _says(marked: str) -> bool:
-    """Whether there is more than marks and blanks."""
     return bool(marked.strip(_BLANKS))
 
 
 def _is_sign(child: LexborNode | None) -> bool:
-    """Whether a link holds nothing but a sign, perhaps in an element of its own."""
     for _ in range(3):
         if child is None or child.next is not None:
             return False
@@ -376,7 +416,7 @@ def _is_sign(child: LexborNode | None) -> bool:
 
 
 def walk(*roots: LexborNode, roles: dict[int, int] = CONTENT, marks: bool = False) -> Content:
-    """Return what is below these nodes; with `marks`, the text has marks around blocks and links."""
+    """Return the content below these nodes; with `marks`, the text has marks around blocks and links."""
     found = ContentWalk(roles)
     found.add(*roots, marks=marks)
     found.content.text = found.text if marks else tidied(found.text)

@@ -30,7 +30,7 @@ _REFERENCE_ERRORS = frozenset({23, 26, 68})
 
 
 class XmlBroken(Exception):
-    """The XML is not well-formed, or longer than we read, from here on. Never leaves this package."""
+    """The XML is not well-formed, or longer than the limit, from here on. Never leaves this package."""
 
     def __init__(self, message: str, *, by_reference: bool) -> None:
         super().__init__(message)
@@ -38,18 +38,16 @@ class XmlBroken(Exception):
 
 
 class Element(NamedTuple):
-    """One finished element that was asked for, by local names."""
-
     name: str
     parent: str
     text: str
     attributes: dict[str, str]
     base: str = ""
-    """What its references are relative to (`xml:base`); empty: the document."""
+    """Base of its references (`xml:base`); empty for the document."""
 
 
 def based(element: Element, reference: str) -> str:
-    """Return a reference as it is meant where it stands; one that cannot be joined as it is written."""
+    """Return a reference resolved against the element's base; unchanged if it cannot be joined."""
     if not element.base:
         return reference
     try:
@@ -59,7 +57,7 @@ def based(element: Element, reference: str) -> str:
 
 
 def declares_entities(head: bytes) -> bool:
-    """Whether a document's prolog declares entities, in ASCII or in UTF-16."""
+    """Return True if a document's prolog declares entities, in ASCII or in UTF-16."""
     # UTF-16 is ASCII with zeros between its letters.
     return b"<!entity" in head[:_PROLOG_BYTES].replace(b"\0", b"").lower()
 
@@ -67,7 +65,7 @@ def declares_entities(head: bytes) -> bool:
 def elements(chunks: Iterable[bytes], names: frozenset[str]) -> Iterator[Element]:
     """Yield the root, whatever its name, then the elements with these local names as they end, in any namespace.
 
-    Raises XmlBroken where the document stops being well-formed, after everything before that was yielded.
+    Raise XmlBroken where the document stops being well-formed, after everything before that was yielded.
     """
     target = _Target(names)
     parser = etree.XMLParser(
@@ -95,8 +93,6 @@ def elements(chunks: Iterable[bytes], names: frozenset[str]) -> Iterator[Element
 
 
 class _Target:
-    """Receives the parser's events and keeps the wanted elements until they are taken."""
-
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names
         self._above: list[str] = []
@@ -123,7 +119,7 @@ class _Target:
         self._above.append(name)
 
     def _rebase(self, written: str) -> None:
-        """Let a base hold for the element that begins now and what is in it; one that is no address is left out."""
+        """Set the base for the element that starts now and its content; an invalid base is ignored."""
         self._based += 1
         if self._based > _MAX_BASES or len(written) > _MAX_BASE_CHARS:
             return
@@ -150,16 +146,15 @@ class _Target:
             self._bases.pop()
 
     def close(self) -> None:
-        """The document has ended; there is nothing to build."""
+        """Do nothing at the end of the document: there is nothing to build."""
 
     def take(self) -> list[Element]:
-        """Return the elements that ended since the last call."""
         done, self._done = self._done, []
         return done
 
 
 MAX_BYTES = 50 * 1024 * 1024
-"""Read of one document, after inflating: the sitemap protocol's limit."""
+"""Limit on one document after inflating, as in the sitemap protocol."""
 _CHUNK_BYTES = 64 * 1024
 _BUDGET = InflateBudget(feed_bytes=16 * 1024, output_bytes=_CHUNK_BYTES)
 # Members of one gzip file that are read: 50 MiB in the blocks of 64 KiB that bgzip writes are 800.
@@ -173,24 +168,20 @@ Repair = Callable[[Iterator[bytes]], Iterator[bytes]]
 
 
 class OpenedDocument(NamedTuple):
-    """A document that may be read: its first bytes, trimmed, and all of it."""
-
     head: bytes
     chunks: Iterator[bytes]
 
     @property
     def is_xml(self) -> bool:
-        """Whether it begins as XML does, in ASCII or in UTF-16."""
         return self.head.startswith((b"<", b"\xff\xfe<\0", b"\xfe\xff\0<", b"\0<\0"))
 
     def addresses(self) -> Iterator[str]:
-        """Yield the lines of a text that are addresses."""
         text, _ = decode_text(b"".join(self.chunks))
         return (line for line in map(str.strip, text.splitlines()) if line[:8].lower().startswith(_HTTP))
 
 
 def open_document(body: bytes, note: Note) -> OpenedDocument | None:
-    """Return a sitemap's or a feed's bytes, inflated; None, with a note, for what is refused unread."""
+    """Return a sitemap's or a feed's bytes, inflated; None, with a note, for documents that are rejected unread."""
     chunks = _chunks_of(body, note)
     head = _trimmed(next(chunks, b""))
     if head.startswith(GZIP_MAGIC):
@@ -205,22 +196,20 @@ def open_document(body: bytes, note: Note) -> OpenedDocument | None:
 
 
 def _chunks_of(body: bytes, note: Note) -> Iterator[bytes]:
-    """Yield a body in pieces of bounded size, at most 50 MiB in all; a gzip file is inflated on the way."""
+    """Yield a body in pieces of limited size, at most 50 MiB in all; inflates a gzip file."""
     return _inflated(body, note) if body.startswith(GZIP_MAGIC) else _pieces(body, note)
 
 
 def _trimmed(head: bytes) -> bytes:
-    """Return the first bytes without mark and white space, which XML forbids before its declaration and the web has."""
     return head if head.startswith((b"\xff\xfe", b"\xfe\xff", b"\0")) else head.removeprefix(b"\xef\xbb\xbf").lstrip()
 
 
 def as_is(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Return the chunks."""
     return chunks
 
 
 def escape_ampersands(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the chunks with every ampersand escaped that starts none of XML's own references."""
+    """Yield the chunks with every ampersand escaped that does not start one of XML's own references."""
     kept = b""
     for chunk in chunks:
         chunk = kept + chunk
@@ -239,7 +228,7 @@ def _pieces(body: bytes, note: Note) -> Iterator[bytes]:
 
 
 def _inflated(body: bytes, note: Note) -> Iterator[bytes]:
-    """Yield the content of a gzip file, member after member; pieces, members and bytes are bounded."""
+    """Yield the content of a gzip file, member by member; pieces, members and bytes are limited."""
     left, at = MAX_BYTES, 0
     for _ in range(_MAX_MEMBERS):
         if left <= 0 or not body.startswith(GZIP_MAGIC, at):

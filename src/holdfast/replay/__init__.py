@@ -1,1 +1,1 @@
-"""Seeing pages as they were: closest capture, rewriting, Memento, calendar, CDX. It reads; it never writes a row."""
+"""Replay: closest capture, rewriting, Memento, calendar, CDX. Reads only; it never writes a row."""

@@ -1,4 +1,4 @@
-"""The Wayback URL space: `/web/<digits><modifier>/<url>`. Taken apart and put together here, and nowhere else."""
+"""The Wayback URL space: `/web/<digits><modifier>/<url>`. Only this module parses and builds such paths."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _ODD = re.compile(rf"[^A-Za-z0-9{re.escape(_KEPT)}]")
 
 
 class Modifier(StrEnum):
-    """What the letters behind a timestamp ask for."""
+    """The letters after a timestamp."""
 
     PAGE = ""
-    """A page to look at: rewritten, with our bar."""
+    """A page to view: rewritten, with our bar."""
     MAIN = "mp_"
-    """The same without the bar, for a frame of ours."""
+    """The same without the bar, for one of our frames."""
     FRAME = "if_"
     """A page inside a frame of an archived page."""
     FRAMESET = "fw_"
     RAW = "id_"
-    """The bytes as they were captured."""
+    """The bytes as captured."""
     IMAGE = "im_"
     SCRIPT = "js_"
     STYLE = "cs_"
@@ -54,7 +54,7 @@ _MODIFIERS = {modifier.value: modifier for modifier in Modifier}
 
 
 class BadReplayAddress(Invalid):
-    """Nothing in this address says which page of the archive is meant."""
+    """The address does not identify a page of the archive."""
 
     code = "bad_replay_address"
 
@@ -63,31 +63,29 @@ class BadReplayAddress(Invalid):
 
 
 class WantedAddress(NamedTuple):
-    """One capture as a request names it."""
-
     digits: str
-    """1 to 14 of them; empty asks a TimeGate."""
+    """1 to 14 digits; empty means a TimeGate."""
     modifier: Modifier
     url: str
     site_pass: str = ""
-    """The pass of a site (`origins.SitePasses`), with which a script asks for captures that it may read."""
+    """The pass of a site (`origins.SitePasses`), with which a script requests captures that it may read."""
 
 
 class AddressListing(NamedTuple):
-    """A calendar of one address, or the addresses that begin alike."""
+    """A request for a calendar of one address, or for the addresses with a prefix."""
 
     digits: str
-    """The year that is asked for, and whatever follows it; empty for the latest."""
+    """The requested year, and any further digits; empty for the latest."""
     url: str
     is_prefix: bool
     after: str = ""
-    """The key behind which a list of addresses goes on."""
+    """The key after which a list of addresses continues."""
 
 
 def read_path(path: str) -> WantedAddress | AddressListing:
-    """Return what the part of a request's target behind `/web/` asks for, query included; BadReplayAddress if nothing.
+    """Parse the part of a request's target after `/web/`, query included; raise BadReplayAddress if invalid.
 
-    The path is taken undecoded, so that the escapes of the archived address stay as they are.
+    The path must not be decoded, so that the escapes of the archived address stay as they are.
     """
     first, slash, rest = path.partition("/")
     # Some clients escape the star of a calendar, and the path is taken undecoded.
@@ -112,7 +110,7 @@ def read_path(path: str) -> WantedAddress | AddressListing:
 
 
 def _listing(digits: str, rest: str) -> AddressListing:
-    """Return what is to be listed: one address, or with a star at its end all that begin like it."""
+    """Return the requested list: one address, or, with a star at its end, all with this prefix."""
     before, mark, after = rest.rpartition(_AFTER)
     # An archived address may hold `?after=` itself: it is ours only behind a star, as our own links write it.
     prefix, after = (before, after) if mark and "&" not in after and _without_star(before) else (rest, "")
@@ -131,9 +129,9 @@ def _without_star(text: str) -> str | None:
 
 
 def archived_url(text: str) -> str:
-    """Return the address that stands at the end of a replay path; BadReplayAddress if there is none.
+    """Return the address at the end of a replay path; raise BadReplayAddress if it is missing.
 
-    `http:/host`, which a proxy that merges slashes leaves over, is mended; without a scheme it is http.
+    Repairs `http:/host`, which proxies produce that merge slashes; without a scheme it is http.
     """
     url = text.strip()
     # Clients that treat the address as one path segment escape its colon and slashes.
@@ -153,22 +151,21 @@ def archived_url(text: str) -> str:
 
 
 def replay_path(digits: str, modifier: str, url: str, *, site_pass: str = "") -> str:
-    """Return the path under which a capture is replayed; the address stands in it as it is, made safe for a header."""
+    """Return the path that replays a capture; the address is unchanged except for escapes that make it header-safe."""
     return f"/web/{'~' + site_pass + '/' if site_pass else ''}{digits}{modifier}/{safe(url)}"
 
 
 def raw_path(snapshot_id: int) -> str:
-    """Return the path of a capture's raw view, on either host."""
     return f"/api/snapshots/raw/{snapshot_id}"
 
 
 def safe(url: str) -> str:
-    """Return an address with everything escaped that could end a header, a link or an attribute."""
+    """Escape everything in an address that could end a header, a link or an attribute."""
     return quote(url, safe=_KEPT) if _ODD.search(url) else url
 
 
 def is_storable(text: str) -> bool:
-    """Return whether a database could hold this text: no NUL, no half character."""
+    """Return whether a database can store this text: no NUL, no lone surrogates."""
     return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
@@ -179,24 +176,14 @@ _HTTP_DATE = re.compile(
 )
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
+    *("January", "February", "March", "April", "May", "June", "July"),
+    *("August", "September", "October", "November", "December"),
 )
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class BadTimestamp(Invalid):
-    """This is no timestamp of 1 to 14 digits."""
+    """The timestamp does not consist of 1 to 14 digits."""
 
     code = "bad_timestamp"
 
@@ -205,7 +192,7 @@ class BadTimestamp(Invalid):
 
 
 class BadAcceptDatetime(Invalid):
-    """The Accept-Datetime header holds no date that RFC 7089 allows."""
+    """The Accept-Datetime header has no date that RFC 7089 allows."""
 
     code = "bad_accept_datetime"
 
@@ -214,17 +201,17 @@ class BadAcceptDatetime(Invalid):
 
 
 def earliest(digits: str) -> datetime:
-    """Return the first moment that these 1 to 14 digits can mean; BadTimestamp if they are none."""
+    """Return the earliest time that 1 to 14 digits can mean; raise BadTimestamp if they are invalid."""
     return _padded(digits, last=False)
 
 
 def latest(digits: str) -> datetime:
-    """Return the last moment that these 1 to 14 digits can mean, microseconds included; BadTimestamp if none."""
+    """Return the latest time that 1 to 14 digits can mean, microseconds included; raise BadTimestamp if invalid."""
     return _padded(digits, last=True)
 
 
 def _padded(digits: str, *, last: bool) -> datetime:
-    """Return a moment with what is missing filled in. A month 13 or a day 99 means the nearest there is."""
+    """Return a time with missing digits filled in. Month 13 or day 99 become the nearest valid value."""
     if not _DIGITS.fullmatch(digits):
         raise BadTimestamp(digits)
     # Padded down for the begin of a period and up for its end, as the CDX servers of others do.
@@ -241,7 +228,7 @@ def _within(number: int, low: int, high: int) -> int:
 
 
 def parse_http_date(text: str) -> datetime:
-    """Return the moment of an Accept-Datetime; BadAcceptDatetime if it is none. The year 0 counts as the year 1."""
+    """Parse an Accept-Datetime header; raise BadAcceptDatetime if it is invalid. The year 0 counts as the year 1."""
     match = _HTTP_DATE.fullmatch(text.strip())
     if match is None:
         raise BadAcceptDatetime(text)
@@ -263,7 +250,6 @@ def parse_http_date(text: str) -> datetime:
 
 
 def http_date(moment: datetime) -> str:
-    """Return a moment as HTTP headers write it."""
     # Not strftime: it would write the names of days and months in the machine's locale.
     at = moment.astimezone(UTC)
     return (
@@ -273,6 +259,6 @@ def http_date(moment: datetime) -> str:
 
 
 def day_in_words(moment: datetime) -> str:
-    """Return the day of a moment as people read it, whatever the machine's locale: 1 March 2024."""
+    """Return the day for people, independent of the machine's locale: 1 March 2024."""
     at = moment.astimezone(UTC)
     return f"{at.day} {MONTHS[at.month - 1]} {at.year:04}"

@@ -1,6 +1,6 @@
 """The body of a replayed capture: rewritten in its own charset, decoded, or passed on as stored.
 
-Bombs stop at the decoder's caps.
+Decompression bombs stop at the decoder's limits.
 """
 
 from __future__ import annotations
@@ -39,18 +39,16 @@ class Rewritten(NamedTuple):
 
 
 class _View(NamedTuple):
-    """A body as text to cut: its own characters, or one for each byte of a charset that markup is safe in."""
+    """A body as text to edit: its characters, or one per byte for charsets in which markup is unambiguous."""
 
     text: str
     charset: str
     is_bytes: bool
 
     def real(self, piece: str) -> str:
-        """Return what a piece of the text says."""
         return decode_text(piece.encode("latin-1"), self.charset)[0] if self.is_bytes else piece
 
     def packed(self, text: str) -> Rewritten:
-        """Return a changed text as bytes."""
         if self.is_bytes:
             return Rewritten(text.encode("latin-1"), self.charset)
         return Rewritten(text.encode("utf-8", "replace"), "utf-8")
@@ -66,14 +64,12 @@ def _view(body: bytes, declared: str | None) -> _View:
 
 
 class Additions(NamedTuple):
-    """What a page gets from us."""
-
     bar: Bar | None = None
     shim: str = ""
     is_xml: bool = False
-    """Whether browsers read it as XML, where no tag may be left out."""
+    """Whether browsers parse it as XML, where no tag may be omitted."""
     framed_at: str = ""
-    """Where the page is without the bar: a frameset is shown below the bar in a frame of its own."""
+    """Address of the page without the bar: a frameset is shown below the bar in a separate frame."""
 
 
 NOTHING = Additions()
@@ -82,7 +78,7 @@ NOTHING = Additions()
 def rewrite_page(
     body: bytes, declared: str | None, links: Links, deadline: Deadline, add: Additions = NOTHING
 ) -> Rewritten:
-    """Return a page whose references lead into the archive; `declared` is its header's charset. TooSlow if it drags."""
+    """Rewrite a page's references to the archive; `declared` is its header's charset. Raise TooSlow."""
     view = _view(body, declared)
     markup = Markup(links, deadline, decode=view.real, is_xml=add.is_xml, shim=add.shim)
     text = markup.rewrite(view.text, add.bar)
@@ -107,8 +103,9 @@ def _may_refresh(text: str) -> bool:
 def _refreshes_elsewhere(text: str, links: Links) -> bool:
     """Return whether a browser would find a refresh in this page that leads out of the archive.
 
-    The rewriter goes by tags, and a hostile page may nest drawings, raw text and tables so that a tag shows up for a
-    browser where the rewriter saw none. A whole parser sees what a browser sees; what is dangerous to parse is guilty.
+    The rewriter works on tags, and a hostile page may nest drawings, raw text and tables so that a browser sees a
+    tag where the rewriter saw none. A full parser sees what a browser sees; a page that is dangerous to parse
+    counts as yes.
     """
     # A tree of a large or hostile page takes seconds and memory; without its refreshes the page is still shown.
     if len(text) > _MAX_PARSED or looks_pathological(text.encode("latin-1", "replace")) is not None:
@@ -123,18 +120,17 @@ def _refreshes_elsewhere(text: str, links: Links) -> bool:
 
 
 def _without_refresh(text: str) -> str:
-    """Return a page in which no tag refreshes anything, wherever a browser finds one."""
     return _EQUIV.sub(f"{RETIRED_PREFIX}http-equiv", text)
 
 
 def unrewritten_page(body: bytes, declared: str | None) -> Rewritten:
-    """Return a page that could not be rewritten, as it was but for its refreshes, which need no script to lead out."""
+    """Return a page that could not be rewritten, without its refreshes: they leave the archive without scripts."""
     view = _view(body, declared)
     return view.packed(_without_refresh(view.text) if _may_refresh(view.text) else view.text)
 
 
 def rewrite_sheet(body: bytes, declared: str | None, links: Links, deadline: Deadline) -> Rewritten:
-    """Return a style sheet whose references lead into the archive. TooSlow if it takes too long."""
+    """Rewrite a style sheet's references to the archive. Raise TooSlow."""
     view = _view(body, declared)
 
     def resolve(reference: str, modifier: str) -> str | None:
@@ -147,7 +143,7 @@ _PIECE_BYTES = 256 * 1024
 
 
 class ReplayBusy(Unavailable):
-    """Too many large captures are being decoded at once."""
+    """Too many large captures are being decoded simultaneously."""
 
     code = "replay_busy"
 
@@ -156,7 +152,7 @@ class ReplayBusy(Unavailable):
 
 
 class MemoryBudget:
-    """Bytes that may be in use; a request for more than is left waits `wait_s` seconds, and is refused then."""
+    """A limit on bytes in use; a request for more than is free waits `wait_s` seconds, and then fails."""
 
     def __init__(self, total: int, *, wait_s: float = 2.0) -> None:
         self._left = self.total = total
@@ -165,14 +161,13 @@ class MemoryBudget:
         self._freed = Condition(RLock())
 
     def take(self, size: int) -> Share:
-        """Return a share of this size, at most the whole; ReplayBusy if less is free."""
+        """Return a share of this size, at most the whole; raise ReplayBusy if less is free."""
         share = Share(self)
         share.grow(size)
         return share
 
     @property
     def left(self) -> int:
-        """How many bytes are free."""
         return self._left
 
     def _take(self, size: int) -> None:
@@ -188,7 +183,7 @@ class MemoryBudget:
 
 
 class Share:
-    """Bytes of a budget that are in use until they are given back, at the latest when this is forgotten."""
+    """Bytes of a budget in use until they are released, at the latest when this object is garbage-collected."""
 
     __slots__ = ("_budget", "_size")
 
@@ -196,7 +191,7 @@ class Share:
         self._budget, self._size = budget, 0
 
     def grow(self, size: int) -> None:
-        """Hold at least so many bytes, or the whole budget; ReplayBusy if they do not become free."""
+        """Reserve at least so many bytes, or the whole budget; raise ReplayBusy if they do not become free."""
         # One that wants more than there is would never be served.
         size = min(size, self._budget.total)
         if size > self._size:
@@ -204,7 +199,7 @@ class Share:
             self._size = size
 
     def shrink(self, size: int) -> None:
-        """Keep no more than this."""
+        """Release all but this many bytes."""
         if size < self._size:
             freed, self._size = self._size - size, size
             self._budget._give_back(freed)
@@ -215,7 +210,7 @@ class Share:
 
 
 class HeldBody:
-    """A body in memory that is sent piece by piece, and gives its share back when it is sent or given up."""
+    """A body in memory that is sent piece by piece, and releases its share when it is sent or abandoned."""
 
     __slots__ = ("_at", "_content", "_share", "size")
 
@@ -226,7 +221,7 @@ class HeldBody:
 
     @property
     def start(self) -> bytes:
-        """The first bytes, to judge by."""
+        """The first bytes, for content sniffing."""
         return self._content[:512]
 
     def __iter__(self) -> Iterator[bytes]:
@@ -241,7 +236,6 @@ class HeldBody:
         return piece
 
     def close(self) -> None:
-        """Give the share back."""
         self._content = b""
         self._share.shrink(0)
 
@@ -252,7 +246,7 @@ MAX_REWRITTEN = 16 * 1024 * 1024
 _MAX_DECODED = 64 * 1024 * 1024
 _WHOLE = 1024 * 1024
 MEMORY = MemoryBudget(3 * _MAX_DECODED)
-"""For bodies that are held whole, of all requests together: three of the largest, or a hundred pages."""
+"""Limit for bodies in memory, over all requests: three of the largest, or a hundred pages."""
 # A page that is rewritten is there as bytes, as text, in pieces and as bytes again.
 _COPIES = 4
 # Bytes behind the stated length that are taken for a writer's own; more of them, and the writer stored another form of
@@ -275,34 +269,32 @@ _MAGIC = (
 
 
 class ReplayBody(NamedTuple):
-    """What is sent, and the headers that describe it."""
+    """A body to send, and the headers that describe it."""
 
     content: bytes | Iterator[bytes]
     content_type: str
     coding: str | None = None
-    """The content coding that is left on it."""
+    """The remaining content coding."""
     nojs: bool = False
     """Whether it could not be rewritten and must not run scripts."""
     note: str = ""
-    """What is wrong with the record, where that shows."""
+    """A visible problem of the record."""
     is_kept: bool = False
-    """Whether rewriting it took time, so that it is kept for who asks for it again."""
+    """Whether rewriting was costly, so that the result is cached."""
 
 
 class Rules(NamedTuple):
-    """How one body is to be treated."""
-
     modifier: Modifier
     links: Links
     additions: Additions
     accepts_gzip: bool
     clock: Clock
     seconds: float
-    """That rewriting may take."""
+    """Time limit for rewriting."""
 
 
 def body_of(stored: StoredRecord, rules: Rules) -> ReplayBody:
-    """Return the body to send; DamagedWarc if its first bytes cannot be read, ReplayBusy if there is no memory."""
+    """Return the body to send; raise DamagedWarc if its first bytes are unreadable, ReplayBusy without free memory."""
     declared = (stored.media_type or "").lower()
     if not _TYPE.fullmatch(declared):
         declared = ""
@@ -316,8 +308,6 @@ def body_of(stored: StoredRecord, rules: Rules) -> ReplayBody:
 
 
 class _Cut:
-    """A payload that ends where its header says."""
-
     # Some WARC writers add a line end or two behind a body, and browsers reject a font with a byte too many.
 
     def __init__(self, stored: StoredRecord) -> None:
@@ -347,7 +337,7 @@ class _Cut:
 
 
 def stated_length(stored: StoredRecord) -> int | None:
-    """Return the Content-Length that the server stated; None if it stated none, or sent chunks."""
+    """Return the server's Content-Length; None if it is missing or the transfer was chunked."""
     head = stored.body_head
     if head is None or head.get("transfer-encoding") is not None:
         return None
@@ -366,7 +356,6 @@ def _is_rewritten(declared: str, modifier: Modifier) -> bool:
 
 
 def _decoded(stored: StoredRecord, *, copies: int = 1) -> tuple[bytes, Share]:
-    """Return a body without its content codings, and the memory that it takes."""
     share = MEMORY.take(0)
 
     def reserve(size: int) -> None:
@@ -380,7 +369,7 @@ def _decoded(stored: StoredRecord, *, copies: int = 1) -> tuple[bytes, Share]:
 
 
 def _held(content: bytes, share: Share) -> bytes | HeldBody:
-    """Return a body for sending; a large one keeps its share of the memory until it is sent."""
+    """Return a body for sending; a large one holds its share of the memory until it is sent."""
     if len(content) <= _WHOLE:
         return content
     return HeldBody(content, share)
@@ -420,10 +409,10 @@ def _size_of(body: ReplayBody) -> int:
 
 
 class RewrittenPages:
-    """Pages as they were sent a moment ago, in at most 16 MiB; who finds a capture may take it from here.
+    """Recently sent pages, at most 16 MiB, shared by all requests for the same capture.
 
-    The keys name the capture and everything around it that the reader is shown. Whether a reader may see the capture is
-    decided before, each time.
+    The keys contain the capture and everything around it that the reader is shown. Access is checked before, each
+    time.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -431,7 +420,6 @@ class RewrittenPages:
         self._lock = Lock()
 
     def get(self, key: Hashable, make: Callable[[], ReplayBody]) -> ReplayBody:
-        """Return the page under this key, made if it is not kept."""
         with self._lock:
             found = self._kept.get(key)
         if found is not None:
@@ -445,14 +433,14 @@ class RewrittenPages:
 
 
 def _additions(content: bytes, declared: str, rules: Rules) -> Additions:
-    """Return what this page gets: a drawing, or what is no page in spite of its type, gets nothing."""
+    """Return the additions for this page; none for drawings and for content that is not a page despite its type."""
     if declared in _PAGES or looks_like_html(content):
         return rules.additions._replace(is_xml=declared in _XHTML)
     return Additions(is_xml=declared == _DRAWING)
 
 
 def _passed_on(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
-    """Return a body whose bytes are not ours to change: as stored where the client can take that, decoded otherwise."""
+    """Return a body that must not be changed: as stored if the client accepts that, decoded otherwise."""
     codings = _codings(stored)
     first = _first(stored.payload)
     # The header may lie, and what is not gzip must not be announced as gzip.
@@ -500,7 +488,6 @@ def _type_of(stored: StoredRecord, declared: str, start: bytes, modifier: Modifi
 
 
 def _full_type(stored: StoredRecord, media_type: str) -> str:
-    """Return the declared type with its parameters, as it was sent."""
     sent = clean(stored.head.get("content-type") or "") if stored.head is not None else ""
     # The parameters matter (charset, boundary), but only behind the type that we decided to send.
     return sent if sent.lower().startswith(media_type) and len(sent) < 256 else media_type

@@ -1,9 +1,9 @@
-"""Addresses by which a members' capture is shown on the replay host, which knows no session: signed, and for a while.
+"""Signed, expiring URLs for members' captures on the replay host, which has no sessions.
 
-A capability stands in front of a replay path (`/!…/web/<digits>/<address>`) and says two things: which members' source
-may be seen beside the public ones, and until when. It says nothing of who asked, so it can be passed on: that is why it
-ends soon, opens one source, and means nothing to the API. The keys stand in the database, for all processes of an
-archive; a new one is made every week, and an old one is forgotten when nothing that it signed can hold any more.
+A capability precedes a replay path (`/!…/web/<digits>/<address>`) and states which members' source may be seen
+besides the public ones, and until when. It does not identify a user, so it can be passed on: therefore it
+expires soon, opens one source, and is useless in the API. The keys are in the database, for all processes of an
+archive; a new one is created every week, and an old one is deleted when nothing that it signed can be valid.
 """
 
 from __future__ import annotations
@@ -23,9 +23,11 @@ from holdfast.errors import HoldfastError
 from holdfast.replay import key_queries
 from holdfast.replay.key_queries import SigningKey
 
+MEMBERS_S: Final = 3600.0
+"""Lifetime of a members' capture's signed URL."""
 _ROTATED: Final = timedelta(days=7)
 LONGEST: Final = timedelta(days=1)
-"""No capability lasts longer: a key is kept for so long after its last use."""
+"""Maximum lifetime of a capability: a key is stored for so long after its last use."""
 _KEY_BYTES: Final = 32
 _MAC_BYTES: Final = 16
 # Of nothing else that is signed with any key: what it means is part of what is signed.
@@ -36,25 +38,25 @@ _PATH: Final = re.compile(r"/!([A-Za-z0-9_-]{1,128})(?=/|$)")
 
 
 class Capability(NamedTuple):
-    """What may be seen, and until when."""
+    """Access to one source, with its expiry."""
 
     source_id: int
     ends_at: datetime
 
 
 def split_root(path: str) -> tuple[str, str]:
-    """Return the capability that a path begins with, and the rest of the path; an empty one if it has none."""
+    """Split a path into its capability, empty if it has none, and the rest."""
     found = _PATH.match(path)
     return (found[1], path[found.end() :] or "/") if found else ("", path)
 
 
 def without_capability(path: str) -> str:
-    """Return a path as it may stand in a log: a capability is as good as a password while it lasts."""
+    """Return a path as it may be logged: a capability is as good as a password while it lasts."""
     return split_root(path)[1]
 
 
 class ReplayKeys:
-    """Signs capabilities and reads them; one a process, for any number of threads."""
+    """Signs and verifies capabilities; one per process, for any number of threads."""
 
     def __init__(self, database: Database, clock: Clock, *, lasts_s: float) -> None:
         self._database, self._clock, self._lasts = database, clock, timedelta(seconds=lasts_s)
@@ -63,14 +65,14 @@ class ReplayKeys:
         self._lock = Lock()
 
     def root(self, source_id: int) -> str:
-        """Return what stands before the paths of the replay host for who may see a source: `/!` and a capability."""
+        """Return the prefix of replay paths for a viewer of a source: `/!` and a capability."""
         key = self._signing_key()
         ends = int((self._clock.now() + self._lasts).timestamp())
         facts = _FACTS.pack(_VERSION, key.id, source_id, ends)
         return f"/!{urlsafe_b64encode(facts + _mac(key, facts)).rstrip(b'=').decode()}"
 
     def read(self, text: str) -> Capability | None:
-        """Return what a capability says; None if it is invalid or expired. May read a key from the database."""
+        """Verify a capability; None if it is invalid or expired. May read a key from the database."""
         try:
             raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
             facts, mac = raw[: _FACTS.size], raw[_FACTS.size :]
@@ -87,7 +89,7 @@ class ReplayKeys:
         return Capability(source_id, datetime.fromtimestamp(ends, now.tzinfo))
 
     def knows(self, text: str) -> bool:
-        """Return whether a capability can be read without asking the database."""
+        """Return whether a capability can be verified without querying the database."""
         try:
             raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))[: _FACTS.size]
             return _FACTS.unpack(raw)[1] in self._known
@@ -104,7 +106,6 @@ class ReplayKeys:
         return known
 
     def _signing_key(self) -> SigningKey:
-        """Return the newest key, made now if there is none that is young enough."""
         with self._lock:
             now = self._clock.now()
             if self._newest is None or now - self._newest.created_at > _ROTATED:

@@ -1,13 +1,14 @@
-"""An execution's captures held against its files: is each file there and whole in size, does each row find its record.
+"""Checks an execution's captures against its files: each file exists in full size, each row finds its record.
 
-Replay reads the snapshot table, so there is no index of its own to build: what this finds is all there is to set right.
+Replay reads the snapshot table and has no index of its own to rebuild, so this check covers everything that it
+needs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from pathlib import Path
 
@@ -18,11 +19,12 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot, WarcFile
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.index.queries import open_stored, path_of
+from holdfast.values import dataclass
 from holdfast.withdrawals.visibility import SnapshotNotFound, visible
 
 
 def executions_after(session: Session, *, after: int, limit: int) -> list[int]:
-    """Return the next executions that have sealed files, by id."""
+    """Return the next executions with sealed files, by id."""
     query = select(WarcFile.execution_id).where(WarcFile.execution_id > after, WarcFile.state == "sealed").distinct()
     return list(session.scalars(query.order_by(WarcFile.execution_id).limit(limit)))
 
@@ -39,12 +41,12 @@ def files_of(session: Session, *, execution_id: int) -> list[WarcFile]:
 
 
 def capture_count(session: Session, *, execution_id: int) -> int:
-    """Return how many captures of an execution may be seen."""
+    """Return the number of visible captures of an execution."""
     return session.scalar(select(func.count()).where(Snapshot.execution_id == execution_id, *visible())) or 0
 
 
 def captures_after(session: Session, *, execution_id: int, after: int, limit: int) -> list[Snapshot]:
-    """Return the next captures of an execution that may be seen, by id."""
+    """Return the next visible captures of an execution, by id."""
     query = select(Snapshot).where(Snapshot.execution_id == execution_id, Snapshot.id > after, *visible())
     return list(session.scalars(query.order_by(Snapshot.id).limit(limit)))
 
@@ -54,40 +56,36 @@ _MAX_EXAMPLES = 20
 
 
 class Fault(StrEnum):
-    """Why a capture, or a file, cannot be replayed."""
+    """Why a capture or file cannot be replayed."""
 
     FILE_MISSING = "file_missing"
     FILE_SIZE = "file_size"
-    """It is shorter or longer than when it was sealed."""
+    """The file's size differs from the sealed one."""
     NOT_INDEXED = "not_indexed"
     RECORD = "record_damaged"
     OTHER_RECORD = "other_record"
-    """At its place stands the record of another capture."""
+    """Its position has the record of another capture."""
     LOST_ORIGINAL = "original_lost"
     """A revisit whose body is not in the archive; it shows its headers only."""
     WITHDRAWN_ORIGINAL = "original_withdrawn"
-    """A revisit whose original is hidden: nothing is damaged, and it shows nothing until that is shown again."""
+    """A revisit whose original is hidden: undamaged, but it shows nothing until the original is visible again."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Replayable:
-    """What was found for one execution."""
-
     execution_id: int
     files: int = 0
     captures: int = 0
     checked: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
-    """The first few, with what is wrong."""
+    """The first few faults, with details."""
 
     @property
     def is_whole(self) -> bool:
-        """Whether everything that was looked at can be replayed."""
         return not self.faults
 
     def add_fault(self, fault: Fault, what: str) -> None:
-        """Count a fault."""
         self.faults[fault.value] += 1
         if len(self.examples) < _MAX_EXAMPLES:
             self.examples.append(f"{fault.value}: {what}")
@@ -103,7 +101,7 @@ def check_execution(
 ) -> Replayable:
     """Check the files of an execution and its captures: all, or about `sample` of them, evenly spread.
 
-    NotFound if it has no sealed file: then there is nothing to replay.
+    Raise NotFound without sealed files: then there is nothing to replay.
     """
     found = Replayable(execution_id=execution_id)
     with database.read() as session:
@@ -128,7 +126,7 @@ def check_execution(
 
 
 def each_execution(database: Database) -> Iterator[int]:
-    """Yield every execution that has sealed files, oldest first."""
+    """Yield every execution with sealed files, oldest first."""
     after = 0
     while True:
         with database.read() as session:

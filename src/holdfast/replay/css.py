@@ -1,6 +1,6 @@
-"""Style sheets rewritten: `url()`, `@import` and `image-set()` lead into the archive, every other character stays.
+"""Rewrites `url()`, `@import` and `image-set()` of style sheets to the archive; copies every other character.
 
-One pass, each step of which goes forward: linear whatever the sheet is.
+One forward pass, so the time is linear for any input.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from holdfast.replay.links import Deadline
 # Characters of an address that has escapes; longer ones are left, and lead nowhere.
 _MAX_ESCAPED = 64 * 1024
 Resolve = Callable[[str, str], str | None]
-"""From a reference and a modifier to an address in the archive; None leaves it as it is."""
+"""Maps a reference and a modifier to an archive URL; None leaves the reference unchanged."""
 
 _NEXT = re.compile(
     r"""/\*|["']|\\.|(?<![\w-])url\(|@import(?![\w-])|@namespace(?![\w-])|(?<![\w])(?:-webkit-)?image-set\(|[();]""",
@@ -28,8 +28,6 @@ _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})(?:\r\n|[ \t\n\r\f])?|(\r\n|.))", 
 
 
 class _Sheet:
-    """One sheet on its way through: what is copied, what is replaced, and what the next string means."""
-
     __slots__ = ("_at", "_copied", "_depth", "_imports", "_pieces", "_resolve", "_sets", "_text")
 
     def __init__(self, text: str, resolve: Resolve) -> None:
@@ -118,7 +116,7 @@ class _Sheet:
 
 
 def rewrite_css(text: str, resolve: Resolve, deadline: Deadline) -> str:
-    """Return a sheet, or a style attribute, whose references lead into the archive; TooSlow if time is up."""
+    """Rewrite the references of a sheet, or of a style attribute, to the archive; raise TooSlow on timeout."""
     # Most style attributes: nothing in them can be an address.
     if "(" not in text and "@" not in text:
         return text
@@ -140,7 +138,7 @@ def _after_parenthesis(text: str, at: int) -> int:
 
 
 def _string(text: str, at: int, quote: str) -> tuple[str, int, bool]:
-    """Return a string that opened before `at`, where it ends, and whether it does; a line break ends a broken one."""
+    """Return a string that opened before `at`, its end, and whether it is closed; a line break ends a broken one."""
     start = at
     while end := _STRING_END[quote].search(text, at):
         at = end.end()
@@ -166,7 +164,7 @@ _CANDIDATE = re.compile(r"[ \t\n\r\f,]*+([^ \t\n\r\f]+)")
 
 
 def rewrite_srcset(value: str, modifier: str, resolve: Resolve, deadline: Deadline) -> str:
-    """Return the candidates with their addresses in the archive; TooSlow if time is up. A monstrous list is dropped."""
+    """Rewrite the candidates of a srcset to the archive; raise TooSlow on timeout. An oversized list is dropped."""
     if len(value) > _MAX_CHARS:
         return ""
     pieces: list[str] = []

@@ -1,6 +1,6 @@
-"""Which capture answers for an address and a moment: the one rule, used by replay, Memento and `/api/replay/resolve`.
+"""Chooses the capture for an address and a time: one rule for replay, Memento and `/api/replay/resolve`.
 
-The index gives a few neighbours; the choice among them is pure.
+The index returns a few neighbours; the choice among them is a pure function.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from holdfast.withdrawals.visibility import hidden_sources, visible, visible_sou
 
 
 class FoundCapture(NamedTuple):
-    """One capture of an address, with just enough to choose among many."""
+    """One capture of an address, with the columns needed to choose among many."""
 
     id: int
     url: str
@@ -37,56 +37,47 @@ class FoundCapture(NamedTuple):
     record_type: str
     original_id: int | None
     truncated: str | None = None
-    """Why its body is not all there; None if it is."""
+    """Why its body is incomplete; None if it is complete."""
     source_id: int = 0
 
     @property
     def has_lost_body(self) -> bool:
-        """Whether it is a revisit whose original is not here, and would have had a body."""
+        """Whether it is a revisit that should have a body and whose original is missing."""
         return is_lost(self.record_type, self.original_id, self.status)
 
 
 def is_lost(record_type: str, original_id: int | None, status: int | None) -> bool:
-    """Return whether a capture is a revisit without its original; a redirect is whole without a body."""
+    """Return whether a capture is a revisit without its original; redirects need no body."""
     is_redirect = status is not None and 300 <= status < 400 and status != 304
     return record_type == "revisit" and original_id is None and not is_redirect
 
 
 _COLUMNS = (
-    Snapshot.id,
-    Snapshot.url,
-    Snapshot.captured_at,
-    Snapshot.status,
-    Snapshot.media_type,
-    Snapshot.redirect_to,
-    Snapshot.record_type,
-    Snapshot.original_id,
-    Snapshot.truncated,
-    Snapshot.source_id,
+    *(Snapshot.id, Snapshot.url, Snapshot.captured_at, Snapshot.status, Snapshot.media_type, Snapshot.redirect_to),
+    *(Snapshot.record_type, Snapshot.original_id, Snapshot.truncated, Snapshot.source_id),
 )
 _FORWARD = (Snapshot.captured_at, Snapshot.id)
 _BACKWARD = (Snapshot.captured_at.desc(), Snapshot.id.desc())
 
 
 class AddressCaptures(NamedTuple):
-    """The captures of one address, in one of the two senses that an address has."""
+    """The captures of one address, by URL key or by normalised address."""
 
     column: str
     value: str | int
 
     @property
     def clause(self) -> ColumnElement[bool]:
-        """The clause over Snapshot."""
         return getattr(Snapshot, self.column) == self.value  # type: ignore[no-any-return]
 
 
 def of_key(url_key: str) -> AddressCaptures:
-    """Return the captures that other archives would call the same address."""
+    """Select captures by URL key, the address as other archives define it."""
     return AddressCaptures("url_key", url_key)
 
 
 def of_page(url_hash: int) -> AddressCaptures:
-    """Return the captures of one normalised address."""
+    """Select captures by normalised address."""
     return AddressCaptures("url_hash", url_hash)
 
 
@@ -96,7 +87,6 @@ _Statement = Select[*tuple[Any, ...]]
 
 @cache
 def _near(column: str, each: int) -> tuple[_Statement, _Statement]:
-    """Return the questions for what was captured before a moment and from it on."""
     owner = getattr(Snapshot, column)
     moment = bindparam("moment", type_=Snapshot.captured_at.type)
     wanted = select(*_COLUMNS).where(owner == bindparam("value", type_=owner.type), *visible()).limit(each)
@@ -109,9 +99,9 @@ def _near(column: str, each: int) -> tuple[_Statement, _Statement]:
 def around(
     session: Session, which: AddressCaptures, moment: datetime, *, each: int, within: CaptureRange | None = None
 ) -> list[FoundCapture]:
-    """Return the nearest captures of an address, at most `each` before a moment and as many from it on, in order.
+    """Return the nearest captures of an address, at most `each` before a time and as many from it on, in order.
 
-    `within` leaves those of one execution.
+    `within` restricts them to one execution.
     """
     # Two seeks, not one range: an address may have a hundred thousand captures on either side.
     before, after = _near(which.column, each)
@@ -123,7 +113,7 @@ def around(
 
 
 class CaptureNeighbours(NamedTuple):
-    """Where a capture stands among those of its address."""
+    """The position of a capture among those of its address."""
 
     first: FoundCapture | None
     previous: FoundCapture | None
@@ -133,7 +123,6 @@ class CaptureNeighbours(NamedTuple):
 
 @cache
 def _from_ends() -> tuple[_Statement, ...]:
-    """Return the questions for the first of an address, those next to a place, and the last."""
     wanted = select(*_COLUMNS).where(Snapshot.url_key == bindparam("key", type_=Snapshot.url_key.type), *visible())
     place = tuple_(Snapshot.captured_at, Snapshot.id)
     here = tuple_(bindparam("moment", type_=Snapshot.captured_at.type), bindparam("number", type_=Snapshot.id.type))
@@ -146,14 +135,13 @@ def _from_ends() -> tuple[_Statement, ...]:
 
 
 def neighbours(session: Session, url_key: str, captured_at: datetime, snapshot_id: int) -> CaptureNeighbours:
-    """Return the captures before and after this one, and the ends. Four seeks."""
+    """Return the captures before and after this one, and the first and last. Four seeks."""
     given = {"key": url_key, "moment": captured_at, "number": snapshot_id}
     found = [session.execute(statement, given).one_or_none() for statement in _from_ends()]
     return CaptureNeighbours(*(None if row is None else FoundCapture._make(row) for row in found))
 
 
 def ends(session: Session, url_key: str) -> tuple[FoundCapture, FoundCapture] | None:
-    """Return the first and the last capture of an address; None if there is none."""
     first_of, _, _, last_of = _from_ends()
     first = session.execute(first_of, {"key": url_key}).one_or_none()
     last = session.execute(last_of, {"key": url_key}).one_or_none()
@@ -163,7 +151,7 @@ def ends(session: Session, url_key: str) -> tuple[FoundCapture, FoundCapture] | 
 def captures_between(
     session: Session, url_key: str, *, after: tuple[datetime, int] | None, until: datetime | None, limit: int
 ) -> list[FoundCapture]:
-    """Return captures of an address in order, behind a place and up to a moment."""
+    """Return captures of an address in order, after a position and up to a time."""
     wanted = select(*_COLUMNS).where(of_key(url_key).clause, *visible()).order_by(*_FORWARD).limit(limit)
     if after is not None:
         here = tuple_(literal(after[0], Snapshot.captured_at.type), literal(after[1], Snapshot.id.type))
@@ -174,7 +162,7 @@ def captures_between(
 
 
 def moments(session: Session, url_key: str, *, limit: int) -> Sequence[datetime]:
-    """Return when an address was captured, latest first, at most `limit` of them: all that a calendar counts."""
+    """Return the capture times of an address, latest first, at most `limit`: all that a calendar counts."""
     wanted = select(Snapshot.captured_at).where(of_key(url_key).clause, *visible()).order_by(*_BACKWARD).limit(limit)
     return session.scalars(wanted).all()
 
@@ -183,10 +171,10 @@ _STRETCH = 500
 
 
 def visible_stretches(session: Session, low: str, high: str, *, reverse: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the parts of the keys in [low, high) that may hold visible captures, in order or against it.
+    """Yield the parts of the keys in [low, high) that may hold visible captures, in order or reverse.
 
-    Each begins at a key of a source that the viewer may see and has `_STRETCH` captures, or those of one key. So the
-    work of a reader does not grow with the captures of hidden sources, and its time does not reveal them.
+    Each starts at a key of a source that the viewer may see and has `_STRETCH` captures, or those of one key. So
+    the work for a reader does not grow with the captures of hidden sources, and its time does not reveal them.
     """
     if not hidden_sources(session):
         yield low, high
@@ -208,8 +196,6 @@ def visible_stretches(session: Session, low: str, high: str, *, reverse: bool = 
 
 
 class KnownAddress(NamedTuple):
-    """One address of the archive, with its first and last capture."""
-
     url_key: str
     url: str
     first: datetime
@@ -217,7 +203,7 @@ class KnownAddress(NamedTuple):
 
 
 def addresses(session: Session, low: str, high: str, *, limit: int) -> list[KnownAddress]:
-    """Return the addresses whose keys lie in [low, high), in order: one seek to each, however often it was captured."""
+    """Return the addresses with keys in [low, high), in order: one seek each, however often it was captured."""
     parts = visible_stretches(session, low, high)
     return [*islice((one for part in parts for one in _addresses(session, *part, limit=limit)), limit)]
 
@@ -238,9 +224,9 @@ def _addresses(session: Session, low: str, high: str, *, limit: int) -> list[Kno
 
 
 def same_path(session: Session, url: str, *, limit: int) -> list[KnownAddress]:
-    """Return addresses that differ from this one in their query alone, so many without one and with one.
+    """Return addresses that differ from this one only in their query, up to `limit` without one and with one each.
 
-    Scheme, `www.` and case make no difference to a key: what differs in these is the same address.
+    Scheme, `www.` and case make no difference to a key: addresses that differ in these count as the same.
     """
     stem = surt(url.partition("#")[0].partition("?")[0])
     # A key with a query goes on with "?", which "@" follows; "!" comes before any character that a key may go on with.
@@ -273,7 +259,7 @@ _VARIANT = re.compile(r"^https?://(?:www\d{0,8}\.)?", re.IGNORECASE)
 
 
 class NotCaptured(NotFound):
-    """The archive holds no capture of this address that can be shown."""
+    """The archive has no visible capture of this address."""
 
     code = "not_captured"
 
@@ -283,10 +269,10 @@ class NotCaptured(NotFound):
 
 
 def resolve(session: Session, url: str, digits: str, *, within: CaptureRange | None = None) -> FoundCapture | None:
-    """Return the capture that answers for an address and a moment: the page, its twins, else one of its group.
+    """Return the best capture for an address and a time: of the page, its twins, else of its group.
 
-    Twins are the same address with or without www, on http or https; a group is a page whatever its query. None if
-    there is nothing of either.
+    Twins are the same address with or without www, on http or https; a group is a page with any query. None if
+    neither exists.
     """
     try:
         return candidates(session, url, digits, within=within)[0]
@@ -297,7 +283,7 @@ def resolve(session: Session, url: str, digits: str, *, within: CaptureRange | N
 def _nearest_in_groups(
     session: Session, url: str, moment: datetime, within: CaptureRange | None
 ) -> FoundCapture | None:
-    """Return the good capture nearest to a moment among pages that differ from this address in their query alone."""
+    """Return the successful capture nearest to a time among pages that differ only in their query."""
     try:
         hashes = group_hashes(parse(url))
     except UrlRefused:
@@ -322,11 +308,11 @@ def _nearest_in_groups(
 def candidates(
     session: Session, url: str, digits: str, *, within: CaptureRange | None = None, sent: str = ""
 ) -> list[FoundCapture]:
-    """Return the captures that could answer, best first; NotCaptured if there is none.
+    """Return matching captures, best first; raise NotCaptured if there are none.
 
-    Addresses are matched as archives do (scheme, `www`, case and session ids aside), then as our normaliser does
-    (tracking parameters aside). `within` leaves the captures of one execution. `sent` is what a request other than GET
-    carries, as `index.capture.request_data` spells it: only captures of the same request answer it.
+    Addresses match as in other archives (ignoring scheme, `www`, case and session ids), then by our normaliser
+    (ignoring tracking parameters). `within` restricts the captures to one execution. `sent` is the data of a
+    request other than GET, as `index.capture.request_data` encodes it: only captures of the same request match.
     """
     # PostgreSQL refuses NUL, and no driver encodes half a character: nothing of the kind was ever stored.
     if not (is_storable(url) and is_storable(sent)):
@@ -342,8 +328,6 @@ def candidates(
 
 
 class WantedCapture(NamedTuple):
-    """An address, and the moment or period that it is wanted from."""
-
     url: str
     low: datetime
     high: datetime
@@ -352,12 +336,12 @@ class WantedCapture(NamedTuple):
 
 
 def rank(found: Iterable[FoundCapture], asked: WantedCapture) -> list[FoundCapture]:
-    """Return captures in the order in which they answer best.
+    """Return captures sorted by how well they match.
 
-    The same page comes before what only shares its key (`/A` and `/a`); a redirect to the page's own twin, such as from
-    http to https, comes after the page, unless that very capture is asked for; what lies in the period comes before
-    what is nearer to its end, from which other archives measure, too. A redirect to the very address that is asked for
-    would lead in a circle and is left out.
+    The same page precedes pages that only share its key (`/A` and `/a`). A redirect to the page's own twin, such as
+    from http to https, follows the page, unless exactly this capture is requested. Captures inside the period
+    precede those nearer to its end, from which other archives measure too. A redirect to the requested address
+    itself would be a loop and is omitted.
     """
     # Followed by a browser it would ask for the same address again, without end.
     usable = [capture for capture in found if not _is_same(capture.redirect_to, asked.url)]
@@ -387,7 +371,7 @@ def _place(capture: FoundCapture, asked: WantedCapture) -> tuple[bool | int | fl
 
 
 def _variant(url: str) -> str:
-    """Return an address without what every archive ignores: scheme, www, fragment, a slash alone."""
+    """Return an address without the parts that every archive ignores: scheme, www, fragment, a lone slash."""
     return _VARIANT.sub("", url.partition("#")[0]).removesuffix("/")
 
 
@@ -396,13 +380,13 @@ def _is_same(url: str | None, other: str) -> bool:
 
 
 def _whole(url: str) -> str:
-    """Return an address without fragment, with the slash that a bare host stands for."""
+    """Return an address without fragment, and with a slash after a bare host."""
     bare = url.partition("#")[0]
     return bare if "/" in bare.partition("://")[2] else f"{bare}/"
 
 
 def prefix_range(url: str) -> tuple[str, str]:
-    """Return the keys between which everything lies whose address begins like this one."""
+    """Return the key range of all addresses with this prefix."""
     key = surt(url)
     if url.endswith("/") and not key.endswith("/"):
         # A key drops the slash at the end of a path: without it, `/dir/*` would also find `/directory`.

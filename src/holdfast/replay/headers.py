@@ -1,4 +1,4 @@
-"""An archived answer's headers: a few by allow-list, the rest readable as `X-Archive-Orig-…`, none with power."""
+"""Headers of an archived response: a few by allow-list, the rest as inert `X-Archive-Orig-…` headers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ORIGINAL_PREFIX = "X-Archive-Orig-"
 # By allow-list: a header that is invented tomorrow has no power here before it was looked at.
 _ALLOWED = frozenset({"content-language", "content-disposition"})
 NOTE = "X-Archive-Note"
-"""What is wrong with a record, where that shows."""
+"""Reports a problem of a record."""
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _UNSAFE = re.compile(r"[^\x20-\x7e\x80-\xff]")
 _MAX_HEADERS = 100
@@ -25,10 +25,10 @@ _MAX_VALUE = 4096
 
 
 def replayed_headers(head: HttpHead | None, links: Links, *, readable: bool = False) -> list[tuple[str, str]]:
-    """Return the headers of an archived answer that may be sent again.
+    """Return the headers of an archived response that may be sent again.
 
-    Location and Refresh lead into the archive. At most 100 others, 16 KiB together, come back under another name. With
-    `readable`, a redirect inside one site leads to what its scripts may read.
+    Location and Refresh point into the archive. At most 100 others, 16 KiB together, are sent under another name.
+    With `readable`, a redirect inside one site points to the copy that its scripts may read.
     """
     if head is None:
         return []
@@ -71,7 +71,7 @@ def _originals(headers: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
 
 
 def clean(value: str) -> str:
-    """Return a value that stands on one line of a header, in latin-1, at most 4 KiB of it."""
+    """Return a value as a single header line in latin-1, at most 4 KiB."""
     return _UNSAFE.sub(" ", value[:_MAX_VALUE]).strip()
 
 
@@ -82,7 +82,7 @@ _CONTENT = "'unsafe-inline' 'unsafe-eval' data: blob:"
 
 
 def replay_policy(origin: str = "'self'", *, nojs: bool = False) -> str:
-    """Return the Content-Security-Policy of an archived answer, which loads from this origin alone."""
+    """Return the Content-Security-Policy of an archived response, which may load only from this origin."""
     parts = [
         _SANDBOX if nojs else f"{_SANDBOX} allow-scripts",
         f"default-src {origin} {_CONTENT}",
@@ -95,7 +95,7 @@ def replay_policy(origin: str = "'self'", *, nojs: bool = False) -> str:
 
 
 def connections(*origins: str) -> str:
-    """Return the Connection-Allowlist: where a page may go or connect to at all, its own origin and these."""
+    """Return the Connection-Allowlist: the only origins that a page may connect or navigate to, its own and these."""
     # `redirects=allow`: without it every link to a capture of another second, and every archived redirect, ends in an
     # error page. None of ours leads out of the archive.
     return f"({' '.join(('response-origin', *(_quoted(origin) for origin in origins)))});redirects=allow"
@@ -121,32 +121,25 @@ GUARDS: tuple[tuple[str, str], ...] = (
     ("Cross-Origin-Resource-Policy", "cross-origin"),
     ("Permissions-Policy", "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
 )
-"""On every answer of the replay space."""
+"""On every response of the replay space."""
 
 READABLE = ("Access-Control-Allow-Origin", "*")
-"""On answers that scripts may read, and fonts and module scripts that a page without an origin could not use else."""
+"""On responses that scripts may read, and on fonts and module scripts, which a page without an origin needs."""
 
 _CODE = (
-    "font/",
-    "application/font-",
-    "application/x-font-",
-    "application/vnd.ms-fontobject",
-    "text/css",
-    "text/javascript",
-    "application/javascript",
-    "application/x-javascript",
-    "application/ecmascript",
+    *("font/", "application/font-", "application/x-font-", "application/vnd.ms-fontobject", "text/css"),
+    *("text/javascript", "application/javascript", "application/x-javascript", "application/ecmascript"),
     "text/ecmascript",
 )
 _CODE_DESTINATIONS = frozenset({"font", "script", "style", "worker", "sharedworker", "audioworklet", "paintworklet"})
 
 
 def is_code(content_type: str, destination: str) -> bool:
-    """Return whether an answer is a font, script or style sheet, asked for as such.
+    """Return whether a response is a font, script or style sheet, requested as such.
 
-    Browsers fetch fonts, module scripts and what is marked `crossorigin` only with leave to read, and other sites'
-    servers give that leave to every page. `destination` is Sec-Fetch-Dest, which no script can forge; it is missing on
-    plain http, where the type has to do.
+    Browsers load fonts, module scripts and elements with `crossorigin` only with permission to read, and other
+    sites' servers give it to every page. `destination` is Sec-Fetch-Dest, which no script can forge; it is missing
+    on plain http, where the type has to suffice.
     """
     # By type and destination together: a page that is fetched as a script must not become readable.
     return content_type.lower().startswith(_CODE) and (not destination or destination in _CODE_DESTINATIONS)
@@ -157,7 +150,7 @@ _RANGE = re.compile(r"bytes[ \t]*+=[ \t]*+([0-9]{0,18})[ \t]*+-[ \t]*+([0-9]{0,1
 
 
 class RangeRefused(Invalid):
-    """The part that was asked for is behind the end."""
+    """The requested range starts beyond the end."""
 
     code = "range_refused"
 
@@ -167,16 +160,17 @@ class RangeRefused(Invalid):
 
 
 class ByteRange(NamedTuple):
-    """Bytes from `start` up to `end`, which is not among them."""
+    """Bytes from `start` up to, but not including, `end`."""
 
     start: int
     end: int
 
 
 def parse_range(header: str | None, size: int) -> ByteRange | None:
-    """Return the one range that a Range header asks for; None for all; RangeRefused if it lies behind the end.
+    """Parse a Range header with one range; None for all; raise RangeRefused if it starts beyond the end.
 
-    Several ranges at once are answered with all (RFC 9110, section 14.2, allows it): no reader of ours asks for them.
+    Several ranges are answered with the whole file (RFC 9110, section 14.2, allows it): no reader of ours requests
+    them.
     """
     match = _RANGE.fullmatch((header or "").strip())
     if match is None or not (match[1] or match[2]):
@@ -196,17 +190,16 @@ def parse_range(header: str | None, size: int) -> ByteRange | None:
 
 
 class PartialContent(NamedTuple):
-    """How much of a file is sent: all of it (200), a part (206), or nothing, for the part lies behind the end (416)."""
+    """The part of a file to send: all (200), a range (206), or nothing because the range is beyond the end (416)."""
 
     status: int
     start: int
     end: int
     content_range: str | None
-    """The Content-Range header, where there is one."""
+    """The Content-Range header, if any."""
 
 
 def partial_content(header: str | None, size: int, *, if_range: str | None, etag: str) -> PartialContent:
-    """Return what a Range header and its condition come to for a file of this size and tag."""
     # A client joins a part to what it has: of another version of the file it has to get all (RFC 9110, section 13.1.5).
     is_stale = bool(if_range) and if_range != etag
     try:

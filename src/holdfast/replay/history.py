@@ -1,10 +1,10 @@
-"""A page through time: its captures year by year, which of them brought a change, and where one stands among them."""
+"""The history of a page: its captures by year, which of them changed it, and the position of one among them."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sqlalchemy import Select, and_, literal, select, tuple_
@@ -15,23 +15,22 @@ from holdfast.db.models import Change, Snapshot
 from holdfast.replay import finding
 from holdfast.replay.address import archived_url, is_storable
 from holdfast.replay.finding import CaptureNeighbours, NotCaptured, of_key
+from holdfast.replay.records import HistoryDay
 from holdfast.urls import surt
 from holdfast.withdrawals.visibility import SnapshotNotFound, visible, visible_change
 
 COUNTED = 50_000
-"""Captures whose years are counted, newest first; an address with more says so."""
+"""Captures counted by year, newest first; the result says if an address has more."""
 READ_OF_YEAR = 20_000
 """Captures of one year that are read for its days."""
 # Captures on each side among which the nearest change is looked for.
 _NEAR = 1_000
 
 CHANGED = frozenset({"new_page", "updated", "gone"})
-"""What counts as a change of the content: a first capture, another content, a page that went."""
+"""Changes of the content: a first capture, different content, a page that is gone."""
 
 
 class HistoricCapture(NamedTuple):
-    """One capture in the history of its address."""
-
     id: int
     url: str
     captured_at: datetime
@@ -43,38 +42,22 @@ class HistoricCapture(NamedTuple):
     noise: str | None
     execution_id: int
     change: str | None
-    """What it brought: new_page, updated, gone, unchanged, error, noise; None before it was compared."""
+    """new_page, updated, gone, unchanged, error, noise; None before it was compared."""
 
     @property
     def is_change(self) -> bool:
-        """Whether its content is another than that of the capture before."""
         return self.change in CHANGED
 
 
-class HistoryDay(NamedTuple):
-    """The captures of one day."""
-
-    day: date
-    captures: int
-    changes: int
-    statuses: dict[str, int]
-    """How many of each class: 2xx, 3xx, 4xx, 5xx, other."""
-    first: HistoricCapture
-
-
 class CountedYears(NamedTuple):
-    """How often an address was captured in each year."""
-
     years: dict[int, int]
     is_cut: bool
     """Whether there are more captures than were counted."""
 
 
 class PageHistory(NamedTuple):
-    """What is known of an address, with one year in full."""
-
     url: str | None
-    """As the newest capture of that year has it, None if there is none."""
+    """As in the newest capture of that year, None without captures."""
     years: dict[int, int]
     is_cut: bool
     """Whether there are more captures than were counted, or than were read of the year."""
@@ -85,31 +68,21 @@ class PageHistory(NamedTuple):
 
 
 _COLUMNS = (
-    Snapshot.id,
-    Snapshot.url,
-    Snapshot.captured_at,
-    Snapshot.status,
-    Snapshot.media_type,
-    Snapshot.record_type,
-    Snapshot.payload_digest,
-    Snapshot.body_hash,
-    Snapshot.noise,
-    Snapshot.execution_id,
-    Change.type,
+    *(Snapshot.id, Snapshot.url, Snapshot.captured_at, Snapshot.status, Snapshot.media_type, Snapshot.record_type),
+    *(Snapshot.payload_digest, Snapshot.body_hash, Snapshot.noise, Snapshot.execution_id, Change.type),
 )
 _FORWARD = (Snapshot.captured_at, Snapshot.id)
 _BACKWARD = (Snapshot.captured_at.desc(), Snapshot.id.desc())
 
 
 def count_years(session: Session, key: str) -> CountedYears:
-    """Return the years of a key of `known_key`: the same whichever of them is shown."""
+    """Count the captures by year for a key from `known_key`."""
     moments = finding.moments(session, key, limit=COUNTED + 1)
     years = Counter(moment.year for moment in moments[:COUNTED])
     return CountedYears(dict(sorted(years.items())), is_cut=len(moments) > COUNTED)
 
 
 def page_history(session: Session, key: str, counted: CountedYears, *, year: int) -> PageHistory:
-    """Return the history of a key with one year in full."""
     start = datetime(year, 1, 1, tzinfo=UTC)
     end = datetime(year, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
     wanted = _captures(key).where(Snapshot.captured_at.between(start, end))
@@ -131,7 +104,7 @@ def page_history(session: Session, key: str, counted: CountedYears, *, year: int
 
 
 def known_key(session: Session, url: str) -> str:
-    """Return the key of an address that has captures: its own, or that of what would be shown for it; NotCaptured."""
+    """Return the key of an address with captures: its own, or that of the capture shown for it; raise NotCaptured."""
     written = archived_url(url)
     if not is_storable(written):
         raise NotCaptured(url)
@@ -147,10 +120,10 @@ def known_key(session: Session, url: str) -> str:
 
 
 def marked(rows: Iterable[HistoricCapture], before: HistoricCapture | None) -> Iterator[HistoricCapture]:
-    """Yield captures in their order, each with what it brought; what was not compared is judged by its bytes.
+    """Yield captures in order, each with its change; captures that were not compared are judged by their bytes.
 
-    Comparisons know one source and one spelling of the address: a page that is new to another is not new here if the
-    last good capture had the same bytes.
+    Comparisons know one source and one spelling of the address: a page that is new to another is not new here if
+    the last good capture had the same bytes.
     """
     shown = before
     for row in rows:
@@ -163,7 +136,7 @@ def marked(rows: Iterable[HistoricCapture], before: HistoricCapture | None) -> I
 
 
 def _judged(row: HistoricCapture, before: HistoricCapture | None) -> str | None:
-    """Return what a capture brought that no comparison has looked at: pictures, scripts, redirects."""
+    """Return the change of a capture that is never compared: pictures, scripts, redirects."""
     if before is None:
         return "new_page"
     if row.body_hash is None or before.body_hash is None:
@@ -172,7 +145,7 @@ def _judged(row: HistoricCapture, before: HistoricCapture | None) -> str | None:
 
 
 def days_of(captures: Iterable[HistoricCapture]) -> Iterator[HistoryDay]:
-    """Yield the days of captures that are in order."""
+    """Group captures, which must be in order, by day."""
     some: list[HistoricCapture] = []
     for capture in captures:
         if some and some[0].captured_at.date() != capture.captured_at.date():
@@ -186,26 +159,33 @@ def days_of(captures: Iterable[HistoricCapture]) -> Iterator[HistoryDay]:
 def _day(captures: Sequence[HistoricCapture]) -> HistoryDay:
     statuses = Counter(status_class(one.status) for one in captures)
     changes = sum(one.is_change for one in captures)
-    return HistoryDay(captures[0].captured_at.date(), len(captures), changes, dict(statuses), captures[0])
+    first = captures[0]
+    return HistoryDay(
+        day=first.captured_at.date(),
+        captures=len(captures),
+        changes=changes,
+        statuses=dict(statuses),
+        first_snapshot_id=first.id,
+        first_timestamp=first.captured_at,
+    )
 
 
 def status_class(status: int | None) -> str:
-    """Return the class of a status as a calendar shows it."""
     return f"{status // 100}xx" if status is not None and 200 <= status <= 599 else "other"
 
 
 class Neighbourhood(NamedTuple):
-    """Where a capture stands: the ends of its history, its neighbours, and the nearest that brought a change."""
+    """The context of a capture: first and last, neighbours, and the nearest ones with a change."""
 
     change: str | None
-    """What the capture itself brought."""
+    """The change of the capture itself."""
     ends: CaptureNeighbours
     previous_change: HistoricCapture | None
     next_change: HistoricCapture | None
 
 
 def neighbourhood(session: Session, snapshot: Snapshot) -> Neighbourhood:
-    """Return where a capture stands among those of its address; changes are looked for among the nearest thousand."""
+    """Return the context of a capture; changes are searched among the nearest thousand."""
     here = tuple_(literal(snapshot.captured_at, Snapshot.captured_at.type), literal(snapshot.id, Snapshot.id.type))
     place = tuple_(Snapshot.captured_at, Snapshot.id)
     captures = _captures(snapshot.url_key)

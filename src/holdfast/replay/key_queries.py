@@ -1,4 +1,4 @@
-"""The keys that capabilities of the replay host are signed with."""
+"""The keys that sign capabilities of the replay host."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ _LARGEST = (1 << 32) - 1
 
 
 class SigningKey(NamedTuple):
-    """A key, and since when it is used."""
-
     id: int
     secret: bytes
     created_at: datetime
@@ -26,19 +24,16 @@ _COLUMNS = (ReplayKey.id, ReplayKey.secret, ReplayKey.created_at)
 
 
 def key(session: Session, key_id: int) -> SigningKey | None:
-    """Return the key with this id."""
     row = session.execute(select(*_COLUMNS).where(ReplayKey.id == key_id)).one_or_none()
     return None if row is None else SigningKey._make(row)
 
 
 def newest_key(session: Session) -> SigningKey | None:
-    """Return the key that was made last."""
     row = session.execute(select(*_COLUMNS).order_by(ReplayKey.id.desc()).limit(1)).one_or_none()
     return None if row is None else SigningKey._make(row)
 
 
 def add_key(session: Session, secret: bytes, *, now: datetime) -> SigningKey:
-    """Keep a new key."""
     row = ReplayKey(secret=secret, created_at=now)
     session.add(row)
     session.flush()
@@ -47,5 +42,4 @@ def add_key(session: Session, secret: bytes, *, now: datetime) -> SigningKey:
 
 
 def drop_keys(session: Session, *, before: datetime) -> None:
-    """Forget the keys that were made before a moment."""
     session.execute(delete(ReplayKey).where(ReplayKey.created_at < before))

@@ -1,4 +1,4 @@
-"""Where the references of one archived page lead: into the archive, at the page's own moment. It fetches nothing."""
+"""Maps the references of one archived page into the archive, at the page's own time. It fetches nothing."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _NOWHERE = "http://too-long.invalid/"
 
 
 class Links:
-    """The references of one page, each resolved once however often it is written."""
+    """The references of one page, each resolved once however often it appears."""
 
     __slots__ = ("_base", "_has_base", "_known", "_site", "digits", "modifier", "prefix", "site_pass")
 
     def __init__(
         self, url: str, *, digits: str, modifier: Modifier = Modifier.PAGE, prefix: str = "", site_pass: str = ""
     ) -> None:
-        """Take the address of the page, the moment that its links keep, and the origin before them, if they need one.
+        """Set the page's address, the time for its links, and the origin before them, if needed.
 
-        A page's links keep its own modifier, so that a frame stays one; an address that is none resolves nothing.
-        `site_pass` is the pass of the page's site, for what its scripts may read.
+        Links inherit the page's modifier, so that a frame stays one; an invalid address resolves nothing. `site_pass`
+        is the pass of the page's site, for content that its scripts may read.
         """
         self.digits, self.modifier, self.prefix, self.site_pass = digits, modifier, prefix, site_pass
         self._site = site_of(url) if site_pass else ""
@@ -47,15 +47,15 @@ class Links:
         self._base = None if base is None or base.cannot_be_a_base else base
 
     def to(self, reference: str, modifier: str) -> str | None:
-        """Return where a reference leads inside the archive; None to leave it as it is.
+        """Return the archive URL of a reference; None to leave it unchanged.
 
-        Left alone are fragments, the empty reference, what is no http(s) address (`javascript:`, `data:`, `mailto:`)
-        and what no browser can resolve either. A reference that is too long leads to nothing in the archive.
+        Unchanged are fragments, the empty reference, other schemes than http(s) (`javascript:`, `data:`, `mailto:`),
+        and references that no browser can resolve. A reference that is too long leads to nothing in the archive.
         """
         return self._to(reference, modifier, readable=False)
 
     def to_readable(self, reference: str, modifier: str) -> str | None:
-        """Return where a reference leads whose answer scripts may read; None if it leads to another site or nowhere."""
+        """Return an archive URL that scripts may read; None for another site or an unresolvable reference."""
         return self._to(reference, modifier, readable=True) if self.site_pass else None
 
     def _to(self, reference: str, modifier: str, *, readable: bool) -> str | None:
@@ -81,7 +81,7 @@ class Links:
         return self.prefix + replay_path(self.digits, modifier, url, site_pass=site_pass)
 
     def set_base(self, href: str) -> None:
-        """Take the href of a base element; only the first counts, as in browsers."""
+        """Set the base from a base element's href; only the first counts, as in browsers."""
         if self._has_base or self._base is None or len(href) > MAX_CHARS:
             return
         self._has_base = True
@@ -95,9 +95,9 @@ class Links:
             self._known.clear()
 
     def inside(self) -> Links:
-        """Return what resolves the references of a document in an attribute of this page.
+        """Return a resolver for a document in an attribute of this page.
 
-        It begins at this page's base, and a base element of its own is not this page's.
+        It starts with this page's base; a base element in the document does not affect this page.
         """
         inner = copy(self)
         inner._known, inner._has_base = {}, False
@@ -121,12 +121,12 @@ class Links:
 
 
 def is_elsewhere(reference: str) -> bool:
-    """Return whether a reference has a scheme that is not of the web: `data:`, `javascript:`, `mailto:`."""
+    """Return whether a reference has a non-web scheme: `data:`, `javascript:`, `mailto:`."""
     return _ELSEWHERE.match(reference) is not None
 
 
 class AttributeKind(Enum):
-    """How an attribute's value is read."""
+    """How to interpret an attribute's value."""
 
     ADDRESS = auto()
     SRCSET = auto()
@@ -134,35 +134,16 @@ class AttributeKind(Enum):
     SRCDOC = auto()
     REFRESH = auto()
     RETIRED = auto()
-    """Kept under another name, where no browser acts on it."""
+    """Renamed, so that browsers ignore it."""
 
 
 RETIRED_PREFIX = "data-archive-orig-"
 
 _ADDRESSES = frozenset(
     {
-        "href",
-        "src",
-        "action",
-        "formaction",
-        "poster",
-        "background",
-        "data",
-        "codebase",
-        "archive",
-        "cite",
-        "longdesc",
-        "manifest",
-        "xlink:href",
-        "lowsrc",
-        "dynsrc",
-        "data-src",
-        "data-original",
-        "data-lazy-src",
-        "data-background",
-        "data-background-image",
-        "data-bg",
-        "data-poster",
+        *("href", "src", "action", "formaction", "poster", "background", "data", "codebase", "archive"),
+        *("cite", "longdesc", "manifest", "xlink:href", "lowsrc", "dynsrc", "data-src", "data-original"),
+        *("data-lazy-src", "data-background", "data-background-image", "data-bg", "data-poster"),
     }
 )
 _SRCSETS = frozenset({"srcset", "imagesrcset", "data-srcset", "data-lazy-srcset"})
@@ -171,17 +152,9 @@ _SRCSETS = frozenset({"srcset", "imagesrcset", "data-srcset", "data-lazy-srcset"
 _RETIRED = frozenset({"integrity", "ping", "attributionsrc", "csp"})
 _RETIRED_METAS = frozenset(
     {
-        "content-security-policy",
-        "content-security-policy-report-only",
-        "x-content-security-policy",
-        "x-webkit-csp",
-        "x-dns-prefetch-control",
-        "set-cookie",
-        "origin-trial",
-        "delegate-ch",
-        "accept-ch",
-        "pics-label",
-        "x-frame-options",
+        *("content-security-policy", "content-security-policy-report-only", "x-content-security-policy"),
+        *("x-webkit-csp", "x-dns-prefetch-control", "set-cookie", "origin-trial"),
+        *("delegate-ch", "accept-ch", "pics-label", "x-frame-options"),
     }
 )
 
@@ -210,16 +183,8 @@ _BY_TAG = {
 }
 _IMAGES = frozenset(
     {
-        "poster",
-        "background",
-        "lowsrc",
-        "data-src",
-        "data-original",
-        "data-lazy-src",
-        "data-background",
-        "data-background-image",
-        "data-bg",
-        "data-poster",
+        *("poster", "background", "lowsrc", "data-src", "data-original", "data-lazy-src"),
+        *("data-background", "data-background-image", "data-bg", "data-poster"),
     }
 )
 _BY_REL = {
@@ -260,7 +225,7 @@ _KINDS = {
 
 
 def kind_of(tag: str, name: str, values: Mapping[str, str]) -> AttributeKind | None:
-    """Return how this attribute of this element is read; None if it is left alone."""
+    """Return how to interpret this attribute; None to leave it unchanged."""
     found = _KINDS.get(name)
     if found is not None:
         return None if name == "data" and tag != "object" else found
@@ -281,7 +246,7 @@ def kind_of(tag: str, name: str, values: Mapping[str, str]) -> AttributeKind | N
 
 
 def is_readable(tag: str, values: Mapping[str, str]) -> bool:
-    """Return whether a page asks for what it embeds here with leave to read it."""
+    """Return whether a page embeds this with permission to read it."""
     if "crossorigin" not in values:
         return False
     return tag in _READ or (tag == "link" and values.get("as", "").strip().lower() == "fetch")
@@ -295,13 +260,13 @@ def _kind_of_meta(name: str, values: Mapping[str, str]) -> AttributeKind | None:
 
 
 def _is_hint(values: Mapping[str, str]) -> bool:
-    """Whether a link only tells a browser to hurry; in an archive that is a request for nothing."""
+    """Whether a link only is a performance hint; in an archive that is a useless request."""
     words = frozenset(values["rel"].lower().split())
     return bool(words) and words <= _HINTS
 
 
 def modifier_of(tag: str, name: str, values: Mapping[str, str], page: Modifier) -> Modifier:
-    """Return what kind of capture an address in this place asks for; `page` is the kind of the page itself."""
+    """Return the modifier for an address in this place; `page` is the modifier of the page itself."""
     if name in _IMAGES:
         return Modifier.IMAGE
     if tag == "link" and name == "href":
@@ -325,7 +290,7 @@ class TooSlow(Unavailable):
 
 
 class Deadline:
-    """Counts steps, and looks at the clock now and then."""
+    """Counts steps, and reads the clock only from time to time."""
 
     __slots__ = ("_clock", "_ends_at", "_left")
 
@@ -335,7 +300,7 @@ class Deadline:
         self._left = _STRIDE
 
     def check(self, steps: int = 1) -> None:
-        """Count steps; TooSlow once time is up."""
+        """Count steps; raise TooSlow after the deadline."""
         self._left -= steps
         if self._left <= 0:
             self._left = _STRIDE
@@ -353,9 +318,9 @@ _LATIN_HOLE = {0x80 + at: bytes((0x80 + at,)).decode("cp1252", "replace") for at
 
 
 def unescape(value: str, deadline: Deadline | None = None) -> str:
-    """Return what an attribute's value says; TooSlow if time is up.
+    """Decode the character references of an attribute's value; raise TooSlow on timeout.
 
-    A name without a semicolon is left as it is before `=`, as browsers do: `?a=1&copy=2` is no copyright sign.
+    A name without a semicolon before `=` is unchanged, as in browsers: `?a=1&copy=2` has no copyright sign.
     """
     if "&" not in value:
         return value
@@ -382,9 +347,9 @@ def _character(match: re.Match[str], value: str) -> str:
 
 
 def escape(text: str, deadline: Deadline | None = None) -> str:
-    """Return a text as the inside of an attribute in double quotes or of an element, in ASCII: right in any charset.
+    """Escape a text for an element or a double-quoted attribute, in ASCII, so that it is right in any charset.
 
-    TooSlow if time is up.
+    Raise TooSlow on timeout.
     """
     # Nearly every address is plain ASCII, and replacing is quicker than the pattern.
     if text.isascii() and text.isprintable():

@@ -1,9 +1,10 @@
-"""HTML and SVG rewritten so that every reference leads into the archive. Only values change; no tree is built.
+"""Rewrites HTML and SVG so that every reference leads into the archive. Only values change; no tree is built.
 
-The text is cut into tags as the HTML standard's tokeniser does, in one pass that only goes forward, and whatever is
-not an address in a known place is copied. Scripts are not touched: the sandbox contains them (`headers.replay_policy`),
-and what a hostile page hides from this reader; rewriting is for fidelity, the policy for containment. One thing is put
-in front of the page's own head and one in front of its body: our script (`pages.shim_for`) and our bar.
+The text is split into tags like in the HTML standard's tokeniser, in one forward pass, and everything except
+addresses in known places is copied. Scripts are not changed: the sandbox (`headers.replay_policy`) contains
+them, and anything that a hostile page hides from this parser; rewriting is for fidelity, the policy for
+containment. Two things are inserted: our script (`pages.shim_for`) before the page's own head, and our bar
+before its body.
 """
 
 from __future__ import annotations
@@ -80,50 +81,9 @@ _HTML_AGAIN = {
 # What ends a drawing or formula by standing in it (HTML standard, "rules for parsing tokens in foreign content").
 _BREAKOUT = frozenset(
     {
-        "b",
-        "big",
-        "blockquote",
-        "body",
-        "br",
-        "center",
-        "code",
-        "dd",
-        "div",
-        "dl",
-        "dt",
-        "em",
-        "embed",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "head",
-        "hr",
-        "i",
-        "img",
-        "li",
-        "listing",
-        "menu",
-        "meta",
-        "nobr",
-        "ol",
-        "p",
-        "pre",
-        "ruby",
-        "s",
-        "small",
-        "span",
-        "strong",
-        "strike",
-        "sub",
-        "sup",
-        "table",
-        "tt",
-        "u",
-        "ul",
-        "var",
+        *("b", "big", "blockquote", "body", "br", "center", "code", "dd", "div", "dl", "dt", "em", "embed", "h1", "h2"),
+        *("h3", "h4", "h5", "h6", "head", "hr", "i", "img", "li", "listing", "menu", "meta", "nobr", "ol", "p"),
+        *("pre", "ruby", "s", "small", "span", "strong", "strike", "sub", "sup", "table", "tt", "u", "ul", "var"),
     }
 )
 # Deeper than any drawing; a hostile page nests until memory is full.
@@ -131,8 +91,6 @@ _MAX_FOREIGN = 1000
 
 
 class Bar(NamedTuple):
-    """What is put into a page that a reader looks at."""
-
     html: str
     """In ASCII, so that it is right in any charset."""
 
@@ -142,14 +100,12 @@ class _Attribute(NamedTuple):
     name_start: int
     name_end: int
     value_start: int
-    """Of the value with its quotes; -1 if there is none."""
+    """Start of the value with its quotes; -1 without a value."""
     value_end: int
     raw: str
 
 
 class Markup:
-    """One document on its way through."""
-
     def __init__(
         self,
         links: Links,
@@ -159,9 +115,9 @@ class Markup:
         is_xml: bool = False,
         shim: str = "",
     ) -> None:
-        """Take what resolves references, the time there is, and how a value of the document's charset becomes text.
+        """Set the resolver of references, the deadline, and the decoder for values in the document's charset.
 
-        `shim` is the element to put before the page's own first one; empty where scripts may not run.
+        `shim` is the element to insert before the page's first one; empty where scripts may not run.
         """
         self._links = links
         self._deadline = deadline
@@ -186,9 +142,9 @@ class Markup:
         """The first title as it is written."""
 
     def rewrite(self, text: str, bar: Bar | None = None) -> str:
-        """Return the document with its references in the archive and the bar first in its body; TooSlow if time is up.
+        """Rewrite the document's references and insert the bar first in its body; raise TooSlow on timeout.
 
-        Where no body tag is written, the bar stands before what begins the body; a frameset gets none.
+        Without a body tag, the bar precedes the first content of the body; a frameset gets none.
         """
         self._start(text, bar)
         # A mark is no text: what is put in front of it would make it a character of the page.
@@ -219,11 +175,9 @@ class Markup:
 
     @property
     def _is_pending(self) -> bool:
-        """Whether our script or our bar is not yet in place."""
         return bool(self._pending_shim) or (self._pending_bar is not None and not self.has_frames)
 
     def _insert(self, at: int, *, shim: bool = False, bar: bool = False) -> None:
-        """Put in what is not yet in place."""
         if shim and self._pending_shim:
             self._pieces += (self._text[self._copied : at], self._pending_shim)
             self._copied, self._pending_shim = at, ""
@@ -232,12 +186,12 @@ class Markup:
             self._copied, self._pending_bar = at, None
 
     def _begin_body(self, at: int) -> None:
-        """Note that something stands here which begins a body of which no tag is written."""
+        """Handle content that starts the body implicitly, without a tag."""
         if not self._held and not self._is_xml and not self.has_frames:
             self._insert(at, shim=True, bar=True)
 
     def _place_before(self, name: str, at: int) -> None:
-        """Put in what belongs before this start tag; in XML only what is written counts."""
+        """Insert what belongs before this start tag; in XML no tags are implied."""
         if self._is_xml or self._held or name in ("html", "head"):
             return
         if name in _OF_THE_HEAD:
@@ -250,7 +204,7 @@ class Markup:
             self._begin_body(at)
 
     def _rewrite_one(self, tag: re.Match[str]) -> None:
-        """Rewrite a link or image that has one address and nothing else of interest."""
+        """Rewrite a link or image that has one address and no other relevant attribute."""
         modifier = Modifier.IMAGE if tag[1] else self._links.modifier
         new = self._links.to(self._text_of(tag[2]), modifier)
         if new is not None:
@@ -258,7 +212,6 @@ class Markup:
         self._at = tag.end()
 
     def _next(self) -> int:
-        """Return where the next `<` stands that has to be looked at; the end of the text if there is none."""
         if self._is_pending:
             blank = _BLANK.match(self._text, self._at)
             at = blank.end() if blank else self._at
@@ -280,7 +233,7 @@ class Markup:
         return len(self._text) if found < 0 else found + len(mark)
 
     def _pass_declaration(self, at: int) -> None:
-        """Go behind a comment or doctype; CDATA is a comment in HTML, and text in drawings and in XML."""
+        """Skip a comment or doctype; CDATA is a comment in HTML, and text in foreign content and in XML."""
         text = self._text
         # Read as text in HTML, it would hide tags from us that a browser sees, and the other way round.
         if text.startswith(_CDATA, at) and (self._is_foreign or self._is_xml):
@@ -296,7 +249,7 @@ class Markup:
 
     @property
     def _is_foreign(self) -> bool:
-        """Whether this is the inside of a drawing or formula, where no element's text is raw."""
+        """Whether the position is inside SVG or MathML, where no element's text is raw."""
         return bool(self._foreign) and self._foreign[-1] in _FOREIGN
 
     def _end_tag(self, at: int) -> None:
@@ -336,7 +289,7 @@ class Markup:
         self._enter(name)
 
     def _descend(self, name: str, attributes: list[_Attribute], *, is_closed: bool) -> None:
-        """Note where a drawing or formula begins, and where HTML begins again inside one."""
+        """Track the start of SVG or MathML, and of HTML inside them."""
         if self._is_xml:
             return
         if self._is_foreign:
@@ -355,7 +308,7 @@ class Markup:
             self._foreign.append(name)
 
     def _enter_foreign(self, name: str) -> None:
-        """Go on behind a start tag in XML, or in a drawing, where text is markup and may be a style sheet."""
+        """Continue after a start tag in XML or foreign content, where text is markup and may be a style sheet."""
         if self._is_xml and name == "head":
             self._insert(self._at, shim=True)
         elif self._is_xml and name == "body":
@@ -376,7 +329,7 @@ class Markup:
                 self._at = end
 
     def _enter(self, name: str) -> None:
-        """Go on behind a start tag: into a head or body, or over text that is no markup."""
+        """Continue after a start tag: into a head or body, or past raw text."""
         if name == "head":
             self._insert(self._at, shim=True)
         elif name == "body":
@@ -397,7 +350,7 @@ class Markup:
                 self.title = self._text[start : self._at]
 
     def _pass_script(self) -> None:
-        """Go to the end of a script; inside `<!--` a nested `<script>` hides one end tag (double escaping)."""
+        """Skip a script; inside `<!--` a nested `<script>` hides one end tag (double escaping)."""
         is_escaped = is_double = False
         while step := _SCRIPT_STEP.search(self._text, self._at):
             self._deadline.check()
@@ -416,7 +369,7 @@ class Markup:
         self._at = len(self._text)
 
     def _attributes(self) -> list[_Attribute] | None:
-        """Return the attributes of the tag whose name ends here, and go behind it; None if the file ends first."""
+        """Parse the attributes of the tag whose name ends here; None if the file ends first."""
         text, at = self._text, self._at
         found: list[_Attribute] = []
         match_next = _ATTRIBUTE.match
@@ -463,14 +416,13 @@ class Markup:
                 self._renew(tag, attribute, kind, values, readable=is_readable_here or tag in ("source", "track"))
 
     def _reads_own_site(self, values: dict[str, str]) -> bool:
-        """Return whether the address of an element is one that scripts of this page may read, or it has none."""
+        """Return whether scripts of this page may read an element's address, or it has none."""
         written = values.get("src", values.get("href", ""))[:_MAX_RAW_ADDRESS]
         return not written or self._links.to_readable(self._text_of(written), Modifier.OBJECT) is not None
 
     def _renew(
         self, tag: str, attribute: _Attribute, kind: AttributeKind, values: dict[str, str], *, readable: bool = False
     ) -> None:
-        """Put the new value of an attribute in place of its old one."""
         if kind is AttributeKind.ADDRESS and len(attribute.raw) > _MAX_RAW_ADDRESS:
             # Too long to be an address of the archive, and too long to be read only to find that out.
             new = self._links.to(attribute.raw, modifier_of(tag, attribute.name, values, self._links.modifier))
@@ -485,7 +437,6 @@ class Markup:
             self._replace(attribute.value_start, attribute.value_end, f'"{escape(new, self._deadline)}"')
 
     def _value(self, kind: AttributeKind, tag: str, name: str, values: dict[str, str], value: str) -> str | None:
-        """Return the new value of an attribute; None to leave it as it is."""
         to = self._links.to
         if kind is AttributeKind.ADDRESS:
             modifier = modifier_of(tag, name, values, self._links.modifier)
@@ -515,7 +466,7 @@ class Markup:
         return new
 
     def _style(self, start: int, end: int) -> None:
-        """Rewrite the text of a style element, whose references alone are decoded."""
+        """Rewrite the text of a style element; only its references are decoded."""
         sheet = self._text[start:end]
         # Outside HTML the text of a sheet is markup, in which `&` begins a reference; inside CDATA it is not.
         is_escaped = (self._is_xml or self._is_foreign) and _CDATA not in self._text[max(0, start - 16) : start + 64]
@@ -545,9 +496,9 @@ class Markup:
 
 
 def refresh_into(content: str, links: Links) -> str:
-    """Return a meta refresh, or a Refresh header, whose target is in the archive; as it was if it has none.
+    """Rewrite the target of a meta refresh or Refresh header to the archive; unchanged without a target.
 
-    A target that cannot be led into the archive is dropped, and the refresh with it.
+    A target that cannot be rewritten is dropped, and the refresh with it.
     """
     target = refresh_target(content)
     if not target:
@@ -562,7 +513,7 @@ def refresh_into(content: str, links: Links) -> str:
 
 
 def refresh_target(content: str) -> str:
-    """Return where a refresh leads, as it is written; empty if the page only loads itself again."""
+    """Return a refresh's target as written; empty if the page only reloads itself."""
     found = _REFRESH.fullmatch(content)
     target = found[2].strip() if found else ""
     if target[:1] in {"'", '"'}:

@@ -1,4 +1,4 @@
-"""Memento (RFC 7089): the links of a capture, what a TimeGate chooses, the pages of a TimeMap."""
+"""Memento (RFC 7089): the links of a capture, a TimeGate's choice, the pages of a TimeMap."""
 
 from __future__ import annotations
 
@@ -12,24 +12,20 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import digits14, from_micros, to_micros
 from holdfast.replay import finding
-from holdfast.replay.address import (
-    BadReplayAddress,
-    http_date,
-    safe,
-)
+from holdfast.replay.address import BadReplayAddress, http_date, safe
 from holdfast.replay.finding import CaptureNeighbours, FoundCapture, NotCaptured, candidates
 from holdfast.replay.origins import ReplayOrigins
 from holdfast.urls import surt
 
 LINK_FORMAT = "application/link-format"
 TYPES = {"link": LINK_FORMAT, "json": "application/json", "cdxj": "application/cdxj+ors"}
-"""The forms of a TimeMap and their media types."""
+"""The formats of a TimeMap and their media types."""
 
 
 def memento_headers(
     url: str, captured_at: datetime, origins: ReplayOrigins, around: CaptureNeighbours | None
 ) -> list[tuple[str, str]]:
-    """Return Memento-Datetime and Link for a capture; first, previous, next and last where they were looked up."""
+    """Return Memento-Datetime and Link for a capture; first, previous, next and last if they were looked up."""
     links = [*_frame(url, origins), *(_neighbour_links(captured_at, origins, around) if around else ())]
     return [("Memento-Datetime", http_date(captured_at)), ("Link", ", ".join(links))]
 
@@ -37,7 +33,7 @@ def memento_headers(
 def gate_headers(
     url: str, origins: ReplayOrigins, ends: tuple[FoundCapture, FoundCapture] | None
 ) -> list[tuple[str, str]]:
-    """Return Vary and Link for the answer of a TimeGate, which is no memento itself."""
+    """Return Vary and Link for a TimeGate's response, which is not a memento itself."""
     links = _frame(url, origins)
     if ends is not None:
         links += [_memento(ends[0], "first memento", origins), _memento(ends[1], "last memento", origins)]
@@ -53,7 +49,7 @@ def _frame(url: str, origins: ReplayOrigins) -> list[str]:
 
 
 def _neighbour_links(captured_at: datetime, origins: ReplayOrigins, around: CaptureNeighbours) -> list[str]:
-    """Return each neighbour once, with all that it is: a lone capture is first, last and itself."""
+    """Return each neighbour once with all its relations: a lone capture is both first and last."""
     # One link a capture: clients take a second link with the same target for another memento.
     words: dict[int, tuple[FoundCapture, list[str]]] = {}
     for word, found in zip(("first", "prev", "next", "last"), around, strict=True):
@@ -68,8 +64,6 @@ def _memento(found: FoundCapture, rel: str, origins: ReplayOrigins) -> str:
 
 
 class TimeMap(NamedTuple):
-    """One page of the captures of an address, in order."""
-
     url: str
     form: str
     page: str
@@ -81,7 +75,6 @@ class TimeMap(NamedTuple):
 
 
 def render(found: TimeMap, origins: ReplayOrigins) -> Iterator[str]:
-    """Yield a TimeMap in the form that was asked for."""
     renderers = {"link": _as_links, "json": _as_json, "cdxj": _as_cdxj}
     return renderers[found.form](found, origins)
 
@@ -128,7 +121,7 @@ def _as_json(found: TimeMap, origins: ReplayOrigins) -> Iterator[str]:
 
 
 def _as_cdxj(found: TimeMap, origins: ReplayOrigins) -> Iterator[str]:
-    """Yield CDXJ: comments about the whole first, then one line a capture."""
+    """Yield CDXJ: comments about the whole first, then one line per capture."""
     for name, value in _cdxj_head(found, origins):
         yield f"!meta {json.dumps({name: value})}\n"
     for capture, rel in _rels(found):
@@ -159,7 +152,9 @@ _MAP = re.compile(r"([a-z]{1,8})/(?:([0-9]{1,18}\.[0-9]{1,19})/)?(.+)", re.DOTAL
 
 
 def gate(session: Session, url: str, wanted: datetime | None) -> tuple[FoundCapture, tuple[FoundCapture, FoundCapture]]:
-    """Return the capture that a TimeGate chooses, and the ends; the newest without a wish. NotCaptured if none."""
+    """Return the capture closest to `wanted` (the newest if it is None), with the first and last. Raise
+    NotCaptured.
+    """
     found = finding.ends(session, surt(url))
     if found is None:
         raise NotCaptured(url)
@@ -171,7 +166,7 @@ def gate(session: Session, url: str, wanted: datetime | None) -> tuple[FoundCapt
 
 
 def read_map_path(path: str) -> tuple[str, str, str]:
-    """Return form, page and address of what stands behind `/web/timemap/`; BadReplayAddress if that is no TimeMap."""
+    """Return format, page and address from a path after `/web/timemap/`; raise BadReplayAddress if invalid."""
     match = _MAP.fullmatch(path)
     if match is None or match[1] not in TYPES:
         raise BadReplayAddress("a TimeMap is at /web/timemap/link/<address>, or json or cdxj in place of link")
@@ -179,7 +174,7 @@ def read_map_path(path: str) -> tuple[str, str, str]:
 
 
 def time_map(session: Session, url: str, form: str, page: str, *, size: int = MAP_PAGE) -> TimeMap:
-    """Return one page of the captures of an address; NotCaptured if there is none, BadReplayAddress if no such page."""
+    """Return a page of an address's captures; raise NotCaptured without captures, BadReplayAddress beyond them."""
     key = surt(url)
     found = finding.ends(session, key)
     if found is None:

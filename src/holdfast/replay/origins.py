@@ -1,4 +1,4 @@
-"""Where an answer is given and where it points: the replay host's own paths, or its full origin from elsewhere."""
+"""Origins of replay links: relative paths on the replay host itself, its full origin from elsewhere."""
 
 from __future__ import annotations
 
@@ -21,55 +21,54 @@ from holdfast.warc.outfile import sync_directory
 
 
 class ReplayOrigins(NamedTuple):
-    """The two origins of one archive, as one request sees them."""
+    """The two origins of one archive, for one request."""
 
     origin: str
     """Of the replay host: scheme, host, port."""
     here: str
-    """Of the host that this request came to."""
+    """Origin of the host that received this request."""
     app: str | None
-    """Of the application's host, where it is known."""
+    """Origin of the application's host, if known."""
     root: str = ""
-    """What stands before every path of the replay host: a capability (`capabilities`), or nothing."""
+    """Prefix of every path of the replay host: a capability (`capabilities`), or nothing."""
 
     @property
     def is_replay(self) -> bool:
-        """Whether the request came to the replay host."""
         return self.here == self.origin
 
     @property
     def prefix(self) -> str:
-        """What stands before a replay path: nothing on the replay host, its origin elsewhere; and a capability."""
+        """Prefix of a replay path: nothing on the replay host, its origin elsewhere; and a capability."""
         return self.root if self.is_replay else self.origin + self.root
 
     @property
     def own_root(self) -> str:
-        """What stands before a path of the host that this request came to."""
+        """Prefix of a path of the host that received this request."""
         return self.root if self.is_replay else ""
 
     @property
     def viewers(self) -> list[str]:
-        """The origins at which our own viewer may stand around a page of the replay host."""
+        """The origins whose pages may frame a page of the replay host."""
         if self.app is None:
             return []
         # Without settings the application is reached by either name of this machine.
         return [self.app, *([self.app.replace("//localhost", "//127.0.0.1", 1)] if REPLAY_HOST in self.origin else [])]
 
     def memento(self, digits: str, modifier: str, url: str) -> str:
-        """Return the whole address of a capture (URI-M); always on the replay host."""
+        """Return the full URL of a capture (URI-M); always on the replay host."""
         return self.origin + self.root + replay_path(digits, modifier, url)
 
     def gate(self, url: str) -> str:
-        """Return the TimeGate of an address (URI-G)."""
+        """Return the URL of an address's TimeGate (URI-G)."""
         return f"{self.here}{self.own_root}/web/{safe(url)}"
 
     def map(self, url: str, form: str = "link", page: str = "") -> str:
-        """Return a TimeMap of an address (URI-T)."""
+        """Return the URL of an address's TimeMap (URI-T)."""
         return f"{self.here}{self.own_root}/web/timemap/{form}/{page + '/' if page else ''}{safe(url)}"
 
 
 class LocatedCapture(Protocol):
-    """A capture as far as its address needs it: a row, a search hit, a line of a timeline."""
+    """The fields of a capture that its URL needs: a row, a search hit, a line of a timeline."""
 
     @property
     def id(self) -> int:
@@ -78,19 +77,19 @@ class LocatedCapture(Protocol):
 
     @property
     def url(self) -> str:
-        """The address as it was captured."""
+        """The address as captured."""
         ...
 
     @property
     def captured_at(self) -> datetime:
-        """When that was."""
+        """The capture time."""
         ...
 
 
 def browse_url(settings: Settings, capture: LocatedCapture, *, for_members: bool = False) -> str:
-    """Return where a capture is replayed, on the replay host; the fragment names the capture for our own pages.
+    """Return a capture's URL on the replay host; the fragment names the capture for our own pages.
 
-    One of a members' source is asked for at the application's host, which knows who asks and leads on.
+    A members' capture gets a URL on the application's host, which knows the user and redirects.
     """
     # The archived address gives up its own fragment: an address has one, and servers never see it.
     path = replay_path(digits14(capture.captured_at), "", capture.url.partition("#")[0])
@@ -100,7 +99,6 @@ def browse_url(settings: Settings, capture: LocatedCapture, *, for_members: bool
 
 
 def origins_of(scheme: str, host: str, *, replay_origin: str | None, site_url: str | None = None) -> ReplayOrigins:
-    """Return the place of a request from its scheme and Host, and the settings that name the two origins."""
     here = f"{scheme}://{host.lower()}"
     name, colon, port = host.lower().rpartition(":") if _has_port(host) else (host.lower(), "", "")
     if replay_origin is not None:
@@ -119,15 +117,17 @@ def _has_port(host: str) -> bool:
 
 
 KEY_FILE = "replay.key"
-"""Beside the database: the processes of one archive make the same passes. Deleting it only makes open pages stale."""
+"""Beside the database: the processes of one archive create the same passes. Deleting it only makes open pages
+stale.
+"""
 _KEY_BYTES = 32
 _PASS_BYTES = 15
 
 
 def site_of(url: str) -> str:
-    """Return the site of an address: its registrable domain, or its whole host where there is none; empty if no host.
+    """Return the site of an address: its registrable domain, or its host if it has none; empty without a host.
 
-    A port is no part of it, nor is the scheme.
+    Port and scheme are not part of it.
     """
     try:
         host = URL.parse(url).host_str
@@ -137,15 +137,13 @@ def site_of(url: str) -> str:
 
 
 class SitePasses:
-    """Makes the passes of an archive, and judges them."""
-
     __slots__ = ("_key",)
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     def of(self, url: str) -> str:
-        """Return the pass of the site that this address belongs to; empty if it has none."""
+        """Return the pass of this address's site; empty if it has none."""
         site = site_of(url)
         if not site:
             return ""
@@ -154,16 +152,15 @@ class SitePasses:
         return urlsafe_b64encode(digest[:_PASS_BYTES]).decode()
 
     def admits(self, site_pass: str, url: str) -> bool:
-        """Return whether this is the pass of the site of this address."""
         # In constant time, so that a pass cannot be guessed letter by letter.
         return bool(site_pass) and hmac.compare_digest(site_pass.encode(), self.of(url).encode())
 
 
 @lru_cache(maxsize=64)
 def site_passes(home: Path) -> SitePasses:
-    """Return the passes of the archive in this data directory, whose key is made with the first of them.
+    """Return the passes of the archive in this data directory, creating the key the first time.
 
-    Where the key can be neither read nor written, this process makes do with a key of its own.
+    If the key can be neither read nor written, this process uses a key of its own.
     """
     path = home / KEY_FILE
     try:
@@ -182,7 +179,7 @@ def _read(path: Path) -> bytes | None:
 
 
 def _create(path: Path) -> bytes:
-    """Write a new key under another name, then give it the real one: of two processes, the first one's key stays."""
+    """Write a new key under another name, then rename it: of two processes, the first one's key stays."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     key = secrets.token_bytes(_KEY_BYTES)
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -1,7 +1,7 @@
-"""What an archived page is made of beside itself: pictures, styles, scripts, each with the capture that replay shows.
+"""The parts of an archived page: pictures, styles, scripts, each with the capture that replay shows.
 
-`page_parts` goes by the page's own markup. What its style sheets and scripts requested is in no markup, and rows do not
-say which page a request was made for: `captured_beside` goes by the place in the file and by the moment.
+`page_parts` uses the page's own markup. Requests of its style sheets and scripts are not in the markup, and
+rows do not record the page of a request: `captured_beside` uses the position in the file and the time.
 """
 
 from __future__ import annotations
@@ -25,32 +25,28 @@ from holdfast.urls import Base
 from holdfast.withdrawals.visibility import visible, visible_snapshot
 
 MOST_PARTS = 300
-"""Parts of a page that are looked for: each takes a few seeks."""
+"""Parts of a page that are looked up: each takes a few seeks."""
 
 
 class PagePart(NamedTuple):
-    """One thing that a page needs, and what the archive has of it."""
-
     url: str
     kind: str
     """img, style, script, media, frame, object…"""
     capture: FoundCapture | None
-    """The nearest to the page; None if it is missing."""
+    """The capture nearest to the page; None if it is missing."""
 
 
 class PageParts(NamedTuple):
-    """A page and its parts."""
-
     captured_at: datetime
     parts: list[PagePart]
     named: int
-    """How many the page names; at most `MOST_PARTS` of them are looked for."""
+    """Number of parts in the markup; at most `MOST_PARTS` of them are looked up."""
     is_readable: bool
-    """Whether the page could be read at all: other types and broken markup have no parts to tell of."""
+    """Whether the page could be parsed: other types and broken markup have no parts."""
 
 
 def page_parts(database: Database, home: Path, snapshot_id: int) -> PageParts:
-    """Return what a capture needs and what of it the archive holds; SnapshotNotFound, NotFound, DamagedWarc."""
+    """Return the parts of a capture and their captures; raise SnapshotNotFound, NotFound or DamagedWarc."""
     with database.read() as session:
         snapshot = visible_snapshot(session, snapshot_id)
         moment = snapshot.captured_at
@@ -67,16 +63,16 @@ def page_parts(database: Database, home: Path, snapshot_id: int) -> PageParts:
 
 
 MOST_BESIDE, BESIDE_BYTES = 300, 8 * 1024 * 1024
-"""Captures that stand beside a page, at most, and their bytes in the file together."""
+"""Maximum number of captures around a page, and of their bytes in the file together."""
 _NEAR_RECORDS = 2_000
 _NEAR_S = 300
 
 
 def captured_beside(session: Session, snapshot_id: int, *, but: Collection[int], most_bytes: int) -> list[int]:
-    """Return what the same run captured around a page and is no page of its own, nearest first: data, fonts, pictures.
+    """Return data, fonts and pictures that the same run captured around a page, nearest first; no pages.
 
-    Scripts and style sheets of the page requested some of it. `but` is in the package already. Records that do not fit
-    into `most_bytes` or `BESIDE_BYTES` are left out.
+    Scripts and style sheets of the page requested some of it. `but` is in the package already. Records that do not
+    fit into `most_bytes` or `BESIDE_BYTES` are omitted.
     """
     page, original = visible_snapshot(session, snapshot_id), aliased(Snapshot)
     length = Snapshot.warc_length + func.coalesce(original.warc_length, 0)
@@ -111,7 +107,7 @@ def _read(session: Session, home: Path, snapshot: Snapshot) -> tuple[bytes, str,
 
 
 def _named(url: str, read: tuple[bytes, str, str | None]) -> dict[str, str] | None:
-    """Return the addresses that a page needs and what each is for; None if it cannot be read."""
+    """Return the addresses that a page needs with their kinds; None if it cannot be parsed."""
     body, media_type, charset = read
     # A page that could hang the parser is told nothing of: replay shows it without our reading, too.
     if looks_pathological(body) is not None:

@@ -1,6 +1,6 @@
-"""HTML of our own in the replay space: the bar of an archived page, calendars, lists of addresses, refusals.
+"""Our own HTML in the replay space: the bar of an archived page, calendars, lists of addresses, error pages.
 
-None of it has a script but the shim; what is listed is bounded, whatever the archive holds.
+No script but the shim; lists are bounded, whatever the archive holds.
 """
 
 from __future__ import annotations
@@ -40,12 +40,11 @@ _STYLE = (
 
 
 def page(title: str, body: str) -> bytes:
-    """Return a page of the replay space, which may load nothing: its style is inside."""
+    """Return a page of the replay space, which may load nothing: its style is inline."""
     return html_page(title, body, style=f"<style>{_STYLE}</style>").encode()
 
 
 def refusal(title: str, message: str, *links: tuple[str, str]) -> bytes:
-    """Return a page that says why there is nothing to show, and where to look instead."""
     listed = "".join(f'<li><a href="{escape(href)}">{escape(text)}</a></li>' for text, href in links)
     more = f"<ul>{listed}</ul>" if listed else ""
     return page(title, f'<h1>{escape(title)}</h1>\n<p class="url">{escape(message)}</p>{more}')
@@ -55,27 +54,24 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 class Calendar(NamedTuple):
-    """What a calendar shows."""
-
     url: str
     years: Counter[int]
     year: int
     days: Counter[date]
-    """Captures of each day of that year."""
+    """Number of captures on each day of that year."""
     firsts: Mapping[date, datetime]
-    """The first capture of each of these days: more of them are counted than are listed."""
+    """The first capture of each of these days, because more are counted than are listed."""
     captures: Sequence[FoundCapture]
     """Those of that year, the first thousands."""
     is_cut: bool
     """Whether there are more captures than were counted."""
     prefix: str
-    """What stands before replay paths: the origin, or nothing on the replay host; and a capability."""
+    """Prefix of replay paths: the origin, or nothing on the replay host; and a capability."""
     root: str
-    """What stands before paths of the host that shows it."""
+    """Prefix of paths on the host that shows it."""
 
 
 def render_calendar(found: Calendar) -> bytes:
-    """Return the page."""
     total = sum(found.years.values())
     some = "More than " if found.is_cut else ""
     first_of_day = {
@@ -136,7 +132,7 @@ def _list(found: Calendar) -> str:
 def render_addresses(
     prefix_url: str, known: Sequence[KnownAddress], following: str | None, origins: ReplayOrigins
 ) -> bytes:
-    """Return the page that lists the addresses which begin alike; `following` is where the list goes on."""
+    """Return the page that lists the addresses with a prefix; `following` is where the list continues."""
     prefix = origins.prefix
     rows = "".join(
         f'<tr><td class="url"><a href="{escape(origins.own_root + replay_path("*", "", one.url))}">'
@@ -165,7 +161,7 @@ _ADDRESSES = 100
 
 
 def listing(session: Session, wanted: AddressListing, origins: ReplayOrigins) -> bytes:
-    """Return the page for a calendar or a list of addresses; NotCaptured if there is nothing to list."""
+    """Return the page for a calendar or a list of addresses; raise NotCaptured if it would be empty."""
     return _addresses(session, wanted, origins) if wanted.is_prefix else _calendar(session, wanted, origins)
 
 
@@ -233,8 +229,6 @@ DISCLAIMER = (
 
 
 class ShownCapture(NamedTuple):
-    """The capture that a bar speaks of."""
-
     url: str
     captured_at: datetime
     snapshot_id: int
@@ -242,7 +236,6 @@ class ShownCapture(NamedTuple):
 
 
 def replay_bar(shown: ShownCapture, around: CaptureNeighbours | None, origins: ReplayOrigins) -> Bar:
-    """Return the bar of a page in the replay space, with the captures before and after it."""
     links: list[tuple[str, str]] = []
     if around is not None:
         for text, found in (("Earlier", around.previous), ("Later", around.next)):
@@ -297,14 +290,14 @@ def _bar(shown: ShownCapture, links: list[tuple[str, str]], extra: str = "") -> 
 def _source() -> str:
     """Return the program, up to its argument, without comments and indentation."""
     # It goes into every page: without comments and indentation 16,878 characters are 14,184.
-    lines = (resources.files("holdfast.replay") / "shim.js").read_text("utf-8").splitlines()
+    lines = (resources.files(__package__) / "shim.js").read_text("utf-8").splitlines()
     return "\n".join(bare for line in lines if (bare := line.strip()) and not bare.startswith("//"))
 
 
 def shim_for(url: str, links: Links, origins: ReplayOrigins, site: str) -> str:
-    """Return the element to put before everything else in a page, in ASCII, as HTML and XML read it alike.
+    """Return the element to insert before everything else in a page, in ASCII, valid as HTML and XML.
 
-    `site` is what `site_of` says of the address.
+    `site` is the result of `site_of` for the address.
     """
     page = {
         "url": url,
@@ -330,5 +323,5 @@ _FRAME_STYLE = (
 
 
 def framed(title: str, bar: Bar, address: str) -> str:
-    """Return a page of ours with the bar above and the capture in a frame; the title is markup already."""
+    """Return a page with the bar above and the capture in a frame; the title must be markup already."""
     return html_document(title, f'{bar.html}<iframe src="{escape(address)}"></iframe>', _FRAME_STYLE)

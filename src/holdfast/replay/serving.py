@@ -1,11 +1,10 @@
-"""From an address and a moment to the answer a browser gets: found, opened, rewritten, and never with any authority."""
+"""Replay responses: finds, opens and rewrites a capture, and never gives it any authority."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
@@ -40,6 +39,7 @@ from holdfast.replay.markup import Bar
 from holdfast.replay.memento import gate, gate_headers, memento_headers
 from holdfast.replay.origins import ReplayOrigins, SitePasses, site_of
 from holdfast.replay.pages import ShownCapture, framed, page, raw_bar, replay_bar, shim_for
+from holdfast.values import dataclass
 from holdfast.warc.reader import DamagedWarc
 from holdfast.withdrawals.viewers import viewer
 from holdfast.withdrawals.visibility import ShownOf, is_any_for_members, members_source, visible_snapshot
@@ -49,37 +49,31 @@ Headers = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayAnswer:
-    """One response, ready to be sent."""
-
     status: int
     headers: Headers
     body: bytes | Iterator[bytes] = b""
 
 
 class ReplayRequest(NamedTuple):
-    """What of a request matters to replay, beside its address."""
-
     origins: ReplayOrigins
     accepts_gzip: bool = False
     if_none_match: str = ""
     byte_range: str = ""
     if_range: str = ""
     sent: str = ""
-    """What a request other than GET and HEAD carried, spelt as part of its key (`index.capture.request_data`)."""
+    """Data of a request other than GET and HEAD, encoded as part of its key (`index.capture.request_data`)."""
     mode: str = ""
     destination: str = ""
-    """Sec-Fetch-Mode and Sec-Fetch-Dest: what a browser wants it for; empty where it does not say."""
+    """Sec-Fetch-Mode and Sec-Fetch-Dest: how a browser uses the response; empty if not sent."""
     is_led: bool = False
-    """Whether a page led the reader here, by Sec-Fetch-Site; an address that was typed in was not."""
+    """Whether the reader followed a link, by Sec-Fetch-Site; false for a typed address."""
 
     @property
     def is_framed(self) -> bool:
-        """Whether the answer is to be shown inside another page."""
         return self.destination in ("iframe", "frame", "embed", "object")
 
 
 def own_page(body: bytes, status: int = 200, extra: Headers | None = None) -> ReplayAnswer:
-    """Return a page that we wrote ourselves."""
     headers = [
         ("Content-Type", "text/html; charset=utf-8"),
         ("Content-Security-Policy", OWN_PAGE_POLICY),
@@ -91,7 +85,6 @@ def own_page(body: bytes, status: int = 200, extra: Headers | None = None) -> Re
 
 
 def redirect(status: int, location: str, headers: Headers) -> ReplayAnswer:
-    """Return a redirect of our own, to a place in the archive."""
     return ReplayAnswer(
         status=status,
         headers=[
@@ -107,9 +100,9 @@ def redirect(status: int, location: str, headers: Headers) -> ReplayAnswer:
 def ranged(
     content: bytes | Iterator[bytes], size: int | None, headers: Headers, request: ReplayRequest
 ) -> ReplayAnswer:
-    """Return the part that a request asks for (206), all of it where it asks for none, 416 where that is outside.
+    """Return the requested range (206), everything without a range, or 416 if the range is beyond the end.
 
-    `size` is None where it is not known; then there are no ranges.
+    `size` is None if unknown; then there are no ranges.
     """
     if size is None:
         return ReplayAnswer(status=200, headers=headers, body=content)
@@ -139,7 +132,7 @@ def _cut(pieces: Iterator[bytes], start: int, end: int) -> Iterator[bytes]:
 
 
 REWRITER_VERSION = 5
-"""Raised with any change of what is sent for the same capture: browsers then ask again."""
+"""Incremented with any change of the output for the same capture: browsers then fetch it again."""
 # Captures that are opened before an answer is given up, if their records are damaged.
 _TRIED = 3
 _BODILESS = (204, 205, 304)
@@ -155,7 +148,7 @@ _VARY = "accept-encoding, origin, sec-fetch-dest, sec-fetch-mode, sec-fetch-site
 
 
 class CaptureLost(NotFound):
-    """The index knows this capture, and its record cannot be read."""
+    """The index has this capture, but its record cannot be read."""
 
     code = "capture_lost"
 
@@ -165,25 +158,25 @@ class CaptureLost(NotFound):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """What serves captures: it holds no session, and reads files."""
+    """Serves captures; holds no session, and reads files."""
 
     database: Database
     home: Path
     clock: Clock
     passes: SitePasses
-    """What scripts may read by."""
+    """Passes for content that scripts may read."""
     keys: ReplayKeys
-    """What addresses of members' captures are signed with."""
+    """Keys that sign URLs of members' captures."""
     rewritten: RewrittenPages
     scripts: bool = True
     """Whether archived scripts may run, in their sandbox."""
     rewrite_s: float = 3.0
 
     def capture(self, wanted: WantedAddress, request: ReplayRequest) -> ReplayAnswer:
-        """Return the capture nearest to what is wanted; NotCaptured or CaptureLost, which are both NotFound.
+        """Return the best capture; raise NotCaptured or CaptureLost, which are both NotFound.
 
-        A reader who navigates is sent to the exact moment (302); anything embedded, raw bytes, and the answers to what
-        was posted, come at once with Content-Location.
+        A reader who navigates is redirected to the exact time (302); embedded content, raw bytes and responses to POST
+        are returned directly, with Content-Location.
         """
         with ExitStack() as stack:
             with self.database.read() as session:
@@ -203,10 +196,10 @@ class Replay:
             return view.answer(stack)
 
     def raw(self, snapshot_id: int, request: ReplayRequest) -> ReplayAnswer:
-        """Return a snapshot with the bar of the raw view; NotFound if snapshot, file or record is missing.
+        """Return a snapshot with the bar of the raw view; raise NotFound if snapshot, file or record is missing.
 
-        A browser that comes to the application's host is sent to the replay host. For a program the answer is given
-        there, too, under a policy that lets nothing in it run.
+        On the application's host, a browser is redirected to the replay host. A program gets the response there too,
+        under a policy that lets nothing in it run.
         """
         with ExitStack() as stack:
             with self.database.read() as session:
@@ -222,7 +215,7 @@ class Replay:
             return view.raw(stack, title)
 
     def memento(self, wanted: WantedAddress, request: ReplayRequest) -> str:
-        """Return where a capture is shown on the replay host: for who may see members' captures, by a capability."""
+        """Return a capture's URL on the replay host, with a capability for viewers of members' captures."""
         origins = request.origins
         # Only then is the capture looked for: all others are led there whatever there is.
         if viewer().sees_members:
@@ -232,7 +225,7 @@ class Replay:
         return origins.memento(wanted.digits, wanted.modifier, wanted.url)
 
     def gate(self, url: str, moment: datetime | None, origins: ReplayOrigins) -> ReplayAnswer:
-        """Return what a TimeGate answers: the capture nearest to a moment, or the newest; NotCaptured."""
+        """Return a TimeGate's response: the capture nearest to a time, or the newest; raise NotCaptured."""
         with self.database.read() as session:
             chosen, ends = gate(session, url, moment)
             listed = listing_origins(session, origins)
@@ -241,14 +234,14 @@ class Replay:
         return redirect(302, target, gate_headers(url, listed, ends))
 
     def _origins(self, session: Session, capture: ShownOf, origins: ReplayOrigins) -> ReplayOrigins:
-        """Return the origins for a capture, with a capability where only members may see it."""
+        """Return the origins for a capture, with a capability if only members may see it."""
         source_id = None if origins.is_replay else members_source(session, capture)
         return origins if source_id is None else origins._replace(root=self.keys.root(source_id))
 
     def _open_first(
         self, session: Session, stack: ExitStack, ids: list[int], *, allow_lost: bool = False
     ) -> tuple[Snapshot, StoredRecord]:
-        """Return the first of these captures that can be read; `allow_lost` takes a revisit without its original."""
+        """Return the first readable capture; `allow_lost` accepts a revisit without its original."""
         lost: CaptureLost | None = None
         for snapshot_id in ids:
             found = visible_snapshot(session, snapshot_id)
@@ -270,7 +263,7 @@ class Replay:
 def listing_origins(session: Session, origins: ReplayOrigins) -> ReplayOrigins:
     """Return the origins for a list of captures, some of which may be for members.
 
-    Such a list, on the application's host, leads to captures on that host, which knows who asks and leads on.
+    On the application's host such a list links to captures on that host, which knows the user and redirects.
     """
     if origins.is_replay or not viewer().sees_members or not is_any_for_members(session):
         return origins
@@ -283,13 +276,11 @@ def _around(session: Session, snapshot: Snapshot) -> CaptureNeighbours:
 
 @dataclass(slots=True)
 class _View:
-    """One capture on its way out."""
-
     replay: Replay
     snapshot: Snapshot
     stored: StoredRecord
     wanted: WantedAddress
-    """Its digits are those of the request: what a page loads is looked for near the page, not near itself."""
+    """Has the digits of the request: resources of a page are searched near the page's time, not their own."""
     request: ReplayRequest
     around: CaptureNeighbours | None
 
@@ -341,16 +332,16 @@ class _View:
 
     @property
     def _runs_scripts(self) -> bool:
-        """Whether archived scripts run in this answer: never on the application's host, whose API would be theirs.
+        """Whether archived scripts run in this response: never on the application's host, whose API they could use.
 
-        Below a capability only inside another page: where browsers have no Connection-Allowlist, a script of a
-        top-level page could send its own address, capability included, to the live web.
+        With a capability only inside another page: without Connection-Allowlist support in the browser, a script of a
+        top-level page could send its own URL, capability included, to the live web.
         """
         is_inside = self.request.destination not in ("", "document")
         return self.replay.scripts and self.origins.is_replay and (is_inside or not self.origins.root)
 
     def _tag(self, bar: Bar | None) -> str:
-        """Return what names this answer to a cache: the capture, and all that we put around it."""
+        """Return the cache tag of this response: the capture, and everything that we add to it."""
         # The neighbours are part of the answer: one that is withdrawn must not stay linked from a cached bar.
         around = repr([one and (one.id, one.captured_at, one.url) for one in self.around or ()])
         policy = replay_policy(nojs=not self._runs_scripts)
@@ -359,7 +350,7 @@ class _View:
         return f"{self.snapshot.id}-{REWRITER_VERSION}-{self.modifier}{self.wanted.digits}-{digest}"
 
     def _size(self, content: bytes | Iterator[bytes]) -> int | None:
-        """Return how long a body is: counted, or for one that streams as its server stated."""
+        """Return the length of a body; if it streams, the length that its server stated."""
         if isinstance(content, bytes):
             return len(content)
         if isinstance(content, HeldBody):
@@ -367,7 +358,7 @@ class _View:
         return stated_length(self.stored) if self.snapshot.truncated is None else None
 
     def _download_page(self, status: int) -> ReplayAnswer | None:
-        """Return the page that offers a file, to a reader who followed a link of a page; None for all else."""
+        """Return a page that offers a file for download, if the reader followed a link; None otherwise."""
         # A sandbox downloads nothing, for its scripts could start that by themselves. From a page of ours a reader may.
         request, head = self.request, self.stored.head
         if (
@@ -394,7 +385,7 @@ class _View:
         return own_page(page("A file of this archive", text), 200, [*extra, ("Vary", _VARY)])
 
     def raw(self, stack: ExitStack, title: str | None) -> ReplayAnswer:
-        """Return the view of one snapshot: 200 whatever its own status was, which stands in a header."""
+        """Return the view of one snapshot with status 200; a header has its original status."""
         links = self._links()
         bar = raw_bar(self._shown(title), self.origins)
         body = self._body(links, bar)
@@ -413,7 +404,6 @@ class _View:
         return ReplayAnswer(status=200, headers=headers, body=_held(body.content, stack))
 
     def _framed_at(self) -> str:
-        """Return where this capture is without a bar, on the replay host."""
         return self.origins.memento(digits14(self.snapshot.captured_at), Modifier.FRAMESET, self.snapshot.url)
 
     def _body(self, links: Links, bar: Bar | None) -> ReplayBody:
@@ -429,7 +419,7 @@ class _View:
             raise CaptureLost(url, str(exc)) from exc
 
     def _guards(self, *, nojs: bool, content_type: str = "") -> Headers:
-        """Return what is on every answer: the sandbox, what makes it a memento, and whether scripts may read it."""
+        """Return the headers of every response: the sandbox, Memento headers, and whether scripts may read it."""
         snapshot, origins = self.snapshot, self.origins
         source = "'self'" if origins.is_replay else origins.origin
         # Only the bar of the raw view leads to the application.
@@ -470,13 +460,12 @@ class _View:
 
 
 def _page(headers: Headers, text: str) -> ReplayAnswer:
-    """Return a page of ours about a capture, with the headers of the capture itself."""
     kept = [pair for pair in headers if pair[0] not in ("Content-Type", "Content-Encoding", "Content-Disposition")]
     return ReplayAnswer(status=200, headers=[*kept, ("Content-Type", "text/html; charset=utf-8")], body=text.encode())
 
 
 def _held(content: bytes | Iterator[bytes], stack: ExitStack) -> bytes | Iterator[bytes]:
-    """Return the body; one that streams keeps its files open until it ends."""
+    """Return the body; one that streams holds its files open until it ends."""
     # One that is held is read already, and keeps its size: what its server stated is not the size of a rewritten page.
     if isinstance(content, bytes | HeldBody):
         return content

@@ -1,1 +1,1 @@
-"""Finding pages by words and by address: query language, ranking, the embedded index. Derived from SQL, never truth."""
+"""Search by words and URL: query language, ranking, the embedded index. Derived from SQL, never authoritative."""

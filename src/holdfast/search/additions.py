@@ -1,7 +1,6 @@
-"""What one state of the index adds to another, told by their segments, also where some were merged meanwhile.
+"""Computes what one state of the index adds to another from their segments, even if some were merged in between.
 
-It says nothing where a state does more than add: where rows are gone or changed, or where a document or an address is
-not what it was.
+There is no result if a state does more than add: if rows are deleted or changed, or a document or URL differs.
 """
 
 from __future__ import annotations
@@ -27,12 +26,14 @@ from holdfast.search.segments import (
 )
 
 Entries = tuple[Table, npt.NDArray[np.int64], Sequence[Segment]]
-"""Documents or addresses, which segment each is from, and the segments."""
+"""Documents or URLs, the segment index of each, and the segments."""
 _NO_RANGES: Final = np.empty((0, 2), np.int64)
 
 
 def added_segment(columns: Columns, before: Sequence[Segment], after: Sequence[Segment]) -> Segment | None:
-    """Return what is new after segments whose columns are given, as one segment; None where not all of it is added."""
+    """Return the rows added after the segments in `before`, as one segment; None if the change is not a pure
+    addition.
+    """
     kept = 0
     while kept < min(len(before), len(after)) and before[kept] is after[kept]:
         kept += 1
@@ -71,7 +72,6 @@ def _ranges(segments: Sequence[Segment]) -> Ranges:
 
 
 def _clears(columns: Columns, merged: Ids, before: Ranges, after: Ranges) -> bool:
-    """Return whether ranges clear rows that are not among those that were merged; those before have cleared theirs."""
     if len(before) and len(after):
         # A range that was made longer speaks anew only for what it did not before.
         at = np.maximum(np.searchsorted(before[:, 0], after[:, 0], side="right") - 1, 0)
@@ -95,8 +95,9 @@ def _count_within(ids: Ids, ranges: Ranges) -> int:
 def _new_entries(
     numbering: Numbering, gone: Sequence[Segment], come: Sequence[Segment], name: str
 ) -> tuple[Table, npt.NDArray[np.int64]] | None:
-    """Return the documents or addresses that are not numbered yet, and which segment each is from; None if one of the
-    others is not what it was."""
+    """Return the documents or URLs that are not numbered yet, with the segment of each; None if one of the others
+    changed.
+    """
     old, old_from = united(gone, name)
     new, new_from = united(come, name)
     is_known = numbering.places(_keys(new)) != numbering.none
@@ -113,14 +114,12 @@ def _keys(table: Table) -> Ids:
 
 
 def _equal(some: Table, others: Table) -> bool:
-    """Return whether tables say the same, wherever the texts may lie."""
     some, others = some.copy(), others.copy()
     some["offset"] = others["offset"] = 0
     return some.tobytes() == others.tobytes()
 
 
 def _same_texts(some: Entries, others: Entries) -> bool:
-    """Return whether equal entries have equal texts."""
     lengths = text_lengths(some[0])
     if not len(lengths):
         return True

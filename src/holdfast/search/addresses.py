@@ -1,4 +1,4 @@
-"""How search spells addresses: the same for the index, for facets and for what a query names."""
+"""The spelling of URLs in search: the same for the index, for facets and for queries."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ def unescaped(text: str) -> str:
 
 
 def searched_address(url: str) -> str:
-    """Return an address without user and password, its host as `typed_host` spells it, its letters unescaped."""
+    """Return a URL without user and password, its host in the form of `typed_host`, its letters unescaped."""
     scheme, host, rest = _split(url)
     return f"{scheme}{typed_host(host)}{unescaped(rest)}"
 
 
 def host_of(url: str) -> str:
-    """Return the host of an address, with its port if it has one."""
     return _split(url)[1]
 
 

@@ -1,14 +1,14 @@
-"""What the index keeps of words: languages and their stems, exact forms, compound words, pairs of unspaced letters.
+"""Word analysis for the index: languages and their stems, exact forms, compound words, pairs of unspaced letters.
 
-Documents and queries pass the same functions here, so that they meet. `prepared` folds all letters, and the analysers
-part and stem what is left of them. Case and accents go before the stemmer: with
-`securite` and `sécurité` the same stem is found whichever was typed; which of the two it was, the exact form tells.
+Documents and queries use the same functions, so that they match. `prepared` folds all letters, and the
+analysers split and stem the result. Case and accents are folded before stemming: `securite` and `sécurité` get
+the same stem and find each other; the exact form distinguishes them.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from typing import Any, Final
 from urllib.parse import unquote
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import tantivy
 
-from holdfast.parse.text import UNSPACED, WORD_MARKS, fold, is_unspaced, nfc
+from holdfast.parse.text import UNSPACED, WORD_MARKS, fold, is_unspaced, letters_of, nfc, without_wide_blanks, words_of
 
 STEMMERS: Final = {
     "ar": "arabic",
@@ -39,9 +39,8 @@ STEMMERS: Final = {
     "ta": "tamil",
     "tr": "turkish",
 }
-"""The languages whose words are stemmed, by their tags."""
 UNSTEMMED: Final = "xx"
-"""Stands for every other language: its words are folded, and that is all."""
+"""Represents every other language: its words are folded, but not stemmed."""
 LANGUAGES: Final = (*STEMMERS, UNSTEMMED)
 _WRITTEN_AS: Final = {"nb": "no", "nn": "no"}
 # Longer ones are no words; a SHA-512 in hexadecimal has 128 letters.
@@ -77,30 +76,26 @@ ANALYSERS: Final = {
     "listed": _analyser(tantivy.Tokenizer.whitespace()),
     "grams": tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.ngram(3, 3)).build(),
 }
-"""By the names under which the index's fields know them. `listed` is for words that were told apart before."""
+"""Analysers by the names used in the index's fields. `listed` takes words that are already split."""
 
 
 def language_field(language: str | None) -> str:
-    """Return which of the languages a document's text is kept in."""
     primary = (language or "").partition("-")[0].lower()
     primary = _WRITTEN_AS.get(primary, primary)
     return primary if primary in STEMMERS else UNSTEMMED
 
 
 def languages_of(tags: Iterable[str]) -> list[str]:
-    """Return the languages that documents with these tags are kept in, in a fixed order."""
     return sorted(set(map(language_field, tags)))
 
 
 @lru_cache(maxsize=20_000)
 def stem(word: str, language: str) -> str | None:
-    """Return what the index keeps of one word in a language; None if nothing."""
     found: list[str] = ANALYSERS[language].analyze(word if word.isascii() else fold_letters(word))
     return found[0] if found else None
 
 
 def stems(text: str, language: str) -> list[str]:
-    """Return what the index keeps of a text in a language, in order."""
     found: list[str] = ANALYSERS[language].analyze(prepared(text))
     return found
 
@@ -114,12 +109,12 @@ _FIRST_OTHER_SCRIPT: Final = "\u0370"
 
 
 def prepared(text: str) -> str:
-    """Return a text as the analysers want it: letters folded, those of unspaced scripts as pairs."""
-    return text if text.isascii() else _RUN.sub(_as_pairs, nfc(fold_letters(nfc(text))))
+    """Return a text in the form for analysers: letters folded, those of unspaced scripts as pairs."""
+    return text if text.isascii() else _RUN.sub(_as_pairs, nfc(fold_letters(nfc(without_wide_blanks(text)))))
 
 
 def fold_letters(text: str, first: str = "\x80") -> str:
-    """Return the text with all letters folded, or those from `first` on: Latin ones keep their accents then."""
+    """Return the text with all letters folded, or those from `first` on: Latin ones then keep their accents."""
     changes = {char: bare for char in set(text) if char >= first and (bare := _folded(char)) != char}
     if len(changes) > _FEW_LETTERS:
         return text.translate({ord(char): bare for char, bare in changes.items()})
@@ -147,7 +142,6 @@ def pairs_of(run: str) -> list[str]:
 
 
 def query_pairs(letters: Iterable[str]) -> list[str]:
-    """Return the terms of a phrase in which unspaced letters stand one by one; a blank parts two runs of them."""
     found: list[str] = []
     run = ""
     for letter in (*letters, " "):
@@ -159,20 +153,42 @@ def query_pairs(letters: Iterable[str]) -> list[str]:
     return found
 
 
+def terms_of(word: str) -> list[str]:
+    return query_pairs(letters_of(word))
+
+
+def is_letter(term: str) -> bool:
+    """Return True if a term is a single letter of an unspaced script: it is indexed as the pairs it starts."""
+    return len(term) == 1 and is_unspaced(term)
+
+
+def spellings(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the terms of adjacent words: written without spaces, and with them if that gives another text.
+
+    Korean separates words of an unspaced script by spaces, Japanese does not.
+    """
+    joined = tuple(query_pairs(letter for word in words for letter in letters_of(word)))
+    return list(dict.fromkeys([joined, tuple(term for word in words for term in terms_of(word))]))
+
+
+def author_terms(name: str) -> list[str]:
+    return [term for word in words_of(name) for term in terms_of(word)]
+
+
 def single_letters(text: str) -> str:
-    """Return the unspaced letters of a text, each once: as terms they are found alone."""
+    """Return the distinct unspaced letters of a text, so that each can be found as a term of its own."""
     return "" if text.isascii() else " ".join(filter(is_unspaced, set(text)))
 
 
 _CAMEL: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_JOINTS: Final = "_-./:"
-_AT_JOINTS: Final = re.compile(r"[-_./:]+")
-_AROUND: Final = "\"'`()[]{}<>,;!?*=+|&%$#@~^\\«»“”„‘’…¶§" + _JOINTS
-_INNER: Final = re.compile(r"[\w]+(?:[-_./:]+[\w]+)*")
+_JOINTS: Final = "_-./:&"
+_AT_JOINTS: Final = re.compile(r"[-_./:&]+")
+_AROUND: Final = "\"'`()[]{}<>,;!?*=+|%$#@~^\\«»“”„‘’…¶§" + _JOINTS
+_INNER: Final = re.compile(r"[\w]+(?:[-_./:&]+[\w]+)*")
 
 
 def compound(word: str) -> tuple[str, ...]:
-    """Return the parts of a compound (`pg_ls_dir`, `well-known`, `os.path`, `MemoryError`); none of a plain word."""
+    """Return the parts of a compound (`pg_ls_dir`, `well-known`, `os.path`, `MemoryError`); empty for a plain word."""
     if word.isalnum():
         # Most words end here: small ones, and those with a capital in front.
         if word[1:].islower() or word.isupper() or not word.isascii():
@@ -230,9 +246,9 @@ _SEAMS: Final = bytes(divmod(both, 8) in _JOINED for both in range(256))
 
 
 def _pieces_with_seams(text: str) -> list[str]:
-    """Return the pieces of a text between blanks and signs that may be compounds, in order.
+    """Return the pieces of a text between spaces and signs that may be compounds, in order.
 
-    All letters at once: a loop over the words of a page costs a tenth of taking it into the index.
+    Processes all letters together: a loop over the words of a page costs a tenth of indexing it.
     """
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     classes = _classes()[np.minimum(codes, _LAST_CODE)]
@@ -253,17 +269,19 @@ def _pieces_with_seams(text: str) -> list[str]:
     return [text[start:end] for start, end in zip(starts.tolist(), ends[place].tolist(), strict=True)]
 
 
-# Names whose signs are what tells them apart: C++, C#, F#; `__init__`, `_private`.
+# Names whose signs are what tells them apart: C++, C#, F#; $HOME, @property, #include; `__init__`, `_private`.
 _SIGNED: Final = re.compile(r"(?<![\w+#])[A-Za-z]{1,3}(?:\+\+|#)(?![\w+#])")
+_MARKED: Final = re.compile(r"[$@#](?<![\w$@#&/][$@#])[A-Za-z_]\w+")
 _UNDERSCORED: Final = re.compile(r"\b_+[^\W_]\w*|\b[^\W_]\w*_\b")
 
 
 def compounds_in(text: str) -> list[str]:
-    """Return the compound words of a text as they are written, each once, in order."""
-    found = dict.fromkeys(_SIGNED.findall(text) if "++" in text or "#" in text else ())
+    """Return the compound words of a text as written, each once, in order."""
+    names = _SIGNED.findall(text) if "++" in text or "#" in text else []
+    names += _MARKED.findall(text)
     if "_" in text:
-        names = dict.fromkeys(_UNDERSCORED.findall(text))
-        found |= dict.fromkeys([name for name in names if len(name) <= MAX_WORD_BYTES][:_MAX_COMPOUNDS])
+        names += _UNDERSCORED.findall(text)
+    found = dict.fromkeys([name for name in dict.fromkeys(names) if len(name) <= MAX_WORD_BYTES][:_MAX_COMPOUNDS])
     if len(text) > _SHORT:
         others = _pieces_with_seams(text)
     else:
@@ -285,17 +303,15 @@ def compounds_in(text: str) -> list[str]:
 
 
 def whole_forms(words: Iterable[str]) -> str:
-    """Return compound words as a field of whole words takes them."""
     return " ".join(word.lower() for word in words)
 
 
 def spelled_out(words: Iterable[str]) -> list[str]:
-    """Return the parts of words that only their capitals tell apart: the analysers part all others themselves."""
     return [" ".join(compound(word)) for word in words if word.isalnum()]
 
 
 def exact_words(text: str) -> list[str]:
-    """Return the words of a text in their exact form: small letters, the accents of Latin letters kept."""
+    """Return the words of a text in their exact form: lower case, with the accents of Latin letters."""
     found: list[str] = ANALYSERS["exact"].analyze(
         text if text.isascii() else fold_letters(nfc(text), _FIRST_OTHER_SCRIPT)
     )
@@ -306,9 +322,10 @@ _LATIN_ACCENT: Final = re.compile("[\u00c0-\u024f\u1e00-\u1eff]")
 
 
 def unfolded_words(text: str, first_chars: int) -> str:
-    """Return the exact words of a text in which folding changes any, each once; nothing of another text.
+    """Return the exact words of a text that has accented Latin letters, each once; empty for other texts.
 
-    Those with accents from all of it, the others from its first characters: there they are told from folded ones.
+    Words with accents come from the whole text, others only from its first characters, where both are
+    distinguished.
     """
     if text.isascii() or _LATIN_ACCENT.search(text) is None:
         return ""
@@ -317,11 +334,22 @@ def unfolded_words(text: str, first_chars: int) -> str:
     return " ".join(dict.fromkeys([*exact_words(text[:first_chars]), *(word for word in later if not word.isascii())]))
 
 
+def within(texts: Sequence[str], limit: int) -> list[str]:
+    """Return as many of the first texts as fit into `limit` characters together."""
+    kept: list[str] = []
+    for text in texts:
+        limit -= len(text)
+        if limit < 0:
+            break
+        kept.append(text)
+    return kept
+
+
 _ESCAPED: Final = re.compile("%[0-9A-Fa-f]{2}")
 
 
 def words_of_path(url: str) -> str:
-    """Return the path of an address as text: what it names, without the ending of a file."""
+    """Return the path of a URL as text, without a file extension."""
     path = url.partition("://")[2].partition("/")[2].partition("?")[0].partition("#")[0]
     if _ESCAPED.search(path):
         path = unquote(path, errors="replace")

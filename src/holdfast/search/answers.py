@@ -1,4 +1,4 @@
-"""Answers as JSON: a page of results, one result, and the parts of its score."""
+"""Search results as JSON: a page of results, one result, and the parts of its score."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from holdfast.search.queries import HitRow
 from holdfast.search.search import Hit, ResultKind, SearchAnswer, SearchRequest
 
 Browse = Callable[[HitRow], str | None]
-"""Gives the address at which a capture is replayed; the edges know it."""
+"""Returns the URL that replays a capture; the caller knows it."""
 
 
 def answer_object(answer: SearchAnswer, request: SearchRequest, browse: Browse) -> dict[str, Any]:
-    """Return a page of results as JSON, with facets, histogram and what was probably meant."""
     similar = similar_url(request, SearchRequest()) if any(hit.similar for hit in answer.hits) else ""
     return {
         "results": [_hit_object(hit, request, browse, similar) for hit in answer.hits],
@@ -42,7 +41,6 @@ def answer_object(answer: SearchAnswer, request: SearchRequest, browse: Browse) 
 
 
 def _hit_object(hit: Hit, request: SearchRequest, browse: Browse, similar: str) -> dict[str, Any]:
-    """Return one result; of a page the address is its group's, without the query."""
     row = hit.row
     as_page = request.view is ResultKind.PAGES
     # A moment is in UTC: the day that it is written with is its day.
@@ -73,7 +71,6 @@ def _hit_object(hit: Hit, request: SearchRequest, browse: Browse, similar: str) 
 
 
 def debug_object(answer: SearchAnswer, request: SearchRequest, browse: Browse, *, dialect: str) -> dict[str, Any]:
-    """Return a page of results as JSON, with the parts of every score."""
     results = []
     for hit in answer.hits:
         score = sum(hit.parts.values())
@@ -116,7 +113,7 @@ PARTS = (
     "pagerankBoost",
     "recencyBoost",
 )
-"""Every part that an explained score has ever had; those that the ranking does not use are 0."""
+"""All parts that an explained score has ever had; parts that the ranking does not use are 0."""
 
 
 def _pieces(pieces: Sequence[Piece]) -> list[dict[str, Any]]:

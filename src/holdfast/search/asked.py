@@ -1,20 +1,20 @@
-"""What the words of a query ask of the index, and what each way of meeting them is worth.
+"""Turns the words of a query into weighted index clauses.
 
-A word may be met exactly, folded and stemmed, as part of a compound; in the title, in a heading or a term that the page
-defines, in the text, in the texts of links to the page, in its path. Each is a clause with a weight of its own; the
-score of a page is the weighted sum. The weights are fitted (`bench/relevance.py`), not chosen.
+A word may match exactly, folded and stemmed, as part of a compound; in the title, in a heading or a term that
+the page defines, in the text, in the texts of links to the page, in its path. Each is a clause with its own
+weight; the score of a page is the weighted sum. The weights are fitted (`bench/relevance.py`), not chosen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
 from holdfast.parse.text import fold, is_unspaced, words_of
 from holdfast.search.analysis import compound, compounds_in, exact_words, query_pairs, stem
 from holdfast.search.query import Node, Words, quoted_in
+from holdfast.values import dataclass
 
 # Of one query, each costs a handful of clauses.
 _MAX_COMPOUNDS: Final = 4
@@ -23,38 +23,36 @@ _MAX_EXACT: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Compound:
-    """A compound word of a query: as it was typed, in small letters, and its parts, folded."""
-
     whole: str
     parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedWords:
-    """The words of a query in all their forms."""
-
     words: tuple[str, ...]
-    """Folded, neither stemmed nor parted; all must be met."""
+    """Folded, neither stemmed nor split; all must match."""
     phrases: tuple[tuple[str, ...], ...] = ()
     exact: tuple[str, ...] = ()
-    """As typed, in small letters: those of one and two letters, too."""
+    """As typed, in lower case, including words of one and two letters."""
     accented: tuple[str, ...] = ()
-    """Those of them that were typed with accents."""
     required: tuple[str, ...] = ()
-    """Those of them that were typed with accents and in quotes: without these accents they are other words."""
+    """Words typed with accents and in quotes: without these accents they are other words."""
     compounds: tuple[Compound, ...] = ()
     run: tuple[str, ...] = ()
-    """All that was typed, folded, in order, short words and stop words, too: as a heading or a sentence has it."""
+    """All typed words, folded, in order, with short words and stop words, as in a heading or a sentence."""
 
     has_quotes: bool = False
+    signed: tuple[str, ...] = ()
+    """Names that are told from a word by their signs alone, as C++; left out if nothing has them."""
     tree: Node | None = None
-    """Says what must be met in their place; the words only rank then."""
+    """The condition that must match instead; the words then only rank."""
 
     @property
     def evidence(self) -> float:
-        """How much the text says beside what is known of a page: 1 for two words or fewer, 4 for five or more.
+        """Weight of the text against the page's other signals: 1 for two words or fewer, 4 for five or more.
 
-        Two words may mean many pages, and the one with most links is likely meant; a whole sentence means its page.
+        Two words may match many pages, and the one with most links is the likely target; a whole sentence identifies
+        its page.
         """
         # Unspaced words have two or three letters; an identifier is one word, however many parts it has.
         parts = ((one.whole, *one.parts) for one in self.compounds)
@@ -64,12 +62,10 @@ class AskedWords:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """Words and the words or pairs of letters of phrases, each once, in order."""
         return tuple(dict.fromkeys([*self.words, *(term for phrase in self.phrases for term in query_pairs(phrase))]))
 
 
 def asked_words(words: Words, typed: str) -> AskedWords:
-    """Return what words ask for that were typed so."""
     kept = set(words.all_words)
     exact = [word for word in exact_words(typed) if len(word) < 3 or fold(word) in kept]
     compounds = [
@@ -89,73 +85,60 @@ def asked_words(words: Words, typed: str) -> AskedWords:
         accented=accented,
         required=tuple(word for word in accented if word in quoted),
         compounds=tuple(compounds),
+        signed=tuple(one.whole for one in compounds if len(one.parts) == 1),
         has_quotes=bool(pieces),
     )
 
 
 BORDER: Final = "\u00b6"
-"""Stands before and behind every title, heading, term and link text: a phrase that begins or ends with it is one that
-begins or ends there, and none reaches from one into the next."""
+"""Delimits every title, heading, term and link text: a phrase that starts or ends with it starts or ends there,
+and no phrase crosses from one into the next.
+"""
 
 
 class Kind(StrEnum):
-    """How the terms of a clause are to be met: single ones and sentences are scored by how telling they are."""
+    """How the terms of a clause must match: single terms and sentences are scored by their rarity."""
 
     TERM = "term"
     ALL = "all"
     PHRASE = "phrase"
     TYPED = "typed"
-    """As it was typed, neither folded nor stemmed."""
-    CLOSE = "close"
-    """Within a few words of each other."""
     RARE = "rare"
-    """A term whose score is how telling it is, however often a text has it and however long that is."""
+    """A term scored by its rarity only, ignoring its frequency in a text and the length of the text."""
     SENTENCE = "sentence"
-    """Side by side."""
 
 
 class Clause(NamedTuple):
-    """One way of meeting the words of a query."""
-
     name: str
-    """Of its weight."""
     kind: Kind
     field: str
     terms: tuple[str, ...]
 
 
-# Words of a query for which nearness is looked for.
-_CLOSE_WORDS: Final = 4
 # Words side by side that no page has by chance.
 _SENTENCE_WORDS: Final = 4
 
 
 def kept_stems(words: Sequence[str], language: str) -> tuple[str, ...] | None:
-    """Return what a language keeps of each word; None if it keeps nothing of one."""
     kept = tuple(term for word in words if (term := stem(word, language)))
     return kept if len(kept) == len(words) else None
 
 
 def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
-    """Yield what makes a document of a language that has all words a better answer."""
     kept, run = kept_stems(asked.words, language) or (), kept_stems(asked.run, language) or ()
     body, several = f"body_{language}", len(run) > 1
     if several:
         yield Clause("near", Kind.PHRASE, body, run)
         if len(run) >= _SENTENCE_WORDS:
             yield Clause("sentence", Kind.SENTENCE, body, run)
-    if 1 < len(kept) <= _CLOSE_WORDS:
-        yield Clause("close", Kind.CLOSE, body, kept)
     if kept:
         # A version is told by its numbers, however short; `of` and `du` tell nothing.
         numbers = [term for term in run if term.isdigit()]
         for field in ("title", "heads"):
             for term in (*kept, *numbers):
                 yield Clause(field, Kind.TERM, field, (term,))
-            yield Clause(f"{field}_all", Kind.ALL, field, kept)
             yield Clause(f"{field}_equal", Kind.PHRASE, field, (BORDER, *run, BORDER))
-        if several:
-            yield Clause("heads_phrase", Kind.PHRASE, "heads", run)
+        yield Clause("heads_all", Kind.ALL, "heads", kept)
         yield Clause("heads_start", Kind.PHRASE, "heads", (BORDER, *run))
     for phrase in asked.phrases:
         yield from _phrase_clauses(phrase, language)
@@ -173,7 +156,6 @@ def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
 
 
 def _phrase_clauses(phrase: Sequence[str], language: str) -> Iterator[Clause]:
-    """Yield what makes a document with a phrase a better answer: words in quotes, or one of an unspaced script."""
     run = kept_stems(query_pairs(phrase), language)
     if not run:
         return
@@ -183,7 +165,6 @@ def _phrase_clauses(phrase: Sequence[str], language: str) -> Iterator[Clause]:
 
 
 def address_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
-    """Yield what makes an address a better answer; one of those for all words must be met."""
     pairs = [term for phrase in asked.phrases for term in query_pairs(phrase)]
     kept = kept_stems(tuple(dict.fromkeys([*asked.words, *pairs])), language)
     if not kept:
@@ -200,40 +181,34 @@ def address_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextWeights:
-    """What each way of meeting the words of a query is worth. 0 leaves a clause out."""
+    """Weights of the clauses, fitted on the known items of the tuning half of the manuals (`bench/relevance`).
+    A weight of 0 disables a clause.
+    """
 
-    body: float = 1.0
-    near: float = 0.0
-    """All words side by side in the text."""
-    sentence: float = 0.0
-    """A text of four words or more, as it was typed."""
-    close: float = 0.0
-    """All words within a few words of each other."""
-    title: float = 0.0
-    title_all: float = 0.0
-    title_equal: float = 0.0
-    title_run: float = 0.0
-    """A phrase, or a word of a script without spaces, in the title."""
-    heads: float = 0.0
-    heads_all: float = 0.0
-    heads_phrase: float = 0.0
-    heads_start: float = 0.0
-    heads_equal: float = 0.0
-    heads_run: float = 0.0
-    exact: float = 0.0
-    alone: float = 0.0
-    """The exact form of a query's only word."""
-    exact_heads: float = 0.0
-    foreign: float = 0.0
-    """A page in another language than English, for words that were typed with accents."""
-    whole: float = 0.0
-    """A compound word as it was typed."""
-    whole_heads: float = 0.0
-    parts: float = 0.0
-    """The parts of a compound word side by side."""
-    anchors: float = 0.0
-    anchors_all: float = 0.0
-    anchors_equal: float = 0.0
-    exact_anchors: float = 0.0
-    path: float = 0.0
+    body: float = 2.7
+    near: float = 7.0
+    sentence: float = 8.0
+    title: float = 2.4
+    title_equal: float = 80.0
+    title_run: float = 12.0
+    heads: float = 0.56
+    heads_all: float = 11.0
+    heads_start: float = 8.0
+    heads_equal: float = 24.0
+    heads_run: float = 48.0
+    exact: float = 0.75
+    # By the recall of rare words: the exact form is found among many words of its stem, and a name among its parts.
+    alone: float = 6.0
+    exact_heads: float = 1.0
+    # Not fitted: the manuals ask for no words with accents in another language, nor for addresses.
+    foreign: float = 30.0
+    """Bonus of pages in a language other than English, for words typed with accents."""
+    whole: float = 6.0
+    whole_heads: float = 32.0
+    parts: float = 24.0
+    anchors: float = 3.0
+    anchors_all: float = 8.0
+    anchors_equal: float = 128.0
+    exact_anchors: float = 2.25
+    path: float = 3.5
     path_all: float = 0.0

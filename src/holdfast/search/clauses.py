@@ -1,13 +1,13 @@
-"""Parts a query into its operators and its words: `site:example.org flu` is a condition and the text `flu`.
+"""Splits a query into operators and words: `site:example.org flu` is a condition and the text `flu`.
 
-The words stay as they were typed, for `query` to read. It never raises; what cannot be parted cleanly (a parenthesis
-that is left open) is parted loosely: operators that stand free count, and the rest is text.
+The words stay as typed, for `query` to parse. It never raises; a query without a clean split (an open
+parenthesis) is split loosely: operators outside of groups count, and the rest is text.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -22,6 +22,7 @@ from holdfast.search.operators import (
     Problem,
     Without,
 )
+from holdfast.values import dataclass
 
 MAX_OPERATORS: Final = 32
 _MAX_TOKENS: Final = 128
@@ -50,21 +51,16 @@ _ESCAPED: Final = re.compile(r"\\(.)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parted:
-    """A query in two: what its operators ask for, and the text that is left."""
-
     rest: str
     conditions: tuple[Condition, ...] = ()
     """All of these must hold."""
     taken: str = ""
-    """The operators as they were typed."""
     like: int | None = None
-    """A capture that the results are to be like."""
     problem: str | None = None
-    """Why the query cannot be answered as it stands."""
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words of conditions that must hold and name words: they rank as if they stood beside them."""
+        """Words of required conditions that contain words; they rank like words of the text."""
         asked = [one.words for one in self.conditions if isinstance(one, InTitle | NearWords)]
         return tuple(dict.fromkeys(word for words in asked for word in words))
 
@@ -78,23 +74,20 @@ class _Token(NamedTuple):
 
 
 class _Refused(Exception):
-    """The operators cannot be meant so; it never leaves this module."""
+    """The operators are an invalid combination. Never leaves this module."""
 
 
 class _Unparted(Exception):
-    """Parentheses or joints do not add up; it never leaves this module."""
+    """Unbalanced parentheses or operators. Never leaves this module."""
 
 
 class _Piece(NamedTuple):
-    """A part of the query, by its place: a condition, or words where there is none."""
-
     start: int
     end: int
     condition: Condition | None
 
 
 def part(text: str) -> Parted:
-    """Return a query in two; without operators the text as it is."""
     # Most searches have no operator, and one look says so.
     if ":" not in text and "~" not in text:
         return Parted(rest=text)
@@ -141,7 +134,6 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _with_small_joints(tokens: list[_Token]) -> list[_Token]:
-    """Return the tokens with `or`, `and` and `not` as joints where operators stand on both sides."""
     found: list[_Token] = []
     for at, token in enumerate(tokens):
         left = next((one for one in reversed(found) if one.text != ")"), None)
@@ -171,7 +163,7 @@ def _unquoted(text: str) -> str:
 
 
 class _Structure:
-    """OR binds least, then AND (also implied), then NOT and the minus sign, as among words."""
+    """A parser: OR binds least, then AND (also implied), then NOT and the minus sign, as among words."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         # Each level of parentheses is three calls deep.
@@ -180,7 +172,6 @@ class _Structure:
         self._tokens, self._at = tokens, 0
 
     def pieces(self) -> list[_Piece]:
-        """Return what must hold altogether, in order."""
         found = self._any()
         if self._at < len(self._tokens):
             raise _Unparted
@@ -238,7 +229,6 @@ class _Structure:
 
 
 def _joined(sides: list[list[_Piece]]) -> _Piece:
-    """Return several sides as one piece: all words or all operators."""
     pieces = [piece for side in sides for piece in side]
     start, end = pieces[0].start, pieces[-1].end
     conditions = [piece.condition for piece in pieces if piece.condition is not None]
@@ -264,7 +254,6 @@ def _inner(condition: Condition) -> Condition:
 
 
 def _left(text: str, pieces: list[_Piece]) -> str:
-    """Return the words of a query as they were typed, the operators taken out with the joint beside them."""
     kept = ""
     last: _Piece | None = None
     for piece in pieces:
@@ -277,9 +266,9 @@ def _left(text: str, pieces: list[_Piece]) -> str:
 
 
 def _loosely(text: str, tokens: list[_Token]) -> tuple[list[Condition], str, str]:
-    """Return the operators that stand anywhere, all to hold, the text without them, and them as they were typed.
+    """Return all operators as required conditions, the text without them, and the operators as typed.
 
-    Refused where that would turn what was asked into something else.
+    Raise _Refused if that would change the meaning of the query.
     """
     _demand_clear(tokens)
     conditions: list[Condition] = []
@@ -310,7 +299,7 @@ def _negates(token: _Token) -> bool:
 
 
 def _demand_clear(tokens: list[_Token]) -> None:
-    """Refuse operators that OR joins with anything, or that a negated parenthesis may hold."""
+    """Raise _Refused if OR joins an operator with anything, or a negated parenthesis may contain one."""
     last = max(place for place, token in enumerate(tokens) if token.condition is not None)
     for place, token in enumerate(tokens):
         if token.kind == "joint" and token.text == "OR":
@@ -320,7 +309,7 @@ def _demand_clear(tokens: list[_Token]) -> None:
         else:
             unclear = place < last and _negates(token) and tokens[place + 1].kind == "paren"
         if unclear:
-            raise _Refused("the parentheses do not add up: close each that is opened, or put them in quotes as text")
+            raise _Refused("unbalanced parentheses; close them or quote the text")
 
 
 def _gathered(conditions: list[Condition]) -> Parted:

@@ -1,8 +1,9 @@
-"""All pages in memory, column by column: what filters, totals, facets, histograms and grouping are counted from.
+"""All pages in memory, column by column, for filters, totals, facets, histograms and grouping.
 
-Rows stand in the order of time, then id, so a row's number is its age rank; documents, addresses and groups know their
-rows. Built whole from segments (47 bytes a capture, 86 an address, 113 a document, 8 a page; a second a million
-captures), with room behind for an eighth more, which `growth` fills; what a state of the index sees is never changed.
+Rows are ordered by time, then id, so a row's number is its age rank; documents, URLs and groups know their
+rows. Built whole from segments (47 bytes a capture, 86 a URL, 113 a document, 8 a page; a second per million
+captures), with spare room for an eighth more, which `growth` fills; data visible to one state of the index
+never changes.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import mmap
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -22,10 +22,11 @@ from holdfast.search.places import Ids, Incidence, Numbering, Places, Rows, Stri
 from holdfast.search.query import Field
 from holdfast.search.segments import NO_DAY, PAGE_TYPE_SHIFT, Segment, Table, living_rows, sorted_rows, united
 from holdfast.urls import hash64, typed_host
+from holdfast.values import dataclass
 
 Floats = npt.NDArray[np.float32]
 
-SIGNAL: Final = np.dtype([("group", "<i8"), ("inlinks", "<i4"), ("outlinks", "<i4"), ("pagerank", "<f4")])
+SIGNAL: Final = np.dtype([("group", "<i8"), ("inlinks", "<i4")])
 
 # Room for an eighth more: a build, spread over so many additions, costs each about as much as adding it did (10 us).
 # In a small archive for some thousands, which take little.
@@ -38,8 +39,6 @@ _LEAST_MOVED: Final = 64
 
 
 class GroupSignals:
-    """What the link graph says of each group."""
-
     __slots__ = ("_groups", "_known")
 
     def __init__(self, table: Table) -> None:
@@ -47,13 +46,11 @@ class GroupSignals:
         self._known = np.append(table, np.zeros(1, SIGNAL))
 
     def of(self, groups: Ids) -> Table:
-        """Return the signals of groups by their hashes; zeros where nothing is known."""
+        """Return the signals of groups by their hashes; zeros for unknown groups."""
         return self._known[self._groups.places(groups)]
 
 
 class ColumnRoom:
-    """The space behind the rows, documents and addresses of columns, which one state of the index at a time fills."""
-
     def __init__(self, rows: int, documents: int, addresses: int) -> None:
         self.most = tuple(count + max(_LEAST, count // _SHARE) for count in (rows, documents, addresses))
         """Rows, documents and addresses that there may be; the place behind the last is for none."""
@@ -62,24 +59,22 @@ class ColumnRoom:
         self._lock = threading.Lock()
 
     def first_rows(self, values: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
-        """Return columns by row, by their names, with room behind them."""
         self._columns = {name: np.zeros(self.most[0], column.dtype) for name, column in values.items()}
         return self.more_rows(0, values)
 
     def leave_rows(self, end: int) -> None:
-        """Leave the columns by row to the older states, and go on with a copy of the first rows."""
+        """Leave the current row columns to older states, and continue with a copy of the first rows."""
         for name, column in self._columns.items():
             self._columns[name] = np.zeros(len(column), column.dtype)
             self._columns[name][:end] = column[:end]
 
     def more_rows(self, first: int, values: dict[str, npt.NDArray[Any]]) -> dict[str, Any]:
-        """Return columns by row with more values from a row on, which were taken; nothing else is copied."""
         for name, added in values.items():
             self._columns[name][first : first + len(added)] = added
         return {name: self._columns[name][: first + len(added)] for name, added in values.items()}
 
     def take(self, before: tuple[int, int, int], after: tuple[int, int, int]) -> bool:
-        """Return whether a state may add what comes behind its last ones: if no other did, and there is room."""
+        """Claim the space after a state's last entries; False if another state claimed it or the room is too small."""
         with self._lock:
             if self._taken != before or any(count > most for count, most in zip(after, self.most, strict=True)):
                 return False
@@ -89,9 +84,10 @@ class ColumnRoom:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """The pages of the archive. Arrays named by row, `doc_…` by document place, `url_…` by address place.
+    """The pages of the archive. Arrays named by row, `doc_…` by document place, `url_…` by URL place.
 
-    Those by document and by address have room between what is there and their last place, which is for none.
+    Those by document and by URL have room between their entries and their last place, which represents a missing
+    one.
     """
 
     room: ColumnRoom
@@ -101,24 +97,23 @@ class Columns:
     doc: npt.NDArray[np.int32]
     url: npt.NDArray[np.int32]
     group: npt.NDArray[np.int32]
-    """Place of (source, group): what `view=pages` shows as one."""
+    """Place of (source, group), which `view=pages` shows as one result."""
     profile: npt.NDArray[np.int32]
     """Place in `profiles`: few combinations exist, so four filters and four facets cost one pass."""
     flags: npt.NDArray[np.uint8]
     month: npt.NDArray[np.int16]
-    """Months since January 1970."""
     host: npt.NDArray[np.int32]
     documents: Numbering
     doc_flags: npt.NDArray[np.uint8]
     doc_published: npt.NDArray[np.int32]
-    """The day since 1970, or `NO_DAY`."""
+    """Days since 1970, or `NO_DAY`."""
     doc_profile: npt.NDArray[np.int32]
     """Place in `doc_profiles`, for three facets in one pass."""
     doc_profiles: Table
     author_example: npt.NDArray[np.int64]
-    """A document by each author, to read the name from; the first place is for none."""
+    """A document by each author, to read the name from; the first place means no author."""
     doc_print: npt.NDArray[np.uint64]
-    """Fingerprints, a row a document; zeros where there is none."""
+    """Fingerprints, one row per document; zeros for missing ones."""
     languages: tuple[str, ...]
     doc_language: npt.NDArray[np.int32]
     profiles: Table
@@ -128,23 +123,19 @@ class Columns:
     url_inlinks: Floats
     url_host: npt.NDArray[np.int32]
     url_group: npt.NDArray[np.int32]
-    """Place in `groups`."""
     hosts: Numbering
     host_example: npt.NDArray[np.int64]
-    """An address of each host, to read its name from."""
     groups: Numbering
-    """By the hash of a group's address."""
     pages: Numbering
     """Groups of a source: see `page_keys`."""
     profile_codes: Numbering
     doc_profile_codes: Numbering
     author_hashes: Numbering
     waiting: Ids
-    """Documents that rows speak of and that are not here (0 for rows without one), ascending."""
+    """Documents that rows refer to but that are missing here (0 for rows without one), ascending."""
     signals: GroupSignals
     last_id: int
     of_group: Incidence
-    """The addresses of each group."""
     of_document: Incidence
     of_address: Incidence
     titles: Strings
@@ -152,62 +143,54 @@ class Columns:
     authors: Strings
     urls: Strings
     blobs: list[mmap.mmap | bytes]
-    """What texts lie in; the states that share a room share it."""
+    """The memory that texts are stored in; states that share a room share it."""
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def grew_out_of(self, others: Columns) -> bool:
-        """Return whether these are others with something added, or the same."""
         # States that share columns by row grow one out of another.
         return self.ids.base is others.ids.base and len(self) >= len(others)
 
     @property
     def group_count(self) -> int:
-        """How many pages there are."""
         return len(self.pages)
 
     def strings(self, field: Field) -> Strings:
-        """Return the texts that a field's terms are looked for in."""
         return {Field.TITLE: self.titles, Field.SNIPPET: self.snippets, Field.URL: self.urls}[field]
 
     def rows_of_ids(self, ids: Ids) -> Rows:
-        """Return the rows of these snapshots, those that are here."""
         if not len(ids):
             return np.empty(0, np.int32)
         return np.flatnonzero(np.isin(self.ids, ids)).astype(np.int32)
 
     def rows_of_sources(self, sources: Sequence[int]) -> Rows:
-        """Return the rows of these sources, in the order of time."""
         return np.flatnonzero(np.isin(self.profiles["source"], sources)[self.profile]).astype(np.int32)
 
     def rows_of_groups(self, hashes: Ids) -> Rows:
-        """Return the rows whose group's address has one of these hashes, in the order of time."""
+        """Return the rows whose group's URL has one of these hashes, in the order of time."""
         places = self.of_group.rows(self.groups.known(hashes))[0]
         return np.sort(self.of_address.rows(places)[0])
 
     def author_name(self, place: int) -> str:
-        """Return the name of an author as one of the documents has it."""
         return self.authors.at(int(self.author_example[place]))
 
     def host_place(self, host: str) -> int:
-        """Return the place of a host; -1 if no address is on it."""
+        """Return the place of a host; -1 if it has no URL."""
         return int(self.hosts.places(np.array([hash64(fold(typed_host(host)))], np.int64))[0])
 
     def host_name(self, place: int) -> str:
-        """Return the name of a host."""
         return host_of(self.urls.at(int(self.host_example[place])))
 
 
 def months_of(micros: Ids) -> npt.NDArray[np.int16]:
-    """Return the months since January 1970 in which moments lie."""
     months = micros.astype("datetime64[us]").astype("datetime64[M]").astype(np.int16)
     # No capture is older; a broken date must not break the counting.
     return np.maximum(months, 0).astype(np.int16)
 
 
 def build(segments: Sequence[Segment], signals: Table) -> Columns:
-    """Return the columns that these segments make, the newer ones winning."""
+    """Build the columns of these segments; newer segments win."""
     # Already in order in most builds: a segment only adds what is newer behind the rest.
     rows = sorted_rows(living_rows(segments))
     docs, doc_number = united(segments, "documents")
@@ -269,13 +252,13 @@ def build(segments: Sequence[Segment], signals: Table) -> Columns:
 
 
 def _rows_of(owner_of_row: Places, owners: int) -> Incidence:
-    """Return which rows belong to each owner, the newest so that others may still come between them."""
+    """Return the rows of each owner; the newest rows stay open to insertions."""
     fixed = max(0, len(owner_of_row) - max(_LEAST_MOVED, len(owner_of_row) // _MOVED))
     return Incidence(owner_of_row[:fixed], owners).grown(owner_of_row[fixed:], fixed, owners)
 
 
 def with_room(values: npt.NDArray[Any], most: int, none: Any = 0) -> npt.NDArray[Any]:
-    """Return values with room for more behind them, and at the last place the one for none."""
+    """Return values with spare room, and `none` at the last place."""
     found = np.zeros((most + 1, *values.shape[1:]), values.dtype)
     found[: len(values)] = values
     found[most] = none
@@ -283,7 +266,6 @@ def with_room(values: npt.NDArray[Any], most: int, none: Any = 0) -> npt.NDArray
 
 
 def page_keys(groups: npt.NDArray[np.integer[Any]], sources: npt.NDArray[np.integer[Any]]) -> Ids:
-    """Return a number for each group (by its place) of a source."""
     return groups.astype(np.int64) << 31 | sources
 
 
@@ -327,7 +309,6 @@ def _texts(docs: Table, urls: Table, blobs: list[mmap.mmap | bytes], of_doc: Ids
 
 
 def texts_of(docs: Table, urls: Table) -> Iterator[tuple[str, Ids, Ids]]:
-    """Yield the names of the texts that documents and addresses have, and where they begin and how long they are."""
     starts = docs["offset"].astype(np.int64)
     for name, length in (("titles", "title"), ("snippets", "snippet"), ("authors", "author_length")):
         lengths = docs[length].astype(np.int64)
@@ -337,7 +318,7 @@ def texts_of(docs: Table, urls: Table) -> Iterator[tuple[str, Ids, Ids]]:
 
 
 PROFILE: Final = np.dtype([("source", "<i8"), ("language", "<i8"), ("type", "<i8"), ("status", "<i8")])
-"""What many captures have in common; `status` is its class, 0 for none."""
+"""Values shared by many captures; `status` is its class, 0 for unknown."""
 
 
 # More languages than there are codes of three letters.
@@ -345,7 +326,6 @@ _LANGUAGES: Final = 1 << 16
 
 
 def profile_codes(profiles: Table) -> Ids:
-    """Return a number for each of these combinations."""
     codes: Ids = ((profiles["source"] * _LANGUAGES + profiles["language"]) * 4 + profiles["type"]) * 6 + profiles[
         "status"
     ]
@@ -353,7 +333,6 @@ def profile_codes(profiles: Table) -> Ids:
 
 
 def profiles_of(rows: Table, language: Places) -> Table:
-    """Return the combination that each row has."""
     found = np.empty(len(rows), PROFILE)
     found["source"], found["type"], found["language"] = rows["source"], rows["type"], language
     found["status"] = np.minimum(rows["status"] // 100, 5)
@@ -361,7 +340,6 @@ def profiles_of(rows: Table, language: Places) -> Table:
 
 
 def _profiles(rows: Table, source: npt.NDArray[np.int64], language: Places) -> tuple[Table, Places]:
-    """Return the combinations that occur, and which one each row has."""
     status = np.minimum(rows["status"] // 100, 5).astype(np.int64)
     languages = int(language.max(initial=0)) + 1
     # By the places of sources and languages: their numbers are dense, and need no sorting.
@@ -372,14 +350,13 @@ def _profiles(rows: Table, source: npt.NDArray[np.int64], language: Places) -> t
 
 
 DOC_PROFILE: Final = np.dtype([("page_type", "<i8"), ("author", "<i8"), ("published", "<i8")])
-"""What many documents have in common: place of the page type, place of the author, year of publication or 0."""
+"""Values shared by many documents: place of the page type, place of the author, year of publication or 0."""
 _FIRST_YEAR: Final = 1_800
 _YEARS: Final = 400
 _PAGE_TYPES: Final = 16
 
 
 def doc_profile_codes(docs: Table, author: npt.NDArray[np.integer[Any]]) -> Ids:
-    """Return a number for the combination that each document has; `author` are places."""
     day = docs["published"].astype(np.int64)
     year = day.astype("datetime64[D]").astype("datetime64[Y]").astype(np.int64) + 1_970 - _FIRST_YEAR
     year = np.where((day == NO_DAY) | (year <= 0) | (year >= _YEARS), 0, year)
@@ -388,7 +365,6 @@ def doc_profile_codes(docs: Table, author: npt.NDArray[np.integer[Any]]) -> Ids:
 
 
 def doc_profiles(codes: Ids) -> Table:
-    """Return the combinations that these numbers stand for."""
     found = np.empty(len(codes), DOC_PROFILE)
     found["author"] = codes // (_PAGE_TYPES * _YEARS)
     found["page_type"] = codes // _YEARS % _PAGE_TYPES
@@ -401,7 +377,6 @@ _COMPACT: Final = 64_000_000
 
 
 def _compact(codes: Ids) -> tuple[Ids, npt.NDArray[np.int64]]:
-    """Return the distinct codes in order, and the place of each one among them."""
     if not len(codes) or int(codes.max()) > min(_COMPACT, 64 * len(codes) + 1_000_000) or int(codes.min()) < 0:
         distinct, places = np.unique(codes, return_inverse=True)
         return distinct, places.astype(np.int64)

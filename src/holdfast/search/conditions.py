@@ -1,7 +1,7 @@
-"""Which captures the operators of a query leave, from columns and index, for one request.
+"""Selects the captures that match the operators of a query, from columns and index, for one request.
 
-Each condition is judged on the rows that are at hand, never on all: what surely holds, and what surely does not. Where
-an index can only be read in part a row may be neither; it is not shown then, and the total is not exact.
+Each condition is evaluated only on the candidate rows, with two results: surely true, and surely false. If an
+index can only be read in part, a row may be neither; it is not shown then, and the total is not exact.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 from functools import reduce
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ from holdfast.search.segments import PAGE_TYPE_SHIFT, TYPE_NAMES
 from holdfast.search.substrings import Budget, Substrings, looked_at
 
 DOCUMENTS: Final = 100_000
-"""Documents that one condition on words reads at most: some 50 ms of them."""
+"""Limit on the documents that one condition on words reads: about 50 ms."""
 # Hosts of one site whose rows are gathered to begin with; a site of more is looked for among the newest captures.
 _HOSTS: Final = 2_000
 
@@ -51,8 +51,6 @@ _EPOCH: Final = date(1970, 1, 1)
 
 
 class HostNames:
-    """The hosts of one view by their names read backwards, so that all hosts below a domain stand together."""
-
     def __init__(self, columns: Columns) -> None:
         named = (_name_and_port(columns.host_name(place)) for place in range(len(columns.hosts)))
         entries = sorted((_backwards(name), port, place) for place, (name, port) in enumerate(named))
@@ -61,7 +59,7 @@ class HostNames:
         self._places = np.array([place for _, _, place in entries], np.int32)
 
     def below(self, host: str) -> Rows:
-        """Return the places of a host and of all below it, on one port if it names one."""
+        """Return the places of a host and all its subdomains, on one port if it names one."""
         name, port = _name_and_port(host)
         key = _backwards(name)
         # `.` is followed by `/`, which stands in no name.
@@ -74,7 +72,6 @@ class HostNames:
 
 
 def _name_and_port(host: str) -> tuple[str, str]:
-    """Return a host and its port, empty if it has none; an IPv6 address has colons of its own."""
     name, colon, port = host.rpartition(":")
     return (name, port) if colon and port.isdecimal() else (host, "")
 
@@ -83,19 +80,16 @@ def _backwards(name: str) -> str:
     return ".".join(reversed(name.split(".")))
 
 
-class Verdict(NamedTuple):
-    """Of each row whether a condition surely holds, and whether it surely does not."""
-
-    holds: Keep
-    fails: Keep
+Verdict = tuple[Keep, Keep]
+"""Which rows surely match, and which surely do not."""
 
 
 def _certain(holds: Keep) -> Verdict:
-    return Verdict(holds, ~holds)
+    return holds, ~holds
 
 
 def narrowed(filters: Filters, conditions: Iterable[Condition]) -> Filters:
-    """Return filters that leave no less than conditions do, and hardly more: to read the rows that matter."""
+    """Return filters that match all results of the conditions and few others, to limit the rows read."""
     for one in conditions:
         match one:
             case CapturedIn(since=since, until=until) | ChangedSince(span=CapturedIn(since=since, until=until)):
@@ -112,10 +106,10 @@ def narrowed(filters: Filters, conditions: Iterable[Condition]) -> Filters:
 
 
 class Conditions:
-    """Judges rows by the conditions of one query; of one thread.
+    """Evaluates the conditions of one query on rows; used by one thread.
 
-    `newest_first` says that rows come in the order of time, so that the last of them are shown: where not all can be
-    looked at, these are.
+    `newest_first` means that results are sorted by time with the last rows shown first: if there are too many rows,
+    these are examined.
     """
 
     def __init__(
@@ -143,13 +137,13 @@ class Conditions:
                 self._sites[one] = hosts().below(one.host)
 
     def keep(self, conditions: Sequence[Condition], rows: Rows) -> Keep:
-        """Return which of these rows conditions leave; `complete` says afterwards whether all could be judged."""
-        found = self._judge(AllOf(tuple(conditions)), rows)
-        self.complete = bool(np.all(found.holds | found.fails))
-        return found.holds
+        """Return which of these rows match; `complete` then says whether all rows could be evaluated."""
+        holds, fails = self._judge(AllOf(tuple(conditions)), rows)
+        self.complete = bool(np.all(holds | fails))
+        return holds
 
     def beginning(self, conditions: Sequence[Condition]) -> Rows | None:
-        """Return rows, in order of time, among which all that conditions leave are; None if they name nothing rare."""
+        """Return a superset of the matching rows, in order of time; None if no condition is selective."""
         found: list[Rows] = []
         for one in conditions:
             if isinstance(one, InUrl):
@@ -163,7 +157,6 @@ class Conditions:
         return np.sort(min(found, key=len)) if found else None
 
     def hosts(self, conditions: Sequence[Condition]) -> tuple[int, ...] | None:
-        """Return the hosts to which conditions confine the results, if they do and these are not too many."""
         named = [self._sites[one] for one in conditions if isinstance(one, OnSite)]
         few = min(named, key=len) if named else None
         return None if few is None or len(few) > _HOSTS else tuple(few.tolist())
@@ -199,7 +192,7 @@ class Conditions:
                 place = names.index(code) if code in names else -1
                 return _certain((self._columns.profiles["language"] == place)[self._columns.profile[rows]])
             case InUrl(text):
-                return Verdict(*self._substrings.judged(text, Field.URL, rows, newest_first=self._newest_first))
+                return self._substrings.judged(text, Field.URL, rows, newest_first=self._newest_first)
             case ChangedSince(yes=yes, span=span):
                 found = _certain(self._changed(rows, yes=yes))
                 return found if span is None else _both(found, self._judge(span, rows))
@@ -208,11 +201,10 @@ class Conditions:
                 marks = np.zeros(self._columns.documents.none + 1, np.bool_)
                 marks[places] = True
                 holds = marks[self._columns.doc[rows]]
-                return _certain(holds) if whole else Verdict(holds, np.zeros(len(rows), np.bool_))
+                return _certain(holds) if whole else (holds, np.zeros(len(rows), np.bool_))
         raise TypeError(f"{condition} is no condition on rows")
 
     def _documents_of(self, condition: ByAuthor | InTitle | NearWords) -> tuple[Rows, bool]:
-        """Return the documents that a condition on words leaves, and whether these are all; looked up once."""
         known = self._documents.get(condition)
         if known is None:
             limit = self._budget.grant(DOCUMENTS)
@@ -248,13 +240,13 @@ class Conditions:
         holds, fails = np.zeros(len(rows), np.bool_), ~on_host
         if len(there):
             holds[there], fails[there] = inside[of_row], ~inside[of_row]
-        return Verdict(holds, fails)
+        return holds, fails
 
     def _changed(self, rows: Rows, *, yes: bool) -> Keep:
-        """Return which rows hold another document than the good capture before them, or the same one.
+        """Return which rows have another document than the good capture before them, or the same one.
 
-        A first capture is neither. What no reader may see decides nothing: a withdrawn capture is passed over as if it
-        were not there; so is noise, unless it is shown.
+        A first capture is neither. Hidden captures have no influence: a capture under a takedown is skipped, and so is
+        noise, unless it is shown.
         """
         columns = self._columns
         asked = np.zeros(columns.addresses.none + 1, np.bool_)
@@ -286,20 +278,19 @@ def _simple(conditions: Iterable[Condition]) -> Iterable[Condition]:
 
 
 def _day(moment: datetime) -> int:
-    """Return the days since 1970."""
     return (moment.date() - _EPOCH).days
 
 
 def _both(a: Verdict, b: Verdict) -> Verdict:
-    return Verdict(a.holds & b.holds, a.fails | b.fails)
+    return a[0] & b[0], a[1] | b[1]
 
 
 def _swapped(found: Verdict) -> Verdict:
-    return Verdict(found.fails, found.holds)
+    return found[1], found[0]
 
 
 def _is_inside(url: str, path: str) -> bool:
-    """Return whether an address, folded, lies in a directory: at it or below it, whole segments."""
+    """Return True if a URL, folded, is a directory or below it, by whole path segments."""
     # By places and not by parts: up to 50,000 addresses are looked at for one search.
     at = url.find("/", url.find("://") + 3)
     if at < 0 or not url.startswith(path, at) or "?" in url[:at]:

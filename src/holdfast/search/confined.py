@@ -1,4 +1,4 @@
-"""A question on one view, with everything that confines its answer: the parameters of a request and its operators."""
+"""A query on one view with all its restrictions: the parameters of a request and its operators."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from holdfast.search.substrings import Budget
 
 
 class BadOperator(Invalid):
-    """An operator of a query whose value cannot be meant, or that stands where it cannot."""
+    """An operator with an invalid value, or in a place where it is not allowed."""
 
     code = "bad_operator"
 
 
 def question_of(q: str | None, *, like: int | None = None) -> ParsedQuery:
-    """Return what a query asks, with a capture that results are to be like; BadOperator for what cannot be meant."""
+    """Return the parsed query, with a capture for similarity search; raise BadOperator if it is invalid."""
     question = parse_query(q or "")
     if question.problem is not None:
         raise BadOperator(question.problem)
@@ -33,27 +33,23 @@ def question_of(q: str | None, *, like: int | None = None) -> ParsedQuery:
             raise BadOperator("`like` and like: name two captures; ask for one")
         question = replace(question, like=like)
     if question.like is not None and question.has_words:
-        raise BadOperator("captures like another are found by its words: leave yours out, operators may stay")
+        raise BadOperator("like: cannot be combined with search words; operators are allowed")
     return question
 
 
 def operators_alone(text: str | None) -> ParsedQuery:
-    """Return what operators ask that no words stand beside; BadOperator for anything else."""
     question = question_of(text)
     if question.has_words or question.like is not None:
-        raise BadOperator("terms are counted as they are; `where` takes operators alone, and like: is none here")
+        raise BadOperator("`where` accepts operators only (not like:)")
     # Their own words rank nothing here.
     return replace(question, intent=Intent.BROWSE)
 
 
 def meant(words: str | None, question: ParsedQuery) -> str | None:
-    """Return the query that was answered instead, with the operators that it had."""
     return f"{words} {question.operators}" if words and question.operators else words
 
 
 class ConfinedRows(Generic[Kept]):
-    """A question on one view with all that confines its answer: parameters and operators."""
-
     def __init__(
         self, cache: ResultCache[Kept], question: ParsedQuery, gate: Gate, budget: Budget, filters: Filters
     ) -> None:
@@ -75,11 +71,10 @@ class ConfinedRows(Generic[Kept]):
 
     @property
     def complete(self) -> bool:
-        """Whether all rows could be judged."""
         return self._conditions is None or self._conditions.complete
 
     def browsed(self, *, most: int) -> Match:
-        """Return what there is without words: what operators name, or else the newest that filters leave."""
+        """Return matches without words: the rows selected by operators, otherwise the newest that pass the filters."""
         beginning = None if self._conditions is None else self._conditions.beginning(self.question.conditions)
         if beginning is not None:
             return browsed(beginning, complete=True)
@@ -87,7 +82,6 @@ class ConfinedRows(Generic[Kept]):
         return browsed(rows, complete=complete)
 
     def passing(self, rows: Rows) -> Keep:
-        """Return which rows pass the filters, and then the operators."""
         keep = passing(self.cache.view.columns, rows, self.gate, self.filters)
         if self._conditions is not None:
             at = np.flatnonzero(keep)

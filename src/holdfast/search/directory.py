@@ -1,7 +1,7 @@
-"""Where the search index lies: generations side by side under HOLDFAST_HOME/search, one in force, one writer.
+"""Layout of the search index: generations side by side under HOLDFAST_HOME/search, one current, one writer.
 
-`current` names the generation in force, and without that name there is none; a build makes the next one beside it and
-sets the name when it is whole. It refuses a second writer at once instead of waiting.
+`current` contains the name of the current generation; without it there is no index. A build creates the next
+one beside it and sets the name when it is complete. A second writer is rejected immediately instead of waiting.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from holdfast.search.segments import entries_of, is_of_this_version, sync_folder
 
 
 class IndexBusy(Conflict):
-    """Another process writes the search index now."""
+    """Another process is writing the search index."""
 
     code = "search_index_busy"
 
 
 class IndexPending(IndexBroken):
-    """The first search index is being built: searches can be answered in a while."""
+    """The first search index is being built; search will be available soon."""
 
     code = "search_index_pending"
 
 
 class IndexElsewhere(IndexBusy):
-    """The changes of this database are taken in by the index of another data directory: there they will be found."""
+    """The index of another data directory receives this database's changes; search there."""
 
     code = "search_index_elsewhere"
 
@@ -51,8 +51,6 @@ class IndexElsewhere(IndexBusy):
 
 
 class IndexMark(NamedTuple):
-    """Which state of the index is in force."""
-
     folder: Path
     modified_ns: int
     inode: int
@@ -67,10 +65,10 @@ _NAME_BYTES: Final = 64
 
 
 def is_gone(home: str, machine: str, identity: str) -> bool | None:
-    """Return whether an index is no longer where it was; None if that cannot be known from here.
+    """Return True if an index no longer exists at its location; None if that cannot be determined from here.
 
-    Neither the name of a machine nor a path proves anything: two containers may share both. A path means the same
-    only where the same kernel shows the same file systems; elsewhere only the silence of the index tells.
+    Neither a machine name nor a path proves anything: two containers may share both. A path means the same only
+    where the same kernel shows the same file systems; otherwise only a silent index counts as gone.
     """
     # The same id in the same place: it is there, whichever machine we are.
     if read_directory_id(Path(home)) == identity:
@@ -79,7 +77,6 @@ def is_gone(home: str, machine: str, identity: str) -> bool | None:
 
 
 def this_machine() -> str:
-    """Return an id of what this process sees: this boot of the kernel, and its view of the file systems."""
     try:
         view = str(Path("/proc/self/ns/mnt").readlink())
     except OSError:
@@ -90,8 +87,6 @@ def this_machine() -> str:
 
 
 class IndexDirectory:
-    """The folder of the search index."""
-
     def __init__(self, home: Path) -> None:
         self.folder = home / "search"
         self._home = home
@@ -100,22 +95,20 @@ class IndexDirectory:
         self._seen: tuple[str, Path, str] | None = None
 
     def identity(self) -> str:
-        """Return the id by which the database knows this data directory's index; made once, and kept by rebuilds."""
+        """Return the id of this data directory's index in the database; created once, and preserved by rebuilds."""
         if self._identity is None:
             self._identity = directory_id(self._home)
         return self._identity
 
     def address(self) -> tuple[str, str, str]:
-        """Return the data directory, what the machine that it is on is called, and what this process sees of it."""
         return str(self._home.resolve()), gethostname(), this_machine()
 
     def current(self) -> Path:
-        """Return the folder of the generation in force; where none is, one that is never made."""
+        """Return the folder of the current generation; a path that never exists if there is none."""
         # An index in the making has another name until it is whole: what a death leaves of it is then no index.
         return self.folder / (self._named() or _NONE)
 
     def _named(self) -> str | None:
-        """Return the name of the generation in force, whether it is there or not."""
         # Asked for twice by every search: by way of a Path it takes four times as long.
         try:
             fd = os.open(self._current, os.O_RDONLY | os.O_CLOEXEC)
@@ -128,7 +121,6 @@ class IndexDirectory:
         return name if name.isdecimal() else None
 
     def _manifest(self, name: str) -> tuple[Path, str]:
-        """Return the folder of a generation and where its manifest is; kept, for it is asked for again and again."""
         seen = self._seen
         if seen is None or seen[0] != name:
             folder = self.folder / name
@@ -136,10 +128,10 @@ class IndexDirectory:
         return seen[1], seen[2]
 
     def mark(self) -> IndexMark | None:
-        """Return what changes with every state that is put in force; None if there is no index at all.
+        """Return the mark of the current state, which changes with every new state; None if there is no index.
 
-        IndexBroken if one is named that is not there, or there is only one in the making: an empty answer would say
-        that nothing was captured.
+        Raise IndexBroken if the named one is missing, or only one under construction exists: an empty answer would
+        imply that nothing was captured.
         """
         for _ in range(_LOOKS):
             name = self._named()
@@ -147,7 +139,7 @@ class IndexDirectory:
                 if self._generations():
                     raise IndexPending(
                         "the search index is being made, or the making of it broke off; the next index run, worker or "
-                        "search command begins it anew, or run: holdfast search-index rebuild"
+                        "search command rebuilds it, or run: holdfast search-index rebuild"
                     )
                 return None
             folder, manifest = self._manifest(name)
@@ -158,7 +150,7 @@ class IndexDirectory:
                 if self._named() == name:
                     raise IndexBroken(
                         f"the search index in {self.folder / name} is gone; the next index run, worker or search "
-                        "command makes it anew, or run: holdfast search-index rebuild"
+                        "command rebuilds it, or run: holdfast search-index rebuild"
                     ) from None
                 continue
             # The inode, too: a manifest is replaced by a rename, and two within one tick of the clock have the same
@@ -167,13 +159,13 @@ class IndexDirectory:
         raise IndexBroken("the search index changes faster than it can be read; try again")
 
     def exists(self) -> bool:
-        """Return whether a generation is in force that this program can use; one of another version is none."""
+        """Return True if the current generation is usable by this program; one of another version is not."""
         folder = self.current()
-        # Without its entries it is none, too: a writer would make empty ones beside the columns, and find no word.
+        # Without its tantivy files the index is invalid: a writer would create empty ones, and searches find nothing.
         return is_of_this_version(folder) and entries_of(folder) is not None
 
     def discard(self) -> None:
-        """Let no generation be in force, and remove the one that was; only under the writer's lock."""
+        """Delete the current generation; call this only under the writer's lock."""
         folder = self.current()
         # First what makes it the one in force: a death in between leaves no index rather than half of one.
         (self.folder / "current").unlink(missing_ok=True)
@@ -181,7 +173,6 @@ class IndexDirectory:
         shutil.rmtree(folder, ignore_errors=True)
 
     def fresh(self) -> Path:
-        """Return an empty folder for the next generation; only under the writer's lock."""
         in_force, found = self._named(), self._generations()
         numbers = [int(name) for name in (in_force, *found) if name is not None]
         for name in found - {in_force}:
@@ -194,7 +185,7 @@ class IndexDirectory:
         return folder
 
     def swap(self, folder: Path) -> None:
-        """Put a generation in force and remove the others; a reader that has an old one open keeps its files."""
+        """Make a generation current and delete the others; a reader with an open old one can still read its files."""
         write_safely(self.folder / "current", folder.name.encode())
         for name in self._generations() - {folder.name}:
             shutil.rmtree(self.folder / name, ignore_errors=True)
@@ -207,7 +198,9 @@ class IndexDirectory:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the one writer for the block; IndexBusy if another process is. The kernel frees it if we die."""
+        """Hold the writer's lock for the block; raise IndexBusy if another process has it. The kernel frees it on
+        death.
+        """
         reach("search.writing")
         self.folder.mkdir(parents=True, exist_ok=True)
         fd = os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

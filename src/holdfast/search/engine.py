@@ -1,7 +1,7 @@
-"""The only file that speaks to tantivy: schema, analysers, a writer, a reader that gives numbers, never objects.
+"""The only module that uses tantivy: schema, analysers, a writer, a reader that returns numbers, never objects.
 
-Two kinds of entries share one index: a document (its text once, in the field of its language, and trigrams of title and
-snippet) and an address (trigrams of the URL). It refuses a second writer.
+Two kinds of entries share one index: a document (its text in the fields of its language, and trigrams of title and
+snippet) and a URL (the texts of links to it, and trigrams of the URL). It rejects a second writer.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import replace
 from functools import lru_cache, partial
 from itertools import pairwise
 from math import log1p
@@ -23,22 +24,27 @@ import numpy.typing as npt
 import tantivy
 
 from holdfast.errors import Unavailable
-from holdfast.parse.text import fold, is_unspaced, words_of
+from holdfast.parse.text import fold, is_unspaced, one_line_a_block, words_of
 from holdfast.search.analysis import (
     ANALYSERS,
     LANGUAGES,
     UNSTEMMED,
+    author_terms,
     compounds_in,
     exact_words,
+    is_letter,
     language_field,
     prepared,
     query_pairs,
     single_letters,
     spelled_out,
+    spellings,
     stem,
     stems,
+    terms_of,
     unfolded_words,
     whole_forms,
+    within,
     words_of_path,
 )
 from holdfast.search.asked import (
@@ -53,8 +59,8 @@ from holdfast.search.asked import (
     kept_stems,
 )
 from holdfast.search.linked_folder import LinkedFolder
-from holdfast.search.named_words import author_terms, is_letter, spellings, terms_of
 from holdfast.search.query import And, Field, Node, Not, Or, Term, plain
+from holdfast.values import dataclass
 
 Ids = npt.NDArray[np.int64]
 Scores = npt.NDArray[np.float32]
@@ -70,12 +76,10 @@ _PARTS: Final = ("body", "rest")
 _TEXTS: Final = tuple(f"{part}_{language}" for part in _PARTS for language in LANGUAGES)
 # What a word is worth outside the main content.
 _REST_WEIGHT: Final = 0.25
-# Words that may stand between those of a query that are close to each other.
-_CLOSE_SLOP: Final = 8
 
 
 class IndexBroken(Unavailable):
-    """The search index on disk cannot be used; it can always be made anew."""
+    """The search index on disk is unusable; it can always be rebuilt."""
 
     code = "search_index_broken"
 
@@ -104,12 +108,12 @@ def _schema() -> Any:
 
 
 _SCHEMA: Final = _schema()
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 7
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexEntry:
-    """One document as the index takes it in."""
+    """A document; its texts have marks where several lines belong to one block."""
 
     key: int
     language: str | None
@@ -118,9 +122,7 @@ class IndexEntry:
     snippet: str
     text: str
     rest: str = ""
-    """What the page shows outside its main content."""
     heads: Sequence[str] = ()
-    """Headings and the terms that the page defines."""
 
 
 def _open(folder: Path) -> Any:
@@ -137,7 +139,7 @@ def _open(folder: Path) -> Any:
 
 
 class Writer:
-    """Adds entries; what was there under the same key goes. Nothing is seen before `commit`."""
+    """Adds entries, replacing those with the same key. Nothing is visible before `commit`."""
 
     def __init__(self, folder: Path, *, heap_bytes: int = 48_000_000) -> None:
         try:
@@ -146,28 +148,29 @@ class Writer:
             raise IndexBroken(f"the search index cannot be written: {exc}") from exc
 
     def add(self, entry: IndexEntry, *, replace: bool = True) -> None:
-        """Take in one document; `replace` may be False where it is known to be new."""
+        """Add one document; `replace` may be False if it is known to be new."""
         if replace:
             self._writer.delete_documents_by_term("key", entry.key)
         document = tantivy.Document()
         document.add_integer("key", entry.key)
         language = language_field(entry.language)
-        text, rest = entry.text, entry.rest
+        text, rest = one_line_a_block(entry.text), one_line_a_block(entry.rest)
         compounds, rest_compounds = compounds_in(text), compounds_in(rest)
         # The title belongs to the body: words of one query may stand in either. So do the parts of compounds. No phrase
-        # reaches from one value of a field into the next.
-        body = [prepared(entry.title), prepared(text), *spelled_out(compounds)]
-        others = [prepared(rest), *spelled_out(rest_compounds)] if rest else []
+        # reaches from one value of a field into the next, nor from one block of the page.
+        body = [prepared(entry.title), *prepared(text).split("\n"), *spelled_out(compounds)]
+        others = [*prepared(rest).split("\n"), *spelled_out(rest_compounds)] if rest else []
         for name, values in (("body", body), ("rest", others)):
             for value in values:
                 document.add_text(f"{name}_{language}", value)
-        heads = _within(entry.heads, _MAX_HEADS_CHARS)
+        heads = within(entry.heads, _MAX_HEADS_CHARS)
         document.add_text("language", language)
         document.add_text("title", _bordered([entry.title], language))
         document.add_text("heads", _bordered(heads, language))
         document.add_text("exact_heads", _exact([entry.title, *heads]))
         document.add_text("exact", unfolded_words(f"{entry.title}\n{text}\n{rest}", _UNFOLDED_CHARS) or BORDER)
-        document.add_text("whole", whole_forms({**dict.fromkeys(compounds), **dict.fromkeys(rest_compounds)}))
+        names = [*compounds_in(entry.title), *compounds, *rest_compounds]
+        document.add_text("whole", whole_forms(dict.fromkeys(names)))
         document.add_text("words", "\n".join([*body, *others, single_letters(f"{entry.title}{text}{rest}")]))
         document.add_text("title_grams", fold(entry.title) + _EDGE)
         document.add_text("snippet_grams", fold(entry.snippet) + _EDGE)
@@ -178,7 +181,6 @@ class Writer:
     def add_address(
         self, key: int, url: str, *, anchors: Sequence[str] = (), language: str | None = None, replace: bool = True
     ) -> None:
-        """Take in one address under the hash of its spelling, with the texts of links to it and its language."""
         if replace:
             self._writer.delete_documents_by_term("key", key)
         document = tantivy.Document()
@@ -187,20 +189,20 @@ class Writer:
         kept = language_field(language)
         document.add_text("path", _bordered([words_of_path(url)], kept))
         if anchors:
-            texts = _within(anchors, _MAX_HEADS_CHARS)
+            texts = within(anchors, _MAX_HEADS_CHARS)
             document.add_text("anchors", _bordered(texts, kept))
             document.add_text("exact_anchors", _exact(texts))
         self._writer.add_document(document)
 
     def commit(self) -> None:
-        """Make what was added visible and lasting; Unavailable if the disk does not take it."""
+        """Make additions visible and durable; raise Unavailable if the disk fails."""
         try:
             self._writer.commit()
         except ValueError as exc:
             raise Unavailable(f"the search index did not take the commit: {exc}") from exc
 
     def close(self) -> None:
-        """Wait for merges and let go of the writer's lock; what was not committed is gone."""
+        """Wait for merges and release the writer's lock; uncommitted additions are lost."""
         self._writer.rollback()
         # Its lock is held until its merges end: the next writer would be refused.
         self._writer.wait_merging_threads()
@@ -208,7 +210,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchedKeys:
-    """Keys that match, best first where they are scored; `count` may be more than were asked for."""
+    """Matching keys, best first if scored; `count` may exceed the requested number."""
 
     keys: Ids
     scores: Scores
@@ -219,10 +221,11 @@ NONE_MATCHED: Final = MatchedKeys(keys=np.empty(0, np.int64), scores=np.empty(0,
 
 
 class IndexReader:
-    """Asks the index as one commit left it; `reopened` costs a fraction of a millisecond."""
+    """Queries the index in the state of one commit; `reopened` costs a fraction of a millisecond."""
 
     def __init__(self, folder: Path, before: IndexReader | None = None) -> None:
         self._folder = folder
+        self._unnamed: Any = None
         self._links: LinkedFolder | None = None if before is None else before._links
         try:
             if before is None:
@@ -244,16 +247,25 @@ class IndexReader:
             raise IndexBroken(f"the search index cannot be read: {exc}; run: holdfast search-index rebuild") from exc
 
     def reopened(self) -> IndexReader:
-        """Return a reader that sees the latest commit; this one goes on as it is. IndexBroken if files are gone."""
+        """Return a reader of the latest commit; this one stays usable. Raise IndexBroken if files are gone."""
         return IndexReader(self._folder, self)
+
+    def without_names(self, addresses: Ids) -> IndexReader:
+        found = copy(self)
+        found._unnamed = tantivy.Query.term_set_query(_SCHEMA, "key", addresses.tolist())
+        return found
+
+    def _named(self, query: Any) -> Any:
+        if query is None or self._unnamed is None:
+            return query
+        return tantivy.Query.boolean_query([(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, self._unnamed)])
 
     @property
     def entries(self) -> int:
-        """How many documents and addresses it holds."""
         return int(self._searcher.num_docs)
 
     def words(self, asked: AskedWords, languages: Sequence[str], weights: TextWeights, *, limit: int) -> MatchedKeys:
-        """Return documents in which every word and every phrase occurs, scored; where there is a tree, it selects."""
+        """Return documents with every word and every phrase, scored; if there is a tree, it selects."""
         matched = _joined(asked.tree or asked, _texts, languages)
         if matched is None:
             return NONE_MATCHED
@@ -262,7 +274,6 @@ class IndexReader:
         return self._ask(tantivy.Query.boolean_query([must, *self._weighted(clauses, weights)]), limit)
 
     def accented(self, asked: AskedWords, *, limit: int) -> MatchedKeys:
-        """Return documents that have every word that was typed with accents, with these accents."""
         if not asked.accented:
             return NONE_MATCHED
         return self._ask(_constant(_all([_term("exact", word) for word in asked.accented])), limit)
@@ -270,7 +281,6 @@ class IndexReader:
     def some_words(
         self, asked: AskedWords, languages: Iterable[str], weights: TextWeights, *, limit: int
     ) -> MatchedKeys:
-        """Return documents in which some of the words occur, those with more and rarer ones first."""
         found = []
         for one in languages:
             kept = [term for word in asked.terms if (term := stem(word, one))]
@@ -282,8 +292,8 @@ class IndexReader:
     def addresses(
         self, asked: AskedWords, languages: Sequence[str], weights: TextWeights, *, limit: int
     ) -> MatchedKeys:
-        """Return addresses that the words name: all in the texts of links to one, or all in its path."""
-        wanted = _joined(asked.tree or asked, _names, languages)
+        """Return URLs that have all words in their link texts, or all in their path."""
+        wanted = self._named(_joined(asked.tree or asked, _names, languages))
         if wanted is None:
             return NONE_MATCHED
         clauses = (clause for one in languages for clause in address_clauses(asked, one))
@@ -291,19 +301,17 @@ class IndexReader:
         return self._ask(tantivy.Query.boolean_query([must, *self._weighted(clauses, weights)]), limit)
 
     def _rarity(self, field: str, term: str) -> float:
-        """Return how telling a term is wherever it occurs, as BM25 counts it."""
         found = self._searcher.doc_freq(field, term)
         return log1p((self._searcher.num_docs - found + 0.5) / (found + 0.5))
 
     def _weighted(self, clauses: Iterable[Clause], weights: TextWeights) -> list[tuple[Any, Any]]:
-        """Return the clauses that weigh something, each once: two languages may keep the same of a word."""
         weighed = [(clause, getattr(weights, clause.name)) for clause in dict.fromkeys(clauses)]
         return [
             (tantivy.Occur.Should, _boosted(_query(one, self._rarity), weight)) for one, weight in weighed if weight
         ]
 
     def substring(self, text: str, field: Field, *, limit: int) -> MatchedKeys:
-        """Return keys whose trigrams allow the substring: candidates, to be checked against the text itself."""
+        """Return candidates whose trigrams allow the substring; the caller checks them against the text."""
         name = f"{field}_grams"
         grams = ANALYSERS["grams"].analyze(text)
         # Sixteen spread over the term narrow it enough; the check decides anyway.
@@ -312,21 +320,22 @@ class IndexReader:
         return self._ask(_constant(_all([_term(name, gram) for gram in some]) if some else _prefix(name, text)), limit)
 
     def frequency(self, word: str) -> int:
-        """Return in how many documents a word occurs near the start, folded and unstemmed; one look-up."""
+        """Return the number of documents with a word, folded and unstemmed; one look-up."""
         return int(self._searcher.doc_freq("words", word))
 
     def vocabulary(self, prefix: str, *, limit: int) -> list[tuple[str, int]]:
-        """Return the most frequent words that start so, folded and unstemmed, with the number of their documents."""
+        """Return the most frequent words with this prefix, folded and unstemmed, with the number of their
+        documents.
+        """
         found: list[tuple[str, int]] = self._searcher.terms_with_prefix("words", prefix, limit=limit)
         return found
 
     def with_word(self, word: str, *, limit: int) -> Ids:
-        """Return documents in which a word occurs."""
         stemmed = [_term(field, kept) for field in _TEXTS if (kept := stem(word, field[-2:]))]
         return self._ask(_constant(_any([_term("words", word), *stemmed])), limit).keys
 
     def in_titles(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
-        """Return documents whose title has these words side by side, in any of their forms: what `intitle:` asks."""
+        """Return documents whose title has these words side by side, in any of their forms (`intitle:`)."""
         runs: dict[tuple[str, ...], list[str]] = {}
         for language in LANGUAGES:
             for terms in spellings(words):
@@ -337,25 +346,27 @@ class IndexReader:
     def with_phrase(self, words: Sequence[str], *, limit: int, accented: Sequence[str] = ()) -> MatchedKeys:
         """Return documents with these words side by side in their text, in any of their forms, unscored.
 
-        Those of them that are `accented` must stand there with their accents.
+        Those of them that are `accented` must have their accents in the text.
         """
         return self._ask(_constant(_all([_side_by_side(words), *(_term("exact", word) for word in accented)])), limit)
 
     def with_text(
         self, text: str, field: Field, languages: Sequence[str], *, limit: int, among: Ids | None = None
     ) -> MatchedKeys:
-        """Return what a plain query finds, unscored: documents, or addresses by their names; only of `among` if given.
+        """Return the results of a plain query, unscored: documents, or URLs by their names; only from `among` if
+        given.
 
-        Where the text ends in `*`, longer words count, too.
+        If the text ends in `*`, its last word is a prefix.
         """
         term = Term(text.removesuffix("*"), is_prefix=text.endswith("*"))
-        query = _joined(term, _names if field is Field.NAMES else _texts, languages)
+        is_name = field is Field.NAMES
+        query = self._named(_joined(term, _names, languages)) if is_name else _joined(term, _texts, languages)
         if query is not None and among is not None:
             query = _all([query, tantivy.Query.term_set_query(_SCHEMA, "key", among.tolist())])
         return self._ask(_constant(query), limit)
 
     def near(self, words: Sequence[str], *, distance: int, limit: int) -> MatchedKeys:
-        """Return documents in which each word stands near the next, in any order: what `near:` asks."""
+        """Return documents in which each word is near the next, in any order (`near:`)."""
         found = []
         for language in LANGUAGES:
             kept = [kept_stems(terms_of(word), language) for word in words]
@@ -369,12 +380,11 @@ class IndexReader:
         return self._ask(_constant(_any(found)), limit)
 
     def authors(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
-        """Return documents by an author whose name has all these words: what `author:` asks."""
         terms = dict.fromkeys(term for word in words for term in terms_of(word))
         return self._ask(_constant(_all([_run("author", (term,)) for term in terms])), limit)
 
     def some(self, words: Sequence[str], *, least: int, limit: int) -> MatchedKeys:
-        """Return documents in which at least so many of these words occur, scored: what `like:` asks."""
+        """Return documents with at least `least` of these words, scored (`like:`)."""
         found = []
         for language in LANGUAGES:
             terms = dict.fromkeys(kept for word in words if (kept := stem(word, language)))
@@ -400,7 +410,7 @@ class IndexReader:
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Hold the garbage collector off while tens of thousands of short-lived pairs pass: it would look at each."""
+    """Disable the garbage collector during the block: it would examine tens of thousands of short-lived pairs."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -422,7 +432,7 @@ def _any(queries: Iterable[Any]) -> Any:
 
 
 def _in_text(language: str, query_of: Callable[[str], Any]) -> Any:
-    """Return a query that either part of a document's text may meet; the rest of a page weighs less than its body."""
+    """Return a query on both parts of a document's text; the rest of a page weighs less than its body."""
     return _any([query_of(f"body_{language}"), _boosted(query_of(f"rest_{language}"), _REST_WEIGHT)])
 
 
@@ -444,7 +454,7 @@ def _phrase(field: str, terms: Sequence[str], slop: int = 0) -> Any:
 
 
 def _run(field: str, terms: Sequence[str]) -> Any:
-    """Return a query for terms side by side; a single unspaced letter at either end may be a part of a pair."""
+    """Return a query for adjacent terms; a single unspaced letter at either end may be part of a pair."""
     if not (is_letter(terms[0]) or is_letter(terms[-1])):
         return _phrase(field, terms)
     # Terms are letters, digits and marks: nothing of them has a meaning in a pattern.
@@ -457,18 +467,15 @@ def _run(field: str, terms: Sequence[str]) -> Any:
 
 @lru_cache(maxsize=64)
 def _prefix(field: str, text: str) -> Any:
-    """Return a query for all terms that begin so, however many there are."""
     pattern = "".join(char if char.isalnum() else f"\\x{{{ord(char):X}}}" for char in text)
     return tantivy.Query.regex_query(_SCHEMA, field, f"{pattern}(.|\n)*")
 
 
 def _word(language: str, term: str) -> Any:
-    """Return a query for one word of a text; a single unspaced letter stands among the words of any language."""
     return _constant(_term("words", term)) if is_letter(term) else _in_text(language, partial(_term, text=term))
 
 
 def _texts(asked: AskedWords, languages: Sequence[str]) -> Any:
-    """Return a query for documents of these languages that have all words and phrases; None if none can."""
     return _any([_all(musts) for one in languages if (musts := _musts(asked, one))])
 
 
@@ -478,21 +485,19 @@ def _musts(asked: AskedWords, language: str) -> list[Any]:
     if kept is None or len(runs) < len(asked.phrases) or not (kept or runs):
         return []
     must = [_word(language, term) for term in dict.fromkeys(kept)]
-    must += [_term("exact", word) for word in asked.required]
+    must += [_term("exact", word) for word in asked.required] + [_term("whole", name) for name in asked.signed]
     return must + [_in_text(language, partial(_run, terms=run)) for run in runs]
 
 
 def _names(asked: AskedWords, languages: Sequence[str]) -> Any:
-    """Return a query for addresses that all words name; None if none can be."""
     clauses = (one for language in languages for one in address_clauses(asked, language) if one.kind is Kind.ALL)
     named = _any(_all([_term(one.field, term) for term in one.terms]) for one in dict.fromkeys(clauses))
-    return named and _all([named, *(_term("exact_anchors", word) for word in asked.required)])
+    return named and _all([named, *(_term("exact_anchors", word) for word in asked.required + asked.signed)])
 
 
 def _joined(
     node: Node | AskedWords, meeting: Callable[[AskedWords, Sequence[str]], Any], languages: Sequence[str]
 ) -> Any:
-    """Return a tree of words as one query; None if nothing can answer it."""
     match node:
         case AskedWords():
             return meeting(node, languages)
@@ -502,7 +507,8 @@ def _joined(
             known = _prefix("words", parts[0]) if len(parts) == 1 else _prefix("whole", text)
             return _constant(known) if parts and meeting is _texts else None
         case Term(text):
-            return meeting(asked_words(plain(text), text), languages)
+            # What another term finds must not depend on whether any page shows a name with its signs.
+            return meeting(replace(asked_words(plain(text), text), signed=()), languages)
         case Or(parts):
             return _any(query for part in parts if (query := _joined(part, meeting, languages)) is not None)
         case Not():
@@ -518,7 +524,6 @@ def _joined(
 
 
 def _side_by_side(words: Sequence[str]) -> Any:
-    """Return a query for words side by side in a text of any language, in any of their forms."""
     forms = spellings(words)
     if len(forms[0]) == 1 and is_letter(forms[0][0]):
         return _word(UNSTEMMED, forms[0][0])
@@ -527,7 +532,6 @@ def _side_by_side(words: Sequence[str]) -> Any:
 
 
 def _titled(run: tuple[str, ...], languages: Sequence[str]) -> Any:
-    """Return a query for terms side by side in titles of the languages that keep them so."""
     wanted = _run("title", run)
     if len(languages) == len(LANGUAGES):
         return wanted
@@ -535,7 +539,7 @@ def _titled(run: tuple[str, ...], languages: Sequence[str]) -> Any:
 
 
 def _beside(field: str, first: Sequence[str], second: Sequence[str], distance: int) -> Any:
-    """Return a query for one word before another with so many others, or unspaced letters, between them at most."""
+    """Return a query for one word before another, with at most `distance` words or unspaced letters between them."""
     # A pair reaches over the place of the next one.
     slop = distance + (len(first[-1]) - 1 if is_unspaced(first[-1]) else 0)
     words = [_phrase(field, terms) for terms in (first, second) if len(terms) > 1]
@@ -547,7 +551,6 @@ def _boosted(query: Any, weight: float) -> Any:
 
 
 def _query(clause: Clause, rarity: Callable[[str, str], float]) -> Any:
-    """Return a clause as a query; all but single terms and sentences score the same wherever they match."""
     match clause.kind:
         case Kind.TERM:
             return _term(clause.field, clause.terms[0])
@@ -567,30 +570,13 @@ def _query(clause: Clause, rarity: Callable[[str, str], float]) -> Any:
             return _constant(_term(clause.field, *clause.terms), rarity(clause.field, *clause.terms))
         case Kind.SENTENCE:
             return _phrase(clause.field, clause.terms)
-        case Kind.CLOSE:
-            # Two by two: what a phrase of three with slop finds depends on how the index was cut into segments.
-            pairs = [_phrase(clause.field, pair, _CLOSE_SLOP) for pair in pairwise(clause.terms)]
-            return _constant(_all(pairs))
-
-
-def _within(texts: Sequence[str], limit: int) -> list[str]:
-    """Return as many texts as fit."""
-    kept: list[str] = []
-    for text in texts:
-        limit -= len(text)
-        if limit < 0:
-            break
-        kept.append(text)
-    return kept
 
 
 def _bordered(texts: Iterable[str], language: str) -> str:
-    """Return texts as a field of stems takes them, with a border around each."""
     lines = [stems(text, language) for text in texts]
     return " ".join([BORDER, *(word for line in lines if line for word in (*line, BORDER))])
 
 
 def _exact(texts: Iterable[str]) -> str:
-    """Return the exact words and whole compounds of texts."""
     joined = "\n".join(texts)
     return " ".join(dict.fromkeys([*exact_words(joined), *whole_forms(compounds_in(joined)).split()]))

@@ -1,11 +1,11 @@
-"""A fingerprint of a text, 24 bytes: by it, pages that differ little are told from pages that only look alike.
+"""Fingerprints of texts, 24 bytes: they distinguish near-duplicates from pages that only look similar.
 
-The first 128 bits are a sketch of the words and the pairs of neighbouring words: of two texts that share most of them
-they differ in few places (decision 0032). The last 64 stand for the subject: the words of the title that the text
+The first 128 bits are a sketch of the words and the pairs of neighbouring words: two texts that share most of
+them differ in few bits (decision 0032). The last 64 represent the subject: the words of the title that the text
 itself uses. Two pages made from one template share their text and differ in their subject.
 
-Made from the text as it is stored, whenever the index takes a document in: a fingerprint of another kind needs a
-rebuild of the index and no body. It refuses texts of fewer than 20 words: they have no fingerprint.
+Computed from the stored text whenever the index adds a document: another kind of fingerprint needs a rebuild of
+the index but no body. Texts of fewer than 20 words have no fingerprint.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ import numpy.typing as npt
 from xxhash import xxh3_64_intdigest
 
 Prints = npt.NDArray[np.uint64]
-"""Fingerprints, one a row: two columns of bits, one of the subject; a row of zeros for no fingerprint."""
+"""Fingerprints, one per row: two columns of bits, one of the subject; a row of zeros for no fingerprint."""
 Hashes = npt.NDArray[np.uint64]
 Places = npt.NDArray[np.int64]
 _Points = npt.NDArray[np.uint8 | np.uint32]
 
 PRINT_WIDTH: Final = 3
 MAX_DISTANCE: Final = 25
-"""Bits of 128 in which near-duplicates differ at most. Copies with 10 % of their words replaced differ in 17 +- 4,
-pages of one template in 30 and more, others in 64 +- 6: `python -m bench.near_duplicates` before this is touched."""
+"""Limit on differing bits, of 128, in near-duplicates. Copies with 10 % of their words replaced differ in 17 +- 4,
+pages of one template in 30 and more, others in 64 +- 6. Run `python -m bench.near_duplicates` before changing
+it.
+"""
 # Of the first 64: half of 25, and two and a half standard deviations. It leaves 3 of 10,000 other pairs.
 _MAX_FIRST: Final = 18
 MIN_WORDS: Final = 20
-"""A text with fewer has no fingerprint: in a few words there is nothing to tell a copy by."""
+"""Minimum for a fingerprint: a few words are not enough to recognise a copy."""
 NO_PRINT: Final = (0, 0, 0)
 
 _MAX_CHARS: Final = 200_000
@@ -48,7 +50,7 @@ _DIGITS: Final = (ord("0"), ord("9"))
 
 
 def _odd(name: str, count: int) -> Hashes:
-    """Return numbers that are the same on every machine and in every release: they are in stored fingerprints."""
+    """Return odd constants, the same on every machine and in every release: stored fingerprints depend on them."""
     return np.array([xxh3_64_intdigest(f"{name} {n}".encode()) | 1 for n in range(count)], np.uint64)
 
 
@@ -60,7 +62,6 @@ _MAX_POINTS: Final = _MAX_CHARS + 4 * _MAX_TITLE_CHARS
 
 
 def _powers(base: int) -> Hashes:
-    """Return the powers of a number, of 64 bits each, one for every place."""
     return np.multiply.accumulate(np.full(_MAX_POINTS, base, np.uint64))
 
 
@@ -70,7 +71,6 @@ _BACK: Final = _powers(pow(int(_BASE), -1, 1 << 64))
 
 
 def _kinds() -> npt.NDArray[np.uint8]:
-    """Return what each character of the basic plane is: between words, part of one, a word by itself, or a joint."""
     kinds = np.full(1 << 16, _INSIDE, np.uint8)
     kinds[:128] = [_INSIDE if chr(point).isalnum() else _APART for point in range(128)]
     kinds[[ord(sign) for sign in _JOINTS]] = _JOINT
@@ -102,7 +102,6 @@ def _mixed(values: Hashes) -> Hashes:
 
 
 def _words(text: str) -> tuple[Hashes, Places]:
-    """Return a number for each word in order, made of its characters and their places in it, and where it stands."""
     # All words at once: a loop over them takes ten times as long.
     points, starts, ends = _ascii_runs(text) if text.isascii() else _runs(text)
     terms = points.astype(np.uint64)
@@ -112,7 +111,6 @@ def _words(text: str) -> tuple[Hashes, Places]:
 
 
 def _ascii_runs(text: str) -> tuple[_Points, Places, Places]:
-    """Return the characters of words, 0 between them; of each word the place before it and that of its last one."""
     points = np.frombuffer(bytearray(b"\0%b\0" % text.encode("ascii").translate(_ASCII)), np.uint8)
     _join_digits(points, np.flatnonzero(points >= _IS_JOINT), 0)
     inside = points != 0
@@ -121,7 +119,6 @@ def _ascii_runs(text: str) -> tuple[_Points, Places, Places]:
 
 
 def _runs(text: str) -> tuple[_Points, Places, Places]:
-    """Do the same for a text of any script."""
     lowered = text.lower()[: _MAX_POINTS - 2]
     points = np.frombuffer(bytearray(f"\0{lowered}\0".encode("utf-32-le", "replace")), np.uint32)
     # Beyond the basic plane stand rarer Chinese characters, and signs that tell as much.
@@ -138,7 +135,7 @@ def _runs(text: str) -> tuple[_Points, Places, Places]:
 
 
 def _join_digits(points: _Points, joints: Places, mark: int) -> None:
-    """Keep joints between two digits, and clear all others.
+    """Join digits around a joint into one word, and clear all other joints.
 
     8:15, 1,000, 15.2 and 2025-03-01 are one word each: in pieces, every table has the numbers of every other.
     """
@@ -152,7 +149,6 @@ def _are_digits(points: _Points) -> npt.NDArray[np.bool_]:
 
 
 def fingerprint(text: str, title: str | None = None) -> tuple[int, int, int]:
-    """Return the fingerprint of a text under its title; zeros if it has too few words."""
     # Words of the title in one pass with those of the text: for a few words a pass costs half of that for a page.
     asked = " ".join(_TITLE_WORD.findall((title or "")[:_MAX_TITLE_CHARS])).lower()
     found, starts = _words(f"{asked}\n{text[:_MAX_CHARS]}")
@@ -175,7 +171,6 @@ def fingerprint(text: str, title: str | None = None) -> tuple[int, int, int]:
 
 
 def _subject(named: Hashes, words: Hashes) -> int:
-    """Return two bits for each word of a title that is frequent in the text, numbers and short words left out."""
     times = np.count_nonzero(named[:, np.newaxis] == words, axis=1)
     frequent = named[times >= max(_SUBJECT_TIMES, _SUBJECT_SHARE * len(words))]
     found = 0
@@ -185,15 +180,14 @@ def _subject(named: Hashes, words: Hashes) -> int:
 
 
 def has_print(prints: Prints) -> npt.NDArray[np.bool_]:
-    """Return which of these are fingerprints, and not the zeros of a text that is too short."""
     known: npt.NDArray[np.bool_] = (prints[:, 0] | prints[:, 1]) != 0
     return known
 
 
 def near(some: Prints, others: Prints) -> tuple[Places, Places]:
-    """Return the pairs that are near-duplicates: places in `some`, ascending, and for each one in `others`.
+    """Return the pairs of near-duplicates: places in `some`, ascending, and for each one in `others`.
 
-    Close by their bits, and not of two subjects: each with a word of its own that the other lacks.
+    Their bits are close, and their subjects do not differ, that is, do not each have a word that the other lacks.
     """
     # One pass over half of the bits; the rest is looked at for the few pairs that are left.
     close = np.bitwise_count(some[:, :1] ^ others[:, 0]) <= _MAX_FIRST

@@ -1,7 +1,7 @@
-"""Columns that have a little more than others: what is new is written behind them, and what was there is not copied.
+"""Extends columns by a few entries: new values are written behind the old ones, which are not copied.
 
-What it costs hangs on what was added since the columns were built, at most an eighth of them, not on their size. The
-numbers of hosts, groups, languages, authors and combinations then follow the order in which they came.
+The cost depends on the additions since the columns were built (at most an eighth of them), not on their size.
+Hosts, groups, languages, authors and combinations are then numbered in the order of arrival.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ from holdfast.search.segments import Segment, Table
 
 
 def grow(before: Columns, added: Segment) -> Columns | None:
-    """Return columns with what a segment adds, documents and addresses that are new and rows that are; `before` stays
-    as it is.
+    """Return columns extended by a segment's new documents, URLs and rows; `before` stays unchanged.
 
-    None where they have to be built: a row is much older than the last one or has no address, a row has waited for a
-    document, there is no room left, or another state has grown out of the same one.
+    None if they have to be rebuilt: a row is much older than the last one or has no URL, a row has waited for a
+    document, there is no room left, or another state has extended the same one.
     """
     rows, docs, urls = added.rows, added.documents, added.addresses
     first = _first_place(before, rows)
@@ -57,7 +56,7 @@ def grow(before: Columns, added: Segment) -> Columns | None:
 
 
 def _first_place(columns: Columns, rows: Table) -> int:
-    """Return the number that the first of these rows gets: that of the next one, unless it is older than others."""
+    """Return the place of the first of these rows: the end, unless it is older than existing rows."""
     if not len(rows):
         return len(columns)
     low, high = (int(np.searchsorted(columns.at, rows["at"][0], side=side)) for side in ("left", "right"))
@@ -65,7 +64,6 @@ def _first_place(columns: Columns, rows: Table) -> int:
 
 
 def _put(columns: Columns, first: int, values: dict[str, Any]) -> None:
-    """Write values by document or address from a place on, which was taken."""
     for name, added in values.items():
         getattr(columns, name)[first : first + len(added)] = added
 
@@ -101,7 +99,6 @@ def _with_documents(columns: Columns, docs: Table, first: int) -> Columns:
 
 
 def _named(names: tuple[str, ...], added: Sequence[bytes]) -> tuple[tuple[str, ...], Places]:
-    """Return names with those that are new, and the place of each that is added."""
     places = {name: place for place, name in enumerate(names)}
     found = [places.setdefault(name.decode(), len(places)) for name in added]
     return tuple(places), np.array(found, np.int32)
@@ -132,7 +129,7 @@ def _with_addresses(columns: Columns, urls: Table, first: int) -> Columns:
 
 
 def _with_rows(columns: Columns, first: int, rows: Table, doc: Places, url: Places) -> Columns:
-    """Return columns with rows whose documents and addresses they have, the first at this place."""
+    """Return columns with rows added at `first`; their documents and URLs must exist in the columns."""
     profiles = profiles_of(rows, columns.doc_language[doc])
     codes, profile, new_profiles = columns.profile_codes.numbered(profile_codes(profiles))
     pages, page, _ = columns.pages.numbered(page_keys(columns.url_group[url], rows["source"]))

@@ -1,11 +1,11 @@
-"""Finds what was asked for in a text and shows it as plain pieces: never markup, so never injection.
+"""Finds the words of a query in a text and returns plain pieces: never markup, so injection is impossible.
 
-A passage is a list of pieces; a piece is a text and whether it is a hit. Joined, the pieces are the passage. No
-offsets are given, because a browser counts characters differently. Which passage is shown, `passages` decides.
+A passage is a list of pieces; a piece is a text and whether it is a hit. Joined, the pieces are the passage.
+There are no offsets, because a browser counts characters differently. `passages` chooses the passages to show.
 
-A word is found as the index finds it: as it was typed, folded, or by its stem; a compound (`pg_ls_tmpdir`,
-`MemoryError`) as one, as a phrase of its parts (`memory error`), and the other way round; a run of a script without
-blanks whole, else by its bigrams.
+A word is found as in the index: as typed, folded, or by its stem; a compound (`pg_ls_tmpdir`, `MemoryError`) as
+one word, as a phrase of its parts (`memory error`), and vice versa; a run of a script without spaces as a
+whole, otherwise by its bigrams.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from holdfast.parse.text import LENIENT, WORD_MARKS, beyond_ascii, fold, fold_in_place, is_unspaced, nfc
+from holdfast.parse.text import LENIENT, WORD_MARKS, ascii_in_place, beyond_ascii, fold, fold_in_place, is_unspaced, nfc
 from holdfast.search.analysis import UNSTEMMED, language_field, stem
 from holdfast.search.passages import FOLDED, PART, STEM, TYPED, Found, SearchedText, Weights, chosen, snippet_bounds
 from holdfast.search.query import Words
@@ -26,9 +28,9 @@ from holdfast.search.query import Words
 # Characters of a text that are searched at once.
 _SEARCHED: Final = 1_000_000
 # Hits of one word that are kept, and places that are looked at for them: a text of one syllable has 30,000 of these.
-_MOST_HITS: Final = 100
-_MOST_TRIES: Final = 2_000
-# Places of rare words around which a frequent one is looked for, beyond its first hundred.
+_MOST_HITS: Final = 30
+_MOST_TRIES: Final = 800
+# Places of rare words around which a frequent one is looked for, beyond its first hits.
 _MOST_NEAR: Final = 50
 _NEAR: Final = 240
 # What the index keeps of a word at most; a longer one was never indexed.
@@ -39,8 +41,6 @@ _MOST_PARTS: Final = 8
 
 
 class Piece(NamedTuple):
-    """Part of a passage."""
-
     text: str
     hit: bool
 
@@ -58,8 +58,6 @@ _CAMEL: Final = re.compile(
 )
 _JOINTS: Final = "_-./:"
 _NAME_JOINTS: Final = frozenset("_./:")
-# Scripts without blanks between words that `is_unspaced` leaves to the analysers: Thai, Lao, Burmese, Khmer.
-_RUN: Final = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")
 
 # Letters that fold to several (`ß`, `ﬁ`), marks that fold to none (accents of their own, points of Hebrew, vowel signs
 # of Arabic and its stretching), and letters that stand beyond what is folded in place.
@@ -78,21 +76,18 @@ _MOST_BEFORE: Final = 6
 
 
 class _Compound(NamedTuple):
-    """A word of several parts as it was typed: its longest part is looked for, the rest compared there."""
-
     anchor: str
     before: tuple[str, ...]
-    """Its other parts, the nearest one first on either side."""
     after: tuple[str, ...]
     typed: str
-    indexes: tuple[int, ...]
+    words: int
 
 
 class Finder:
     """Finds the places of one query's words and substrings in texts of one language.
 
-    Plain `find` from hit to hit: a pattern that tries every letter costs four times as much. `asked` is the query as
-    it was typed, which tells compounds and exact forms; `rarity` is how much a word tells, 0 to 1.
+    Uses plain `find` from hit to hit: a pattern that tries every letter costs four times as much. `asked` is the
+    query as typed, which distinguishes compounds and exact forms; `rarity` is the weight of a word, 0 to 1.
     """
 
     def __init__(
@@ -107,16 +102,15 @@ class Finder:
         self._language = language_field(language)
         self._rarity = rarity or {}
         self._weights: list[float] = []
-        self._by_stem: dict[str, tuple[int, ...]] = {}
+        self._by_stem: dict[str, int] = {}
         self._exact: set[str] = set()
         self._typed = set(_PART.findall(asked))
-        self._known: dict[str, tuple[tuple[int, ...], int] | None] = {}
+        self._known: dict[str, tuple[int, int] | None] = {}
         self._compounds: list[_Compound] = []
         # Korean comes folded into its letters; the text has it in syllables.
         spaced = [word for word in map(nfc, words.all_words) if not is_unspaced(word)]
-        small = set(words.words) - set(words.without_stop_words().words)
         for word in spaced:
-            self._add_word(word, small=word in small)
+            self._add_word(word)
         for typed in _TYPED.findall(asked)[: 4 * _MOST_COMPOUNDS] if spaced else ():
             self._add_compound(typed)
         self._add_joined(spaced)
@@ -124,17 +118,18 @@ class Finder:
         starts |= {compound.anchor for compound in self._compounds}
         # Of two prefixes the shorter finds what the longer would.
         self._starts = [start for start in sorted(starts) if not any(start.startswith(p) for p in starts - {start})]
-        self._substrings = [(part, self._new_index(part)) for part in dict.fromkeys(substrings) if part]
-        self._add_runs(words, asked)
+        self._substrings = [(part, self._new_word(part)) for part in dict.fromkeys(substrings) if part]
+        self._add_runs(words)
+        needles = (*self._starts, *(needle for needle, _ in (*self._substrings, *self._runs)))
+        self._is_ascii = all(map(str.isascii, needles))
         self._shown_weights = Weights(tuple(self._weights))
 
-    def _new_index(self, word: str, *, small: bool = False) -> int:
+    def _new_word(self, word: str) -> int:
         # Without a frequency the length tells a little: long words are rarer.
-        weight = self._rarity.get(word, min(1.0, 0.5 + len(word) / 20))
-        self._weights.append(weight * (0.2 if small else 1.0))
-        return len(self._weights) - 1
+        self._weights.append(self._rarity.get(word, min(1.0, 0.5 + len(word) / 20)))
+        return 1 << (len(self._weights) - 1)
 
-    def _add_word(self, word: str, *, small: bool) -> None:
+    def _add_word(self, word: str) -> None:
         parts = _PART.findall(word)
         if len(parts) > 1:
             self._add_compound(word)
@@ -144,68 +139,64 @@ class Finder:
             return
         self._exact.add(word)
         if kept not in self._by_stem:
-            self._by_stem[kept] = (self._new_index(word, small=small),)
+            self._by_stem[kept] = self._new_word(word)
 
-    def _index_of(self, word: str) -> tuple[int, ...]:
-        return self._by_stem.get(stem(word, self._language) or "", ())
+    def _words_of(self, parts: Iterable[str]) -> int:
+        return reduce(or_, (self._by_stem.get(stem(part, self._language) or "", 0) for part in parts), 0)
 
     def _add_joined(self, words: Sequence[str]) -> None:
-        """Let `memory error` find `MemoryError`: words side by side, written as one."""
         for first in range(len(words[:_MOST_PARTS])):
             for after in range(first + 2, min(first + 4, len(words), _MOST_PARTS) + 1):
                 run = words[first:after]
                 kept = stem("".join(run), self._language)
                 if kept and kept not in self._by_stem:
-                    self._by_stem[kept] = tuple(dict.fromkeys(i for word in run for i in self._index_of(word)))
+                    self._by_stem[kept] = self._words_of(run)
 
     def _add_compound(self, typed: str) -> None:
-        """Take a word of several parts as one; its parts alone tell less."""
         runs = _PART.findall(typed)
         parts = [folded for run in runs for piece in _CAMEL.findall(run) if (folded := fold(piece))]
         whole = fold(typed).strip(_JOINTS)
-        known = tuple(dict.fromkeys(i for part in [*map(fold, runs), *parts] for i in self._index_of(part)))
-        own = self._index_of("".join(parts))
+        known = self._words_of([*map(fold, runs), *parts])
+        own = self._words_of(("".join(parts),))
         if not 1 < len(parts) <= _MOST_PARTS or not (known or own) or len(self._compounds) >= _MOST_COMPOUNDS:
             return
         if not own:
-            own = (self._new_index(whole),)
-            self._weights[own[0]] = 2.0
+            own = self._new_word(whole)
+            self._weights[-1] = 2.0
         at = parts.index(max(parts, key=len))
         before, after = tuple(reversed(parts[:at])), tuple(parts[at + 1 :])
-        self._compounds.append(_Compound(parts[at], before, after, whole, tuple(dict.fromkeys(own + known))))
+        self._compounds.append(_Compound(parts[at], before, after, whole, own | known))
 
-    def _add_runs(self, words: Words, asked: str) -> None:
-        """Note the runs of scripts that do not part their words."""
+    def _add_runs(self, words: Words) -> None:
         runs = [nfc("".join(p)) for p in words.phrases] + [nfc(word) for word in words.words]
-        found = [run for run in runs if is_unspaced(run)] + [fold_in_place(run) for run in _RUN.findall(asked)]
-        self._runs = [(run, self._new_index(run)) for run in list(dict.fromkeys(found))[:_MOST_COMPOUNDS]]
+        found = dict.fromkeys(run for run in runs if is_unspaced(run))
+        self._runs = [(run, self._new_word(run)) for run in list(found)[:_MOST_COMPOUNDS]]
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Return where hits start and end, in order; none overlaps another."""
         return _joined(text, self._found(text[:_SEARCHED]))
 
-    def _first_found(self, text: str) -> list[Found]:
-        """Return the hits of the first stretch of a text that has any. Stretches overlap: no word is cut in two."""
+    def _first_found(self, text: str, raw: bytes) -> list[Found]:
+        if len(text) <= _SEARCHED:
+            return self._found(text, raw)
         for start in range(0, len(text), _SEARCHED - _NEAR):
             if found := self._found(text[start : start + _SEARCHED]):
                 return [(low + start, high + start, words, level) for low, high, words, level in found]
         return []
 
-    def _found(self, text: str) -> list[Found]:
-        text, folded, origins = _folded(text)
+    def _found(self, text: str, raw: bytes = b"") -> list[Found]:
+        text, folded, origins = _folded(text, raw or text.encode(*LENIENT), to_ascii=self._is_ascii)
         found: list[Found] = []
         cut = [(start, last) for start in self._starts if (last := self._add_hits(found, text, folded, start)) >= 0]
-        for part, index in self._substrings:
-            found += _occurrences(folded, part, (index,))
-        for run, index in self._runs:
-            found += _runs(folded, run, index)
+        for part, word in self._substrings:
+            found += _occurrences(folded, part, word)
+        for run, word in self._runs:
+            found += _runs(folded, run, word)
         if cut and len(cut) < len(self._starts):
             self._add_near(found, text, folded, cut)
         found.sort()
         return found if origins is None else [_original(one, origins) for one in found]
 
     def _add_near(self, found: list[Found], text: str, folded: str, cut: list[tuple[str, int]]) -> None:
-        """Look for words that are too frequent to be followed to the end near the rare ones that stand further on."""
         first = min(last for _, last in cut)
         rare = [one[0] for one in found if one[0] > first][:_MOST_NEAR]
         for start, last in cut:
@@ -219,7 +210,6 @@ class Finder:
     def _add_hits(
         self, found: list[Found], text: str, folded: str, start: str, low: int = 0, high: int | None = None
     ) -> int:
-        """Add the hits of words that start so; return where the last was if there are more than are kept, else -1."""
         at = folded.find(start, low, high)
         left, tries, known, compounds = _MOST_HITS, _MOST_TRIES, self._known, self._compounds
         rest = _rest_of_word if folded.isascii() else _rest_with_marks
@@ -254,13 +244,11 @@ class Finder:
         return -1
 
     def _level(self, text: str, folded: str, at: int, end: int, level: int) -> int:
-        """Return how nearly a word is what was typed, by what stands around it."""
         if (folded[end : end + 1] in _NAME_JOINTS and self._goes_on(folded, end + 1)) or folded[at - 1] == "_":
             return PART
         return TYPED if level == FOLDED and text[at:end] in self._typed else level
 
     def _compound_at(self, folded: str, at: int) -> Found | None:
-        """Return the compound whose longest part stands there; its joints may be others than those that were typed."""
         for compound in self._compounds:
             if not folded.startswith(compound.anchor, at):
                 continue
@@ -277,22 +265,20 @@ class Finder:
                     break
             if end < 0 or (start and folded[start - 1].isalnum()) or folded[end : end + 1].isalnum():
                 continue
-            return start, end, compound.indexes, TYPED if folded[start:end] == compound.typed else STEM
+            return start, end, compound.words, TYPED if folded[start:end] == compound.typed else STEM
         return None
 
     def _goes_on(self, folded: str, at: int) -> bool:
-        """Return whether a longer name goes on there with what was not asked for, as `logging.exception` does."""
         return folded[at : at + 1].isalnum() and not any(folded.startswith(start, at) for start in self._starts)
 
-    def _form(self, word: str) -> tuple[tuple[int, ...], int] | None:
+    def _form(self, word: str) -> tuple[int, int] | None:
         # The prefix finds candidates; only the stem decides, as in the index.
         kept = stem(word, self._language) if len(word) <= _LONGEST else None
-        indexes = self._by_stem.get(kept or "")
-        form = self._known[word] = None if indexes is None else (indexes, FOLDED if word in self._exact else STEM)
+        words = self._by_stem.get(kept or "")
+        form = self._known[word] = None if words is None else (words, FOLDED if word in self._exact else STEM)
         return form
 
     def _behind_prefix(self, folded: str, at: int) -> Found | None:
-        """Return the word of Arabic around a stem, which an article or a preposition may precede."""
         start = at
         while start and at - start <= _MOST_BEFORE and folded[start - 1].isalnum():
             start -= 1
@@ -303,21 +289,21 @@ class Finder:
         return None if form is None or at - start > _MOST_BEFORE else (start, end, *form)
 
     def _part(self, text: str, folded: str, at: int) -> Found | None:
-        """Return the part of a compound that begins there if it was asked for."""
         match = _CAMEL.match(text, at, at + _LONGEST)
         known = self._form(folded[at : match.end()]) if match else None
         return (at, match.end(), known[0], PART) if match and known else None
 
     def pieces(self, text: str) -> list[Piece]:
-        """Return a whole text in pieces."""
         return _cut(text, 0, len(text), self.places(text))
 
-    def passages(self, text: str, *, title: str = "", headings: str = "", most: int = 1) -> list[list[Piece]]:
-        """Return the passages that answer best, the best one first, at most this many; none if there is no hit.
+    def passages(
+        self, text: str, raw: bytes = b"", *, title: str = "", headings: str = "", most: int = 1
+    ) -> list[list[Piece]]:
+        """Return at most `most` passages, best first; empty without a hit. `raw` is the text in UTF-8, if at hand.
 
-        `headings` are those of the page, one a line: neither they nor the title are shown where there is more to show.
+        `headings` are those of the page, one per line: neither they nor the title are shown if there is other text.
         """
-        found = self._first_found(text)
+        found = self._first_found(text, raw)
         if not found:
             return []
         places = _joined(text, found)
@@ -325,12 +311,10 @@ class Finder:
         return [_shown(text, passage, places) for passage in chosen(source, found, self._shown_weights, most)]
 
     def start_of(self, text: str) -> list[Piece]:
-        """Return as much of a text's start as a passage has room for."""
         return _shown(text, snippet_bounds(text), self.places(text))
 
 
 def _over_joint(folded: str, at: int, step: int) -> int:
-    """Return the place behind at most two characters that join the parts of a compound; before them for step -1."""
     for _ in range(2):
         beside = at if step > 0 else at - 1
         if not 0 <= beside < len(folded) or folded[beside].isalnum():
@@ -339,44 +323,45 @@ def _over_joint(folded: str, at: int, step: int) -> int:
     return at
 
 
-def _occurrences(folded: str, part: str, indexes: tuple[int, ...]) -> Iterable[Found]:
+def _occurrences(folded: str, part: str, words: int) -> Iterable[Found]:
     at = folded.find(part)
     left = _MOST_HITS
     while at >= 0 and left:
-        yield at, at + len(part), indexes, FOLDED
+        yield at, at + len(part), words, FOLDED
         left -= 1
         at = folded.find(part, at + len(part))
 
 
-def _runs(folded: str, run: str, index: int) -> list[Found]:
-    """Return where a run of an unspaced script stands; where it is nowhere whole, the parts of it that are there."""
-    whole = list(_occurrences(folded, run, (index,)))
+def _runs(folded: str, run: str, word: int) -> list[Found]:
+    whole = list(_occurrences(folded, run, word))
     if whole or len(run) < 3:
         return whole
     pairs = dict.fromkeys(run[at : at + 2] for at in range(len(run) - 1))
-    found = sorted(one for pair in list(pairs)[:_MOST_BIGRAMS] for one in _occurrences(folded, pair, (index,)))
+    found = sorted(one for pair in list(pairs)[:_MOST_BIGRAMS] for one in _occurrences(folded, pair, word))
     parts: list[Found] = []
     for one in found:
         if parts and one[0] <= parts[-1][1]:
-            parts[-1] = parts[-1][0], max(one[1], parts[-1][1]), (index,), PART
+            parts[-1] = parts[-1][0], max(one[1], parts[-1][1]), word, PART
         else:
-            parts.append((one[0], one[1], (index,), PART))
+            parts.append((one[0], one[1], word, PART))
     return parts
 
 
 Origins = npt.NDArray[np.int32]
-"""By place in an evened text: where that stood."""
 
 
-def _folded(text: str) -> tuple[str, str, Origins | None]:
-    """Return a text in which every letter folds to one, folded too, and where each stood; None for where it stands."""
+def _folded(text: str, raw: bytes, *, to_ascii: bool) -> tuple[str, str, Origins | None]:
     if text.isascii():
         return text, text.lower(), None
-    raw = text.encode(*LENIENT)
-    others = beyond_ascii(raw)
-    uneven = set(_UNEVEN.findall(others))
-    if not uneven:
-        return text, fold_in_place(text, raw, others), None
+    origins, others = None, beyond_ascii(raw)
+    if uneven := set(_UNEVEN.findall("".join(others))):
+        text, origins = _evened(text, uneven)
+        raw = text.encode(*LENIENT)
+        others = beyond_ascii(raw)
+    return text, ascii_in_place(raw, others) if to_ascii else fold_in_place(text), origins
+
+
+def _evened(text: str, uneven: Iterable[str]) -> tuple[str, Origins]:
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     lengths = np.ones(0x10000, np.uint8)
     table = {}
@@ -391,18 +376,16 @@ def _folded(text: str) -> tuple[str, str, Origins | None]:
             text = text.replace(chr(code), bare)
     places = np.repeat(np.arange(len(codes), dtype=np.int32), lengths[np.minimum(codes, 0xFFFF)])
     # A sign may stand for a whole sentence: no more is looked through for that.
-    text = text[:_SEARCHED]
-    return text, fold_in_place(text), np.append(places, np.int32(len(codes)))
+    return text[:_SEARCHED], np.append(places, np.int32(len(codes)))
 
 
 def _original(found: Found, origins: Origins) -> Found:
-    """Return a hit of an evened text where it stands in the text itself, with the marks on its last letter."""
-    start, end, indexes, level = found
-    return int(origins[start]), max(int(origins[end]), int(origins[end - 1]) + 1), indexes, level
+    start, end, words, level = found
+    return int(origins[start]), max(int(origins[end]), int(origins[end - 1]) + 1), words, level
 
 
 def _starts_of(word: str, language: str) -> set[str]:
-    """Return with what the words begin that have the stem of one: a stem may change the last letter that it keeps.
+    """Return prefixes of all words with the same stem: stemming may change the last letter of the stem.
 
     `making` has the stem of `make`, `chevaux` that of `cheval`, `kitabı` that of `kitap`.
     """
@@ -423,7 +406,6 @@ def _starts_of(word: str, language: str) -> set[str]:
 
 
 def _joined(text: str, found: Sequence[Found]) -> list[tuple[int, int]]:
-    """Return the places of hits, those that overlap or are joined by a single `_`, `-`, `.` or `/` as one."""
     places: list[tuple[int, int]] = []
     start = end = -1
     for first, last, _, _ in found:
@@ -439,7 +421,6 @@ def _joined(text: str, found: Sequence[Found]) -> list[tuple[int, int]]:
 
 
 def _shown(text: str, parts: Iterable[str | tuple[int, int]], places: Sequence[tuple[int, int]]) -> list[Piece]:
-    """Return the pieces of a passage: what it takes from the text, and what stands between."""
     pieces: list[Piece] = []
     before = ""
     for part in parts:
@@ -462,7 +443,6 @@ def _cut(text: str, start: int, end: int, places: Sequence[tuple[int, int]]) -> 
 def _add_pieces(
     pieces: list[Piece], before: str, text: str, span: tuple[int, int], places: Sequence[tuple[int, int]]
 ) -> str:
-    """Add the pieces of a span as far as its last hit, `before` in front of them; return what is left behind that."""
     at, end = span
     # The first place that begins in it; those before would only be passed over.
     for number in range(bisect_left(places, (at, 0)), len(places)):

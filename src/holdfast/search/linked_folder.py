@@ -1,4 +1,4 @@
-"""Links to an index that this process may only read, in a temporary folder that goes with the process."""
+"""Links to an index that this process may only read, in a temporary folder that is deleted with the process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LINKED: Final = "holdfast-index-"
 
 
 def _remove_linked(path: Path) -> None:
-    """Remove the folder of a process that was killed; that of one that lives is locked."""
+    """Delete the folder of a killed process; that of a live one is locked."""
     with suppress(OSError):
         held = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
@@ -26,7 +26,7 @@ def _remove_linked(path: Path) -> None:
 
 
 class LinkedFolder:
-    """A folder of our own with links to the files of an index; removed when no reader has it any more."""
+    """A private folder with links to the files of an index; deleted when no reader uses it."""
 
     def __init__(self, folder: Path) -> None:
         for path in Path(gettempdir()).glob(f"{_LINKED}*"):
@@ -42,7 +42,6 @@ class LinkedFolder:
         self.add_new()
 
     def add_new(self) -> None:
-        """Link the files that have come since."""
         for path in self._folder.iterdir():
             if not path.name.endswith(".lock"):
                 with suppress(FileExistsError):

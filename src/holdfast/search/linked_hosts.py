@@ -1,8 +1,8 @@
-"""Hosts that the archive links to and does not hold, counted a WARC file at a time: candidates for sources.
+"""Counts linked hosts without captures, one WARC file at a time: candidates for sources.
 
-Each file's share is kept, so that one that is read again, or of which a capture is withdrawn, replaces what it had
-added. A page can make few rows: a file adds at most 2,000 pairs of host and linking site, a site names at most 1,000
-hosts, whatever its subdomains. A host goes once something of it is captured.
+Each file's share is stored, so that a file that is read again, or has a new takedown, replaces its earlier
+share. A page can create few rows: a file adds at most 2,000 pairs of host and linking site, a site names at
+most 1,000 hosts, whatever its subdomains. A host is deleted once any of its URLs is captured.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from holdfast.urls import is_ip, registrable, surt
 from holdfast.warc.record import ORDINALS
 
 PAIRS_OF_FILE: Final = 2_000
-"""Pairs of host and linking site that one file adds at most, those with the most links."""
+"""Limit on pairs of host and linking site per file; those with the most links win."""
 HOSTS_OF_SITE: Final = 1_000
-"""Hosts that one site names at most, the first ones that were found."""
+"""Limit on hosts per linking site; the first ones found win."""
 MAX_LISTED: Final = 500
 # Pairs that are counted of one file at most before the best are chosen.
 _COUNTED: Final = 50_000
@@ -48,10 +48,10 @@ _Pairs = Mapping[Vote, int]
 def refresh_linked_hosts(
     database: Database, home: Path, clock: Clock, *, limit_s: float | None = None, is_stopping: Stopping = lambda: False
 ) -> bool:
-    """Count the links of files that were read, or of which captures were withdrawn or shown again, since the last time.
+    """Count the links of files that were read, or whose takedowns changed, since the last call.
 
-    A file is one short transaction. Return whether any was counted; False too if another process is at it, or if the
-    index of this database is kept elsewhere: one process counts at a time.
+    Each file is one short transaction. Return True if any was counted; False also if another process is counting,
+    or if the index of this database belongs to another data directory: one process counts at a time.
     """
     directory = IndexDirectory(home)
     until = None if limit_s is None else clock.monotonic() + limit_s
@@ -80,7 +80,6 @@ def refresh_linked_hosts(
 
 
 def _due(session: Session) -> list[tuple[FileToCount, tuple[int, ...]]]:
-    """Return files to count with their withdrawn captures: those read since, and those whose withdrawals changed."""
     hidden: dict[int, list[int]] = defaultdict(list)
     for snapshot_id in queries.withdrawn_ids(session):
         hidden[snapshot_id // ORDINALS].append(snapshot_id)
@@ -92,7 +91,6 @@ def _due(session: Session) -> list[tuple[FileToCount, tuple[int, ...]]]:
 
 
 def _mark(hidden: Sequence[int]) -> int:
-    """Return a number that is another for other captures; 0 for none."""
     if not hidden:
         return 0
     digest = sha256(",".join(map(str, sorted(hidden))).encode()).digest()
@@ -114,7 +112,6 @@ def _count_file(database: Database, file: FileToCount, hidden: tuple[int, ...]) 
 
 
 def _links_of(session: Session, warc_file_id: int, hidden: frozenset[int]) -> dict[Vote, int]:
-    """Return the links of a file by host and linking site, the most frequent ones."""
     found: Counter[tuple[str, str]] = Counter()
     for rows in linked_queries.links_of_file(session, warc_file_id):
         for snapshot_id, to_url, from_url in rows:
@@ -132,7 +129,7 @@ def _links_of(session: Session, warc_file_id: int, hidden: frozenset[int]) -> di
 
 
 def _key(host: str) -> str | None:
-    """Return the key of a host without its port and `www.`; None of what is no name on the public net."""
+    """Return the key of a host without its port and `www.`; None if it is not a public host name."""
     bare = _bare(host)
     if "." not in bare or len(bare) > _MAX_HOST_CHARS or is_ip(bare):
         return None
@@ -145,22 +142,21 @@ def _bare(host: str) -> str:
 
 
 def host_key(name: str) -> str:
-    """Return the key of a host, as `org,example` for example.org."""
+    """Return the key of a host: `org,example` for example.org."""
     return ",".join(reversed(name.split(".")))
 
 
 def host_name(key: str) -> str:
-    """Return the host that a key stands for."""
     return ".".join(reversed(key.split(",")))
 
 
 def _hosts_of(session: Session, file: FileToCount) -> set[str]:
-    """Return the keys of the hosts that a file captured; a port of its own is a part of them, and no candidate's."""
+    """Return the keys of the hosts that a file captured; a key includes the port, so that it matches no candidate."""
     return {key.partition(")")[0] for keys in linked_queries.keys_of_file(session, file.warc_file_id) for key in keys}
 
 
 def _move(session: Session, before: _Pairs, after: _Pairs) -> dict[Vote, int]:
-    """Take a file's old share out of the counts and put the new one in; return what was taken of the new one."""
+    """Replace a file's old share of the counts by the new one; return the accepted part of the new one."""
     touched = sorted(set(before) | set(after))
     stored = linked_queries.votes(session, sorted({key for key, _ in touched}), sorted({site for _, site in touched}))
     room = {
@@ -208,5 +204,4 @@ def _unpacked(packed: bytes | None) -> dict[Vote, int]:
 
 
 def linked_hosts_object(rows: Iterable[LinkedHostRow]) -> list[dict[str, Any]]:
-    """Return hosts as JSON."""
     return [{"host": host_name(row.key), "links": row.links, "linkingSites": row.sites} for row in rows]

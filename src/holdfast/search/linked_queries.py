@@ -1,4 +1,4 @@
-"""What the counting of linked hosts asks of the database, and writes: all by key, a WARC file at a time."""
+"""Queries and updates for the counts of linked hosts: all by key, one WARC file at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from holdfast.db.models import IndexRun, LinkedHost, LinkedHostFile, LinkedHostV
 from holdfast.warc.record import ORDINALS
 
 Vote = tuple[str, str]
-"""The key of a host and the site that links to it."""
 # Keys of one list in a statement.
 _AT_ONCE: Final = 400
 _ROWS: Final = 20_000
@@ -23,14 +22,12 @@ _Value = TypeVar("_Value")
 
 
 class FileToCount(NamedTuple):
-    """A file whose links are to be counted, and when the reading had ended that is counted."""
-
     warc_file_id: int
     read_at: datetime
 
 
 def uncounted_files(session: Session, *, limit: int) -> list[FileToCount]:
-    """Return files that were read since their links were counted, by id; a row a WARC file is looked at."""
+    """Return files that were read since their links were counted, by id; examines one row per WARC file."""
     finished = IndexRun.finished_at
     statement = (
         select(IndexRun.warc_file_id, finished)
@@ -43,9 +40,8 @@ def uncounted_files(session: Session, *, limit: int) -> list[FileToCount]:
 
 
 def hidden_marks(session: Session, files: Sequence[int]) -> dict[int, tuple[int, datetime]]:
-    """Return the marks of withdrawn captures, with the reading that was counted, of files that have one or are named.
-
-    Few files have one: those with withdrawn captures.
+    """Return takedown hash and counted index run of these files, and of all files that have captures under
+    takedown.
     """
     found: dict[int, tuple[int, datetime]] = {}
     columns = (LinkedHostFile.warc_file_id, LinkedHostFile.hidden, LinkedHostFile.read_at)
@@ -58,7 +54,6 @@ def hidden_marks(session: Session, files: Sequence[int]) -> dict[int, tuple[int,
 
 
 def links_of_file(session: Session, warc_file_id: int) -> Iterator[Sequence[tuple[int, str, str]]]:
-    """Yield the links of a file in pieces: the capture, where it leads, and from where."""
     first, last = warc_file_id * ORDINALS, (warc_file_id + 1) * ORDINALS - 1
     after = (first, -(1 << 63))
     while True:
@@ -79,7 +74,6 @@ def links_of_file(session: Session, warc_file_id: int) -> Iterator[Sequence[tupl
 
 
 def keys_of_file(session: Session, warc_file_id: int) -> Iterator[Sequence[str]]:
-    """Yield the keys of what a file captured, in pieces."""
     after, last = warc_file_id * ORDINALS - 1, (warc_file_id + 1) * ORDINALS - 1
     while True:
         statement = select(Snapshot.id, Snapshot.url_key).where(Snapshot.id > after, Snapshot.id <= last)
@@ -91,7 +85,7 @@ def keys_of_file(session: Session, warc_file_id: int) -> Iterator[Sequence[str]]
 
 
 def held_keys(session: Session, keys: Sequence[str]) -> set[str]:
-    """Return those of these hosts of which something is captured; a seek for each."""
+    """Return those of these hosts that have a capture; one seek each."""
     # `)` ends the host in a key, and is followed by `*`.
     return {
         key
@@ -104,12 +98,10 @@ def held_keys(session: Session, keys: Sequence[str]) -> set[str]:
 
 
 def counted_of(session: Session, warc_file_id: int) -> bytes | None:
-    """Return what a file has added so far, packed; None if it was never counted."""
     return session.scalar(select(LinkedHostFile.counted).where(LinkedHostFile.warc_file_id == warc_file_id))
 
 
 def votes(session: Session, keys: Sequence[str], sites: Sequence[str]) -> dict[Vote, int]:
-    """Return the links from these sites to these hosts."""
     found: dict[Vote, int] = {}
     for some_keys in _parts(keys):
         for some_sites in _parts(sites):
@@ -121,13 +113,12 @@ def votes(session: Session, keys: Sequence[str], sites: Sequence[str]) -> dict[V
 
 
 def votes_of_site(session: Session, site: str, *, most: int) -> int:
-    """Return to how many hosts a site links, counted no further than this."""
+    """Return the number of hosts a site links to, counting up to `most`."""
     counted = select(LinkedHostVote.key).where(LinkedHostVote.site == site).limit(most).subquery()
     return session.scalar(select(func.count()).select_from(counted)) or 0
 
 
 def put_votes(session: Session, wanted: Mapping[Vote, int]) -> None:
-    """Set the links from sites to hosts; none removes the row."""
     for (key, site), links in sorted(wanted.items()):
         if links <= 0:
             session.execute(delete(LinkedHostVote).where(LinkedHostVote.key == key, LinkedHostVote.site == site))
@@ -138,14 +129,11 @@ def put_votes(session: Session, wanted: Mapping[Vote, int]) -> None:
 
 
 class HostTotal(NamedTuple):
-    """How many links lead to a host, and from how many sites."""
-
     links: int
     sites: int
 
 
 def totals(session: Session, keys: Sequence[str]) -> dict[str, HostTotal]:
-    """Return the counts of these hosts."""
     found: dict[str, HostTotal] = {}
     for part in _parts(keys):
         rows = session.execute(
@@ -156,7 +144,7 @@ def totals(session: Session, keys: Sequence[str]) -> dict[str, HostTotal]:
 
 
 def put_totals(session: Session, wanted: Mapping[str, HostTotal]) -> None:
-    """Set the counts of hosts; one without links or sites goes."""
+    """Set the counts of hosts; a host without links or sites is deleted."""
     gone = sorted(key for key, total in wanted.items() if total.links <= 0 or total.sites <= 0)
     for part in _parts(gone):
         session.execute(delete(LinkedHost).where(LinkedHost.key.in_(part)))
@@ -169,14 +157,12 @@ def put_totals(session: Session, wanted: Mapping[str, HostTotal]) -> None:
 
 
 def forget_hosts(session: Session, keys: Sequence[str]) -> None:
-    """Remove hosts with all that was counted of them."""
     for part in _parts(keys):
         session.execute(delete(LinkedHostVote).where(LinkedHostVote.key.in_(part)))
         session.execute(delete(LinkedHost).where(LinkedHost.key.in_(part)))
 
 
 def put_counted(session: Session, file: FileToCount, *, hidden: int, counted: bytes) -> None:
-    """Note what a file has added."""
     row = {"warc_file_id": file.warc_file_id, "read_at": file.read_at, "hidden": hidden, "counted": counted}
     new = insert_into(session, LinkedHostFile).values(row)
     changed = {name: new.excluded[name] for name in ("read_at", "hidden", "counted")}
@@ -184,15 +170,13 @@ def put_counted(session: Session, file: FileToCount, *, hidden: int, counted: by
 
 
 class LinkedHostRow(NamedTuple):
-    """One host as it is listed."""
-
     key: str
     links: int
     sites: int
 
 
 def linked_hosts(session: Session, *, limit: int, offset: int) -> list[LinkedHostRow]:
-    """Return the hosts that most sites link to; what was captured since they were counted is left out."""
+    """Return the hosts that most sites link to, without those captured since they were counted."""
     # A seek for each row that is read; those that are held were forgotten with the file that brought them.
     held = exists().where(Snapshot.url_key >= LinkedHost.key.concat(")"), Snapshot.url_key < LinkedHost.key.concat("*"))
     statement = (

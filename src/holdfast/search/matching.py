@@ -1,15 +1,14 @@
-"""From a question to the rows that answer it, with the text's share of their score and how it was found.
+"""Finds the rows that match a query, with the score of their text and the way they were found.
 
-Stages for plain text, each only if the one before found nothing: words of the body; the same without stop words such
-as `where` and `dans`; some of the words, if all are known; each word as a substring of title, snippet or URL; the
-nearest words of the vocabulary.
+Stages for plain text, each only if the one before found nothing: all words; some of the words, if all are known;
+each word as a substring of title, snippet or URL; the nearest words of the vocabulary.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 from itertools import islice
@@ -22,9 +21,9 @@ import numpy.typing as npt
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
-from holdfast.parse.text import fold, is_unspaced, letters_of
+from holdfast.parse.text import fold, is_unspaced, letters_of, words_of
 from holdfast.search.analysis import languages_of
-from holdfast.search.asked import AskedWords, asked_words
+from holdfast.search.asked import AskedWords, TextWeights, asked_words
 from holdfast.search.columns import Columns, Floats
 from holdfast.search.counting import PUBLIC
 from holdfast.search.engine import NONE_MATCHED, IndexReader, MatchedKeys
@@ -41,12 +40,13 @@ from holdfast.search.query import (
     Words,
     needs_words,
     plain,
+    quoted_in,
     terms_in,
     wanted_text,
 )
-from holdfast.search.ranking import FITTED
 from holdfast.search.readers import View
 from holdfast.search.substrings import Budget, Substrings
+from holdfast.values import dataclass
 
 # Letters of a word that is corrected; a longer one is no mistyped word, a shorter one is near to too many.
 _SHORTEST: Final = 4
@@ -63,27 +63,23 @@ _TRIED: Final = 20
 _OFFERED: Final = 4
 _MEANINGS: Final = 6
 
+_WEIGHTS: Final = TextWeights()
+
 Shown = Callable[[str], bool]
-"""Says whether a word occurs in anything that may be shown: what was withdrawn must not show by way of a suggestion."""
+"""Returns True if a word occurs in visible content: suggestions must not reveal content under a takedown."""
 
 
 class Vocabulary(Protocol):
-    """The words of the archive, folded and unstemmed."""
+    def frequency(self, word: str) -> int: ...
 
-    def frequency(self, word: str) -> int:
-        """Return in how many documents a word occurs."""
-        ...
-
-    def vocabulary(self, prefix: str, *, limit: int) -> list[tuple[str, int]]:
-        """Return the most frequent words that start so, each with the number of its documents."""
-        ...
+    def vocabulary(self, prefix: str, *, limit: int) -> list[tuple[str, int]]: ...
 
 
 def corrected(known: Vocabulary, words: Sequence[str], budget: Budget, shown: Shown) -> list[tuple[str, ...]]:
-    """Return the words with those replaced that the archive does not have, as probably meant, the likeliest first.
+    """Return the words with unknown ones corrected, the likeliest first.
 
-    Each is corrected alone, and no page may have all of the likeliest: of the others one differs at a time. None if
-    nothing is to be replaced, or one word resembles no other.
+    Each word is corrected independently, and no page may have all of the likeliest: the alternatives differ in one
+    word at a time. Empty if nothing needs correction, or one word resembles no other.
     """
     near: list[list[str]] = []
     for word in words:
@@ -100,10 +96,10 @@ def corrected(known: Vocabulary, words: Sequence[str], budget: Budget, shown: Sh
 
 
 def nearest(known: Vocabulary, word: str, budget: Budget, shown: Shown) -> list[str]:
-    """Return the words that were probably meant: the fewest edits, then the most documents; itself if it is there.
+    """Return probable corrections: the fewest edits, then the most documents; the word itself if it exists.
 
-    One edit in a word of four or five letters, two in a longer one; none in a shorter one, nor where a script does not
-    part its words: almost any other word would do.
+    One edit in a word of four or five letters, two in a longer one; none in a shorter one or in an unspaced script,
+    where almost any other word would fit.
     """
     budget.check()
     # A word that stands in withdrawn text alone counts as unknown: to find it spelled right would tell that it is
@@ -144,7 +140,7 @@ def _two_edits(known: Vocabulary, word: str, budget: Budget) -> list[_Near]:
 
 
 def _edits(word: str) -> Iterator[str]:
-    """Yield what one edit makes of a word: a letter too few, two swapped, one wrong, one too many."""
+    """Yield all words one edit away: a letter too few, two swapped, one wrong, one too many."""
     # Its own letters, too: words of other scripts are mistyped with their own.
     letters = "".join(dict.fromkeys(f"{ascii_lowercase}{digits}{word}"))
     for at in range(len(word)):
@@ -161,8 +157,6 @@ def _edits(word: str) -> Iterator[str]:
 
 
 class MatchMode(StrEnum):
-    """How results were found; also the label of the metrics."""
-
     NEWEST = "newest"
     FTS = "relevance_fts"
     FALLBACK = "relevance_fallback"
@@ -176,23 +170,21 @@ class MatchMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """Rows in no particular order. `text` is aligned with the rows, from 0 to what `AskedWords.evidence` says."""
+    """Rows in no particular order. `text` is aligned with the rows, from 0 to `AskedWords.evidence`."""
 
     rows: Rows
     text: Floats
     mode: MatchMode
     complete: bool = True
-    """False if there were more documents that may be seen than are read."""
+    """False if more visible documents match than are read."""
     goes_on: bool = False
-    """Whether a further reach would read more of them."""
+    """True if a larger reach would read more of them."""
     shown: Words = NO_WORDS
-    """What to highlight."""
     substrings: tuple[str, ...] = ()
     did_you_mean: str | None = None
 
 
 def browsed(rows: Rows, *, complete: bool) -> Match:
-    """Return what answers a request without words: these rows, all alike."""
     return _plain_rows(rows, MatchMode.NEWEST, complete=complete)
 
 
@@ -204,33 +196,30 @@ def _plain_rows(rows: Rows, mode: MatchMode, **more: object) -> Match:
 # Documents that are looked at to see whether a word occurs in anything that may be shown.
 _WITNESSES: Final = 1_000
 NAMED_ADDRESSES: Final = 2_000
-"""Addresses that the words name, the best of them."""
 # Documents with some of the words, the best of them.
 _SOME_DOCUMENTS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchReach:
-    """How far a query looks, and what it may see: what no reader may see decides nothing, not even how it looks on."""
+    """Limits and permissions of a query: hidden captures have no influence, not even on the choice of stages."""
 
     scan: int
-    """Documents that are read at most for plain words, the best by text."""
+    """Limit on the documents read for plain words, the best by text."""
     gate: npt.NDArray[np.uint8]
-    """By row: what it may pass."""
     budget: Budget
     named: int = NAMED_ADDRESSES
-    """Addresses that are read at most where the words name them."""
+    """Limit on the URLs read if the words name them."""
     allowed: npt.NDArray[np.bool_] | None = None
     """By document: those of one source; None for all."""
 
     def shows(self, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Return which of these rows may be seen at all."""
         shown: npt.NDArray[np.bool_] = (self.gate[rows] & np.uint8(PUBLIC)) != 0
         return shown
 
 
 def find(view: View, question: ParsedQuery, reach: SearchReach) -> Match:
-    """Return what answers a question; SearchTooLong if that takes too long."""
+    """Return the matches of a query; raise SearchTooLong if that takes too long."""
     columns = view.columns
     if question.intent is Intent.BROWSE or view.reader is None:
         count = len(columns) if question.intent is Intent.BROWSE else 0
@@ -238,9 +227,11 @@ def find(view: View, question: ParsedQuery, reach: SearchReach) -> Match:
     if question.intent is Intent.URL:
         rows = columns.rows_of_groups(np.array(question.groups, np.int64))
         rows = rows[reach.shows(rows)]
-        # A guess from a dot (`node.js`) gives way to plain words; an address that was written out does not.
+        # An address that no capture has may stand in a text; only a guess from a dot (`node.js`) is corrected, too.
         if len(rows) or question.certain:
-            return _plain_rows(rows, MatchMode.URL)
+            asked = asked_words(question.words, question.text)
+            in_text = None if len(rows) else _worded(view.reader, columns, asked, reach)
+            return in_text or _plain_rows(rows, MatchMode.URL)
     if question.intent is Intent.BOOLEAN and question.tree is not None:
         with reach.budget.turn():
             return _boolean(view.reader, columns, question.tree, reach)
@@ -253,21 +244,15 @@ def _plain(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: 
         match = _worded(reader, columns, asked_words(words, question.text), reach)
         if match is not None:
             return match
-        # A question in a sentence holds words that no page has to have.
-        words = words.without_stop_words()
-        if words != question.words:
-            match = _worded(reader, columns, asked_words(words, question.text), reach)
-            if match is not None:
-                return replace(match, mode=MatchMode.FALLBACK)
     elif not fold(question.text):
         # Marks that stand on no letter: as a substring they would be everywhere.
         return _plain_rows(np.empty(0, np.int32), MatchMode.FALLBACK)
     with reach.budget.turn():
-        return _guessed(reader, columns, question, words, reach)
+        return _guessed(reader, columns, question, reach)
 
 
-def _guessed(reader: IndexReader, columns: Columns, question: ParsedQuery, words: Words, reach: SearchReach) -> Match:
-    """Return what answers words that no page has together: some of them, substrings, or the nearest known words."""
+def _guessed(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: SearchReach) -> Match:
+    words = question.words
 
     def is_known(word: str) -> bool:
         return _is_shown(reader, columns, word, reach)
@@ -278,12 +263,14 @@ def _guessed(reader: IndexReader, columns: Columns, question: ParsedQuery, words
     parts = _substrings(reader, columns, question, reach)
     if len(parts.rows) or not words.words:
         return parts
-    # The words of operators hold as they are: pages with others would be left out again.
-    own = tuple(word for word in words.words if word not in question.named)
-    kept = tuple(word for word in words.words if word in question.named)
+    # The words of operators and of quotes hold as they are: pages with others would be left out again.
+    fixed = {*question.named, *(word for piece in quoted_in(question.text) for word in words_of(piece))}
+    own = tuple(word for word in words.words if word not in fixed)
+    kept = tuple(word for word in words.words if word in fixed)
     for near in corrected(reader, own, reach.budget, is_known):
         meant = replace(words, words=(*near, *kept))
-        match = _worded(reader, columns, asked_words(meant, " ".join(meant.words)), reach)
+        wanted = replace(asked_words(meant, " ".join(meant.words)), required=asked.required)
+        match = _worded(reader, columns, wanted, reach)
         if match is not None:
             swaps = dict(zip(own, near, strict=True))
             return replace(match, mode=MatchMode.FUZZY, did_you_mean=_as_meant(question, swaps))
@@ -291,15 +278,15 @@ def _guessed(reader: IndexReader, columns: Columns, question: ParsedQuery, words
 
 
 def _some_words(reader: IndexReader, columns: Columns, asked: AskedWords, reach: SearchReach) -> Match | None:
-    """Return the captures of documents with some of several words, where none has all; None if there are none.
+    """Return the captures of documents with some of several words, if none has all; None if there are none.
 
-    What stands in quotes is meant as it is.
+    Phrases in quotes must match as they are.
     """
     terms = asked.terms
     if len(terms) < 2 or asked.has_quotes:
         return None
     reach.budget.check()
-    read = partial(reader.some_words, asked, languages_of(columns.languages), FITTED)
+    read = partial(reader.some_words, asked, languages_of(columns.languages), _WEIGHTS)
     found = best_documents(read, columns, reach, min(reach.scan, _SOME_DOCUMENTS))
     match = _documents(columns, found, asked, reach)
     if match is None:
@@ -309,14 +296,12 @@ def _some_words(reader: IndexReader, columns: Columns, asked: AskedWords, reach:
 
 
 def _is_shown(reader: IndexReader, columns: Columns, word: str, reach: SearchReach) -> bool:
-    """Return whether a word occurs in a document of which a capture may be seen."""
     reach.budget.check()
     documents = columns.documents.known(reader.with_word(word, limit=_WITNESSES))
     return bool(reach.shows(columns.of_document.rows(documents)[0]).any())
 
 
 def _as_meant(question: ParsedQuery, swaps: dict[str, str]) -> str | None:
-    """Return the query as it was probably meant; None if that reads as it was typed."""
     typed = fold(question.text)
     # Whole words: `linic` is a part of `clinic`.
     wrong = re.compile(rf"(?<![^\W_])(?:{'|'.join(map(re.escape, swaps))})(?![^\W_])")
@@ -325,7 +310,7 @@ def _as_meant(question: ParsedQuery, swaps: dict[str, str]) -> str | None:
 
 
 def _substrings(reader: IndexReader, columns: Columns, question: ParsedQuery, reach: SearchReach) -> Match:
-    """Return rows with every word as a substring of title, snippet or address, those with it in the title first."""
+    """Return rows with every word as a substring of title, snippet or URL, those with it in the title first."""
     texts = question.words.texts or [fold(question.text)]
     substrings, fields = Substrings(reader, columns, reach.budget), (Field.TITLE, Field.SNIPPET, Field.URL)
     rows, whole = substrings.matching(And(tuple(Or(tuple(Term(text, one) for one in fields)) for text in texts)))
@@ -335,12 +320,11 @@ def _substrings(reader: IndexReader, columns: Columns, question: ParsedQuery, re
 
 
 def _boolean(reader: IndexReader, columns: Columns, tree: Node, reach: SearchReach) -> Match:
-    """Return the rows that a tree asks for, ranked by the words in it that are wanted."""
     text, wanted, substrings = wanted_text(tree), terms_in(tree), Substrings(reader, columns, reach.budget)
     parts = (term.text for term in wanted if term.is_prefix or term.field is not Field.TEXT)
     is_worded = needs_words(tree)
     ranked = tree if is_worded else Or(tuple(term for term in wanted if term.field is Field.TEXT))
-    match = _worded(reader, columns, replace(asked_words(plain(text), text), tree=ranked), reach)
+    match = _worded(reader, columns, replace(asked_words(plain(text), text), signed=(), tree=ranked), reach)
     match = _plain_rows(np.empty(0, np.int32), MatchMode.BOOLEAN) if match is None else match
     worth = np.zeros(len(columns), np.float32)
     worth[match.rows] = match.text
@@ -358,18 +342,18 @@ def _boolean(reader: IndexReader, columns: Columns, tree: Node, reach: SearchRea
 
 
 def _worded(reader: IndexReader, columns: Columns, asked: AskedWords, reach: SearchReach) -> Match | None:
-    """Return the captures of the documents in which all words stand, and of addresses that all words name.
+    """Return the captures of documents that contain all words, and of URLs that all words name.
 
-    None if there are none that may be seen.
+    None if no visible ones exist.
     """
     reach.budget.check()
     languages = languages_of(columns.languages)
-    found = best_documents(partial(reader.words, asked, languages, FITTED), columns, reach, reach.scan)
-    read = partial(reader.addresses, asked, languages, FITTED)
+    found = best_documents(partial(reader.words, asked, languages, _WEIGHTS), columns, reach, reach.scan)
+    read = partial(reader.addresses, asked, languages, _WEIGHTS)
     named = _best_shown(read, (columns.addresses, columns.of_address), reach, reach.named)
     match = _documents(columns, found, asked, reach, named)
     if match is None:
-        return None
+        return _worded(reader, columns, replace(asked, signed=()), reach) if asked.signed else None
     if asked.accented:
         # As much as the best text: without its accents a word may be another one.
         as_typed = np.zeros(columns.documents.none + 1, np.float32)
@@ -384,7 +368,7 @@ _MOST_KEYS: Final = 200_000
 
 
 def best_documents(read: _Read, columns: Columns, reach: SearchReach, limit: int) -> MatchedKeys:
-    """Return the best documents that may be seen; `count` is larger than `limit` if there are more."""
+    """Return the best visible documents; `count` is larger than `limit` if there are more."""
     return _best_shown(read, (columns.documents, columns.of_document), reach, limit)
 
 
@@ -444,7 +428,6 @@ def _documents(
 
 
 def _named(columns: Columns, named: MatchedKeys, worth: Floats, reach: SearchReach) -> tuple[Rows, Floats]:
-    """Return the rows of addresses that words name, with what these and their documents are worth."""
     at = columns.addresses.places(named.keys)
     here = at != columns.addresses.none
     rows, counts = columns.of_address.rows(at[here])
@@ -459,7 +442,7 @@ _FIRST_LOOK: Final = 16
 
 
 def _best_score(columns: Columns, places: Rows, scores: Floats, reach: SearchReach) -> float:
-    """Return the best score, of documents in the order of scores, of which a capture may be seen; else 0."""
+    """Return the highest score of a document with a visible capture; 0 if there is none. Expects scores in order."""
     first, count = 0, _FIRST_LOOK
     while first < len(places):
         rows, counts = columns.of_document.rows(places[first : first + count])
@@ -477,7 +460,7 @@ _LEAST_RARITY: Final = 0.15
 
 
 def rarity_of(view: View, words: Words) -> dict[str, float]:
-    """Return how much each word tells, from 1 for one that is nowhere else down to what stands on every page."""
+    """Return the rarity of each word: 1 for a word that is nowhere else, least for a word on every page."""
     documents = len(view.columns.documents)
     if view.reader is None or not documents:
         return {}

@@ -1,14 +1,14 @@
-"""Near-duplicates among results: left out behind the better-ranked one, counted, and listed when asked for.
+"""Near-duplicates among results: hidden behind the better-ranked one, counted, and listed on request.
 
-A near-duplicate has nearly the same text (`fingerprints`), on any page of any source. This is not likeness of subject:
-pages about the same thing in other words are none. Everything is read from the columns; what may not be seen never
-gets here, so it is neither counted nor leaves anything out.
+A near-duplicate has nearly the same text (`fingerprints`), on any page of any source. Pages on the same subject
+in other words are not near-duplicates. Everything is read from the columns; hidden captures never get here, so
+they are neither counted nor replace anything.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from enum import StrEnum
 from itertools import chain, pairwise, repeat
 from typing import TYPE_CHECKING, Final
@@ -21,14 +21,16 @@ from holdfast.search.columns import Columns
 from holdfast.search.counting import PUBLIC, Folded, Keep
 from holdfast.search.fingerprints import Places, Prints, has_print, near
 from holdfast.search.places import Rows
+from holdfast.values import dataclass
 from holdfast.withdrawals.visibility import SnapshotNotFound
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 COMPARED: Final = 400
-"""Results that are compared with each other, the best-ranked ones: that takes a millisecond, of 1,000 three. What comes
-behind them is shown as it is."""
+"""Number of best-ranked results compared with each other: 400 take a millisecond, 1,000 take three. Lower-ranked
+results are shown as they are.
+"""
 # Results that are compared with all behind them at once. What they leave out need not be compared any more: of hundreds
 # of captures of one text, two are compared with the rest.
 _BLOCKS: Final = (2, 32, 160)
@@ -39,30 +41,22 @@ _DOCUMENTS: Final = 250_000
 
 
 class SimilarResults(StrEnum):
-    """What is done with near-duplicates of a better result."""
-
     COLLAPSE = "collapse"
     SHOW = "show"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collapsed:
-    """What is left of a ranked list; what stands behind the results that were compared is left as it is."""
-
     kept: Places
-    """Of the results that were compared, the places of those that are shown, best first."""
     folded: Folded
     compared: Prints
-    """The fingerprints of all that were compared."""
     kept_prints: Prints
 
     @property
     def left_out(self) -> int:
-        """How many results are near-duplicates of a better one."""
         return len(self.folded[0])
 
     def counts(self, first: int, end: int) -> list[int]:
-        """Return how many near-duplicates some of those that were kept have among all that were compared."""
         prints = self.kept_prints[first:end]
         known = has_print(prints)
         counts = np.zeros(len(prints), np.int64)
@@ -73,13 +67,12 @@ class Collapsed:
 
 
 def prints_of(columns: Columns, rows: Rows) -> Prints:
-    """Return the fingerprints of the texts of captures."""
     found: Prints = columns.doc_print[columns.doc[rows]]
     return found
 
 
 def collapse(columns: Columns, rows: Rows, ranked: Places) -> Collapsed:
-    """Leave out of a ranked list, in its order, what is a near-duplicate of a result that stays."""
+    """Remove results that are near-duplicates of a better one from a ranked list, preserving its order."""
     ranked = ranked[:COMPARED]
     prints = prints_of(columns, rows[ranked])
     # Captures of one document need no comparing: what leaves out the first of them leaves out all.
@@ -112,13 +105,12 @@ def collapse(columns: Columns, rows: Rows, ranked: Places) -> Collapsed:
 
 
 Ranked = Callable[[int, int], Places]
-"""Gives the places of results in their order, from one rank to below another."""
+"""Returns the places of results in their order, from one rank to below another."""
 
 
 def page_of(
     ranked: Ranked, collapsed: Collapsed | None, *, first: int, count: int
 ) -> tuple[Places, Sequence[int | None]]:
-    """Return the places of one page of results, and how many near-duplicates each has, where these are collapsed."""
     end = first + count
     if collapsed is None:
         places = ranked(first, end)
@@ -139,9 +131,9 @@ _OF_THE_PAGE: Final = ("page", "page_size", "explain", "similar", "similar_to")
 
 
 def similar_url(request: DataclassInstance, usual: DataclassInstance) -> str:
-    """Return the address that lists the near-duplicates of a result: the same question, of them alone.
+    """Return the URL prefix that lists the near-duplicates of a result: the same query, restricted to them.
 
-    The number of the result is to be put behind it: it is all that the results of a page do not share.
+    The caller appends the number of the result, the only part that differs between the results of a page.
     """
     asked: dict[str, object] = {}
     for name in (entry.name for entry in fields(request) if entry.name not in _OF_THE_PAGE):
@@ -153,15 +145,12 @@ def similar_url(request: DataclassInstance, usual: DataclassInstance) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearDuplicates:
-    """The near-duplicates of one capture in the whole archive."""
-
     documents: npt.NDArray[np.bool_]
-    """By document place."""
     row: int
     group: int
 
     def rows(self, columns: Columns, *, most: int) -> tuple[Rows, bool]:
-        """Return their captures, in the order of time, the newest `most` of them, and whether these are all."""
+        """Return the newest `most` of their captures in the order of time, and True if these are all."""
         found = columns.of_document.rows(np.flatnonzero(self.documents).astype(np.int32))[0]
         found = np.sort(found)
         return found[-most:], len(found) <= most
@@ -174,15 +163,15 @@ class NearDuplicates:
 
 
 def row_of(columns: Columns, snapshot_id: int, gate: npt.NDArray[np.uint8]) -> int:
-    """Return the row of a capture; SnapshotNotFound if the index has it not, or it may not be seen."""
+    """Return the row of a capture; raise SnapshotNotFound if it is not in the index, or not visible."""
     rows = columns.rows_of_ids(np.array([snapshot_id], np.int64))
     if not len(rows) or not gate[rows[0]] & PUBLIC:
-        raise SnapshotNotFound(f"no capture {snapshot_id} can be found; its number is that of a search result")
+        raise SnapshotNotFound(f"capture {snapshot_id} not found; use the id of a search result")
     return int(rows[0])
 
 
 def near_duplicates_of(columns: Columns, snapshot_id: int, gate: npt.NDArray[np.uint8]) -> NearDuplicates:
-    """Return the near-duplicates of a capture; SnapshotNotFound if the index has it not, or it may not be seen."""
+    """Return the near-duplicates of a capture; raise SnapshotNotFound if it is not in the index, or not visible."""
     row = row_of(columns, snapshot_id, gate)
     own = prints_of(columns, np.array([row], np.int32))
     documents = np.zeros(len(columns.doc_print), np.bool_)

@@ -1,15 +1,14 @@
-"""The operators of a query, `site:` to `like:`: one table of them, from which every help is written, and how their
-values are read.
+"""The operators of a query, `site:` to `like:`: one table, the source of every help text, and the parsers of their
+values.
 
-An operator says which captures count and leaves the search for words as it is. It never raises: a value that cannot be
-meant is a `Problem`, which the search refuses with its message.
+An operator selects captures and leaves the search for words as it is. It never raises: an invalid value gives a
+`Problem`, with whose message the search rejects the query.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from textwrap import wrap
 from typing import Any, Final
@@ -17,23 +16,24 @@ from typing import Any, Final
 from holdfast.errors import UrlRefused
 from holdfast.parse.text import fold, words_of
 from holdfast.search.addresses import unescaped
-from holdfast.search.named_words import is_letter
+from holdfast.search.analysis import is_letter
 from holdfast.urls import parse
+from holdfast.values import dataclass
 
 NEAR_WORDS: Final = 10
-"""Words that may stand between two that are near each other, where a query does not say."""
+"""Default number of words allowed between two words that are near each other."""
 MAX_NEAR: Final = 100
 MAX_VALUE_WORDS: Final = 32
 MAX_NEAR_WORDS: Final = 8
 KINDS: Final = ("html", "other", "pdf", "text")
-"""The kinds of pages, as facets name them."""
+"""The kinds of pages, by their facet names."""
 PAGE_TYPES: Final = ("", "article", "listing", "home", "product", "reference", "form", "media")
-"""What a page is for, where that was read of it; the columns hold the place in this list."""
+"""Purpose of a page, if detected; the columns hold the place in this list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnSite:
-    """On this host or below it, on one port if it names one; in this directory, folded, if it names one."""
+    """On this host or its subdomains, on one port if given; below this directory, folded, if given."""
 
     host: str
     path: str = ""
@@ -41,7 +41,7 @@ class OnSite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapturedIn:
-    """Captured in a span of time; `until` is not included."""
+    """Captured in a time span; `until` is exclusive."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -49,7 +49,7 @@ class CapturedIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedIn:
-    """Published in a span of time, by what the page says; `until` is not included."""
+    """Published in a time span, by the page's own date; `until` is exclusive."""
 
     since: datetime
     until: datetime | None
@@ -57,22 +57,18 @@ class PublishedIn:
 
 @dataclass(frozen=True, slots=True)
 class OfType:
-    """Of a kind of page, or of a page type."""
-
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class InLanguage:
-    """In a language, by its primary subtag; empty for pages whose language is not known."""
+    """In a language, by its primary subtag; empty for pages of unknown language."""
 
     code: str
 
 
 @dataclass(frozen=True, slots=True)
 class ByAuthor:
-    """By an author whose name has all these words, folded."""
-
     words: tuple[str, ...]
 
 
@@ -85,14 +81,12 @@ class InTitle:
 
 @dataclass(frozen=True, slots=True)
 class InUrl:
-    """With this text, folded, somewhere in the address."""
-
     text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NearWords:
-    """With these words near each other, in any order: at most so many others between two that follow each other."""
+    """With these words near each other, in any order: at most `distance` other words between neighbours."""
 
     words: tuple[str, ...]
     distance: int
@@ -100,7 +94,7 @@ class NearWords:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedSince:
-    """Whether the content is another than that of the capture before."""
+    """With content that differs from that of the previous capture; with `yes=False`, that equals it."""
 
     yes: bool
     span: CapturedIn | None = None
@@ -108,29 +102,23 @@ class ChangedSince:
 
 @dataclass(frozen=True, slots=True)
 class LikeCapture:
-    """Like this capture in its words; never inside parentheses, OR or NOT."""
+    """Similar to this capture in its words; never inside parentheses, OR or NOT."""
 
     snapshot_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """All of these hold."""
-
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """One of these holds."""
-
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """This does not hold."""
-
     part: Condition
 
 
@@ -140,8 +128,6 @@ Condition = Simple | LikeCapture | AllOf | AnyOf | Without
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a value cannot be meant, with what would be right."""
-
     message: str
 
 
@@ -149,7 +135,7 @@ _SPAN = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
 
 
 def _span(value: str) -> tuple[datetime, datetime | None] | None:
-    """Return the first moment of a year, month or day, and that of the next one; None for the end of the calendar."""
+    """Return the start of a year, month or day, and that of the next one (None at the end of the calendar)."""
     found = _SPAN.fullmatch(value)
     if found is None:
         return None
@@ -224,7 +210,7 @@ def _lang(value: str) -> Condition | Problem:
 
 
 def _words(value: str, takes: str, *, most: int = MAX_VALUE_WORDS) -> tuple[str, ...] | Problem:
-    """Return the words of a value, folded; letters of an unspaced script that stand together are one."""
+    """Return the words of a value, folded; adjacent letters of an unspaced script form one word."""
     words = words_of(value)
     if len(words) > most:
         return Problem(f"{takes}; at most {most} words")
@@ -272,8 +258,6 @@ def _like(value: str) -> Condition | Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """One operator as it is written, explained and read."""
-
     name: str
     value: str
     meaning: str
@@ -333,8 +317,8 @@ OPERATORS: Final = {
         Operator(
             name="published",
             value="YYYY[-MM[-DD]]",
-            meaning="Published in that year, month or day, UTC, by what the page says of itself; pages that say"
-            " nothing of it are none.",
+            meaning="Published in that year, month or day, UTC, by what the page says of itself; pages without a"
+            " date do not match.",
             examples=("published:2023", "-published:2023-05"),
             read=_published,
         ),
@@ -359,7 +343,7 @@ OPERATORS: Final = {
             meaning=f"With these words in any order and at most N others between two of them that are named one after"
             f' the other, N from 1 to {MAX_NEAR}, {NEAR_WORDS} if it is left out. `"water school"~5` is the same.'
             " Of three or more words each is near the next, perhaps at different places; two forms of one word"
-            " (`run running`) are no two words. Where a script does not part its words, letters count.",
+            " (`run running`) count as one word. Where a script does not part its words, letters count.",
             examples=("near:5(water school)", '"water school"~5'),
             read=_near,
         ),
@@ -382,7 +366,7 @@ OPERATORS: Final = {
         ),
     )
 }
-"""Every operator there is. The help of the command line, `GET /api/search/syntax` and docs/search.md are this table."""
+"""All operators. The CLI help, `GET /api/search/syntax` and docs/search.md are generated from this."""
 
 WORD_SYNTAX: Final = (
     ("flu vaccine", "All words, anywhere in the text, in any of their forms."),
@@ -390,24 +374,21 @@ WORD_SYNTAX: Final = (
     ("example.org/a", "An address, in every spelling of it."),
     (
         "title:flu (url:/en/ OR snippet:clinic) -archived",
-        "Parts of title, snippet or address; AND, OR, NOT, parentheses and `-word` turn every word into such a part.",
+        "title:, snippet: and url: look for letters in one field. AND, OR, NOT, parentheses and `-word` join words.",
     ),
 )
-"""What can be asked beside operators, by example."""
 
 RULES: Final = (
     "Operators stand beside the words and say which captures count; the words decide the order.",
     "All of them must hold. OR, NOT, `-` and parentheses join operators with operators:"
     " `(site:a.org OR site:b.org) -type:pdf flu`; between two operators small letters do, too.",
-    "What is no operator is a word: `10:30`, `std::vector`, `foo:bar`. In quotes an operator is text, too.",
-    "An operator whose value cannot be meant, as in `before:yesterday`, is refused with what would be right.",
+    "Anything else is a word: `10:30`, `std::vector`, `foo:bar`. In quotes an operator is text, too.",
+    "An operator with an impossible value, as in `before:yesterday`, is rejected with the correct form.",
 )
-"""What holds for all operators."""
 
 
 def as_text() -> str:
-    """Return the help of the query language as plain text, for a terminal."""
-    lines = ["What can be asked:", ""]
+    lines = ["Search syntax:", ""]
     for example, meaning in WORD_SYNTAX:
         lines += [f"  {example}", *_wrapped(meaning, "      ")]
     lines += ["", "Operators:", ""]
@@ -422,7 +403,7 @@ def _wrapped(text: str, indent: str, first: str | None = None) -> list[str]:
 
 
 def as_markdown() -> str:
-    """Return the operators as a table for docs/search.md, and the rules below it."""
+    """Return the operators as a table for docs/search.md, followed by the rules."""
     rows = ["| operator | means | as in |", "|---|---|---|"]
     for one in OPERATORS.values():
         value = one.value.replace("|", "\\|")
@@ -432,7 +413,6 @@ def as_markdown() -> str:
 
 
 def as_object() -> dict[str, Any]:
-    """Return the help as JSON."""
     return {
         "operators": [
             {"name": one.name, "value": one.value, "meaning": one.meaning, "examples": list(one.examples)}

@@ -1,7 +1,7 @@
-"""From the outbox to the index: `drain` takes in what waits, `rebuild` makes the index anew beside the old one.
+"""Applies the outbox to the index: `drain` indexes pending changes, `rebuild` builds a new index beside the old.
 
-Both refuse to run beside another writer. Rows are struck out by id after they are in force, so one that commits late
-with a smaller id waits for the next drain, and a crash replays what was not struck out.
+Both reject a second writer. Rows are deleted by id after their changes are visible, so one that commits late
+with a smaller id waits for the next drain, and a crash replays rows that were not deleted.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import errno
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
@@ -27,11 +26,12 @@ from holdfast.index.indexer import Interrupted
 from holdfast.search import queries
 from holdfast.search.directory import IndexDirectory, IndexElsewhere, is_gone
 from holdfast.search.writer import SearchWriter
+from holdfast.values import dataclass
 
 Progress = Callable[[int], None]
-"""Called with how many pages were taken in so far; with none when an index begins to be made."""
+"""Receives the number of pages indexed so far; 0 when the build of an index starts."""
 Stopping = Callable[[], bool]
-"""Says whether the work is to be left to the next drain; asked every few hundred documents."""
+"""Returns True if the work should stop and wait for the next drain; called every few hundred documents."""
 
 _OUTBOX_AT_ONCE: Final = 200
 _PAGES_AT_ONCE: Final = 5_000
@@ -50,7 +50,7 @@ _log = log.get(room="search")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained:
-    """What a drain did, and whether something still waits."""
+    """The work of a drain, and True if nothing is pending."""
 
     changes: int
     pages: int
@@ -66,11 +66,11 @@ def _never() -> bool:
 
 
 def checked(is_stopping: Stopping) -> Callable[[], None]:
-    """Return what a step calls between two pieces of work; it raises Interrupted when the work is to end."""
+    """Return a callback for the pauses between two pieces of work; it raises Interrupted if the work should stop."""
 
     def check() -> None:
         if is_stopping():
-            raise Interrupted("stopped; what was taken in stands, and the next drain goes on")
+            raise Interrupted("stopped; changes taken in are kept, and the next drain continues")
 
     return check
 
@@ -98,11 +98,11 @@ def drain(
     progress: Progress = _silent,
     is_stopping: Stopping = _never,
 ) -> Drained:
-    """Take in what the outbox holds, for as long as allowed; IndexBusy if another process is at it.
+    """Apply pending outbox changes, for at most `limit_s`; raise IndexBusy if another process is writing.
 
-    Told to stop, it leaves off within a few hundred documents, an index in the making included: what was committed
-    stands, the rest waits. A drain with nothing to do costs a few seeks and opens nothing. An index that was thrown
-    away is made anew first. IndexElsewhere if another data directory's index takes in the changes of this database.
+    When stopped, it ends within a few hundred documents, even while building an index: committed work stays, the
+    rest waits. A drain with nothing to do costs a few seeks and opens nothing. A deleted index is rebuilt first.
+    Raise IndexElsewhere if another data directory's index receives the changes of this database.
     """
     directory = IndexDirectory(home)
     with database.read() as session:
@@ -126,9 +126,9 @@ def drain(
 
 
 def is_lost(database: Database, home: Path, clock: Clock) -> bool:
-    """Return whether there are pages and no index that can be used: the next drain makes it anew, whole.
+    """Return True if there are pages but no usable index: the next drain rebuilds it completely.
 
-    IndexElsewhere if another data directory's index takes in the changes of this database.
+    Raise IndexElsewhere if another data directory's index receives the changes of this database.
     """
     with database.read() as session:
         return _is_lost(session, IndexDirectory(home), clock)
@@ -145,16 +145,12 @@ def _is_lost(session: Session, directory: IndexDirectory, clock: Clock) -> bool:
 
 @dataclass(slots=True)
 class _Done:
-    """What a drain has done so far, and is in force."""
-
     changes: int = 0
     pages: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Drain:
-    """One drain, under the writer's lock."""
-
     directory: IndexDirectory
     database: Database
     clock: Clock
@@ -162,7 +158,6 @@ class _Drain:
     done: _Done
 
     def run(self, progress: Progress, is_stopping: Stopping) -> bool:
-        """Take in what waits until a moment; return whether nothing is left."""
         while rows := self._waiting():
             if any(row.kind != _WITHDRAWAL for row in rows):
                 break
@@ -193,7 +188,7 @@ class _Drain:
 
 
 def _strike_out(database: Database, directory: IndexDirectory, clock: Clock, ids: list[int]) -> None:
-    """Strike out what was taken in; IndexElsewhere, and it goes on waiting, if another index has the outbox by now."""
+    """Delete applied outbox rows; raise IndexElsewhere, leaving them pending, if another index owns the outbox now."""
     with database.write() as session:
         # In the transaction that strikes out: between a look and the deletion another index might take the outbox over.
         held = queries.outbox_owner(session, for_update=True)
@@ -206,14 +201,13 @@ def _strike_out(database: Database, directory: IndexDirectory, clock: Clock, ids
 
 
 def is_own(held: queries.OutboxHeld | None, directory: IndexDirectory) -> bool:
-    """Return whether this data directory's index takes in the outbox, or none does."""
     return held is None or held.owner.identity == directory.identity()
 
 
 def demand_outbox(session: Session, directory: IndexDirectory, clock: Clock | None = None) -> None:
-    """Refuse, with IndexElsewhere, an outbox that another data directory's index takes in.
+    """Raise IndexElsewhere if another data directory's index owns the outbox.
 
-    With a clock, an index that cannot be seen from here and has left changes waiting for an hour may be taken over.
+    With a clock, an owner that is invisible from here and has left changes pending for an hour may be replaced.
     """
     # Rows are struck out by the index that takes them in: two indexes on one database would each get half of them.
     held = queries.outbox_owner(session)
@@ -229,7 +223,7 @@ def demand_outbox(session: Session, directory: IndexDirectory, clock: Clock | No
 
 
 def _own_outbox(database: Database, directory: IndexDirectory, clock: Clock, *, by_force: bool) -> None:
-    """Make the outbox this index's, under the writer's lock; IndexElsewhere if it is another's, unless by force."""
+    """Claim the outbox for this index, under the writer's lock; raise IndexElsewhere if owned, unless by force."""
     ours = queries.OutboxOwner(directory.identity(), *directory.address())
     while True:
         with database.read() as session:
@@ -247,7 +241,7 @@ def _own_outbox(database: Database, directory: IndexDirectory, clock: Clock, *, 
 
 
 def _keep_outbox(database: Database, directory: IndexDirectory, clock: Clock) -> None:
-    """Show that the index which has the outbox is at work; IndexElsewhere if another has it by now."""
+    """Update the owner's last activity; raise IndexElsewhere if another index owns the outbox now."""
     with database.read() as session:
         held = queries.outbox_owner(session)
     # Not taken back, even if the other is gone: what it struck out would be missing in the index in the making.
@@ -257,7 +251,7 @@ def _keep_outbox(database: Database, directory: IndexDirectory, clock: Clock) ->
 
 
 def _first(database: Database, home: Path, clock: Clock, progress: Progress, is_stopping: Stopping) -> Drained:
-    """Make an index where there is none; changes that waited before it began are in it, later ones go on waiting."""
+    """Build the first index; it contains all changes pending before the build, while later ones stay pending."""
     with database.read() as session:
         # Before the rebuild begins: what is added while it runs may or may not be in it, and goes on waiting.
         waited = queries.waiting_ids(session)
@@ -271,7 +265,6 @@ def _first(database: Database, home: Path, clock: Clock, progress: Progress, is_
 def _take_in(
     index_writer: SearchWriter, database: Database, rows: list[SearchOutbox], pages: int, progress: Progress
 ) -> int:
-    """Bring the changes of some outbox rows to the index writer; return how many pages were taken in altogether."""
     # Documents first: those of new pages are then known and not taken in a second time with them.
     changed = {int(doc) for row in rows if row.kind == "documents" for doc in row.refs.get("ids", ())}
     if changed:
@@ -291,7 +284,6 @@ def _take_in(
 
 
 def _name_again(index_writer: SearchWriter, database: Database, source_id: int) -> None:
-    """Take in anew what links say of the pages that a source names: its words come and go with who may see it."""
     after = -1
     while True:
         index_writer.check()
@@ -299,15 +291,14 @@ def _name_again(index_writer: SearchWriter, database: Database, source_id: int) 
             found = queries.named_by_source(session, source_id, after=after, limit=_PAGES_AT_ONCE)
         if found is None:
             return
-        index_writer.link_texts(found.hashes)
+        hashes, after = found
+        index_writer.link_texts(hashes)
         index_writer.commit()
-        after = found.after
 
 
 def _range(
     index_writer: SearchWriter, database: Database, ids: tuple[int, int], pages: int, progress: Progress, *, every: int
 ) -> int:
-    """Take in the pages of an id range, a piece at a time, committing what is ready when there is much of it."""
     first, last = ids
     while first <= last:
         index_writer.check()
@@ -325,9 +316,9 @@ def _range(
 
 
 def take_over_signals(database: Database, home: Path) -> None:
-    """Bring the signals of the link graph into the index if there is one; IndexBusy if another process writes it.
+    """Copy the signals of the link graph into the index if there is one; raise IndexBusy if another process writes it.
 
-    IndexElsewhere if another data directory's index takes in the changes of this database.
+    Raise IndexElsewhere if another data directory's index receives the changes of this database.
     """
     directory = IndexDirectory(home)
     with database.read() as session:
@@ -350,13 +341,13 @@ def rebuild(
     is_stopping: Stopping = _never,
     by_force: bool = True,
 ) -> int:
-    """Make the index anew from SQL while the old one serves, and put it in force; return the pages taken in.
+    """Rebuild the index from SQL while the old one serves, and make it current; return the number of pages.
 
-    Told to stop it raises Interrupted, and what it had made is gone.
+    When stopped it raises Interrupted and deletes the unfinished index.
 
-    What changes meanwhile waits in the outbox for the next drain, and is this index's from here on: one of another data
-    directory refuses then. IndexBusy if another process writes the index. Not `by_force`, IndexElsewhere if another
-    index has the changes.
+    Changes in the meantime wait in the outbox for the next drain, and belong to this index from then on: one of
+    another data directory then raises IndexElsewhere. Raise IndexBusy if another process writes the index; unless
+    `by_force`, IndexElsewhere if another index owns the changes.
     """
     directory = IndexDirectory(home)
     pages = 0

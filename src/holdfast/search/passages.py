@@ -1,21 +1,22 @@
-"""Which passage of a text answers: the one with most of the words near each other, whole sentences where they fit.
+"""Selects the best passage of a text: most of the words near each other, in whole sentences if they fit.
 
-Lines with hits are compared by what they hold of the query (rare words count more, exact forms more than stems), how
-near it stands together, and what kind of line it is: prose before lists, navigation and code; first what stands below
-a heading or a term that was asked for; the title and headings themselves only if there is nothing else. What costs
-more than a look is worked out for the few best lines alone, and only around their hits.
+Lines with hits are scored by their words of the query (rare words count more, exact forms more than stems),
+their proximity, and the kind of line: prose before lists, navigation and code; lines below a heading or a term
+that matches come first, the title and headings themselves only if there is nothing else. Expensive checks are
+limited to the few best lines, and to the text around their hits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
 from heapq import nlargest
 from typing import Final, NamedTuple
 
 from holdfast.search.sentences import cut_end, cut_start, is_whole, sentence_ends
 
 PASSAGE_CHARS: Final = 240
-"""Of one passage, ellipses included."""
+"""Limit of one passage, ellipses included."""
 MAX_PASSAGES: Final = 5
 _MORE: Final = "…"
 _GAP: Final = " … "
@@ -52,33 +53,26 @@ _OPENS: Final = 0.3
 
 
 PART, STEM, FOLDED, TYPED = range(4)
-"""How nearly a hit is what was typed: a part of another name, the same stem, the same but for accents and case."""
+"""Quality of a hit: part of another name, the same stem, the same except accents and case, exactly as typed."""
 
-Found = tuple[int, int, tuple[int, ...], int]
-"""A hit: where it starts and ends, which words of the query it answers, and how nearly. Plain, for there are many."""
+Found = tuple[int, int, int, int]
+"""A hit: start, end, its words of the query as a set of bits, and its quality. A plain tuple: there are many."""
 
 
-class Weights:
-    """How much each word of a query tells, as shares of the whole."""
-
+class Weights(dict[int, float]):
     def __init__(self, values: Sequence[float]) -> None:
+        super().__init__()
         total = sum(values) or 1.0
         self.shares = [value / total for value in values]
-        self._held: dict[int, float] = {}
 
-    def mask(self, indexes: tuple[int, ...]) -> int:
-        """Return words as a set of bits."""
-        found = 0
-        for index in indexes:
-            found |= 1 << index
+    def __missing__(self, words: int) -> float:
+        found = self[words] = sum(self.shares[at] for at in _bits(words))
         return found
 
-    def held(self, mask: int) -> float:
-        """Return the share of the query that a set of words makes up."""
-        found = self._held.get(mask)
-        if found is None:
-            found = self._held[mask] = sum(s for at, s in enumerate(self.shares) if mask >> at & 1)
-        return found
+
+@lru_cache(maxsize=4096)
+def _bits(words: int) -> tuple[int, ...]:
+    return tuple(at for at in range(words.bit_length()) if words >> at & 1)
 
 
 # What a level adds to the share of a word, so that of two equal passages the exact one is shown.
@@ -86,35 +80,28 @@ _EXACTNESS: Final = (0.75, 0.92, 0.99, 1.0)
 
 
 class SearchedText(NamedTuple):
-    """A text, and what is shown beside its passages."""
+    """A text, and the title and headings shown beside its passages."""
 
     text: str
     title: str
     headings: str
-    """A line each, and a line end before the first."""
 
 
 Span = tuple[int, int]
 Passage = list[str | Span]
-"""Spans of the text, and what is put between them."""
 
 
 class _Candidate(NamedTuple):
-    """A window of hits in a line."""
-
     score: float
     order: int
-    """Less for what stands further on: of two equal ones the first is shown."""
     first: int
     last: int
     line: Span
     mask: int
     below: Span | None = None
-    """The line that explains it, where it is shown with it."""
 
 
 def chosen(source: SearchedText, found: Sequence[Found], weights: Weights, most: int) -> list[Passage]:
-    """Return the best passages, the best one first, none twice; hits are given in order."""
     lines = _candidates(source.text, found, weights)
     close = _best(lines.values(), _CLOSE + most) if len(lines) > 1 else list(lines.values())
     if most == 1:
@@ -138,13 +125,11 @@ def chosen(source: SearchedText, found: Sequence[Found], weights: Weights, most:
 
 
 def _best(candidates: Collection[_Candidate], most: int) -> list[_Candidate]:
-    """Return the best candidates, the best one first."""
     # A heap pays where there are many: most texts have a few.
     return sorted(candidates, reverse=True) if len(candidates) <= most else nlargest(most, candidates)
 
 
 def _at_best(text: str, found: _Candidate, lines: Mapping[int, _Candidate]) -> float:
-    """Return a score that no judgement of a candidate exceeds."""
     first, line = found.first, found.line
     score = found.score + _PROSE - _LATE * first / (first + _EARLY)
     if _line_above(lines, text, line) is not None:
@@ -155,17 +140,15 @@ def _at_best(text: str, found: _Candidate, lines: Mapping[int, _Candidate]) -> f
 
 
 def snippet_bounds(text: str) -> Passage:
-    """Return the start of a text as a passage."""
-    return _marked(_fitted(text, (0, len(text)), 0, 0, PASSAGE_CHARS))
+    return _fitted(text, (0, len(text)), 0, 0, PASSAGE_CHARS)
 
 
 def _candidates(text: str, found: Sequence[Found], weights: Weights) -> dict[int, _Candidate]:
-    """Return the best window of every line with hits by where it begins; of a long line one for each stretch of it."""
     best: dict[int, _Candidate] = {}
     at = 0
     end = -1
     while at < len(found):
-        first, last, indexes, level = found[at]
+        first, last, mask, level = found[at]
         start = text.rfind("\n", end + 1, first) + 1 or end + 1
         # A compound that was written with a blank may reach over the end of its line.
         end = text.find("\n", last)
@@ -174,8 +157,7 @@ def _candidates(text: str, found: Sequence[Found], weights: Weights) -> dict[int
         while after < len(found) and found[after][0] < end:
             after += 1
         if after == at + 1:
-            mask = weights.mask(indexes)
-            score = _HELD * weights.held(mask) * _EXACTNESS[level] + _NEARNESS
+            score = _HELD * weights[mask] * _EXACTNESS[level] + _NEARNESS
             score += _LONGER if end - start >= _SENTENCE else 0.0
             best[start] = _Candidate(score, -first, first, last, (start, end), mask)
         else:
@@ -189,28 +171,31 @@ def _candidates(text: str, found: Sequence[Found], weights: Weights) -> dict[int
         room = PASSAGE_CHARS - (one.line[1] - one.line[0]) - len(_JOIN) - 1
         if room > PASSAGE_CHARS - _SHORT and below.last - below.line[0] < room and not _is_closed(text, one.line):
             both = one.mask | below.mask
-            more = weights.held(both) - weights.held(one.mask)
+            more = weights[both] - weights[one.mask]
             score = one.score + 0.9 * _HELD * more
             best[place] = _Candidate(score, one.order, one.first, one.last, one.line, both)
     return best
 
 
 def _add_windows(best: dict[int, _Candidate], hits: Sequence[Found], line: Span, weights: Weights) -> None:
-    """Note the best windows of a line; each hit enters and leaves once, however many there are."""
+    """Record the best windows of a line; each hit enters and leaves once, so the time is linear."""
     shares, counts, worth = weights.shares, [0] * len(weights.shares), [0.0] * len(weights.shares)
     extra = _LONGER if line[1] - line[0] >= _SENTENCE else 0.0
     held, mask, left = 0.0, 0, 0
-    for at, (_, last, indexes, level) in enumerate(hits):
-        for index in indexes:
+    for at, (_, last, words, level) in enumerate(hits):
+        for index in _bits(words):
             counts[index] += 1
-            mask |= 1 << index
             share = shares[index] * _EXACTNESS[level]
             if share > worth[index]:
                 held += share - worth[index]
                 worth[index] = share
+        mask |= words
         # What is said again further on, and what is too far away, leaves at the left.
-        while left < at and (last - hits[left][0] > _WINDOW or all(counts[index] > 1 for index in hits[left][2])):
-            for index in hits[left][2]:
+        while left < at:
+            gone = _bits(hits[left][2])
+            if last - hits[left][0] <= _WINDOW and not all(counts[index] > 1 for index in gone):
+                break
+            for index in gone:
                 counts[index] -= 1
                 if not counts[index]:
                     mask &= ~(1 << index)
@@ -227,7 +212,6 @@ def _add_windows(best: dict[int, _Candidate], hits: Sequence[Found], line: Span,
 
 
 def _judged(source: SearchedText, found: _Candidate, lines: Mapping[int, _Candidate], weights: Weights) -> _Candidate:
-    """Return a candidate with what the kind of its line, and what stands above and below, add to its score."""
     text, line, hits = source.text, found.line, (found.first, found.last)
     kind = _kind(text, line, hits)
     # Early in the page on ties, and where it is near to one: what a page is about it says first.
@@ -237,7 +221,7 @@ def _judged(source: SearchedText, found: _Candidate, lines: Mapping[int, _Candid
     if _is_repeated(source, line):
         score -= _REPEATED
     elif (above := _line_above(lines, text, line)) is not None and _is_repeated(source, above.line):
-        score += _BELOW * weights.held(above.mask)
+        score += _BELOW * weights[above.mask]
     below = None
     if line[1] - line[0] < _SHORT and not _is_closed(text, line):
         below = _line_after(text, line)
@@ -256,21 +240,18 @@ def _judged(source: SearchedText, found: _Candidate, lines: Mapping[int, _Candid
 
 
 def _passage(text: str, found: _Candidate, room: int = PASSAGE_CHARS) -> Passage:
-    """Return what is shown of a candidate: a term with what explains it, or its sentences."""
     line, below = _unmarked(text, found.line), found.below
     rest = room - (line[1] - line[0]) - len(_JOIN)
     if below is None or rest < _LEAST:
-        return _marked(_fitted(text, found.line, found.first, found.last, room))
-    return [line, _JOIN, *_marked(_fitted(text, below, below[0], below[0], rest))]
+        return _fitted(text, found.line, found.first, found.last, room)
+    return [line, _JOIN, *_fitted(text, below, below[0], below[0], rest)]
 
 
 def _is_closed(text: str, line: Span) -> bool:
-    """Return whether a line is whole as it is: a sentence, or one that leads to a list or an example."""
     return is_whole(text, *line) or (text[line[1] - 1] == ":" and line[1] - line[0] >= _SENTENCE)
 
 
 def _names(text: str, line: Span, hits: Span) -> bool:
-    """Return whether a line is the name that was asked for, not a longer one, and hardly more: a term to explain."""
     after = text[hits[1] : hits[1] + 2]
     if (after[:1] in ("_", ".") and after[1:].isalnum()) or text[hits[0] - 1] == "_":
         return False
@@ -283,7 +264,6 @@ def _names(text: str, line: Span, hits: Span) -> bool:
 
 
 def _kind(text: str, line: Span, hits: Span) -> float:
-    """Return how much like prose a line is around its hits, below 0 for code."""
     start, end = max(line[0], hits[0] - 100), min(line[1], hits[1] + 100)
     around = text[start:end]
     if len(around) < _LEAST:
@@ -295,7 +275,6 @@ def _kind(text: str, line: Span, hits: Span) -> float:
 
 
 def _is_repeated(source: SearchedText, line: Span) -> bool:
-    """Return whether a line is the title or a heading, which is shown or said elsewhere."""
     text, title, headings = source
     if line[1] - line[0] > _HEADING:
         return False
@@ -304,7 +283,6 @@ def _is_repeated(source: SearchedText, line: Span) -> bool:
 
 
 def _unmarked(text: str, line: Span) -> Span:
-    """Return a line without the sign that many manuals put behind what can be linked to."""
     start, end = line
     while end > start and (text[end - 1] == "¶" or text[end - 1].isspace()):
         end -= 1
@@ -312,7 +290,6 @@ def _unmarked(text: str, line: Span) -> Span:
 
 
 def _line_above(lines: Mapping[int, _Candidate], text: str, line: Span) -> _Candidate | None:
-    """Return the line before one if it has hits and stands right above it."""
     return lines.get(text.rfind("\n", 0, line[0] - 1) + 1) if line[0] else None
 
 
@@ -331,19 +308,17 @@ _HALF: Final = (PASSAGE_CHARS - len(_GAP)) // 2
 def _missing(
     source: SearchedText, best: _Candidate, close: Sequence[_Candidate], weights: Weights
 ) -> _Candidate | None:
-    """Return the line with most of the words that the best one has not, if that is worth half of the room."""
     least, found = _MISSED, None
-    if weights.held(best.mask) > 1 - _MISSED or best.last - best.first >= _HALF - 2:
+    if weights[best.mask] > 1 - _MISSED or best.last - best.first >= _HALF - 2:
         return None
     for other in close:
-        more = weights.held(other.mask & ~best.mask)
+        more = weights[other.mask & ~best.mask]
         if more > least and other.last - other.first < _HALF - 2 and not _is_repeated(source, other.line):
             least, found = more, other
     return found
 
 
 def _both(text: str, best: _Candidate, second: _Candidate) -> Passage | None:
-    """Return two places as one passage, in the order of the text; None if they overlap."""
     one, two = (_passage(text, found, _HALF) for found in sorted((best, second), key=lambda found: found.first))
     if _overlap(one, two):
         return None
@@ -353,29 +328,10 @@ def _both(text: str, best: _Candidate, second: _Candidate) -> Passage | None:
     return [*one, _GAP, *two]
 
 
-class _Fit(NamedTuple):
-    """Bounds of a passage, and whether it was cut at its start and end."""
-
-    start: int
-    end: int
-    cut_before: bool
-    cut_after: bool
-
-
-def _marked(fit: _Fit) -> Passage:
-    passage: Passage = [(fit.start, fit.end)]
-    if fit.cut_before:
-        passage.insert(0, _MORE)
-    if fit.cut_after:
-        passage.append(_MORE)
-    return passage
-
-
-def _fitted(text: str, line: Span, first: int, last: int, room: int) -> _Fit:
-    """Return the sentences of a line that hold two places, as many as there is room for; cut where one is longer."""
+def _fitted(text: str, line: Span, first: int, last: int, room: int) -> Passage:
     line = line[0], max(last, _unmarked(text, line)[1])
     if line[1] - line[0] <= room:
-        return _Fit(*line, False, False)
+        return [line]
     low, high = max(line[0], first - room), min(line[1], last + room)
     start: int | None = line[0] if low == line[0] else None
     end: int | None = None
@@ -392,13 +348,13 @@ def _fitted(text: str, line: Span, first: int, last: int, room: int) -> _Fit:
         while start < first and text[start].isspace():
             start += 1
     if start is not None and end is not None and end - start <= room:
-        return _Fit(start, end, False, False)
+        return [(start, end)]
     if start is not None and last - start < room:
-        return _Fit(start, cut_end(text, last, start + room - 1), False, True)
+        return [(start, cut_end(text, last, start + room - 1)), _MORE]
     if end is not None and end - first < room:
-        return _Fit(cut_start(text, end - room + 1, first), end, True, False)
+        return [_MORE, (cut_start(text, end - room + 1, first), end)]
     start = cut_start(text, max(low, first - (room - 2 - (last - first)) // 3), first)
-    return _Fit(start, cut_end(text, min(last, start + room - 2), start + room - 2), True, True)
+    return [_MORE, (start, cut_end(text, min(last, start + room - 2), start + room - 2)), _MORE]
 
 
 def _overlap(one: Passage, other: Passage) -> bool:
@@ -407,7 +363,6 @@ def _overlap(one: Passage, other: Passage) -> bool:
 
 
 def _same(text: str, one: Passage, other: Passage) -> bool:
-    """Return whether two passages say the same: a page repeats its notes."""
     return [text[slice(*p)] for p in one if not isinstance(p, str)] == [
         text[slice(*p)] for p in other if not isinstance(p, str)
     ]

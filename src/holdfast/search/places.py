@@ -1,7 +1,8 @@
-"""From keys to places in a column, from owners to their rows, from places to texts; each can be added to.
+"""Extensible mappings: keys to places in a column, owners to their rows, places to texts.
 
-What is there when columns are built stands in sorted arrays that nothing changes. What is added later stands in a small
-sorted part beside them, which each state of the index has for itself: adding costs what was added since the build.
+The content at build time is stored in immutable sorted arrays. Later additions are stored in a small sorted
+part beside them, which each state of the index has for itself: the cost of adding depends on the additions
+since the build.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ _NO_PLACES = np.empty(0, np.int32)
 
 
 class Incidence:
-    """Which rows belong to each owner (a document, an address, a group): offsets into one list of row numbers."""
-
     __slots__ = ("_has_late", "_late_owners", "_late_rows", "_rows", "_starts")
 
     def __init__(self, owner_of_row: Places, owners: int) -> None:
@@ -38,13 +37,12 @@ class Incidence:
 
     @property
     def fixed(self) -> int:
-        """How many rows keep their numbers: those that are not in the small part."""
         return len(self._rows)
 
     def grown(self, owner_of_row: Places, first: int, owners: int) -> Incidence:
-        """Return this with other rows from a number on, and perhaps with more owners; this one stays as it is.
+        """Return a copy with other rows from `first` on, and perhaps more owners.
 
-        The number is that of the next row, or of one that is not fixed.
+        `first` is the number of the next row, or of one that is not fixed.
         """
         found = object.__new__(Incidence)
         found._rows, found._starts = self._rows, self._starts
@@ -62,7 +60,6 @@ class Incidence:
         return found
 
     def rows(self, owners: Places) -> tuple[Rows, npt.NDArray[np.int64]]:
-        """Return the rows of these owners, owner after owner, and how many each has."""
         starts = self._starts[owners]
         counts = self._starts[owners + 1] - starts
         early = self._rows[_runs(starts, counts)]
@@ -92,7 +89,6 @@ class Incidence:
 
 
 def _runs(starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
-    """Return the numbers of runs, one run after another: so many from each start on."""
     total = int(counts.sum())
     if not total:
         return _NO_PLACES
@@ -104,14 +100,14 @@ def _runs(starts: npt.NDArray[np.int64], counts: npt.NDArray[np.int64]) -> npt.N
 
 
 class Numbering:
-    """From the keys of SQL to places in a column: a table where the keys are dense, a search where they are not."""
+    """Maps SQL keys to places in a column: a table for dense keys, binary search for others."""
 
     __slots__ = ("_keys", "_late", "_late_places", "_table", "none")
 
     def __init__(self, keys: Ids, none: int | None = None) -> None:
-        """`keys` are ascending and distinct; `none` is the place of what is not there, by default how many there are.
+        """`keys` are ascending and distinct; `none` is the place of missing keys, by default their number.
 
-        Where keys are to be added, it lies beyond all places that they may get, or is -1.
+        If keys will be added, `none` must be larger than all their places, or be -1.
         """
         self._keys = keys
         self.none = len(keys) if none is None else none
@@ -126,7 +122,7 @@ class Numbering:
         return len(self._keys) + len(self._late)
 
     def grown(self, keys: Ids) -> Numbering:
-        """Return this with keys, distinct and new, at the next places; this one stays as it is."""
+        """Return a copy with more keys, distinct and new, at the next places."""
         found = object.__new__(Numbering)
         found._keys, found._table, found.none = self._keys, self._table, self.none
         late = np.concatenate((self._late, keys))
@@ -136,8 +132,9 @@ class Numbering:
         return found
 
     def numbered(self, keys: Ids) -> tuple[Numbering, Places, npt.NDArray[np.int64]]:
-        """Return this with those of the keys that are not here yet, the place of each key, and the first of each new
-        one."""
+        """Return a copy with the missing keys added, the place of each key, and the first occurrence of each new
+        one.
+        """
         distinct, first, of_key = np.unique(keys, return_index=True, return_inverse=True)
         places = self.places(distinct)
         new = np.flatnonzero(places == self.none)
@@ -147,7 +144,7 @@ class Numbering:
         return self.grown(distinct[new]), places[of_key], first[new]
 
     def places(self, keys: Ids) -> Places:
-        """Return the place of each key; `none` for one that is not there."""
+        """Return the place of each key; `none` for a missing one."""
         found = self._early(keys)
         if len(self._late):
             missing = np.flatnonzero(found == self.none)
@@ -169,13 +166,11 @@ class Numbering:
         return np.where(self._keys[at] == keys, at, self.none).astype(np.int32)
 
     def known(self, keys: Ids) -> Places:
-        """Return the places of those keys that are there."""
         places = self.places(keys)
         found: Places = places[places != self.none]
         return found
 
     def keys(self, places: Places) -> Ids:
-        """Return the keys that stand at these places."""
         found = np.empty(len(places), np.int64)
         early = places < len(self._keys)
         found[early] = self._keys[places[early]]
@@ -184,21 +179,18 @@ class Numbering:
 
 
 class Strings:
-    """Folded texts by place: which map they lie in, where, and how long they are."""
-
     __slots__ = ("_blobs", "_lengths", "_number", "_starts")
 
     def __init__(self, blobs: Sequence[mmap.mmap | bytes], number: Ids, starts: Ids, lengths: Ids) -> None:
-        """The arrays may have room behind their texts, and what has the blobs may add to them: see `put`."""
+        """The arrays may have spare room behind their texts, which the owner of the blobs may fill: see `put`."""
         self._blobs, self._number, self._starts, self._lengths = blobs, number, starts, lengths
 
     def put(self, first: int, number: int, starts: Ids, lengths: Ids) -> None:
-        """Add texts at the places from `first` on, which no state of the index asks for yet."""
+        """Add texts at the places from `first` on, which no state of the index uses yet."""
         end = first + len(starts)
         self._number[first:end], self._starts[first:end], self._lengths[first:end] = number, starts, lengths
 
     def holding(self, places: Places, needle: bytes) -> Places:
-        """Return those places whose text has this substring."""
         blobs = self._blobs
         starts = self._starts[places]
         ends = starts + self._lengths[places]
@@ -209,6 +201,5 @@ class Strings:
         return places[np.array(found, np.bool_)] if found else places
 
     def at(self, place: int) -> str:
-        """Return one text."""
         start = int(self._starts[place])
         return self._blobs[int(self._number[place])][start : start + int(self._lengths[place])].decode()

@@ -1,12 +1,12 @@
-"""What search asks of the database: pages and documents to take in, the outbox, the hits to show, the link graph.
+"""Database queries of search: pages and documents to index, the outbox, the hits to show, the link graph.
 
-Everything is read in pages by key; nothing here is linear in the archive but a rebuild and the link graph.
+Everything is read in pages by key; only a rebuild and the link graph are linear in the size of the archive.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -35,6 +35,7 @@ from holdfast.db.raw import Transaction
 from holdfast.withdrawals.visibility import (
     Mark,
     for_members,
+    named_by,
     prepared_mark,
     visible,
     visible_source,
@@ -43,8 +44,6 @@ from holdfast.withdrawals.visibility import (
 
 
 class SearchPageRow(NamedTuple):
-    """One page as the columns take it in."""
-
     id: int
     captured_at: datetime
     url: str
@@ -58,11 +57,9 @@ class SearchPageRow(NamedTuple):
     noise: str | None
     group_hash: int | None
     language: str | None
-    """Of its document."""
 
 
 def pages_between(session: Session, first: int, last: int, *, limit: int) -> list[SearchPageRow]:
-    """Return the pages with ids in a range, in order of id, at most this many."""
     statement = (
         select(
             Snapshot.id,
@@ -89,15 +86,13 @@ def pages_between(session: Session, first: int, last: int, *, limit: int) -> lis
 
 
 class NamedPage(NamedTuple):
-    """The newest good capture of a page that links name; its newest one if none is good."""
-
     group_hash: int
     url: str
     language: str | None
 
 
 def named_pages(session: Session, hashes: Sequence[int]) -> list[NamedPage]:
-    """Return the newest good capture of each of these groups, or else the newest, of all sources."""
+    """Return the newest good capture of each of these groups, or else the newest one, across all sources."""
     statement = (
         select(PageGroup.url_hash, Snapshot.url, Document.language)
         .join(Snapshot, Snapshot.id == func.coalesce(PageGroup.latest_ok_id, PageGroup.latest_id))
@@ -109,7 +104,7 @@ def named_pages(session: Session, hashes: Sequence[int]) -> list[NamedPage]:
 
 
 def spellings_of(session: Session, group_hash: int) -> list[str]:
-    """Return every address under which a group was captured. Reads all its captures: few groups have several."""
+    """Return all URLs under which a group was captured. Reads all its captures: few groups have several URLs."""
     statement = (
         select(Snapshot.url)
         .join(PageGroup, PageGroup.id == Snapshot.group_id)
@@ -119,16 +114,11 @@ def spellings_of(session: Session, group_hash: int) -> list[str]:
     return list(session.scalars(statement))
 
 
-class NamedBySource(NamedTuple):
-    """Pages that captures of a source name with the words of a link, by the hashes of their groups."""
+def named_by_source(session: Session, source_id: int, *, after: int, limit: int) -> tuple[list[int], int] | None:
+    """Return the group hashes of pages that captures of a source link to with text, and the last of these captures.
 
-    hashes: list[int]
-    after: int
-    """The last capture that was looked at."""
-
-
-def named_by_source(session: Session, source_id: int, *, after: int, limit: int) -> NamedBySource | None:
-    """Return what captures of a source name, behind one of them, so many words at a time; None at the end."""
+    Reads `limit` link texts at a time; None at the end.
+    """
     statement = (
         select(Snapshot.id, LinkText.to_hash)
         .join(LinkText, LinkText.snapshot_id == Snapshot.id)
@@ -141,19 +131,16 @@ def named_by_source(session: Session, source_id: int, *, after: int, limit: int)
     # The last capture may have been cut: all of its words are read, which are a few hundred at most.
     last = rows[-1][0]
     rest = session.scalars(select(LinkText.to_hash).where(LinkText.snapshot_id == last))
-    return NamedBySource(sorted({row[1] for row in rows} | set(rest)), last)
+    return sorted({row[1] for row in rows} | set(rest)), last
 
 
 def id_bounds(session: Session) -> tuple[int, int] | None:
-    """Return the smallest and the largest snapshot id; None if there are none."""
     low = session.scalar(select(Snapshot.id).order_by(Snapshot.id).limit(1))
     high = session.scalar(select(Snapshot.id).order_by(Snapshot.id.desc()).limit(1))
     return None if low is None or high is None else (low, high)
 
 
 class DocumentRow(NamedTuple):
-    """One document with its packed text, as the index takes it in."""
-
     id: int
     title: str | None
     description: str | None
@@ -169,8 +156,9 @@ class DocumentRow(NamedTuple):
 
 
 def portions(session: Session, ids: Sequence[int], *, most_bytes: int) -> list[list[int]]:
-    """Return those of these documents that are there, by id, in portions whose packed texts have at most so many bytes;
-    a longer text is a portion of its own."""
+    """Return the existing ones of these documents by id, in portions of at most `most_bytes` of packed text;
+    a longer text is a portion of its own.
+    """
     size = func.coalesce(func.length(DocumentText.text), 0)
     sized = select(Document.id, size).outerjoin(DocumentText, DocumentText.document_id == Document.id)
     found, total = list[list[int]](), 0
@@ -184,7 +172,6 @@ def portions(session: Session, ids: Sequence[int], *, most_bytes: int) -> list[l
 
 
 def documents_with_text(session: Session, ids: Sequence[int]) -> list[DocumentRow]:
-    """Return these documents, those that are there, in order of id."""
     statement = (
         select(
             Document.id,
@@ -212,20 +199,14 @@ _OWNER = 0
 
 
 class OutboxOwner(NamedTuple):
-    """The index that takes in the changes of this database."""
-
     identity: str
-    """The random id in its data directory."""
     home: str
     host: str
-    """What its machine was called: only for messages."""
     machine: str
-    """What its process saw of which kernel."""
+    """Id of its kernel's boot and of its process's view of the file systems."""
 
 
 class OutboxHeld(NamedTuple):
-    """Whose the outbox is, and when it was last seen at work."""
-
     owner: OutboxOwner
     seen_at: datetime
 
@@ -234,7 +215,7 @@ _OWNED: Final = select(SearchOutbox.refs, SearchOutbox.created_at).where(SearchO
 
 
 def outbox_owner(session: Session, *, for_update: bool = False) -> OutboxHeld | None:
-    """Return whose the outbox is; None while no index has it. `for_update` keeps it so until the transaction ends."""
+    """Return the owner of the outbox, or None; `for_update` locks it until the transaction ends."""
     row = session.connection().execute(_OWNED.with_for_update() if for_update else _OWNED).one_or_none()
     if row is None:
         return None
@@ -242,7 +223,7 @@ def outbox_owner(session: Session, *, for_update: bool = False) -> OutboxHeld | 
 
 
 def take_outbox(session: Session, owner: OutboxOwner, *, now: datetime, expected: OutboxOwner | None) -> bool:
-    """Make the outbox an index's, or note that it is at work; False, and nothing is done, if it is not `expected`'s."""
+    """Claim the outbox, or update its owner's activity; False without effect if the owner is not `expected`."""
     row = {"id": _OWNER, "kind": "owner", "refs": owner._asdict(), "created_at": now}
     if expected is None:
         new = insert_into(session, SearchOutbox).values(row).on_conflict_do_nothing().returning(SearchOutbox.id)
@@ -255,47 +236,56 @@ def take_outbox(session: Session, owner: OutboxOwner, *, now: datetime, expected
 
 
 def oldest_waiting(session: Session) -> datetime | None:
-    """Return since when the oldest of the changes waits; None if none does."""
+    """Return the time of the oldest pending change; None if there are none."""
     wanted = select(SearchOutbox.created_at).where(SearchOutbox.id > _OWNER).order_by(SearchOutbox.id).limit(1)
     return session.scalar(wanted)
 
 
 def waiting(session: Session, *, limit: int) -> list[SearchOutbox]:
-    """Return what the index has not taken in yet, oldest first."""
     wanted = select(SearchOutbox).where(SearchOutbox.id > _OWNER)
     return list(session.scalars(wanted.order_by(SearchOutbox.id).limit(limit)))
 
 
 def waiting_ids(session: Session) -> list[int]:
-    """Return the ids of all changes that wait."""
     return list(session.scalars(select(SearchOutbox.id).where(SearchOutbox.id > _OWNER).order_by(SearchOutbox.id)))
 
 
 def waiting_count(session: Session, *, most: int = 10_000) -> int:
-    """Return how many changes wait, counted no further than this."""
     counted = select(SearchOutbox.id).where(SearchOutbox.id > _OWNER).limit(most).subquery()
     return session.scalar(select(func.count()).select_from(counted)) or 0
 
 
 def files_wait(session: Session) -> bool:
-    """Return whether a sealed file has not been indexed yet; the index of such files is asked for one."""
+    """Return True if a sealed file has not been indexed yet; reads one row of an index of such files."""
     waiting = select(WarcFile.id).where(WarcFile.state == "sealed", WarcFile.index_state.in_(("pending", "running")))
     return session.scalar(waiting.limit(1)) is not None
 
 
 def taken_in(session: Session, ids: Sequence[int]) -> None:
-    """Strike out outbox rows by id: one that committed late with a smaller id is still there for the next drain."""
+    """Delete outbox rows by id: one that committed late with a smaller id is still there for the next drain."""
     session.execute(delete(SearchOutbox).where(SearchOutbox.id.in_(ids)))
 
 
+def waiting_takedowns(session: Session) -> dict[int, list[int]]:
+    """Return, by change, the link targets of captures that were placed under takedown since the last drain."""
+    waiting = select(SearchOutbox.id, SearchOutbox.first_id, SearchOutbox.refs).where(SearchOutbox.kind == "withdrawal")
+    return {
+        change: [one for part in named_by(session, snapshot_id=snapshot_id, key=refs.get("url_key")) for one in part]
+        for change, snapshot_id, refs in session.execute(waiting.where(SearchOutbox.id > _OWNER)).all()
+        if refs.get("hidden")
+    }
+
+
+def still_waiting(session: Session, changes: Iterable[int]) -> set[int]:
+    return set(session.scalars(select(SearchOutbox.id).where(SearchOutbox.id.in_(list(changes)))))
+
+
 def withdrawn_ids(session: Session) -> list[int]:
-    """Return the ids of all withdrawn snapshots, by themselves and with their page."""
+    """Return the ids of all snapshots under a takedown, of their own or of their page."""
     return sorted({row[0] for question in withdrawn_captures(Snapshot.id) for row in session.execute(question)})
 
 
 class HitRow(NamedTuple):
-    """What a shown result needs of its snapshot and document."""
-
     id: int
     url: str
     captured_at: datetime
@@ -312,7 +302,7 @@ class HitRow(NamedTuple):
     group_url: str | None
     noise: str | None
     for_members: bool
-    """Whether not everybody may see it."""
+    """True if only members may see it."""
 
 
 # The statements of a result page are put together once and run on a raw connection: that takes 0.4 ms, by way of a
@@ -360,25 +350,14 @@ _HITS: Final = PreparedLookup(_hits_of, _LENGTHS)
 _TEXTS: Final = PreparedLookup(_texts_of, _LENGTHS)
 
 
-class ShownText(NamedTuple):
-    """What passages are taken from: a text as it is packed, and the headings that stand in it, one a line."""
-
-    packed: bytes
-    headings: str | None
-
-
 class ResultRows:
-    """Asks what a page of results needs, in one transaction."""
-
     def __init__(self, tx: Transaction, dialect: str) -> None:
         self._tx, self._dialect = tx, dialect
 
     def mark(self) -> Mark:
-        """Return what decides what the viewer may see."""
         return prepared_mark(self._tx, self._dialect)
 
     def outbox_owner(self) -> OutboxHeld | None:
-        """Return whose the outbox is; None while no index has it."""
         rows = _OWNER_NOW.rows(self._tx, self._dialect)
         if not rows:
             return None
@@ -388,23 +367,22 @@ class ResultRows:
         return OutboxHeld(OutboxOwner(*(str(told.get(name)) for name in OutboxOwner._fields)), from_micros(seen_at))
 
     def sources(self) -> dict[int, tuple[str, str]]:
-        """Return the code and the name of all sources that the viewer may see."""
         return {row[0]: (row[1], row[2]) for row in _SOURCES.rows(self._tx, self._dialect)}
 
     def hits(self, ids: Sequence[int]) -> dict[int, HitRow]:
-        """Return these snapshots by id; what was withdrawn meanwhile, or is gone, is left out."""
+        """Return these snapshots by id, without missing ones and those under a new takedown."""
         found = {}
         for row in _HITS.rows(self._tx, self._dialect, ids):
             found[row[0]] = HitRow._make((*row[:2], from_micros(row[2]), *row[3:-1], bool(row[-1])))
         return found
 
-    def texts(self, document_ids: Sequence[int]) -> dict[int, ShownText]:
-        """Return the texts of these documents."""
-        return {row[0]: ShownText(row[1], row[2]) for row in _TEXTS.rows(self._tx, self._dialect, document_ids)}
+    def texts(self, document_ids: Sequence[int]) -> dict[int, tuple[bytes, str | None]]:
+        """Return the packed text and the headings of these documents."""
+        return {row[0]: (row[1], row[2]) for row in _TEXTS.rows(self._tx, self._dialect, document_ids)}
 
 
 def links(session: Session, *, chunk: int) -> Iterator[Sequence[tuple[int, int]]]:
-    """Yield all edges as pairs of group hashes, from and to, a chunk at a time: of captures, then of pages without."""
+    """Yield all edges as pairs of group hashes, from and to, in chunks: of captures, then of pages without any."""
     yield from _edges(session, PageLink.snapshot_id, PageLink, chunk)
     yield from _edges(session, SignalLink.page_id, SignalLink, chunk)
 
@@ -412,7 +390,6 @@ def links(session: Session, *, chunk: int) -> Iterator[Sequence[tuple[int, int]]
 def _edges(
     session: Session, owner: InstrumentedAttribute[int], table: type[PageLink] | type[SignalLink], chunk: int
 ) -> Iterator[Sequence[tuple[int, int]]]:
-    """Yield the edges of one table by its key, which is the owner of a link and where it leads."""
     after: tuple[int, int] | None = None
     while True:
         statement = select(owner, table.to_hash, table.from_hash)
@@ -429,8 +406,6 @@ def _edges(
 
 
 class SignalRow(NamedTuple):
-    """What the link graph says of one group's address."""
-
     url_hash: int
     inlinks: int
     outlinks: int
@@ -438,7 +413,6 @@ class SignalRow(NamedTuple):
 
 
 def signals(session: Session, *, after: int, limit: int) -> list[SignalRow]:
-    """Return signals by hash, those after one, at most this many."""
     statement = (
         select(PageSignal.url_hash, PageSignal.inlinks, PageSignal.outlinks, PageSignal.pagerank)
         .where(PageSignal.url_hash > after)
@@ -449,21 +423,19 @@ def signals(session: Session, *, after: int, limit: int) -> list[SignalRow]:
 
 
 def put_signals(session: Session, rows: Sequence[SignalRow], *, computed_at: datetime) -> None:
-    """Replace the signals of these addresses."""
     session.execute(delete(PageSignal).where(PageSignal.url_hash.in_([row.url_hash for row in rows])))
     values: list[dict[str, Any]] = [{**row._asdict(), "computed_at": computed_at} for row in rows]
     session.execute(insert(PageSignal), values)
 
 
 def drop_signals(session: Session, url_hashes: Sequence[int]) -> None:
-    """Remove the signals of these addresses."""
     session.execute(delete(PageSignal).where(PageSignal.url_hash.in_(url_hashes)))
 
 
 def links_figure(session: Session) -> int:
-    """Return a figure that grows with the link graph: pages that were indexed, and pages of which signals are kept.
+    """Return a number that grows with the link graph: indexed pages plus pages stored for their signals.
 
-    A row a WARC file is read, not one a link.
+    Reads one row per WARC file, not one per link.
     """
     indexed = session.scalar(select(func.coalesce(func.sum(IndexRun.pages), 0))) or 0
     return int(indexed) + (session.scalar(select(func.max(SignalPage.page_id))) or 0)

@@ -1,24 +1,25 @@
-"""The query language: what a person typed becomes an intent and a tree. It never raises; a syntax error is plain text.
+"""The query language: parses typed text into an intent and a tree. Never raises: a syntax error is plain text.
 
-Operators (`site:` and the others of `operators`) are taken out first: they say which captures count, and leave the
-rest as it is. Intents of the rest, tried in this order: an address is looked up; Boolean syntax joins words, which
-mean what they mean without it, and substrings of one field (`title:`, `snippet:`, `url:`); the rest is words that must
-all stand somewhere in the text.
+Operators (`site:` and the others of `operators`) are extracted first: they select captures, and leave the rest
+as it is. Intents of the rest, tried in this order: a URL is looked up; Boolean syntax joins words, which match
+as in a plain query, and substrings of one field (`title:`, `snippet:`, `url:`); everything else is words that
+must all occur in the text.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final, TypeGuard
 
 from holdfast.errors import UrlRefused
-from holdfast.parse.text import fold, is_unspaced, letters_of, tidy, words_of
+from holdfast.parse.text import fold, is_unspaced, letters_of, tidy, without_wide_blanks, words_of
 from holdfast.search.addresses import unescaped
 from holdfast.search.clauses import Parted, part
 from holdfast.search.operators import Condition
 from holdfast.urls import Url, hash64, parse_seed
+from holdfast.values import dataclass
 
 MAX_QUERY_CHARS: Final = 256
 MAX_TOKENS: Final = 128
@@ -28,8 +29,6 @@ MIN_WORD_CHARS: Final = 3
 
 
 class Intent(StrEnum):
-    """What a query asks for."""
-
     BROWSE = "browse"
     URL = "url"
     BOOLEAN = "boolean"
@@ -37,45 +36,37 @@ class Intent(StrEnum):
 
 
 class Field(StrEnum):
-    """Where a term is looked for: words in the text and in the names of a page, substrings in the other fields."""
+    """Where a term is searched: words in the text and in the names of a page, substrings in the other fields."""
 
     TITLE = "title"
     SNIPPET = "snippet"
     URL = "url"
     TEXT = "text"
-    """All that a page shows."""
     NAMES = "names"
-    """The texts of links to a page, and its path. Part of what `text` finds, as in a plain query."""
+    """The texts of links to a page, and its path. Included in `text`, as in a plain query."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A plain query as it was typed; in another field than `text` a folded substring."""
+    """A plain query as typed; for other fields than `text`, a folded substring."""
 
     text: str
     field: Field = Field.TEXT
     is_prefix: bool = False
-    """Whether longer words count, too: `vacc*`."""
 
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """All of these must hold."""
-
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Or:
-    """Any of these must hold."""
-
     parts: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """This must not hold."""
-
     part: Node
 
 
@@ -99,19 +90,12 @@ class Words:
     words: tuple[str, ...]
     phrases: tuple[tuple[str, ...], ...] = ()
 
-    def without_stop_words(self) -> Words:
-        """Return these without the stop words of English and French; all of them if there is nothing else."""
-        kept = tuple(word for word in self.words if word not in _STOP_WORDS)
-        return Words(words=kept, phrases=self.phrases) if kept else self
-
     @property
     def all_words(self) -> tuple[str, ...]:
-        """Words and the words of phrases, each once, in order."""
         return tuple(dict.fromkeys([*self.words, *(word for phrase in self.phrases for word in phrase if word != " ")]))
 
     @property
     def texts(self) -> list[str]:
-        """Words and phrases as they are written, folded."""
         joints = ("" if any(map(is_unspaced, phrase)) else " " for phrase in self.phrases)
         return [*self.words, *(joint.join(phrase) for joint, phrase in zip(joints, self.phrases, strict=True))]
 
@@ -121,33 +105,30 @@ NO_WORDS: Final = Words(words=())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedQuery:
-    """A query as understood. `tree` is set for boolean queries, `groups` for addresses, `words` for everything else."""
+    """A parsed query. `tree` is set for boolean queries, `groups` for URLs, `words` for everything else
+    and as the phrase of a certain URL."""
 
     text: str
     intent: Intent
     tree: Node | None = None
     groups: tuple[int, ...] = ()
-    """Hashes of the group's address in its variants: both schemes, with and without `www.`."""
+    """Hashes of the group's URL in its variants: both schemes, with and without `www.`."""
     words: Words = NO_WORDS
     certain: bool = True
-    """False if an address was guessed from a dot: plain text is tried if nothing is found."""
+    """False if a URL was guessed from a dot: plain text is tried if nothing is found."""
     conditions: tuple[Condition, ...] = ()
-    """What its operators ask for: all must hold."""
     operators: str = ""
-    """Its operators as they were typed; `text` is without them."""
     like: int | None = None
-    """A capture that the results are to be like."""
     named: tuple[str, ...] = ()
-    """Words that its operators alone name: they rank, and are not corrected."""
+    """Words that only its operators name: they rank, and are not corrected."""
     has_words: bool = False
-    """Whether it has text beside its operators."""
     problem: str | None = None
-    """Why it cannot be answered as it stands."""
 
 
 QUOTES: Final = str.maketrans(dict.fromkeys("\u201c\u201d\u201e\u00ab\u00bb", '"'))
-"""What keyboards and word processors make of a quote, as a quote."""
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
+# What a text that names an address may leave out.
+_PREFIX = re.compile(r"(?:url:)?(?:https?://)?(?:www\.)?", re.IGNORECASE)
 _FIELDED = re.compile(r"(title|snippet|url|text):", re.IGNORECASE)
 _JOINTS: Final = ("AND", "OR", "NOT")
 # `command not found` is a message, and so is `IS NOT NULL`: small letters never join, nor does a text in capitals.
@@ -159,7 +140,7 @@ _OTHER_SYNTAX = re.compile(rf"(?<![^\s(]){_MINUS}|(?<![^\s(])(?i:title|snippet|u
 
 
 def parse_query(text: str) -> ParsedQuery:
-    """Return what a query means; any string has a meaning."""
+    """Return the parsed query; any string is valid."""
     # Cut before and after: tidying may make a text shorter, and must not be given a megabyte.
     clean = tidy(text[: 4 * MAX_QUERY_CHARS])[:MAX_QUERY_CHARS].strip()
     parted = part(clean.translate(QUOTES))
@@ -170,9 +151,9 @@ def parse_query(text: str) -> ParsedQuery:
 
 
 def _with_words(found: ParsedQuery, parted: Parted) -> ParsedQuery:
-    """Return a query that looks for the words of its operators, too: `intitle:flu` alone is ranked by `flu`.
+    """Return a query with the words of its operators added: `intitle:flu` alone is ranked by `flu`.
 
-    No more of them than a query has words: what is left out of the ranking must hold all the same.
+    At most as many as a query may have: conditions beyond the limit do not rank, but still must match.
     """
     if not parted.words or found.intent not in (Intent.BROWSE, Intent.PLAIN):
         return found
@@ -189,17 +170,16 @@ def _with_words(found: ParsedQuery, parted: Parted) -> ParsedQuery:
 
 
 def _understood(clean: str) -> ParsedQuery:
-    """Return what the words of a query mean."""
     if not clean:
         return ParsedQuery(text="", intent=Intent.BROWSE)
-    words = plain(clean)
     if (address := _address(clean)) is not None:
         named = "://" in clean or clean.lower().startswith(("www.", "url:"))
+        words = plain('"{}"'.format(_PREFIX.sub("", clean, 1).replace('"', " ")) if named else clean)
         return ParsedQuery(text=clean, intent=Intent.URL, groups=group_hashes(address), words=words, certain=named)
     is_boolean = _OTHER_SYNTAX.search(clean) or (_JOINT.search(clean) and not clean.isupper())
     if is_boolean and (tree := _tree(clean)) is not None:
         return ParsedQuery(text=clean, intent=Intent.BOOLEAN, tree=tree, words=plain(wanted_text(tree)))
-    return ParsedQuery(text=clean, intent=Intent.PLAIN, words=words)
+    return ParsedQuery(text=clean, intent=Intent.PLAIN, words=plain(clean))
 
 
 def _address(text: str) -> Url | None:
@@ -218,7 +198,6 @@ def _address(text: str) -> Url | None:
 
 
 def group_hashes(address: Url) -> tuple[int, ...]:
-    """Return the hashes of a group's four spellings: http and https, with and without `www.`; its own comes first."""
     rest = address.group.partition("://")[2]
     bare = rest.removeprefix("www.")
     spelled = [address.group, *(f"{scheme}://{www}{bare}" for scheme in ("https", "http") for www in ("", "www."))]
@@ -226,7 +205,6 @@ def group_hashes(address: Url) -> tuple[int, ...]:
 
 
 def quoted_in(text: str) -> list[str]:
-    """Return what stands in quotes; a quote that is not closed begins nothing."""
     pieces = text.split('"')
     return pieces[1::2] if len(pieces) % 2 else pieces[1:-1:2]
 
@@ -234,28 +212,26 @@ def quoted_in(text: str) -> list[str]:
 def plain(text: str) -> Words:
     """Return the words and quoted phrases of plain text, sixteen at most.
 
-    Words under three letters count where there are no others, stop words where the rest leaves room for them.
+    Stop words count if there are no others, words under three letters if there are not even stop words.
     """
     loose, phrases = text, list[tuple[str, ...]]()
     if quoted := quoted_in(text):
         pieces = text.split('"')
         loose = " ".join(pieces[0::2] if len(pieces) % 2 else [*pieces[0:-1:2], pieces[-1]])
-        phrases = [tuple(_letters(words_of(piece))[: 4 * MAX_WORDS]) for piece in quoted]
+        phrases = [tuple(_letters(words_of(without_wide_blanks(piece)))[: 4 * MAX_WORDS]) for piece in quoted]
     spaced = list(dict.fromkeys(word for word in words_of(loose) if not is_unspaced(word)))
-    words = [word for word in spaced if len(word) >= MIN_WORD_CHARS]
-    if len(words) > MAX_WORDS:
-        words = [word for word in words if word not in _STOP_WORDS] or words
+    long_words = [word for word in spaced if len(word) >= MIN_WORD_CHARS]
+    words = [word for word in long_words if word not in _STOP_WORDS]
     phrases += [tuple(letters_of(word)) for word in words_of(loose) if is_unspaced(word)]
     long_phrases = [phrase for phrase in phrases if len(phrase) > 1]
     alone = [phrase[0] for phrase in phrases if len(phrase) == 1]
     words += [word for word in alone if len(word) >= MIN_WORD_CHARS or is_unspaced(word)]
     if not words and not long_phrases:
-        words = [*spaced, *alone]
+        words = long_words or [*spaced, *alone]
     return Words(words=tuple(dict.fromkeys(words))[:MAX_WORDS], phrases=tuple(dict.fromkeys(long_phrases))[:MAX_WORDS])
 
 
 def _letters(words: list[str]) -> list[str]:
-    """Return the words of a phrase, unspaced ones letter by letter; a blank parts two that are not written as one."""
     found: list[str] = []
     for word in words:
         letters = letters_of(word)
@@ -277,7 +253,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 class _SyntaxError(Exception):
-    """The text is no boolean query; it never leaves this module."""
+    """The text is not a boolean query. Never leaves this module."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +285,7 @@ def _tokens(text: str) -> list[_Token]:
 
 
 class _Parser:
-    """OR binds least, then AND (also implied between two terms), then NOT and the minus sign."""
+    """A parser: OR binds least, then AND (also implied between two terms), then NOT and the minus sign."""
 
     def __init__(self, tokens: list[_Token]) -> None:
         self._tokens, self._at, self._terms = tokens, 0, 0
@@ -382,7 +358,6 @@ class _Parser:
 
 
 def _together(parts: list[Node]) -> Node:
-    """Return what must hold altogether; the words among it are one plain query."""
     words = [part.text for part in parts if _is_plain(part)]
     if len(words) > 1:
         parts = [Term(" ".join(words)), *(part for part in parts if not _is_plain(part))]
@@ -404,12 +379,11 @@ def _tree(text: str) -> Node | None:
 
 
 def wanted_text(tree: Node) -> str:
-    """Return the words of a tree that are not excluded, as they were typed: they rank, as in a plain query."""
     return " ".join(term.text for term in terms_in(tree) if _is_plain(term))
 
 
 def terms_in(node: Node, *, excluded: bool = False) -> list[Term]:
-    """Return the terms of a tree, without those that it excludes unless they are wanted, too."""
+    """Return the terms of a tree, with those under NOT only if `excluded`."""
     match node:
         case Term():
             return [node]
@@ -420,7 +394,7 @@ def terms_in(node: Node, *, excluded: bool = False) -> list[Term]:
 
 
 def needs_words(tree: Node) -> bool:
-    """Return whether every page that answers a tree has some of its words; False if it has other terms, too."""
+    """Return True if every match of a tree contains some of its words; False if it has other terms, too."""
     return _is_worded(tree) and all(term.field is Field.TEXT for term in terms_in(tree, excluded=True))
 
 

@@ -1,8 +1,8 @@
-"""Scores: how well a capture answers, from its text and from what is known of its page. Pure arithmetic on columns.
+"""Scores of captures, from their text and from the signals of their page. Pure arithmetic on columns.
 
-The text's share is its BM25 score over the best one found, times one to four: the more words a query has, the less the
-other parts count, which are hints of known size beside it. The authority of a page is brought to 0..1 (a hundred
-in-links are 1), so its coefficient is the most it can do.
+The text's share is its BM25 score divided by the best one, times one to four: the more words a query has, the
+less weight the other parts have, which are hints of fixed size. The authority of a page is scaled to 0..1 (a
+hundred in-links are 1), so its coefficient is its greatest effect.
 """
 
 from __future__ import annotations
@@ -11,52 +11,22 @@ from typing import Final
 
 import numpy as np
 
-from holdfast.search.asked import TextWeights
 from holdfast.search.columns import Columns, Floats
 from holdfast.search.places import Places, Rows
 from holdfast.search.query import ParsedQuery
 from holdfast.search.segments import HAS_QUERY, SAYS_ARCHIVED, TRACKED
 
 VERSION: Final = "v4"
-"""The name of the ranking; `v1` to `v3` were others, and requests that name them get this one."""
+"""The name of the ranking; requests that name the former `v1` to `v3` get this one."""
 # Fitted together with the weights of the text (`bench/relevance`), which count titles already.
 AUTHORITY: Final = 0.45
 _ARCHIVED: Final = -0.6
 _QUERY: Final = -0.05
 _TRACKING: Final = -0.05
-FITTED: Final = TextWeights(
-    body=2.7,
-    near=7.0,
-    sentence=8.0,
-    title=2.4,
-    title_equal=80.0,
-    heads=0.56,
-    heads_all=11.0,
-    heads_start=8.0,
-    heads_equal=24.0,
-    exact=0.75,
-    # By the recall of rare words: the exact form is found among many words of its stem, and a name among its parts.
-    alone=6.0,
-    exact_heads=1.0,
-    title_run=12.0,
-    heads_run=48.0,
-    # Not fitted: the manuals ask for no words with accents in another language, nor for addresses.
-    foreign=30.0,
-    path=3.5,
-    whole=6.0,
-    whole_heads=32.0,
-    parts=24.0,
-    anchors=3.0,
-    anchors_all=8.0,
-    anchors_equal=128.0,
-    exact_anchors=2.25,
-)
-"""What a word is worth where it stands: fitted on the known items of the tuning half of the manuals."""
 _FULL: Final = float(np.log(101.0))
 
 
 def breadth_of(question: ParsedQuery) -> str:
-    """Return how broad a query is: one word is broad; three or more, digits or quotes are specific."""
     words = question.words.all_words
     if len(words) >= 3 or question.words.phrases or any(char.isdigit() for char in question.text):
         return "specific"
@@ -72,7 +42,7 @@ _QUALITY: Final = np.array([0, -1, 2, 1, -1, -1], np.float32)
 def page_worth(columns: Columns, before: Floats | None = None) -> Floats:
     """Return for each capture the score of its page before any word is read, and the order of statuses.
 
-    `before` is of columns that these grew out of: only what was added is worked out.
+    `before` belongs to columns that these extend: only the additions are computed.
     """
     first = 0 if before is None else len(before)
     url, doc = columns.url[first:], columns.doc[first:]
@@ -88,7 +58,6 @@ def page_worth(columns: Columns, before: Floats | None = None) -> Floats:
 
 
 def _address_parts(columns: Columns, places: Places) -> dict[str, Floats]:
-    """Return the scores of addresses at these places, part by part."""
     flags = columns.url_flags[places]
     return {
         "queryPenalty": ((flags & HAS_QUERY) != 0) * np.float32(_QUERY),
@@ -98,7 +67,6 @@ def _address_parts(columns: Columns, places: Places) -> dict[str, Floats]:
 
 
 def authority(columns: Columns, places: Places) -> Floats:
-    """Return how many links lead to addresses, from 0 to 1."""
     # By logarithm: the hundredth link says less than the first.
     return np.minimum(np.log1p(columns.url_inlinks[places]) / np.float32(_FULL), 1).astype(np.float32)
 
@@ -109,12 +77,10 @@ def _archived(columns: Columns, places: Places) -> Floats:
 
 
 def quality(columns: Columns, rows: Rows) -> Floats:
-    """Return the place of each row's status in the order of statuses: the greater comes first."""
     found: Floats = _QUALITY[columns.profiles["status"]][columns.profile[rows]]
     return found
 
 
 def parts(columns: Columns, row: int, text: float) -> dict[str, float]:
-    """Return the parts of one row's score by name; their sum is the score."""
     found = _address_parts(columns, columns.url[[row]]) | {"archivedPenalty": _archived(columns, columns.doc[[row]])}
     return {"rankText": text} | {name: float(part[0]) for name, part in found.items()}

@@ -1,16 +1,16 @@
-"""What a reader has open: one generation of the index, the columns that belong to it, and what was worked out on them.
+"""Cached views of the index: one generation, its columns, and results computed on them.
 
-A look at the manifest costs a few microseconds. While a view takes little to build, changes are taken over before the
-answer; later beside it, and the old view serves until the new one is built, also while an index that was thrown away is
-made anew. Where there is none at the start, the view is empty. What is cached can be worked out anew and is thrown away
-with its view; each cache has a bound, whatever is asked for (decision 0028).
+Reading the manifest costs a few microseconds. While a view is cheap to build, changes are applied before the
+response; otherwise in the background, and the old view serves until the new one is built, also while a deleted
+index is rebuilt. If there is no index at the start, the view is empty. Cached results can be recomputed and are
+dropped with their view; each cache has a size limit for any load (decision 0028).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -33,6 +33,7 @@ from holdfast.search.engine import IndexBroken, IndexReader
 from holdfast.search.growth import grow
 from holdfast.search.segments import Segment, SegmentManifest
 from holdfast.search.writer import read_signals
+from holdfast.values import dataclass
 from holdfast.withdrawals.visibility import Mark, originals_hidden, stand_ins, visibility_mark
 
 _EMPTY: Final = Segment(
@@ -56,29 +57,25 @@ _log = log.get(room="search")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """One state of the index, complete and unchanging."""
-
     folder: Path
     manifest: SegmentManifest
     reader: IndexReader | None
     columns: Columns
     segments: dict[str, Segment] = field(repr=False)
     is_grown: bool = False
-    """Whether it took over the columns of the one before, and only added to them."""
+    """True if it reuses the columns of the previous view, and only adds to them."""
 
 
 def open_view(directory: IndexDirectory, before: View | None = None) -> View:
-    """Open the state that is in force, taking over from an earlier view what is the same; an empty one if none is.
+    """Open the current state, reusing equal parts of an earlier view; an empty view if there is no index.
 
-    IndexBroken if it cannot be read, or is gone although a view of it was open.
+    Raise IndexBroken if it is unreadable, or is gone although a view of it was open.
     """
     for _ in range(5):
         mark = directory.mark()
         if mark is None:
             if before is not None and before.manifest.sequence:
-                raise IndexBroken(
-                    "the search index is gone; the next index run, worker or search command makes it anew"
-                )
+                raise IndexBroken("the search index is gone; the next index run, worker or search command rebuilds it")
             return _no_view(directory.current())
         try:
             view = _open_view(mark.folder, before)
@@ -124,7 +121,6 @@ def _open_view(folder: Path, before: View | None) -> View:
 
 
 def _grown(before: View, manifest: SegmentManifest, segments: list[Segment]) -> Columns | None:
-    """Return the columns of a view with what segments add; None where they have to be built."""
     if manifest.signals != before.manifest.signals:
         return None
     added = added_segment(before.columns, list(before.segments.values()), segments)
@@ -142,10 +138,10 @@ def _nothing(_view: View) -> None:
 
 
 class ReaderCache:
-    """Gives the newest view; safe to ask from several threads."""
+    """Provides the newest view. Thread-safe."""
 
     def __init__(self, home: Path, clock: Clock, *, prepare: Callable[[View], None] = _nothing) -> None:
-        """`prepare` works out what requests will ask of a view that is built beside them, before they get it."""
+        """`prepare` precomputes data for requests on a view built in the background, before requests use it."""
         self._directory, self._clock, self._prepare = IndexDirectory(home), clock, prepare
         self._lock = threading.Lock()
         self._view: View | None = None
@@ -154,7 +150,7 @@ class ReaderCache:
         self._seen: IndexMark | None = None
 
     def view(self, *, wait: bool = False) -> View:
-        """Return a view; with `wait` the newest one, otherwise perhaps one that is a little older."""
+        """Return a view: with `wait` the newest one, otherwise possibly a slightly older one."""
         view = self._view
         try:
             mark = self._directory.mark()
@@ -205,6 +201,7 @@ _MARKED_BYTES: Final = 64_000_000
 
 # What each row may pass, for so many kinds of viewers at a time: a byte a row.
 _GATES: Final = 4
+_NO_GATE: Final[tuple[Gate | None, dict[int, list[int]]]] = None, {}
 # Counts by month that are kept, one for each set of filters: a few kilobytes each.
 _VOLUMES: Final = 64
 
@@ -212,12 +209,8 @@ Counts = npt.NDArray[np.int64]
 
 
 class Sized(Protocol):
-    """Something that says how many rows it holds."""
-
     @property
-    def size(self) -> int:
-        """How many rows it holds."""
-        ...
+    def size(self) -> int: ...
 
 
 Kept = TypeVar("Kept", bound=Sized)
@@ -233,17 +226,15 @@ def _bytes(marks: npt.NDArray[np.bool_]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RowByRow:
-    """What was worked out on a view row by row, which views that grow out of it add to."""
-
     gate: Gate | None = None
     owned: counting.Owned | None = None
     worth: Floats | None = None
 
 
 class ResultCache(Generic[Kept]):
-    """What was worked out on one view; safe for several threads, two of which may now and then do the same work.
+    """Results computed on one view. Thread-safe; two threads may occasionally do the same work.
 
-    Of an earlier one whose view this one grew out of, it takes over what was worked out row by row, and adds to it.
+    Data per row are reused from an earlier view if this one extends it.
     """
 
     def __init__(self, view: View, before: ResultCache[Kept] | None = None) -> None:
@@ -255,7 +246,7 @@ class ResultCache(Generic[Kept]):
         self._lock = threading.Lock()
         self._page_worth: Floats | None = None
         self._documents: LRUCache[int, npt.NDArray[np.bool_]] = LRUCache(max(_MARKED_BYTES, documents), _bytes)
-        self._gates: LRUCache[Mark, Gate] = LRUCache(_GATES)
+        self._gates: LRUCache[Mark, tuple[Gate, dict[int, list[int]]]] = LRUCache(_GATES)
         self._own_gate: Gate | None = None
         self._owned: counting.Owned | None = None
         self._hosts: HostNames | None = None
@@ -264,7 +255,6 @@ class ResultCache(Generic[Kept]):
         self._results: LRUCache[Hashable, Kept] = LRUCache(max(_ROWS, 2 * max(_LEAST_ROWS, rows)), _weight)
 
     def _row_by_row(self) -> _RowByRow:
-        """Return the newest of what is there: where this view was not asked, what it took over."""
         older = self._older
         return _RowByRow(
             gate=older.gate if self._own_gate is None else self._own_gate,
@@ -273,14 +263,12 @@ class ResultCache(Generic[Kept]):
         )
 
     def page_worth(self) -> Floats:
-        """Return for each row the score of its page before any word is read."""
         found = self._page_worth
         if found is None:
             found = self._page_worth = ranking.page_worth(self.view.columns, self._older.worth)
         return found
 
     def documents_of(self, source: int) -> npt.NDArray[np.bool_]:
-        """Return which documents a source has captured."""
         with self._lock:
             found = self._documents.get(source)
         if found is None:
@@ -290,14 +278,13 @@ class ResultCache(Generic[Kept]):
         return found
 
     def owned(self) -> counting.Owned:
-        """Return the rows of every profile and host."""
         found = self._owned
         if found is None:
             found = self._owned = counting.owned_rows(self.view.columns, self._older.owned)
         return found
 
     def hosts(self) -> HostNames:
-        """Return the hosts by name; a look at each host, once for each state of the index, for the first `site:`."""
+        """Return the hosts by name; computed once for each state of the index, for the first `site:`."""
         found = self._hosts
         if found is None:
             found = self._hosts = HostNames(self.view.columns)
@@ -305,11 +292,10 @@ class ResultCache(Generic[Kept]):
 
     @property
     def knows_hosts(self) -> bool:
-        """Whether the hosts were asked for."""
         return self._hosts is not None
 
     def volume(self, key: Hashable, work: Callable[[], tuple[Counts, bool]]) -> tuple[Counts, bool]:
-        """Return how many captures each month has under some filters and whether these are all, counted once."""
+        """Return the number of captures in each month under some filters, and True if these are all; computed once."""
         with self._lock:
             known = self._volumes.get(key)
         if known is None:
@@ -319,18 +305,22 @@ class ResultCache(Generic[Kept]):
         return known
 
     def known_gate(self, mark: Mark) -> Gate | None:
-        """Return what each row may pass under a mark; None if that was not worked out yet."""
         with self._lock:
-            return self._gates.get(mark)
+            return self._gates.get(mark, _NO_GATE)[0]
+
+    def takedowns(self, mark: Mark) -> dict[int, list[int]]:
+        with self._lock:
+            return self._gates.get(mark, _NO_GATE)[1]
 
     def gate(self, session: Session) -> tuple[Mark, Gate]:
-        """Return what each row may pass for the viewer, with a mark that changes when that does."""
+        """Return the flags of each row for the viewer, with a mark that changes when they do."""
         mark = visibility_mark(session)
         known = self.known_gate(mark)
         if known is None:
             known = self._new_gate(session, mark)
+            takedowns = {change: named for change, named in queries.waiting_takedowns(session).items() if named}
             with self._lock:
-                self._gates[mark] = known
+                self._gates[mark] = known, takedowns
         return mark, known
 
     def _new_gate(self, session: Session, mark: Mark) -> Gate:
@@ -348,7 +338,7 @@ class ResultCache(Generic[Kept]):
         return counting.gates(columns, hidden, firsts, gate)
 
     def result(self, key: Hashable, work: Callable[[], Kept]) -> Kept:
-        """Return what this work gave the last time, or do it; the longest unused results are forgotten."""
+        """Return the cached result of this work, or compute it; the least recently used results are evicted."""
         with self._lock:
             known = self._results.get(key)
         if known is not None:
@@ -361,5 +351,4 @@ class ResultCache(Generic[Kept]):
 
     @property
     def kept(self) -> int:
-        """How many results are kept."""
         return len(self._results)

@@ -1,10 +1,10 @@
-"""Search itself: a request in, a page of results out, the same on both databases.
+"""Search: turns a request into a page of results, the same on both databases.
 
-One request reads the columns in memory and asks SQL only about the hits that it shows; what was withdrawn is gone at
-once, because the withdrawals in force are compared with every request. It refuses dates that run backwards.
+One request reads the columns in memory and queries SQL only for the hits that it shows; a takedown has effect
+immediately, because every request checks the current takedowns. It rejects reversed dates.
 
-The JSON of an answer is made here, too: one shape for `GET /api/search`, `search --json` and search-debug. Text stays
-text: `highlights` are pieces of plain text with `hit` true where a word was found, never markup.
+The JSON of a response is made here, too: one shape for `GET /api/search`, `search --json` and search-debug.
+Text stays text: `highlights` are pieces of plain text with `hit` true for matching words, never markup.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import searched_texts
-from holdfast.search import counting, ranking, similar
+from holdfast.search import counting, queries, ranking, similar
 from holdfast.search.columns import Columns
 from holdfast.search.confined import ConfinedRows, meant, operators_alone, question_of
 from holdfast.search.counting import NONE_FOLDED, Count, Filters, Gate, Keys, ShownRows, Spread
@@ -44,23 +45,26 @@ from holdfast.search.near_duplicates import (
 from holdfast.search.operators import KINDS
 from holdfast.search.outbox import demand_outbox, is_own
 from holdfast.search.passages import MAX_PASSAGES
-from holdfast.search.queries import HitRow, ResultRows, ShownText
+from holdfast.search.queries import HitRow, ResultRows
 from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, parse_query
 from holdfast.search.readers import ReaderCache, ResultCache, View
 from holdfast.search.substrings import CANDIDATES, CHECKS, SECONDS, Budget
 from holdfast.search.terms_over_time import ROWS as VOLUME_ROWS
 from holdfast.search.terms_over_time import TERM_CANDIDATES, TermsAnswer, TermsRequest, count_terms
 from holdfast.sources.queries import SourceNotFound
+from holdfast.values import dataclass
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by
 from holdfast.withdrawals.visibility import Mark
 
 EXACT_DOCUMENTS: Final = 10_000
 FILTERED_DOCUMENTS: Final = (25_000, 100_000)
-"""Filters are applied to what was read, so more is read: first this much, the best by text, and if that leaves fewer
-captures than `ENOUGH`, more. It bounds what one request can cost (half a microsecond a document)."""
+"""Filters apply to documents that were read, so more are read: first the smaller number, the best by text, and if
+that leaves fewer captures than `ENOUGH`, the larger. This limits the cost of a request (half a microsecond a
+document).
+"""
 ENOUGH: Final = 1_000
 BROWSED_ROWS: Final = 200_000
-"""Captures that are read where there are filters and no words: the newest ones, 9 ms of them."""
+"""Limit on captures read with filters and without words: the newest ones, which takes 9 ms."""
 MAX_PAGE_SIZE: Final = 100
 MAX_SNAPSHOT_ID: Final = 2**63 - 1
 MAX_HOST_CHARS: Final = 260
@@ -69,44 +73,39 @@ _LANGUAGE: Final = re.compile("[a-z]{2,3}")
 
 
 class Sort(StrEnum):
-    """How results are ordered."""
-
     RELEVANCE = "relevance"
     NEWEST = "newest"
 
 
 class ResultKind(StrEnum):
-    """What one result stands for: a capture, or a page with all its captures."""
-
     SNAPSHOTS = "snapshots"
     PAGES = "pages"
 
 
 class BadSearch(Invalid):
-    """A search that contradicts itself or is out of bounds."""
+    """A search with contradictory or out-of-range parameters."""
 
     code = "bad_search"
 
 
 class NoIndexHere(Unavailable):
-    """The search index of this database is kept in another data directory, perhaps on another machine."""
+    """The search index of this database belongs to another data directory, perhaps on another machine."""
 
     code = "no_index_here"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """What is asked for. `start` and `end` are days, both included."""
+    """A search. `start` and `end` are days, both inclusive."""
 
     q: str | None = None
     source: str | None = None
     sort: Sort | None = None
-    """Relevance where there are words, newest where there are none."""
+    """By default relevance with words, newest without."""
     view: ResultKind = ResultKind.SNAPSHOTS
     non_2xx: bool = False
     duplicates: bool = False
     noise: bool = False
-    """Also captures that do not show their page."""
     start: date | None = None
     end: date | None = None
     language: str | None = None
@@ -116,38 +115,31 @@ class SearchRequest:
     page: int = 1
     page_size: int = 20
     passages: int = 1
-    """Of each hit, at most; the best one comes first."""
+    """Limit per hit; the best one comes first."""
     explain: bool = False
-    """Whether each hit tells the parts of its score."""
     like: int | None = None
-    """A capture that results are to be like, instead of words."""
+    """A capture that results should resemble, instead of words."""
     similar: SimilarResults | None = None
-    """Unless it is said: collapsed by relevance; shown by date, for an address, and where equal captures are wanted."""
+    """By default pages by relevance are collapsed; captures, results by date and of a URL are all shown."""
     similar_to: int | None = None
-    """Only near-duplicates of this capture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One result, checked against SQL."""
-
     row: HitRow
     source_code: str
     source_name: str
     title: list[Piece]
     passages: list[list[Piece]]
     captures: int | None
-    """Of its page, for results that are pages."""
     parts: dict[str, float] = field(default_factory=dict)
     best_id: int | None = None
     similar: int | None = None
-    """Its near-duplicates among the results; None where they are not collapsed."""
+    """Number of its near-duplicates among the results; None if not collapsed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchAnswer:
-    """A page of results, and what was counted of all of them."""
-
     hits: list[Hit]
     total: int
     exact: bool
@@ -159,17 +151,15 @@ class SearchAnswer:
     histogram: list[tuple[str, int]]
     took_ms: float
     collapsed: int = 0
-    """Results left out because they are near-duplicates of a better one; the total does not count them."""
+    """Number of results hidden as near-duplicates of a better one; the total excludes them."""
     spent: int = 0
-    """Entries and words of the index that were read beside the documents that are counted: bounded by the budget."""
+    """Index entries and words read in addition to the counted documents; limited by the budget."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counted:
-    """What a request's rows come to, before a page is cut."""
-
+    question: ParsedQuery
     mark: Mark
-    """What could be seen when it was counted."""
     shown: ShownRows
     match: Match
     spread: Spread
@@ -178,12 +168,17 @@ class _Counted:
 
     @property
     def size(self) -> int:
-        """How many rows it holds."""
         return len(self.match.rows)
 
 
+class _Seen(NamedTuple):
+    mark: Mark
+    gate: Gate
+    takedowns: dict[int, list[int]]
+
+
 class SearchService:
-    """Answers searches on one archive; one of these serves a process, from any number of threads."""
+    """Answers searches on one archive; one instance serves a process. Thread-safe."""
 
     def __init__(self, database: Database, home: Path, clock: Clock) -> None:
         self._database, self._clock = database, clock
@@ -199,15 +194,14 @@ class SearchService:
         return Budget(self._clock, candidates=self.candidates + more, checks=self.checks, seconds=self.seconds)
 
     def generation(self) -> int:
-        """Return the number of the index that searches are answered from now; a newer one has a larger number."""
         return self._readers.view().manifest.sequence
 
     def ask(self, request: SearchRequest, *, wait: bool = False) -> SearchAnswer:
         """Return a page of results; past the end an empty one with the same total.
 
-        With `wait` it is answered from the newest index. BadSearch for bounds and dates that make no sense;
-        SourceNotFound for a source that there is not: an empty page would say that it has nothing.
-        SearchTooLong if its time is used up; Unavailable if the database or the index cannot be read.
+        With `wait` it uses the newest index. Raise BadSearch for invalid limits and dates; SourceNotFound for an
+        unknown source, because an empty page would imply that it has no captures. Raise SearchTooLong if the time is
+        used up; Unavailable if the database or the index is unreadable.
         """
         started = self._clock.monotonic()
         _check(request)
@@ -219,7 +213,7 @@ class SearchService:
                     words = similar.telling_words(session, cache.view, question.like, gate)
                 question = replace(question, text=" ".join(words.words), intent=Intent.PLAIN, words=words)
             counted = self._counted(rows, cache, question, request, sources)
-            hits = self._hits(rows, cache, question, request, counted, sources)
+            hits = self._hits(rows, cache, request, counted, sources, until=started + self.seconds)
         left_out = counted.collapsed.left_out if counted.collapsed else 0
         return SearchAnswer(
             hits=hits,
@@ -240,7 +234,7 @@ class SearchService:
     def _opened(
         self, source: str | None, *, wait: bool
     ) -> Iterator[tuple[ResultRows, ResultCache[_Counted], dict[int, tuple[str, str]]]]:
-        """Give what asks the database, what the newest view has, and the sources; SourceNotFound, NoIndexHere."""
+        """Yield the query rows, the cache of the newest view, and the sources; raise SourceNotFound or NoIndexHere."""
         cache = self._cache_of(self._readers.view(wait=wait))
         with self._rows() as rows:
             # Before anything is counted: the index in this directory may be one that another has overtaken.
@@ -256,7 +250,6 @@ class SearchService:
             yield ResultRows(tx, dialect)
 
     def _gate(self, rows: ResultRows, cache: ResultCache[_Counted]) -> tuple[Mark, Gate]:
-        """Return what each row may pass for the viewer, with a mark that changes when that does."""
         # Asked for every search: what was withdrawn a moment ago must not be in the next answer.
         mark = rows.mark()
         known = cache.known_gate(mark)
@@ -266,7 +259,9 @@ class SearchService:
             return cache.gate(session)
 
     def terms(self, request: TermsRequest, *, wait: bool = False) -> TermsAnswer:
-        """Return how often terms were captured over time; BadSearch for what cannot be asked so, and as `ask` else."""
+        """Return how often terms were captured over time; raise BadTerms for invalid terms, and the errors of
+        `ask`.
+        """
         asked_for = SearchRequest(q=request.operators, source=request.source, start=request.start, end=request.end)
         _check(asked_for)
         question = operators_alone(request.operators)
@@ -285,7 +280,6 @@ class SearchService:
         request: SearchRequest,
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
-        """Return what a request comes to, as it was kept, or counted now."""
         mark, gate = self._gate(rows, cache)
         # The pages of one result share what was counted; only the cut differs.
         alike = replace(request, page=1, page_size=1, passages=1, explain=False)
@@ -293,10 +287,20 @@ class SearchService:
             # Without words there is nothing to rank: all spellings of an empty query are one.
             shown_similar = request.similar if request.similar is SimilarResults.COLLAPSE else None
             alike = replace(alike, q=None, sort=None, similar=shown_similar)
-        return cache.result((mark, alike), lambda: self._count(cache, question, request, (mark, gate), sources))
+        takedowns = self._waiting_takedowns(cache, mark)
+        work = partial(self._count, cache, question, request, _Seen(mark, gate, takedowns), sources)
+        return cache.result((mark, tuple(takedowns), alike), work)
+
+    def _waiting_takedowns(self, cache: ResultCache[_Counted], mark: Mark) -> dict[int, list[int]]:
+        known = cache.takedowns(mark)
+        if not known:
+            return known
+        with self._database.read() as session:
+            waiting = queries.still_waiting(session, known)
+        return {change: named for change, named in known.items() if change in waiting}
 
     def _prepare(self, view: View) -> None:
-        """Count all pages of a view that is about to serve: the one question whose cost grows with the archive."""
+        """Precompute the counts of all pages of a new view: the one query whose cost grows with the archive."""
         cache: ResultCache[_Counted] = ResultCache(view, self._cache)
         with self._rows() as rows:
             # Where no source is for members, both are one, and it is counted once.
@@ -334,10 +338,10 @@ class SearchService:
         cache: ResultCache[_Counted],
         question: ParsedQuery,
         request: SearchRequest,
-        marked: tuple[Mark, Gate],
+        seen: _Seen,
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
-        (mark, gate), columns, budget = marked, cache.view.columns, self._budget()
+        gate, columns, budget = seen.gate, cache.view.columns, self._budget()
         asked = ConfinedRows(cache, question, gate, budget, _filters(request, sources))
         filters = asked.filters
         wanted = None if request.similar_to is None else near_duplicates_of(columns, request.similar_to, gate)
@@ -352,7 +356,7 @@ class SearchService:
             # Documents that the source never captured are left out before their rows are counted.
             allowed = None if filters.source is None else cache.documents_of(filters.source)
             reach = SearchReach(scan=0, gate=gate, budget=budget, named=self.named_addresses, allowed=allowed)
-            match, keep = self._found(asked, reach)
+            match, keep = self._found(asked, reach, seen.takedowns)
         if wanted is not None:
             keep &= wanted.among(columns, match.rows, as_pages=request.view is ResultKind.PAGES)
         complete = match.complete and asked.complete
@@ -368,13 +372,8 @@ class SearchService:
             shown = counting.as_pages(columns, match.rows, keys)
         else:
             shown = ShownRows(rows=match.rows, keys=keys, best=match.rows)
-        if (
-            question.intent is Intent.BROWSE
-            and request.view is ResultKind.PAGES
-            and not question.conditions
-            and not filters.since
-            and not filters.until
-        ):
+        is_everything = question.intent is Intent.BROWSE and not (question.conditions or filters.since or filters.until)
+        if is_everything and request.view is ResultKind.PAGES:
             match = replace(match, mode=MatchMode.PAGES)
         collapsed = None
         if _collapses(request, question, match.mode):
@@ -382,11 +381,26 @@ class SearchService:
         found = match.rows if request.view is ResultKind.PAGES else None
         results = counting.results_of(columns, shown, found, collapsed.folded if collapsed else NONE_FOLDED)
         spread = counting.spread(columns, results, sources)
-        return _Counted(mark=mark, shown=shown, match=match, spread=spread, spent=budget.spent, collapsed=collapsed)
+        return _Counted(
+            question=question,
+            mark=seen.mark,
+            shown=shown,
+            match=match,
+            spread=spread,
+            spent=budget.spent,
+            collapsed=collapsed,
+        )
 
-    def _found(self, asked: ConfinedRows[_Counted], reach: SearchReach) -> tuple[Match, counting.Keep]:
-        """Return what answers a question, and which of it passes; more is read where filters leave little."""
+    def _found(
+        self, asked: ConfinedRows[_Counted], reach: SearchReach, takedowns: dict[int, list[int]]
+    ) -> tuple[Match, counting.Keep]:
+        """Return the matches of a query, and which pass; reads more if the filters leave few."""
         view, question = asked.cache.view, asked.question
+        if takedowns and view.reader is not None:
+            # The index still has the link texts of what was taken down: until a drain, they find nothing.
+            groups = view.columns.groups.known(np.array(sorted(chain.from_iterable(takedowns.values())), np.int64))
+            unnamed = view.columns.addresses.keys(view.columns.of_group.rows(groups)[0])
+            view = replace(view, reader=view.reader.without_names(unnamed))
         for scan in self.filtered_documents if asked.filters.any else (self.exact_documents,):
             if question.like is not None:
                 match = similar.alike(view, question.words, question.like, replace(reach, scan=scan))
@@ -402,12 +416,13 @@ class SearchService:
         self,
         rows: ResultRows,
         cache: ResultCache[_Counted],
-        question: ParsedQuery,
         request: SearchRequest,
         counted: _Counted,
         sources: dict[int, tuple[str, str]],
+        *,
+        until: float,
     ) -> list[Hit]:
-        columns, shown = cache.view.columns, counted.shown
+        columns, shown, question = cache.view.columns, counted.shown, counted.question
         places, similar_counts = page_of(
             partial(_ranked, columns, shown, request, question),
             counted.collapsed,
@@ -422,39 +437,31 @@ class SearchService:
         documents = [row.document_id for row in found.values() if row.document_id is not None]
         # Without words nothing is marked, and the snippet is enough.
         texts = rows.texts(list(dict.fromkeys(documents))) if question.text else {}
-        hits = []
-        finders: dict[str | None, Finder] = {}
-        asked = counted.match.did_you_mean or question.text
-        rarity = rarity_of(cache.view, counted.match.shown)
+        hits, match = [], counted.match
+        asked = match.did_you_mean or question.text
+        rarity = rarity_of(cache.view, match.shown)
+        languages = {row.language for row in found.values()}
+        finders = {one: Finder(match.shown, match.substrings, one, asked=asked, rarity=rarity) for one in languages}
         known = cache.known_gate(counted.mark)
         gate = self._gate(rows, cache)[1] if known is None else known
-        for place, snapshot_id, count in zip(places.tolist(), ids, similar_counts, strict=True):
+        as_pages = request.view is ResultKind.PAGES
+        captures = counting.captures_of(columns, gate, shown.rows[places]) if as_pages else [None] * len(places)
+        for place, snapshot_id, count, of_page in zip(places.tolist(), ids, similar_counts, captures, strict=True):
             row = found.get(snapshot_id)
             if row is None:
                 continue
-            finder = finders.get(row.language)
-            if finder is None:
-                shown_words, parts = counted.match.shown, counted.match.substrings
-                finder = Finder(shown_words, parts, row.language, asked=asked, rarity=rarity)
-                finders[row.language] = finder
             source = sources.get(row.source_id, ("", ""))
-            captures, best_id, score = None, None, {}
-            if request.view is ResultKind.PAGES:
-                captures = counting.captures_of(columns, gate, int(shown.rows[place]))
-            if request.explain:
-                best = int(shown.best[place])
-                at = int(np.flatnonzero(counted.match.rows == best)[0])
-                score = ranking.parts(columns, best, float(counted.match.text[at]))
-                best_id = int(columns.ids[best])
-            title, passages = _highlighted(row, finder, texts.get(row.document_id or 0), most=request.passages)
+            score, best_id = _explained(columns, counted, place) if request.explain else ({}, None)
+            shown_text = None if self._clock.monotonic() >= until else texts.get(row.document_id or 0)
+            finder = finders[row.language]
             hits.append(
                 Hit(
                     row=row,
                     source_code=source[0],
                     source_name=source[1],
-                    title=title,
-                    passages=passages,
-                    captures=captures,
+                    title=finder.pieces(row.title or ""),
+                    passages=_passages(row, finder, shown_text, most=request.passages),
+                    captures=of_page,
                     parts=score,
                     best_id=best_id,
                     similar=count,
@@ -463,20 +470,20 @@ class SearchService:
         return hits
 
 
+def _explained(columns: Columns, counted: _Counted, place: int) -> tuple[dict[str, float], int]:
+    best = int(counted.shown.best[place])
+    at = int(np.flatnonzero(counted.match.rows == best)[0])
+    return ranking.parts(columns, best, float(counted.match.text[at])), int(columns.ids[best])
+
+
 def _named(facet: list[Count], sources: dict[int, tuple[str, str]]) -> list[Count]:
-    """Return the facet of sources with the names that they have now: what was counted is kept, and they are renamed."""
     names = dict(sources.values())
-    return [one if names.get(one.value, one.label) == one.label else _renamed(one, names) for one in facet]
-
-
-def _renamed(one: Count, names: dict[str, str]) -> Count:
-    return replace(one, label=names[one.value])
+    return [replace(one, label=names.get(one.value, one.label)) for one in facet]
 
 
 def _ranked(
     columns: Columns, shown: ShownRows, request: SearchRequest, question: ParsedQuery, first: int, end: int
 ) -> Places:
-    """Return the places of results in their order, from one rank to below another."""
     if question.intent is Intent.BROWSE and not _mixes_statuses(request):
         # Rows stand in the order of time already: a page is a piece of their end.
         return np.arange(max(0, len(shown.rows) - end), len(shown.rows) - first)[::-1]
@@ -486,25 +493,22 @@ def _ranked(
 
 
 def _collapses(request: SearchRequest, question: ParsedQuery, mode: MatchMode) -> bool:
-    """Whether near-duplicates are left out: as asked, or else where results are ranked by relevance."""
+    """Return True if near-duplicates are collapsed: as requested, by default for pages ranked by relevance."""
     if request.similar_to is not None or request.similar is not None:
         return request.similar is SimilarResults.COLLAPSE
     ranked = _sort(request, question) is Sort.RELEVANCE and mode is not MatchMode.URL
-    # Equal captures that were asked for are not to be left out again.
-    return ranked and not request.duplicates
+    # In the list of captures each capture counts, so that totals, facets and rows agree.
+    return ranked and request.view is ResultKind.PAGES and not request.duplicates
 
 
-def _highlighted(
-    row: HitRow, finder: Finder, shown: ShownText | None, *, most: int
-) -> tuple[list[Piece], list[list[Piece]]]:
-    """Return the title and the passages of a result; its stored snippet where no word stands in its text."""
-    title, headings = row.title or "", (shown and shown.headings) or ""
-    texts = () if shown is None else searched_texts(shown.packed)
-    found = (finder.passages(text, title=title, headings=headings, most=most) for text in texts)
-    passages = next(filter(None, found), [])
-    if not passages and row.snippet:
-        passages = [finder.start_of(row.snippet)]
-    return finder.pieces(title), passages
+def _passages(row: HitRow, finder: Finder, shown: tuple[bytes, str | None] | None, *, most: int) -> list[list[Piece]]:
+    if shown is not None:
+        packed, headings = shown
+        for raw in searched_texts(packed):
+            text, title = raw.decode(), row.title or ""
+            if found := finder.passages(text, raw, title=title, headings=headings or "", most=most):
+                return found
+    return [finder.start_of(row.snippet)] if row.snippet else []
 
 
 def _sort(request: SearchRequest, question: ParsedQuery) -> Sort:
@@ -514,7 +518,7 @@ def _sort(request: SearchRequest, question: ParsedQuery) -> Sort:
 
 
 def _mixes_statuses(request: SearchRequest) -> bool:
-    """Return whether redirects and errors are among the results: they come after the rest, in every order."""
+    """Return True if the results include redirects and errors, which sort last in every order."""
     return request.non_2xx and request.status is None
 
 
@@ -539,7 +543,6 @@ def _filters(request: SearchRequest, sources: dict[int, tuple[str, str]]) -> Fil
 
 
 def _day_after(day: date) -> datetime | None:
-    """Return the start of the next day; None after the last day that there is."""
     return None if day >= date.max else counting.moment_of(day + timedelta(days=1))
 
 

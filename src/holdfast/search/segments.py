@@ -1,8 +1,8 @@
 """The columns on disk: small immutable files that the one writer adds and merges, and that every reader maps.
 
-A segment says which ranges of snapshot ids it speaks for and which pages stand in them now; the newer one wins. Readers
-follow the manifest, never the outbox, so nothing that commits late or out of order is missed. It refuses a manifest
-of another version: the index is then made anew.
+A segment lists the ranges of snapshot ids that it replaces, and their pages; a newer one overrides an older.
+Readers follow the manifest, never the outbox, so that no late or out-of-order commit is missed. A manifest of
+another version is rejected, and the index is then rebuilt.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import mmap
 import os
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 from zipfile import ZIP_STORED, BadZipFile, ZipFile
@@ -22,11 +22,12 @@ import numpy.typing as npt
 
 from holdfast.search.engine import SCHEMA_VERSION, IndexBroken
 from holdfast.search.fingerprints import PRINT_WIDTH
+from holdfast.values import dataclass
 
 VERSION: Final = SCHEMA_VERSION * 100 + 6
 
 UNREADABLE: Final = (OSError, ValueError, KeyError, EOFError, BadZipFile, struct.error)
-"""What numpy raises of a file that is torn."""
+"""Exceptions that numpy raises for a torn file."""
 
 Table = npt.NDArray[np.void]
 Ranges = npt.NDArray[np.int64]
@@ -48,7 +49,7 @@ ROW: Final = np.dtype(
         ("type", "u1"),
     ]
 )
-"""One page: its moment in microseconds, the hash of its URL as captured, its document (0: none), status (0: none)."""
+"""One page: its time in microseconds, the hash of its URL as captured, its document (0: none), status (0: none)."""
 ADDRESS: Final = np.dtype(
     [
         ("url", "<i8"),
@@ -56,11 +57,10 @@ ADDRESS: Final = np.dtype(
         ("host", "<i8"),
         ("offset", "<i8"),
         ("length", "<i4"),
-        ("depth", "u1"),
         ("flags", "u1"),
     ]
 )
-"""One distinct URL; the group's hash is the one that page_groups and page_signals have."""
+"""One distinct URL; its group's hash is the same as in page_groups and page_signals."""
 DOCUMENT: Final = np.dtype(
     [
         ("doc", "<i8"),
@@ -75,10 +75,10 @@ DOCUMENT: Final = np.dtype(
         ("print", "<u8", (PRINT_WIDTH,)),
     ]
 )
-"""One document; title and snippet, folded, and its author stand one after the other in the strings.
+"""One document; title and snippet, folded, and its author are adjacent in the strings.
 
-`author` is the hash of the name, folded, 0 where there is none; `published` the day since 1970, or `NO_DAY`; `print`
-the fingerprint.
+`author` is the hash of the folded name, 0 if missing; `published` the day since 1970, or `NO_DAY`; `print` the
+fingerprint.
 """
 NO_DAY: Final = -(1 << 31)
 
@@ -100,7 +100,7 @@ TYPE_NAMES: Final = {HTML: "html", TEXT: "text", PDF: "pdf", OTHER: "other"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Segment:
-    """One batch of changes, or many merged. `cleared` are the id ranges that it speaks for, first and last."""
+    """One batch of changes, or many merged. `cleared` are the id ranges that it replaces, first and last."""
 
     name: str
     rows: Table
@@ -111,21 +111,20 @@ class Segment:
 
     @property
     def weight(self) -> int:
-        """How much there is to copy when it is merged."""
         return len(self.rows) + len(self.addresses) + len(self.documents) + 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentManifest:
-    """Which files are in force, oldest first. `sequence` grows with every change."""
-
     sequence: int = 0
     segments: tuple[str, ...] = ()
     signals: str | None = None
 
 
 def is_of_this_version(folder: Path) -> bool:
-    """Return whether a manifest is there and of the version that this program reads and writes; a broken one counts."""
+    """Return True if the manifest exists and has this program's version. A broken one counts, so that it is
+    reported.
+    """
     try:
         return bool(json.loads((folder / "manifest.json").read_text()).get("version") == VERSION)
     except (FileNotFoundError, AttributeError):
@@ -136,13 +135,13 @@ def is_of_this_version(folder: Path) -> bool:
 
 
 def entries_of(folder: Path) -> Path | None:
-    """Return where the index of words lies beside the columns; None if it is gone: opening would make an empty one."""
+    """Return the folder of the word index beside the columns; None if it is missing: opening one would create it."""
     entries = folder / "entries"
     return entries if (entries / "meta.json").exists() else None
 
 
 def read_manifest(folder: Path) -> SegmentManifest:
-    """Return the manifest in force; an empty one for a new folder; IndexBroken if it is of another version."""
+    """Return the current manifest, empty for a new folder; raise IndexBroken if it has another version."""
     try:
         fields = json.loads((folder / "manifest.json").read_text())
     except FileNotFoundError:
@@ -151,14 +150,14 @@ def read_manifest(folder: Path) -> SegmentManifest:
         raise IndexBroken("the search index has a broken manifest; run: holdfast search-index rebuild") from exc
     if fields.pop("version", None) != VERSION:
         raise IndexBroken(
-            "the search index is of another version of this program; the next index run, worker or search command makes"
-            " it anew, or run: holdfast search-index rebuild"
+            "the search index is of another version of this program; the next index run, worker or search command "
+            "rebuilds it, or run: holdfast search-index rebuild"
         )
     return SegmentManifest(sequence=fields["sequence"], segments=tuple(fields["segments"]), signals=fields["signals"])
 
 
 def write_manifest(folder: Path, manifest: SegmentManifest) -> None:
-    """Put a manifest in force, whole or not at all; files that it no longer names are removed."""
+    """Replace the manifest atomically; delete files that it no longer names."""
     fields = {
         "version": VERSION,
         "sequence": manifest.sequence,
@@ -187,7 +186,7 @@ def write_safely(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make names that were set or removed in a folder last."""
+    """Sync created, renamed and deleted names in a folder to disk."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -196,7 +195,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def store(folder: Path, segment: Segment) -> None:
-    """Write a segment's two files and sync them; the manifest puts them in force."""
+    """Write a segment's two files and sync them; they take effect with the manifest."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{segment.name}.strings").open("wb") as out:
         out.write(segment.strings[:])
@@ -215,7 +214,7 @@ def store(folder: Path, segment: Segment) -> None:
 
 
 def load(folder: Path, name: str) -> Segment:
-    """Return a segment, its strings mapped; IndexBroken if its files are not there or not whole."""
+    """Return a segment, its strings mapped; raise IndexBroken if its files are missing or incomplete."""
     try:
         # Opened here: numpy leaves a file open that it cannot read.
         with (folder / f"{name}.npz").open("rb") as stored, np.load(stored, allow_pickle=False) as arrays:
@@ -229,13 +228,12 @@ def load(folder: Path, name: str) -> Segment:
 
 
 def _by_key(table: Table, key: str) -> Table:
-    """Return a table in the order of its keys; of equal ones the newest stays last."""
     keys = table[key]
     return table if np.all(keys[1:] >= keys[:-1]) else table[np.argsort(keys, kind="stable")]
 
 
 class Keys:
-    """Which addresses and documents a stored segment has; mapped, so that a look reads a few pages of any size."""
+    """URLs and documents in a stored segment; mapped, so that a lookup reads a few pages of a file of any size."""
 
     def __init__(self, folder: Path, name: str) -> None:
         try:
@@ -249,11 +247,9 @@ class Keys:
         self._urls, self._docs = self.addresses["url"], tables["documents"]["doc"]
 
     def urls(self, keys: Ids) -> FoundKeys:
-        """Return which of these addresses are here."""
         return _among(self._urls, keys)
 
     def documents(self, keys: Ids) -> FoundKeys:
-        """Return which of these documents are here."""
         return _among(self._docs, keys)
 
 
@@ -261,7 +257,7 @@ _ADDRESSES_AT_ONCE: Final = 1 << 20
 
 
 def addresses_of(table: Table, groups: Ids) -> Iterator[tuple[int, int]]:
-    """Yield the addresses of these groups (ascending) that have no query, each with its group: one pass over all."""
+    """Yield the URLs of these groups (ascending) that have no query, each with its group; one pass over all."""
     for start in range(0, len(table) if len(groups) else 0, _ADDRESSES_AT_ONCE):
         part = table[start : start + _ADDRESSES_AT_ONCE]
         nearest = groups[np.minimum(np.searchsorted(groups, part["group"]), len(groups) - 1)]
@@ -270,7 +266,6 @@ def addresses_of(table: Table, groups: Ids) -> Iterator[tuple[int, int]]:
 
 
 def _mapped(file: BinaryIO, packed: ZipFile, name: str) -> Table:
-    """Return a table that `store` wrote, mapped: numpy stores the arrays of such a file uncompressed, one by one."""
     entry = packed.getinfo(f"{name}.npy")
     if entry.compress_type != ZIP_STORED:
         raise ValueError(f"{name} is compressed")
@@ -284,7 +279,7 @@ def _mapped(file: BinaryIO, packed: ZipFile, name: str) -> Table:
 
 
 def _among(column: Ids, keys: Ids) -> FoundKeys:
-    """Return which keys a sorted column has, all of them sought at once.
+    """Return which keys a sorted column contains, with one vectorised search.
 
     `searchsorted` would copy the whole column first: one field of a packed table is not aligned.
     """
@@ -300,7 +295,7 @@ def _among(column: Ids, keys: Ids) -> FoundKeys:
 
 
 def cleared_by(ids: npt.NDArray[np.int64], ranges: Ranges) -> npt.NDArray[np.bool_]:
-    """Return which ids lie in one of the ranges; the ranges may overlap."""
+    """Return which ids are in one of the ranges; the ranges may overlap."""
     if not len(ranges):
         return np.zeros(len(ids), np.bool_)
     joined = join_ranges(ranges)
@@ -310,7 +305,6 @@ def cleared_by(ids: npt.NDArray[np.int64], ranges: Ranges) -> npt.NDArray[np.boo
 
 
 def join_ranges(ranges: Ranges) -> Ranges:
-    """Return the ranges sorted, those that touch made one."""
     # A segment of changed documents or of signals alone speaks for no range.
     if not len(ranges):
         return ranges
@@ -322,7 +316,6 @@ def join_ranges(ranges: Ranges) -> Ranges:
 
 
 def living_rows(segments: Sequence[Segment]) -> Table:
-    """Return the rows that no newer segment has cleared, oldest segment first."""
     found: list[Table] = []
     later = np.empty((0, 2), np.int64)
     for segment in reversed(segments):
@@ -335,7 +328,6 @@ def living_rows(segments: Sequence[Segment]) -> Table:
 
 
 def newest_by(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the places of the last of each key, in the order of the keys."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     last = np.concatenate((ordered[1:] != ordered[:-1], [True])) if len(ordered) else np.empty(0, np.bool_)
@@ -343,7 +335,7 @@ def newest_by(keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def merge(segments: Sequence[Segment], name: str, *, oldest: bool) -> Segment:
-    """Return one segment that says what these say; the oldest of all need not remember what it cleared."""
+    """Return these segments as one; the oldest of all need not remember what it cleared."""
     documents, doc_from = united(segments, "documents")
     addresses, url_from = united(segments, "addresses")
     pieces: list[bytes] = []
@@ -372,7 +364,7 @@ def merge(segments: Sequence[Segment], name: str, *, oldest: bool) -> Segment:
 
 
 def sorted_rows(rows: Table) -> Table:
-    """Return rows in the order of time, then id. Segments are stored so: what is newer only has to be added behind."""
+    """Return rows ordered by time, then id, as in stored segments: newer rows can then simply be appended."""
     at, ids = rows["at"], rows["id"]
     later, same = at[1:] > at[:-1], at[1:] == at[:-1]
     if np.all(later | (same & (ids[1:] > ids[:-1]))):
@@ -384,7 +376,7 @@ _TABLES: Final = {"documents": (DOCUMENT, "doc"), "addresses": (ADDRESS, "url")}
 
 
 def united(segments: Sequence[Segment], name: str) -> tuple[Table, npt.NDArray[np.int64]]:
-    """Return the newest document (or address) of each key, in the order of the keys, and which segment each is from."""
+    """Return the newest document (or URL) of each key, in the order of the keys, and the segment of each."""
     dtype, key = _TABLES[name]
     tables: list[Table] = [getattr(segment, name) for segment in segments]
     whole = np.concatenate([np.empty(0, dtype), *tables])
@@ -394,7 +386,6 @@ def united(segments: Sequence[Segment], name: str) -> tuple[Table, npt.NDArray[n
 
 
 def text_lengths(table: Table) -> Ids:
-    """Return how long the texts of documents or addresses are, together."""
     names = ("length",) if table.dtype == ADDRESS else ("title", "snippet", "author_length")
     return sum((table[name].astype(np.int64) for name in names), np.zeros(len(table), np.int64))
 
@@ -402,7 +393,8 @@ def text_lengths(table: Table) -> Ids:
 def merge_plan(weights: Sequence[int], *, factor: int = 4, most: int = 12) -> int:
     """Return how many of the newest segments to merge into one; 0 or 1 means none.
 
-    A segment is merged once it is not clearly smaller than the one before, so each entry is copied a few times in all.
+    A segment is merged once it is not clearly smaller than the one before, so each entry is copied only a few
+    times.
     """
     count = 1
     size = weights[-1] if weights else 0
@@ -413,10 +405,8 @@ def merge_plan(weights: Sequence[int], *, factor: int = 4, most: int = 12) -> in
 
 
 def with_segment(manifest: SegmentManifest, names: Iterable[str]) -> SegmentManifest:
-    """Return the manifest with these segments in force, one step on."""
     return replace(manifest, sequence=manifest.sequence + 1, segments=tuple(names))
 
 
 def as_table(values: Sequence[tuple[Any, ...]], dtype: np.dtype[Any]) -> Table:
-    """Return tuples as a table."""
     return np.array(values, dtype) if values else np.empty(0, dtype)

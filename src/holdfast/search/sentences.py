@@ -1,8 +1,9 @@
-"""Where sentences begin and end around a place in a line, and where a line may be cut: never inside a word.
+"""Finds the start and end of sentences around a place in a line, and where a line may be cut: never inside a word.
 
-Latin, Cyrillic and Greek sentences end at a mark, white space and no small letter; Chinese and Japanese ones at their
-mark alone. Abbreviations, initials and short numbers do not end one. Thai has no marks: its line is one sentence, and
-the blanks between its phrases are where it is cut. Only the neighbourhood of a place is read, however long a line is.
+Latin, Cyrillic and Greek sentences end at a mark, white space and no lower-case letter; Chinese and Japanese
+ones at their mark alone. Abbreviations, initials and short numbers do not end one. Thai has no marks: its line
+is one sentence, cut at the spaces between its phrases. Only the text around a place is read, however long a
+line is.
 """
 
 from __future__ import annotations
@@ -41,7 +42,6 @@ _ABBREVIATIONS: Final = frozenset(_ABBREVIATION_LIST.split())
 
 
 def sentence_ends(text: str, low: int, high: int, line_end: int) -> list[int]:
-    """Return where sentences end between two places of a line; the end of the line is the end of one."""
     # Two letters more: a mark at the very end of what is read would seem to have nothing after it.
     found = _END.finditer(text, low, min(line_end, high + 2))
     ends = [one.end() for one in found if one.end() <= high and _ends(text, one, line_end)]
@@ -51,13 +51,11 @@ def sentence_ends(text: str, low: int, high: int, line_end: int) -> list[int]:
 
 
 def is_whole(text: str, start: int, end: int) -> bool:
-    """Return whether what stands there ends as a sentence does."""
     last = text[end - 1] if end > start else ""
     return last in _MARKS or (last in _CLOSING and end - 2 > start and text[end - 2] in _MARKS)
 
 
 def _ends(text: str, found: re.Match[str], line_end: int) -> bool:
-    """Return whether a mark ends a sentence: abbreviations, initials and numbers have a full stop, too."""
     after = found.end()
     while after < line_end and after < found.end() + 4 and text[after].isspace():
         after += 1
@@ -75,7 +73,7 @@ def _ends(text: str, found: re.Match[str], line_end: int) -> bool:
 
 
 def cut_start(text: str, start: int, first: int) -> int:
-    """Return the first place from `start` on where a word begins, not beyond `first`."""
+    """Return the first start of a word from `start` on, not beyond `first`."""
     if start <= 0 or text[start - 1].isspace():
         return start
     blank = text.find(" ", start, first)
@@ -83,7 +81,7 @@ def cut_start(text: str, start: int, first: int) -> int:
 
 
 def cut_end(text: str, last: int, end: int) -> int:
-    """Return the last place up to `end` where a word ends, not before `last`."""
+    """Return the last end of a word up to `end`, not before `last`."""
     if end >= len(text) or text[end].isspace():
         return end
     blank = text.rfind(" ", last, end)
@@ -95,12 +93,10 @@ def cut_end(text: str, last: int, end: int) -> int:
 
 
 def whole_letter(text: str, start: int, first: int) -> int:
-    """Return the first place from `start` on that does not part a letter from its marks."""
     while start < first and _continues(text[start]):
         start += 1
     return start
 
 
 def _continues(char: str) -> bool:
-    """Return whether a character belongs to the letter before it."""
     return char > "\x7f" and (char == "\u200d" or unicodedata.category(char).startswith("M"))

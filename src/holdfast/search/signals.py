@@ -1,16 +1,15 @@
-"""What the link graph says of pages: in-links, out-links and PageRank, computed anew and written to `page_signals`.
+"""Signals of the link graph (in-links, out-links and PageRank), recomputed and written to `page_signals`.
 
-Edges are read in chunks and kept as pairs of numbers, each pair of groups once: about 40 bytes an edge and 60 a page at
-the peak (a million edges: under 100 MB). It refuses nothing; links of a page to itself do not count.
+Edges are read in chunks and stored as pairs of numbers, each pair of groups once: about 40 bytes an edge and 60
+a page at the peak (a million edges: under 100 MB). Links of a page to itself do not count.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +24,7 @@ from holdfast.search.directory import IndexBusy, IndexDirectory, IndexElsewhere
 from holdfast.search.outbox import Stopping, checked, demand_outbox, take_over_signals
 from holdfast.search.queries import SignalRow
 from holdfast.search.segments import write_safely
+from holdfast.values import dataclass
 
 DAMPING: Final = 0.85
 ROUNDS: Final = 40
@@ -49,7 +49,7 @@ Edges = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph:
-    """Pages by the hash of their group's address, and the distinct links between them, by place."""
+    """Pages by the hash of their group's URL, and the distinct links between them, by place."""
 
     pages: Ids
     sources: npt.NDArray[np.int32]
@@ -57,7 +57,6 @@ class Graph:
 
 
 def graph_of(chunks: Iterable[Sequence[tuple[int, int]]]) -> Graph:
-    """Return the graph of edges that come in chunks; each edge counts once however often it was captured."""
     kept = np.empty((0, 2), np.int64)
     for chunk in chunks:
         fresh = np.array(chunk, np.int64).reshape(-1, 2)
@@ -99,7 +98,6 @@ def pagerank(graph: Graph) -> npt.NDArray[np.float64]:
 
 
 def signals_of(graph: Graph) -> list[SignalRow]:
-    """Return the signals of every page in the graph, by hash."""
     count = len(graph.pages)
     inlinks = np.bincount(graph.targets, minlength=count).tolist()
     outlinks = np.bincount(graph.sources, minlength=count).tolist()
@@ -108,10 +106,10 @@ def signals_of(graph: Graph) -> list[SignalRow]:
 
 
 def recompute(database: Database, clock: Clock, *, check: Callable[[], None] = lambda: None) -> int:
-    """Compute all signals anew and write those that are others now; return how many pages have any.
+    """Recompute all signals and write the changed ones; return the number of pages with signals.
 
-    Readers see old and new ones mixed until it is done; the search index takes them over afterwards
-    (`outbox.take_over_signals`). `check` is called between two pieces of work; what it raises ends the work.
+    Readers see old and new ones mixed until it is done; the search index copies them afterwards
+    (`outbox.take_over_signals`). `check` is called between two pieces of work; an exception from it ends the work.
     """
     with database.read() as session:
         graph = graph_of(_checked(queries.links(session, chunk=_CHUNK), check))
@@ -138,7 +136,6 @@ def _checked(chunks: Iterable[Sequence[tuple[int, int]]], check: Callable[[], No
 
 
 def _known(database: Database, check: Callable[[], None]) -> dict[int, SignalRow]:
-    """Return the signals that are stored, by hash."""
     found: dict[int, SignalRow] = {}
     after = -(1 << 63)
     while True:
@@ -152,28 +149,21 @@ def _known(database: Database, check: Callable[[], None]) -> dict[int, SignalRow
 
 
 def _differs(row: SignalRow, known: SignalRow | None) -> bool:
-    """Return whether a page's signals are worth writing: every rank moves a little with every link."""
+    """Return True if a page's signals changed enough to write them: every rank moves a little with every link."""
     if known is None or (row.inlinks, row.outlinks) != (known.inlinks, known.outlinks):
         return True
     # Written all, every row of the table would be written anew after every crawl.
     return abs(row.pagerank - known.pagerank) > _MOVED * known.pagerank
 
 
-class _State(NamedTuple):
-    """What the signals in force were computed from, and when."""
-
-    figure: int
-    at: int
-    """Microseconds since 1970."""
-
-
 def refresh(
     database: Database, home: Path, clock: Clock, *, most: int | None = None, is_stopping: Stopping = lambda: False
 ) -> bool:
-    """Compute the signals anew if the archive has grown by a tenth, or at all for a day; return whether that was done.
+    """Recompute the signals if the archive has grown by a tenth, or at all within a day; return True if it did.
 
-    So each link is read a few times however long the archive grows. False too if another process is at it, if the index
-    is kept elsewhere, if there are more than `most` pages, or if it was told to stop.
+    So each link is read only a few times as the archive grows. Return False too if another process is working on
+    them, if the index belongs to another data directory, if there are more than `most` pages, or if a stop was
+    requested.
     """
     directory, note = IndexDirectory(home), home / "search" / "link-signals.json"
     try:
@@ -188,7 +178,7 @@ def refresh(
             pages = recompute(database, clock, check=checked(is_stopping))
             # Before the note: a death in between computes them once more, and nothing is missed.
             take_over_signals(database, home)
-            write_safely(note, json.dumps(_State(figure, now)._asdict()).encode())
+            write_safely(note, json.dumps({"figure": figure, "at": now}).encode())
     except (IndexBusy, IndexElsewhere, Interrupted):
         return False
     _log.info("search.signals_computed", pages=pages)
@@ -196,7 +186,7 @@ def refresh(
 
 
 def is_due(state: tuple[int, int] | None, figure: int, now: int) -> bool:
-    """Return whether signals that were computed from so much, then, are to be computed anew from this much, now."""
+    """Return True if signals computed at `state` (size, time) are due for the current size and time."""
     if state is None:
         return figure > 0
     before, at = state
@@ -205,10 +195,9 @@ def is_due(state: tuple[int, int] | None, figure: int, now: int) -> bool:
     return moved > 0 and waited >= (_SOON if moved * 10 >= before else _LATE)
 
 
-def _noted(path: Path) -> _State | None:
-    """Return what was noted the last time; None if nothing, or nothing that can be read: it is then done again."""
+def _noted(path: Path) -> tuple[int, int] | None:
     try:
         fields = json.loads(path.read_text())
-        return _State(int(fields["figure"]), int(fields["at"]))
+        return int(fields["figure"]), int(fields["at"])
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -1,7 +1,7 @@
-"""Captures like a given one: its most telling words are looked for, some of many, and its own page is left out.
+"""Finds captures similar to a given one by some of its most significant words; excludes its own page.
 
-A word tells the more the oftener it stands in the capture and the fewer documents have it. How near-copies are found,
-which share nearly all of their words, is another matter: fingerprints.
+A word is more significant the more often it occurs in the capture and the fewer documents contain it.
+Near-copies, which share nearly all of their words, are a separate matter: see `fingerprints`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DOCUMENTS: Final = 2_000
 
 
 class NothingToGoBy(NotFound):
-    """This capture has no words to find others by."""
+    """This capture has no words to find similar ones by."""
 
     code = "nothing_to_go_by"
 
@@ -50,9 +50,9 @@ class NothingToGoBy(NotFound):
 
 
 def telling_words(session: Session, view: View, snapshot_id: int, gate: Gate) -> Words:
-    """Return the words that tell a capture from others, the most telling first.
+    """Return the words that distinguish a capture from others, the most significant first.
 
-    SnapshotNotFound if it may not be seen; NothingToGoBy if it has no such words.
+    Raise SnapshotNotFound if it is not visible; NothingToGoBy if it has no such words.
     """
     found = visible_snapshot(session, snapshot_id)
     # What asks for noindex is left out of results, and names none either.
@@ -81,7 +81,6 @@ def telling_words(session: Session, view: View, snapshot_id: int, gate: Gate) ->
 
 
 def alike(view: View, words: Words, snapshot_id: int, reach: SearchReach) -> Match:
-    """Return captures of other pages that have some of the words, the most alike first."""
     reach.budget.check()
     columns, reader = view.columns, view.reader
     # The words were taken from an index that there is.
@@ -109,7 +108,6 @@ def alike(view: View, words: Words, snapshot_id: int, reach: SearchReach) -> Mat
 
 
 def _is_own(columns: Columns, rows: Rows, snapshot_id: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return which rows are captures of the page itself, or of its very text elsewhere."""
     # By its number: it need not be among the best.
     own = columns.rows_of_ids(np.array([snapshot_id], np.int64))
     return np.isin(columns.group[rows], columns.group[own]) | np.isin(columns.doc[rows], columns.doc[own])

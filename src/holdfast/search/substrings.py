@@ -1,16 +1,15 @@
-"""Boolean queries with fields: sets of rows with a substring of title, snippet or URL, or with words, joined.
+"""Boolean queries with fields: combines sets of rows with a substring of title, snippet or URL, or with words.
 
-Trigrams give candidates, the strings themselves decide; of words the index decides. A set may be kept as its
-complement, so `NOT x` costs what `x` costs and the whole archive is counted out only if the query says nothing else. A
-term that is almost everywhere is read in part: its set is then not exact, nothing wrong is in it, and what it is joined
-with is checked row by row instead.
+Trigrams give candidates, which are checked in the strings themselves; for words the index decides. A set may be
+stored as its complement, so `NOT x` costs the same as `x`, and the whole archive is listed only if the query
+has nothing else. A very frequent term is read in part: its set is then not exact but contains nothing wrong,
+and the sets it is joined with are checked row by row instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import reduce
 from threading import Lock
 from typing import Final
@@ -25,25 +24,26 @@ from holdfast.search.columns import Columns
 from holdfast.search.engine import IndexReader
 from holdfast.search.places import Numbering, Rows
 from holdfast.search.query import And, Field, Node, Not, Or, Term, terms_in
+from holdfast.values import dataclass
 
 CANDIDATES: Final = 200_000
-"""Documents and addresses that the substrings of one search may read altogether: about 150 ms of them."""
+"""Limit on documents and URLs read for all substrings of one search: about 150 ms."""
 CHECKED: Final = 50_000
-"""Captures whose title, snippet and address are looked at one by one for one term, where an index cannot decide."""
+"""Limit on captures whose title, snippet and URL are checked one by one for one term, if no index can decide."""
 CHECKS: Final = 600_000
-"""Texts that one search may look at so altogether: about half a second of them."""
+"""Limit on such checks in one search: about half a second."""
 SECONDS: Final = 10.0
-"""No search that fits the work takes a tenth of it on an idle machine; beyond, the machine has too much to do."""
+"""Time limit; a search within the other limits takes less than a tenth of it unless the machine is overloaded."""
 
 
 class SearchTooLong(Unavailable):
-    """A search used up its time before it found anything to show."""
+    """A search used up its time before it found any results."""
 
     code = "search_too_long"
 
 
 class Budget:
-    """Counts what one search spends; of one thread."""
+    """Limits of one search; used by one thread."""
 
     def __init__(
         self, clock: Clock, *, candidates: int = CANDIDATES, checks: int = CHECKS, seconds: float = SECONDS
@@ -56,26 +56,25 @@ class Budget:
         """Entries of the index and words of the vocabulary that were read."""
 
     def grant(self, wanted: int) -> int:
-        """Return how many entries may be read now, of so many wanted; SearchTooLong if the time is up."""
+        """Return how many of `wanted` entries may be read now; raise SearchTooLong if the time is up."""
         self.check()
         return max(0, min(wanted, self._left))
 
     def spend(self, entries: int) -> None:
-        """Note that so many entries were read."""
         self.spent += entries
         self._left -= entries
 
     def check(self) -> None:
-        """Refuse to go on when the time is up."""
+        """Raise SearchTooLong if the time is up."""
         if self._clock.monotonic() >= self._until:
             raise SearchTooLong(_TOO_LONG)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Wait for the turn at work that takes long: guesses and substrings of one search of a process at a time.
+        """Wait for the lock of expensive work: one search per process at a time computes guesses and substrings.
 
-        Searches for words, which take less, then share the interpreter with one of them and not with all. SearchTooLong
-        if the time is up before the turn comes.
+        Searches for words, which take less time, then share the interpreter with one of them and not with all. Raise
+        SearchTooLong if the time is up first.
         """
         self.check()
         if not _turns.acquire(timeout=max(0.0, self._until - self._clock.monotonic())):
@@ -91,7 +90,6 @@ _turns: Final = Lock()
 
 
 def looked_at(count: int, budget: Budget, *, newest_first: bool) -> slice:
-    """Return which of so many rows there are looks for: the first, or the last where the newest are shown."""
     looks = min(count, CHECKED, max(0, budget.checks_left))
     return slice(count - looks, count) if newest_first else slice(0, looks)
 
@@ -106,7 +104,7 @@ Keep = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class RowSet:
-    """Rows in ascending order, or all rows but these."""
+    """Rows in ascending order, or all rows except these."""
 
     rows: Rows
     complement: bool = False
@@ -119,7 +117,6 @@ _DENSE: Final = 16
 
 
 def _joined(parts: Sequence[Rows], size: int) -> Rows:
-    """Return the rows of several lists, each once, in order."""
     if sum(map(len, parts)) * _DENSE < size:
         return np.unique(np.concatenate(parts))
     return np.flatnonzero(_marks(parts, size)).astype(np.int32)
@@ -133,7 +130,6 @@ def _marks(parts: Sequence[Rows], size: int) -> Keep:
 
 
 def intersection(a: RowSet, b: RowSet, size: int) -> RowSet:
-    """Return what stands in both sets, of so many rows altogether."""
     if a.complement and b.complement:
         return RowSet(_joined([a.rows, b.rows], size), True)
     if a.complement or b.complement:
@@ -148,20 +144,16 @@ def intersection(a: RowSet, b: RowSet, size: int) -> RowSet:
 
 
 def inverse(a: RowSet) -> RowSet:
-    """Return all other rows."""
     return RowSet(a.rows, not a.complement)
 
 
 def union(a: RowSet, b: RowSet, size: int) -> RowSet:
-    """Return what stands in one set or the other, of so many rows altogether."""
     if not a.complement and not b.complement:
         return RowSet(_joined([a.rows, b.rows], size))
     return inverse(intersection(inverse(a), inverse(b), size))
 
 
 class Substrings:
-    """Answers substring terms on one view; a term is looked up once however often it is asked for."""
-
     def __init__(self, reader: IndexReader, columns: Columns, budget: Budget, *, each: int = _EACH) -> None:
         self._reader, self._columns, self._budget, self._each = reader, columns, budget, each
         self._languages = languages_of(columns.languages)
@@ -171,7 +163,9 @@ class Substrings:
         self._looked_at: dict[tuple[str, Field], tuple[Rows, Keep]] = {}
 
     def places(self, text: str, field: Field) -> tuple[Rows, bool]:
-        """Return documents (addresses, for a URL) whose text in this one field has the substring, and whether all."""
+        """Return documents (URLs for a URL term) whose text in this field has the substring, and True if all were
+        read.
+        """
         known = self._places.get((text, field))
         if known is None:
             known = self._places[text, field] = self._look_up(text, field)
@@ -193,7 +187,6 @@ class Substrings:
         return found, candidates.count <= len(candidates.keys)
 
     def _holding(self, text: str, field: Field, places: Rows) -> Rows:
-        """Return those of these documents (addresses, for a URL) that have the text in one field, each looked at."""
         if field not in (Field.TEXT, Field.NAMES):
             return self._columns.strings(field).holding(places, text.encode())
         numbers = self._numbering(field)
@@ -204,17 +197,16 @@ class Substrings:
         return self._columns.addresses if field in _OF_ADDRESSES else self._columns.documents
 
     def rows(self, term: Term) -> RowSet:
-        """Return the rows of a term."""
         columns, found = self._columns, [(field, *self.places(text, field)) for text, field in _asked(term)]
         owners = [columns.of_address if field in _OF_ADDRESSES else columns.of_document for field, _, _ in found]
         rows = [owner.rows(places)[0] for owner, (_, places, _) in zip(owners, found, strict=True)]
         return RowSet(_joined(rows, len(columns)), exact=all(whole for _, _, whole in found))
 
     def judged(self, text: str, field: Field, rows: Rows, *, newest_first: bool = False) -> tuple[Keep, Keep]:
-        """Return which of these rows have the substring in one field for sure, and which for sure do not.
+        """Return which of these rows surely contain the substring in one field, and which surely do not.
 
-        Where an index cannot decide, the first of them are looked at, as many as there are looks left for; the last, if
-        they stand in the order of time and the newest are shown.
+        If an index cannot decide, the first of them are checked, as many as the limit allows; the last ones with
+        `newest_first`, which requires the order of time.
         """
         places, whole = self.places(text, field)
         marks = np.zeros(self._numbering(field).none + 1, np.bool_)
@@ -229,7 +221,6 @@ class Substrings:
         return holds, fails
 
     def evaluate(self, node: Node) -> RowSet:
-        """Return the rows that a tree asks for."""
         size = len(self._columns)
         match node:
             case Term():
@@ -248,7 +239,6 @@ class Substrings:
                 return RowSet(self._listed(joined)[-CHECKED:] if joined.complement else joined.rows, exact=False)
 
     def _intersection(self, parts: Sequence[Node]) -> RowSet:
-        """Join what is exact; what is not is checked on the rows that this leaves."""
         sets = [(part, self.evaluate(part)) for part in parts]
         # Exact sets first: what they leave is small enough to look at row by row.
         exact = [found for _, found in sets if found.exact]
@@ -275,12 +265,10 @@ class Substrings:
         return RowSet(left, exact=whole)
 
     def _newest_holding(self, node: Node) -> RowSet:
-        """Return the rows among the newest ones that a tree asks for, looked at one by one."""
         rows = self._affordable(node, self._newest())
         return RowSet(rows[self._holds(node, rows)], exact=len(self._columns) <= len(rows))
 
     def _affordable(self, node: Node, rows: Rows) -> Rows:
-        """Return the newest of these rows, as many as there are looks left for: the rest stays out of the answer."""
         asked = {one for term in terms_in(node, excluded=True) for one in _asked(term)}
         needed = sum(len(self._unseen(text, field, self._owners(field, rows))) for text, field in asked)
         left = max(0, self._budget.checks_left)
@@ -291,7 +279,6 @@ class Substrings:
         return np.arange(max(0, size - CHECKED), size, dtype=np.int32)
 
     def _holds(self, node: Node, rows: Rows) -> Keep:
-        """Return which rows a tree asks for, from their texts alone."""
         self._budget.check()
         match node:
             case Term():
@@ -321,11 +308,9 @@ class Substrings:
         return held
 
     def _owners(self, field: Field, rows: Rows) -> Rows:
-        """Return the documents (addresses, for a URL) of rows; a row without one has a number behind the last."""
         return (self._columns.url if field in _OF_ADDRESSES else self._columns.doc)[rows]
 
     def _unseen(self, text: str, field: Field, owners: Rows) -> Rows:
-        """Return which of these texts were not looked at for a term, each once."""
         asked = np.unique(owners)
         # The others have no text to look at.
         asked = asked[asked < self._numbering(field).none]
@@ -333,7 +318,6 @@ class Substrings:
         return asked[seen[_places_in(seen, asked)] != asked] if len(seen) else asked
 
     def _listed(self, found: RowSet) -> Rows:
-        """Return the rows of a set as they are, a complement counted out."""
         if not found.complement:
             return found.rows.astype(np.int32)
         keep = np.ones(len(self._columns), np.bool_)
@@ -341,12 +325,10 @@ class Substrings:
         return np.flatnonzero(keep).astype(np.int32)
 
     def matching(self, node: Node) -> tuple[Rows, bool]:
-        """Return the rows that a tree asks for, and whether these are all."""
         found = self.evaluate(node)
         return self._listed(found), found.exact
 
     def left(self, tree: Node, rows: Rows) -> tuple[Rows, bool]:
-        """Return those of these rows that have nothing of what a tree excludes, and whether these are all."""
         parts = tree.parts if isinstance(tree, And) else ()
         terms = [part.part for part in parts if isinstance(part, Not) and isinstance(part.part, Term)]
         judged = [self.judged(*one, rows) for term in terms for one in _asked(term)]
@@ -358,12 +340,10 @@ _NOT_LOOKED_AT: Final[tuple[Rows, Keep]] = np.empty(0, np.int32), np.empty(0, np
 
 
 def _places_in(ordered: Rows, wanted: Rows) -> npt.NDArray[np.intp]:
-    """Return where each of these stands in an ordered list that is not empty, or would; always a place in it."""
     return np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
 
 
 def _asked(term: Term) -> list[tuple[str, Field]]:
-    """Return what a term asks of each of its fields; a substring needs no mark that more may follow."""
     if term.field is not Field.TEXT:
         return [(term.text, term.field)]
     return [(f"{term.text}*", Field.TEXT)] if term.is_prefix else [(term.text, Field.TEXT), (term.text, Field.NAMES)]

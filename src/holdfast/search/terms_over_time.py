@@ -1,15 +1,13 @@
-"""How often terms were captured in each year or month: counted from the columns, absolute and as a share of all
-captures of that time.
+"""Counts captures with a term in each year or month, absolute and as a share of all captures of that time.
 
-Captures count as results do: not withdrawn, no redirects and errors, equal ones of one day once. A term of more
-documents than are read gives counts that are too low, and says so.
+Captures count like results: without takedowns, redirects and errors, and duplicates of one day once. A term
+with more documents than the limit gives counts that are too low, and its `exact` is False.
 """
 
 from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from io import StringIO
@@ -26,21 +24,20 @@ from holdfast.search.engine import IndexReader
 from holdfast.search.places import Rows
 from holdfast.search.query import MAX_QUERY_CHARS, QUOTES, plain
 from holdfast.search.readers import Counts, Kept
+from holdfast.values import dataclass
 from holdfast.withdrawals.visibility import Mark
 
 MAX_TERMS: Final = 8
 MAX_TERM_WORDS: Final = 8
 DOCUMENTS: Final = 50_000
-"""Documents that are read of one term at most: 25 ms of them."""
+"""Limit on the documents read for one term: 25 ms."""
 ROWS: Final = 500_000
-"""Captures that are looked at for the volume where operators confine it: a third of a second of them."""
+"""Limit on the captures examined for the volume if operators restrict it: a third of a second."""
 TERM_CANDIDATES: Final = MAX_TERMS * DOCUMENTS
-"""Documents that are read of all terms of a request."""
+"""Limit on the documents read for all terms of a request."""
 
 
 class TimeUnit(StrEnum):
-    """What is counted by."""
-
     YEAR = "year"
     MONTH = "month"
 
@@ -53,8 +50,6 @@ class BadTerms(Invalid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermsRequest:
-    """What is to be counted. `operators` confine it, as in a query: `site:example.org lang:fr`."""
-
     terms: tuple[str, ...]
     unit: TimeUnit = TimeUnit.YEAR
     source: str | None = None
@@ -65,14 +60,13 @@ class TermsRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TermCounts:
-    """One term as it was typed: captures that have it, and documents that were first captured, in each unit of time."""
-
     term: str
     captures: list[int]
     documents: list[int]
     exact: bool
-    """False if documents were not read, so that counts are too low, or captures were not looked at, so that the volume
-    is."""
+    """False if documents were not read, so that counts are too low, or captures were not examined, so that the volume
+    is.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +75,15 @@ class TermsAnswer:
 
     unit: TimeUnit
     starts: list[str]
-    """2023, or 2023-05: every unit from the first capture to the last."""
     volume: list[int]
-    """All captures of each unit that the filters leave."""
+    """All captures of each unit that pass the filters."""
     terms: list[TermCounts]
 
 
 def split_terms(text: str) -> tuple[str, ...]:
-    """Return terms that commas part, each once, as they were typed; a term of several words is a phrase.
+    """Return comma-separated terms, each once, as typed; a term of several words is a phrase.
 
-    Quotes around a term go where they say nothing: those around accents ask for these accents.
+    Quotes around a term are removed unless they have an effect: around accents they require these accents.
     """
     found = (_unquoted(tidy(part)) for part in text.translate(QUOTES).split(","))
     return tuple(dict.fromkeys(term for term in found if term.strip('" ')))
@@ -103,14 +96,13 @@ def _unquoted(term: str) -> str:
 
 
 def _required(term: str) -> tuple[str, ...]:
-    """Return the words of a term that must stand in a text with their accents, as in a query."""
     return () if term.isascii() else asked_words(plain(term), term).required
 
 
 def count_terms(asked: ConfinedRows[Kept], request: TermsRequest, mark: Mark, *, most: int = ROWS) -> TermsAnswer:
-    """Return the counts of each term; BadTerms for what cannot be counted. `mark` tells what is withdrawn by now.
+    """Return the counts of each term; raise BadTerms for invalid ones. `mark` identifies the current takedowns.
 
-    `most` captures are looked at for the volume where operators confine it, the newest.
+    `most` limits the captures examined for the volume if operators restrict it; the newest ones are used.
     """
     terms = [_Term(tidy(term.translate(QUOTES)), tuple(words_of(term))) for term in request.terms]
     if not 1 <= len(terms) <= MAX_TERMS or not all(1 <= len(term.words) <= MAX_TERM_WORDS for term in terms):
@@ -130,15 +122,11 @@ def count_terms(asked: ConfinedRows[Kept], request: TermsRequest, mark: Mark, *,
 
 
 class _Term(NamedTuple):
-    """A term as it was typed, and its words, folded."""
-
     typed: str
     words: tuple[str, ...]
 
 
 class _Units:
-    """The years or months from one month to another."""
-
     def __init__(self, unit: TimeUnit, first: int, end: int) -> None:
         months = np.arange(first, end)
         self._first, self._end = first, end
@@ -150,7 +138,6 @@ class _Units:
         self.starts = [f"{1970 + n:04d}" if by_year else f"{1970 + n // 12:04d}-{n % 12 + 1:02d}" for n in units]
 
     def summed(self, by_month: Counts) -> list[int]:
-        """Return what months come to, unit by unit."""
         if not self._count:
             return []
         within = np.zeros(self._end - self._first, np.int64)
@@ -181,7 +168,6 @@ def _counted(
 
 
 def _volume(asked: ConfinedRows[Kept], most: int) -> tuple[Counts, bool]:
-    """Return the captures of each month, and whether all were looked at."""
     # Filters alone are a few passes over columns; operators may cost a hundred times as much for each row.
     if not asked.question.conditions:
         most = max(1, len(asked.cache.view.columns))
@@ -199,7 +185,6 @@ def _share(count: int, volume: int) -> float:
 
 
 def terms_object(answer: TermsAnswer) -> dict[str, Any]:
-    """Return the counts as JSON."""
     return {
         "unit": answer.unit.value,
         "volume": [
@@ -225,7 +210,7 @@ CSV_COLUMNS: Final = ("term", "start", "captures", "new_documents", "volume", "s
 
 
 def terms_csv(answer: TermsAnswer) -> str:
-    """Return the counts as CSV, a line for each term and unit; no spreadsheet takes a term for a formula."""
+    """Return the counts as CSV, one line per term and unit; no spreadsheet executes a term as a formula."""
     text = StringIO()
     table = csv.writer(text)
     table.writerow(CSV_COLUMNS)

@@ -1,7 +1,7 @@
-"""The one writer of the search index: pages and documents from SQL become entries, columns and strings on disk.
+"""The only writer of the search index: pages and documents from SQL become entries, columns and strings on disk.
 
-The order is what makes a crash harmless: the index commits, then the segment and the manifest, and only then does the
-drain strike out its outbox rows; whatever is taken in twice replaces itself.
+The order makes a crash harmless: the index commits, then the segment and the manifest, and only then does the
+drain delete its outbox rows; entries written twice replace themselves.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from holdfast.clock import to_micros
 from holdfast.db.engine import Database
 from holdfast.failpoints import reach
 from holdfast.index.queries import link_words, unpack_visible
-from holdfast.parse.text import fold
+from holdfast.parse.text import fold, without_marks
 from holdfast.search import queries
 from holdfast.search import segments as disk
 from holdfast.search.addresses import host_of, searched_address
@@ -41,8 +41,6 @@ _DAY_MICROS: Final = 86_400_000_000
 
 
 class _Pool:
-    """The strings of a segment in the making."""
-
     def __init__(self) -> None:
         self.pieces: list[bytes] = []
         self.size = 0
@@ -59,10 +57,12 @@ def _go_on() -> None:
 
 
 class SearchWriter:
-    """Writes one generation. Pages are gathered by `pages`, documents by `documents`; `commit` puts all in force."""
+    """Writes one generation. `pages` and `documents` collect entries; `commit` makes them visible together."""
 
     def __init__(self, folder: Path, database: Database, *, check: Callable[[], None] = _go_on) -> None:
-        """`check` is called every few hundred documents; what it raises ends the work, and nothing is put in force."""
+        """`check` is called every few hundred documents; an exception from it ends the work, and nothing takes
+        effect.
+        """
         self.folder, self.check = folder, check
         self._database = database
         self.manifest = disk.read_manifest(folder)
@@ -86,11 +86,10 @@ class SearchWriter:
 
     @property
     def gathered(self) -> int:
-        """How many pages and documents wait for the next commit."""
         return len(self._rows) + len(self._documents)
 
     def pages(self, first: int, last: int, rows: Sequence[SearchPageRow]) -> None:
-        """Take in the pages of an id range, which replaces whatever stood in it; documents not seen before come too."""
+        """Add the pages of an id range, replacing earlier ones in it, and their documents not seen before."""
         self._begin()
         # What was gathered of this range is of an earlier look at it: an index run and a judgement of its captures may
         # both have told of it since the last commit.
@@ -112,7 +111,6 @@ class SearchWriter:
         self.documents(wanted - self._known(sorted(wanted), disk.Keys.documents))
 
     def _known(self, keys: Sequence[int], among: Callable[[disk.Keys, disk.Ids], disk.FoundKeys]) -> set[int]:
-        """Return which of these keys the stored segments have."""
         wanted = np.array(keys, np.int64)
         found = np.zeros(len(wanted), np.bool_)
         for stored in self._stored.values():
@@ -120,7 +118,7 @@ class SearchWriter:
         return set(wanted[found].tolist())
 
     def documents(self, ids: Iterable[int]) -> None:
-        """Take in documents, new or changed; ids that are not there are passed over."""
+        """Add new or changed documents; unknown ids are skipped."""
         self._begin()
         for chunk in _chunks(sorted(set(ids)), _DOCUMENTS_AT_ONCE):
             self.check()
@@ -141,7 +139,9 @@ class SearchWriter:
             disk.sync_folder(self._mark.parent)
 
     def _link_texts(self, groups: Iterable[int]) -> dict[int, list[str]]:
-        """Return what links say of these pages; those of a page with a query stand for many pages, and are no use."""
+        """Return the link texts of these pages. They are not used for pages with a query: a group covers many of
+        those.
+        """
         found: dict[int, list[str]] = {}
         if wanted := sorted(groups):
             with self._database.read() as session:
@@ -150,7 +150,6 @@ class SearchWriter:
         return found
 
     def link_texts(self, groups: Iterable[int]) -> None:
-        """Take in anew what links say of pages that are here; others get theirs when they come."""
         self._begin()
         wanted = sorted(set(groups))
         known = self._addresses_of(wanted)
@@ -170,7 +169,6 @@ class SearchWriter:
                         self._writer.add_address(url, searched, anchors=anchors, language=pages[0].language)
 
     def _addresses_of(self, groups: Sequence[int]) -> dict[int, set[int]]:
-        """Return the addresses without a query that are in the index, stored or gathered, of each of these groups."""
         found: dict[int, set[int]] = {}
         tables = [stored.addresses for stored in self._stored.values()]
         for table in (*tables, disk.as_table(self._addresses, disk.ADDRESS)):
@@ -185,7 +183,6 @@ class SearchWriter:
         packed = text.encode()
         before_query, _, query = row.url.partition("?")
         group = row.group_hash if row.group_hash is not None else hash64(before_query)
-        path = before_query.partition("://")[2].partition("/")[2]
         flags = (disk.HAS_QUERY if query else 0) | (disk.TRACKED if _tracked(query) else 0)
         self._addresses.append(
             (
@@ -194,7 +191,6 @@ class SearchWriter:
                 hash64(host_of(text)),
                 self._pool.put(packed),
                 len(packed),
-                min(path.count("/") + 1, 255),
                 flags,
             )
         )
@@ -228,21 +224,20 @@ class SearchWriter:
                 hash64(fold(name)) if name else 0,
                 len(name.encode()),
                 disk.NO_DAY if row.published_at is None else to_micros(row.published_at) // _DAY_MICROS,
-                fingerprint(text, title),
+                fingerprint(without_marks(text), title),
             )
         )
 
     def signals(self) -> None:
-        """Take over the signals of the link graph as they stand in SQL."""
         self._begin()
-        found: list[tuple[Any, ...]] = []
+        found: list[tuple[int, int]] = []
         after = -(1 << 63)
         while True:
             with self._database.read() as session:
                 rows = queries.signals(session, after=after, limit=50_000)
             if not rows:
                 break
-            found += rows
+            found += [(row.url_hash, row.inlinks) for row in rows]
             after = rows[-1].url_hash
         name = f"signals-{self.manifest.sequence + 1}.npz"
         with (self.folder / name).open("wb") as out:
@@ -252,7 +247,7 @@ class SearchWriter:
         self.manifest = replace(self.manifest, signals=name)
 
     def commit(self) -> None:
-        """Put everything gathered in force; merge segments where it pays."""
+        """Make all collected entries visible; merge segments if it pays off."""
         # The order makes a crash harmless: the index, then the segment and the manifest, then the outbox.
         self._writer.commit()
         reach("search.committed")
@@ -283,19 +278,19 @@ class SearchWriter:
         self._clear()
 
     def caught_up(self) -> None:
-        """Note that nothing waits any more: all that a writer that died had added was taken in once more by now."""
+        """Record that nothing is pending: all additions of a writer that died have been replayed by now."""
         # Not at the first commit: a drain of many pages has several, and what was added may belong to a later one.
         if self._replay and not self.gathered:
             self._replay = False
             self._mark.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Wait for the index's own merges and let go; what was not committed is taken in again by the next drain."""
+        """Wait for the index's own merges and release it; the next drain repeats what was not committed."""
         self._writer.close()
 
 
 def read_signals(folder: Path, manifest: SegmentManifest) -> disk.Table:
-    """Return the signals in force; an empty table if there are none."""
+    """Return the current signals; an empty table if there are none."""
     if manifest.signals is None:
         return np.empty(0, SIGNAL)
     try:
@@ -336,7 +331,6 @@ def _as_row(row: SearchPageRow, url: int) -> tuple[Any, ...]:
 
 
 def type_of(media_type: str | None) -> int:
-    """Return the kind of page that a media type stands for."""
     kind = (media_type or "").partition(";")[0].strip().lower()
     if "html" in kind:
         return disk.HTML

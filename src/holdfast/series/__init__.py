@@ -1,4 +1,4 @@
-"""One recording of what happens: a row for each execution and minute, written in the transaction that settles.
+"""The one record of crawl activity: a row for each execution and minute, written in the transaction that settles.
 
 The time series, `/metrics`, the status display and the alerts read these rows, and count nothing themselves.
 """

@@ -1,4 +1,4 @@
-"""What is counted of a batch of visits, in the columns of the table `series`. Pure: no database."""
+"""Counts a batch of visits, in the columns of the table `series`. Pure functions: no database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from holdfast.types import FAILURES, REDIRECTED, Outcome, UrlKind, Visit
 
 LATENCY_S: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Upper bounds of the histogram of an attempt's time; what takes longer stands in a last class of its own."""
+"""Upper bounds of the latency histogram of attempts; one more class holds longer attempts."""
 _LATENCY_US: Final = tuple(round(bound * 1_000_000) for bound in LATENCY_S)
 LATENCY: Final = (
     *("latency_50ms", "latency_100ms", "latency_250ms", "latency_500ms", "latency_1s", "latency_2500ms"),
@@ -27,15 +27,15 @@ COUNTED: Final = (
     *LATENCY,
     *("latency_ms", "circuits_opened", "circuits_closed", "imported_records", "imported_bytes", "queue"),
 )
-"""Columns that add up. `queue` is by how much the queue grew: the sum over all rows is how long it is."""
+"""Columns that are summed. `queue` is the growth of the queue: the sum over all rows is its length."""
 _STATUS_BY_CLASS = dict(enumerate(STATUSES[:-1], 2))
 
 Counts = Counter[str]
-"""How much each column grows; what is missing does not."""
+"""The increase of each column; missing columns do not grow."""
 
 
 def count_visits(visits: Sequence[Visit]) -> Counts:
-    """Return what these attempts add; one that is tried again is a retry, and none of the outcomes."""
+    """Return the counts of these attempts; a rescheduled one is a retry, and none of the outcomes."""
     # Plain numbers and lists of words: this is on the path of every page, and a counter for each figure took four times
     # as long.
     words: list[str] = []
@@ -65,22 +65,20 @@ def count_visits(visits: Sequence[Visit]) -> Counts:
 
 
 def _us(took: timedelta) -> int:
-    """Return a time in microseconds; the clock of a machine may be set back while a page is on its way."""
+    """Return a duration in microseconds, at least 0: the clock may be set back during a request."""
     return max(0, round(took.total_seconds() * 1_000_000))
 
 
 def attempts_of(counts: Counts) -> int:
-    """Return how many attempts were settled."""
     return counts["retries"] + sum(counts[outcome] for outcome in OUTCOMES)
 
 
 def failures_of(counts: Counts) -> int:
-    """Return how many addresses failed."""
     return sum(counts[outcome] for outcome in FAILURES)
 
 
 def percentile_of(counts: Counts, share: float) -> float | None:
-    """Return the bound below which this share of attempts took; None if it is beyond the last, or there were none."""
+    """Return the upper bound for this share of attempts; None if it exceeds the last bound, or without attempts."""
     left = share * sum(counts[name] for name in LATENCY)
     if not left:
         return None

@@ -1,7 +1,8 @@
 """Reads the series, adds to it for runs that settle nothing themselves, and thins it out as it ages.
 
-Thinning moves sums and never loses any: minutes become hours, hours become days, and the totals of runs that are over
-become one row a source. Counters that are made of them never fall, and cost as much as what runs now.
+Thinning moves sums and never loses any: minutes become hours, hours become days, and the totals of finished
+runs become one row per source. Counters based on them never fall, and their cost depends only on the running
+crawls.
 """
 
 from __future__ import annotations
@@ -32,7 +33,6 @@ from holdfast.db.engine import insert_into
 from holdfast.db.models import CleanupCount, Execution, Job, Series, SeriesTotal, Source
 from holdfast.series.counting import COUNTED, Counts
 from holdfast.series.raw_queries import MINUTE_S, minute_of
-from holdfast.values import dataclass
 
 HOUR_S: Final = 3600
 DAY_S: Final = 86_400
@@ -51,7 +51,7 @@ def _counts(row: Sequence[Any]) -> Counts:
 
 
 def _put(session: Session, rows: Sequence[dict[str, Any]]) -> None:
-    """Add to rows of the series, each of another key."""
+    """Add to rows of the series; their keys must be distinct."""
     put = insert_into(session, Series)
     table, new = Series.__table__.c, put.excluded
     grown: dict[str, ColumnElement[Any]] = {name: table[name] + new[name] for name in COUNTED}
@@ -77,16 +77,13 @@ def add_to_series(session: Session, execution_id: int, counts: Counts, *, now: d
 
 
 class SeriesTotals(NamedTuple):
-    """What all crawls did since the beginning."""
-
     by_source: Mapping[str, Counts]
-    """By the source's code."""
+    """By source code."""
     queue: int
-    """Open attempts of the runs that are not over."""
+    """Open attempts of the unfinished runs."""
 
     @property
     def all(self) -> Counts:
-        """The sum over all sources."""
         total: Counts = Counter()
         for counts in self.by_source.values():
             total.update(counts)
@@ -94,7 +91,7 @@ class SeriesTotals(NamedTuple):
 
 
 def series_totals(session: Session) -> SeriesTotals:
-    """Return the totals by source: a row for each run that is not long over, and one for each source."""
+    """Return the totals by source: from a row for each recent run, and one for each source."""
     running = (
         select(Source.code, *_SUMS)
         .join(Execution, Execution.id == Series.execution_id)
@@ -113,73 +110,69 @@ def series_totals(session: Session) -> SeriesTotals:
 
 
 def _open_frontiers() -> Select[int]:
-    """Return the executions whose queue is being worked on, or will be: a retry goes on with that of another."""
+    """Select the executions whose queue is or will be in use: a retry continues another execution's queue."""
     # By the job, which every one has: their index is theirs alone, and is ordered by it.
     is_open = Execution.job_id > 0, Execution.state.in_(_OPEN)
     return select(func.coalesce(Execution.frontier_id, Execution.id)).where(*is_open)
 
 
 def open_queue(session: Session) -> int:
-    """Return how many attempts are open of the runs that are not over."""
     query = select(func.coalesce(func.sum(Series.queue), 0)).where(
         Series.step_s == 0, Series.at == _TOTAL, Series.execution_id.in_(_open_frontiers())
     )
     return int(session.scalar(query) or 0)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesWish:
-    """Which part of the series is wanted."""
-
-    since: datetime
-    until: datetime
-    step_s: int
-    execution_id: int | None = None
-    source: str | None = None
-
-
 class SeriesPoint(NamedTuple):
-    """What happened from one moment on, for as long as the step is."""
+    """Counts from one time on, for the length of a step."""
 
     at: datetime
     counts: Counts
     domains_waiting: int
     queue: int
-    """How long the queue was at its end."""
+    """Length of the queue at its end."""
 
 
-def _wanted(wish: SeriesWish) -> list[ColumnElement[bool]]:
+def _selected(execution_id: int | None, source: str | None) -> list[ColumnElement[bool]]:
     clauses: list[ColumnElement[bool]] = [Series.step_s.in_(STEPS)]
-    if wish.execution_id is not None:
+    if execution_id is not None:
         # A retry goes on with the queue of another execution, and what it does is recorded there.
-        own = select(func.coalesce(Execution.frontier_id, Execution.id)).where(Execution.id == wish.execution_id)
+        own = select(func.coalesce(Execution.frontier_id, Execution.id)).where(Execution.id == execution_id)
         clauses.append(Series.execution_id == own.scalar_subquery())
-    if wish.source is not None:
+    if source is not None:
         of_source = (
             select(Execution.id)
             .join(Job, Job.id == Execution.job_id)
             .join(Source, Source.id == Job.source_id)
-            .where(Source.code == wish.source)
+            .where(Source.code == source)
         )
         clauses.append(Series.execution_id.in_(of_source))
     return clauses
 
 
-def series_points(session: Session, wish: SeriesWish) -> list[SeriesPoint]:
-    """Return one point for each step from `since` to `until`, also for those in which nothing happened."""
-    step, clauses = wish.step_s * _SECOND, _wanted(wish)
+def series_points(
+    session: Session,
+    *,
+    since: datetime,
+    until: datetime,
+    step_s: int,
+    execution_id: int | None = None,
+    source: str | None = None,
+) -> list[SeriesPoint]:
+    """Return one point for each step from `since` to `until`, including steps without activity."""
+    step, clauses = step_s * _SECOND, _selected(execution_id, source)
     # Whole microseconds, which both databases round down alike; as text, for PostgreSQL groups by no parameter.
     place = type_coerce(Series.at, BigInteger).op("/")(literal_column(str(step)))
     rows = session.execute(
         select(place, func.max(Series.domains_waiting), *_SUMS)
-        .where(Series.at >= wish.since, Series.at < wish.until, *clauses)
+        .where(Series.at >= since, Series.at < until, *clauses)
         .group_by(place)
     )
     found = {int(number): (int(domains), _counts(numbers)) for number, domains, *numbers in rows}
-    later = session.scalar(select(func.coalesce(func.sum(Series.queue), 0)).where(Series.at >= wish.until, *clauses))
-    queue = _queue_now(session, wish) - int(later or 0)
+    later = session.scalar(select(func.coalesce(func.sum(Series.queue), 0)).where(Series.at >= until, *clauses))
+    queue = _queue_now(session, execution_id, source) - int(later or 0)
     points: list[SeriesPoint] = []
-    first, last = to_micros(wish.since) // step, -(-to_micros(wish.until) // step)
+    first, last = to_micros(since) // step, -(-to_micros(until) // step)
     for number in reversed(range(first, last)):
         domains, counts = found.get(number, (0, Counter()))
         # A run that was cut off left attempts open, which are no queue any more.
@@ -188,24 +181,23 @@ def series_points(session: Session, wish: SeriesWish) -> list[SeriesPoint]:
     return points[::-1]
 
 
-def _queue_now(session: Session, wish: SeriesWish) -> int:
+def _queue_now(session: Session, execution_id: int | None, source: str | None) -> int:
     query = select(func.coalesce(func.sum(Series.queue), 0)).where(
-        Series.step_s == 0, Series.at == _TOTAL, *_wanted(wish)[1:]
+        Series.step_s == 0, Series.at == _TOTAL, *_selected(execution_id, source)[1:]
     )
-    # Of one execution, over or not, what it left; of many, what is still to be asked for.
-    if wish.execution_id is None:
+    # Of one execution, over or not, what it left; of many, what is still queued.
+    if execution_id is None:
         query = query.where(Series.execution_id.in_(_open_frontiers()))
     return int(session.scalar(query) or 0)
 
 
 def has_old(session: Session, *, step_s: int, before: datetime) -> bool:
-    """Return whether there are rows of this step from before a moment."""
     query = select(Series.execution_id).where(Series.step_s == step_s, Series.at < before).limit(1)
     return session.scalar(query) is not None
 
 
 def roll_up(session: Session, *, step_s: int, into_s: int, before: datetime, limit: int) -> int:
-    """Add the oldest rows of one step to those of a longer one; return how many were."""
+    """Move the oldest rows of one step to rows of a longer one; return how many."""
     oldest = (
         select(Series.execution_id, Series.at)
         .where(Series.step_s == step_s, Series.at < before)
@@ -239,7 +231,7 @@ def roll_up(session: Session, *, step_s: int, into_s: int, before: datetime, lim
 
 
 def drop_oldest(session: Session, *, step_s: int, before: datetime, limit: int) -> int:
-    """Remove the oldest rows of a step; return how many. The totals keep what they counted."""
+    """Delete the oldest rows of a step; return how many. Their counts stay in the totals."""
     oldest = (
         select(Series.execution_id, Series.at)
         .where(Series.step_s == step_s, Series.at < before)
@@ -255,7 +247,7 @@ _TOTALLED = tuple(getattr(Series, name) for name in COUNTED)
 
 
 def _over(before: datetime) -> list[ColumnElement[bool]]:
-    """Return which totals are of runs that ended before a moment, and hold something to fold."""
+    """Return the conditions for totals of runs that ended before a time and have counts to fold."""
     return [
         Series.step_s == 0,
         Series.at == _TOTAL,
@@ -268,14 +260,13 @@ def _over(before: datetime) -> list[ColumnElement[bool]]:
 
 
 def has_totals_to_fold(session: Session, *, before: datetime) -> bool:
-    """Return whether there is one."""
     return session.scalar(select(Series.execution_id).where(*_over(before)).limit(1)) is not None
 
 
 def fold_totals(session: Session, *, before: datetime, limit: int) -> int:
-    """Add the totals of runs that ended before a moment to their source's; return how many were.
+    """Add the totals of runs that ended before a time to their source's; return how many.
 
-    One whose queue was not empty keeps its row with that alone: a retry may go on with it.
+    A run whose queue was not empty keeps a row with only that: a retry may continue it.
     """
     over = (
         select(Series.execution_id, Job.source_id, *_TOTALLED)
@@ -313,7 +304,6 @@ def _keep(session: Session, by_source: Mapping[int, Counts]) -> None:
 
 
 def count_cleanup(session: Session, removed: Mapping[str, int], *, now: datetime) -> None:
-    """Add to how many rows were let go, by kind."""
     rows = [{"name": name, "removed": count, "last_at": now} for name, count in sorted(removed.items()) if count]
     if rows:
         put = insert_into(session, CleanupCount)
@@ -322,11 +312,10 @@ def count_cleanup(session: Session, removed: Mapping[str, int], *, now: datetime
 
 
 def cleanups(session: Session) -> list[CleanupCount]:
-    """Return what was let go so far, by kind."""
     return list(session.scalars(select(CleanupCount).order_by(CleanupCount.name)))
 
 
 def last_minutes(session: Session, *, now: datetime, minutes: int) -> list[SeriesPoint]:
-    """Return the last whole minutes of all executions, oldest first."""
+    """Return the last full minutes of all executions, oldest first."""
     until = from_micros(minute_of(to_micros(now)))
-    return series_points(session, SeriesWish(since=until - timedelta(minutes=minutes), until=until, step_s=MINUTE_S))
+    return series_points(session, since=until - timedelta(minutes=minutes), until=until, step_s=MINUTE_S)

@@ -1,4 +1,4 @@
-"""Adds to the series over a raw connection: one statement a batch, without SQLAlchemy, which no crawl process loads."""
+"""Adds to the series over a raw connection: one statement per batch, without SQLAlchemy, which crawls do not load."""
 
 # ruff: noqa: S608 - statements are made of constants of this room, never of what a caller gives
 
@@ -24,7 +24,7 @@ _GROWN = ", ".join(
 _ON_CONFLICT = f"ON CONFLICT (execution_id, step_s, at) DO UPDATE SET {_GROWN}"
 _MARKS = f"({', '.join('?' * (len(COUNTED) + 4))})"
 _SQLITE = f"INSERT INTO series ({_COLUMNS}) VALUES {_MARKS}, {_MARKS} {_ON_CONFLICT}"
-# One array instead of forty numbers: each would be of the smallest type that holds it, and the statement prepared anew.
+# One array instead of forty numbers: each would be of the smallest type that holds it, and need its own statement.
 _POSTGRESQL = f"""
 INSERT INTO series ({_COLUMNS})
 SELECT v.execution_id, k.step_s, k.at, v.domains, {", ".join(f"v.n[{at}]" for at in range(1, len(COUNTED) + 1))}
@@ -34,24 +34,22 @@ SELECT v.execution_id, k.step_s, k.at, v.domains, {", ".join(f"v.n[{at}]" for at
 
 
 class SeriesTransaction(Protocol):
-    """What a statement runs on: a raw transaction, or the frontier's."""
+    """Runs statements: a raw transaction, or the frontier's."""
 
-    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Run one statement and return its rows, if it has any."""
-        ...
+    def execute(self, statement: str, values: Sequence[Any] = ()) -> list[Row]: ...
 
 
 def minute_of(now: int) -> int:
-    """Return the beginning of the minute of a moment, both in microseconds."""
     return now - now % _MINUTE
 
 
 def add_counts(
     tx: SeriesTransaction, execution_id: int, counts: Counts, *, now: int, domains: int = 0, is_postgres: bool
 ) -> None:
-    """Add to the row of this minute and to the execution's total; the last thing that a transaction does.
+    """Add to the row of this minute and to the execution's total; must be the last statement of a transaction.
 
-    Last, because every process of an execution adds to the same two rows, and waits for the one before it.
+    Every process of an execution adds to the same two rows and waits for the previous one, so the lock must be
+    short.
     """
     numbers = [counts[name] for name in COUNTED]
     if not domains and not any(numbers):

@@ -1,10 +1,9 @@
-"""How long the series is kept, and how fine: minutes, then hours, then days. A little at a time, by any process."""
+"""Retention and resolution of the series: minutes, then hours, then days. In small portions, by any process."""
 
 from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from holdfast.db.engine import Database
 from holdfast.series.queries import (
@@ -19,29 +18,24 @@ from holdfast.series.queries import (
 )
 from holdfast.series.raw_queries import MINUTE_S
 
+# Ages up to which events are counted by minute, by hour and by day; totals are kept forever.
+MINUTES_DAYS, HOURS_DAYS, DAYS_DAYS = 7, 90, 1825
+
 _ROWS = 500
 """Rows that one transaction moves: 20 ms on SQLite, whose other writers wait meanwhile."""
 _FOLDED_AFTER = timedelta(hours=1)
 
 
-class SeriesPolicy(Protocol):
-    """The settings that say how long what is kept."""
-
-    series_minutes_days: float
-    series_hours_days: float
-    series_days: float
-
-
-def thin_out(database: Database, policy: SeriesPolicy, *, now: datetime, portions: int) -> Counter[str]:
-    """Thin out what is due, in so many short transactions at most; return how many rows went, by kind."""
+def thin_out(database: Database, *, now: datetime, portions: int) -> Counter[str]:
+    """Thin out what is due, in at most `portions` short transactions; return the number of deleted rows by kind."""
     done: Counter[str] = Counter()
     steps = (
-        (MINUTE_S, HOUR_S, now - timedelta(days=policy.series_minutes_days)),
-        (HOUR_S, DAY_S, now - timedelta(days=policy.series_hours_days)),
-        (DAY_S, None, now - timedelta(days=policy.series_days)),
+        (MINUTE_S, HOUR_S, now - timedelta(days=MINUTES_DAYS)),
+        (HOUR_S, DAY_S, now - timedelta(days=HOURS_DAYS)),
+        (DAY_S, None, now - timedelta(days=DAYS_DAYS)),
     )
     for step_s, into_s, before in steps:
-        # Whole ones alone: the rest of an hour that is begun would be moved minute by minute.
+        # Whole ones alone: the rest of a started hour would be moved minute by minute.
         whole = datetime.fromtimestamp(before.timestamp() // (into_s or step_s) * (into_s or step_s), before.tzinfo)
         with database.read() as session:
             waits = has_old(session, step_s=step_s, before=whole)

@@ -1,1 +1,1 @@
-"""Sources: the websites that we keep. Registry, configuration, files; an ad-hoc crawl makes its own."""
+"""Sources: the websites in the archive. Registry, configuration, files; an ad-hoc crawl creates its own."""

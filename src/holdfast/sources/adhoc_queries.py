@@ -1,4 +1,4 @@
-"""The rows of sources that an ad-hoc crawl finds or makes, without a session: a crawl stays small."""
+"""Finds or creates the source of an ad-hoc crawl without a session, so that a crawl process stays small."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from holdfast.sources.codes import free_code
 
 
 class AdhocSource(NamedTuple):
-    """A source, as far as a crawl needs to know it."""
-
     id: int
     code: str
 
@@ -18,8 +16,8 @@ class AdhocSource(NamedTuple):
 def ensure_source(tx: Transaction, *, host: str, base_url: str, now: int) -> AdhocSource:
     """Return the oldest source of this front page, created if the site has none, and locked.
 
-    Until the transaction ends no other start makes a job for it: of two that begin at one moment, the second finds what
-    the first has made.
+    Until the transaction ends no other start creates a job for it: of two concurrent starts, the second finds the
+    first's job.
     """
     while True:
         # The insert brings nothing if another process made the row a moment ago; the next round then reads it.

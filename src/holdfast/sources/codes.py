@@ -1,4 +1,4 @@
-"""The code of a source whose author gave none: made from its name, or from the host of its first address."""
+"""Generates the code of a source from its name, or from the host of its first address."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PLAIN: Final = str.maketrans(
 
 
 def code_from(text: str) -> str:
-    """Return a text as a code: plain letters, whole words with hyphens between; empty if it has no such letter."""
+    """Convert a text to a code: ASCII letters, whole words with hyphens between; empty without usable letters."""
     # Cyrillic first: Unicode would take й apart into another letter and a mark.
     lowered = unicodedata.normalize("NFKD", text.lower().translate(_PLAIN)).translate(_PLAIN)
     # An apostrophe and a mark above a letter stand within a word, anything else between two.
@@ -54,14 +54,14 @@ def code_from(text: str) -> str:
 
 
 def free_code(is_taken: Callable[[str], bool], *, name: str | None, seed: str | None) -> str:
-    """Return a code that is not taken: from the name, else from the host of a seed; a taken one gets a number."""
+    """Return an unused code from the name, else from the host of a seed; a number is added if it is in use."""
     stem = code_from(name or "") or _host_code(seed or "") or "source"
     codes = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
     return next(code for code in codes if not is_taken(code))
 
 
 def is_code_of(code: str, host: str) -> bool:
-    """Return whether `free_code` may have made this code from a host."""
+    """Return whether `free_code` may have generated this code from a host."""
     stem, _, number = code.rpartition("-")
     return _host_code(host) in (code, stem if number.isdecimal() else code)
 

@@ -1,6 +1,7 @@
-"""How a source is crawled, as one checked value. Nothing is queued with a configuration that did not pass through here.
+"""The crawl configuration of a source, as one checked value. Every queued configuration has passed through here.
 
-What runs on the host (images, commands, proxies) is no part of it: that comes from the server's settings.
+Commands that run on the host (images, commands, proxies) are not part of it: they come from the server's
+settings.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from holdfast.errors import Invalid, UrlRefused
 from holdfast.sources.extraction import MAX_REMOVED, MAX_SELECTOR_CHARS, SINGLE, ExtractRules, why_no_selector
 from holdfast.urls import DEFAULT, InvalidPattern, ScopeKind, parse_seed
 from holdfast.urls.scope import Patterns
+from holdfast.values import dataclass
 
 MAX_LIST = 10_000
 # Python gives up at a depth of about a thousand; the walk below must end long before.
@@ -26,7 +28,7 @@ _NAME_CHARS = 60
 
 
 class SourceRefused(Invalid):
-    """A source cannot be kept like this; `field` says which part of it is wrong."""
+    """The configuration of a source is invalid; `field` is the invalid part."""
 
     code = "source_refused"
 
@@ -36,9 +38,10 @@ class SourceRefused(Invalid):
 
 
 def demand_plain(value: object, place: str, *, nested: int = 0) -> None:
-    """Raise SourceRefused with the place of the first value that cannot be kept or written out again.
+    """Raise SourceRefused with the place of the first value that cannot be stored or exported.
 
-    Plain are text that any database holds, finite numbers, true, false, null, lists, and objects whose names are text.
+    Allowed are text that any database stores, finite numbers, true, false, null, lists, and objects with text
+    names.
     """
     if nested > MAX_NESTED:
         raise SourceRefused(place, f"it is nested more than {MAX_NESTED} deep")
@@ -73,7 +76,7 @@ def _why_not_plain(value: object) -> str | None:
 
 
 class Fields:
-    """A mapping from outside, read field by field under one prefix."""
+    """An external mapping, read field by field; raises SourceRefused for invalid values."""
 
     def __init__(self, content: object, *, prefix: str = "") -> None:
         if not isinstance(content, Mapping):
@@ -82,18 +85,17 @@ class Fields:
         self._prefix = prefix
 
     def named(self, name: str) -> str:
-        """Return a field's name as its writer knows it."""
+        """Return a field's full name, as its author wrote it."""
         return f"{self._prefix}{name}"
 
     def refuse(self, name: str, reason: str) -> SourceRefused:
-        """Return the refusal of a field."""
         return SourceRefused(self.named(name), reason)
 
     def _take(self, name: str) -> Any:
         return self._content.pop(name, None)
 
     def text(self, name: str, *, limit: int = 2048) -> str | None:
-        """Return a string on one line, or None if it is left out or empty."""
+        """Return a single-line string, or None if it is missing or empty."""
         value = self._take(name)
         # A form that is sent empty, and `--set FIELD=`, mean that the field is left out.
         if value is None or value == "":
@@ -103,7 +105,6 @@ class Fields:
         return value
 
     def choice(self, name: str, allowed: Sequence[str], default: str) -> str:
-        """Return one of a few words."""
         value = self._take(name)
         if value is None:
             return default
@@ -112,7 +113,6 @@ class Fields:
         return value
 
     def switch(self, name: str, default: bool) -> bool:
-        """Return true or false."""
         value = self._take(name)
         if value is None:
             return default
@@ -121,7 +121,6 @@ class Fields:
         return value
 
     def whole(self, name: str, *, least: int, most: int) -> int | None:
-        """Return a whole number within bounds, or None if it is left out."""
         value = self._take(name)
         if value is None:
             return None
@@ -131,7 +130,7 @@ class Fields:
         return value
 
     def wholes(self, name: str, *, least: int, most: int) -> tuple[int, ...]:
-        """Return a list of whole numbers within bounds, each once and in order."""
+        """Return a list of integers within bounds, unique and sorted."""
         value = self._take(name)
         if value is None:
             return ()
@@ -143,7 +142,6 @@ class Fields:
         return tuple(sorted(set(value)))
 
     def number(self, name: str, *, least: float, most: float) -> float | None:
-        """Return a number within bounds, or None if it is left out."""
         value = self._take(name)
         if value is None:
             return None
@@ -152,7 +150,6 @@ class Fields:
         return float(value)
 
     def texts(self, name: str, *, limit: int, most: int = MAX_LIST) -> tuple[str, ...]:
-        """Return a list of strings, each on one line."""
         value = self._take(name)
         if value is None:
             return ()
@@ -166,7 +163,6 @@ class Fields:
         return tuple(value)
 
     def mapping(self, name: str) -> dict[str, Any]:
-        """Return an object whose fields the caller checks."""
         value = self._take(name)
         if value is None:
             return {}
@@ -175,7 +171,6 @@ class Fields:
         return dict(value)
 
     def scalars(self, name: str) -> dict[str, Any]:
-        """Return a flat object of plain values."""
         value = self._take(name)
         if value is None:
             return {}
@@ -188,13 +183,12 @@ class Fields:
         return dict(value)
 
     def inner(self, name: str) -> Fields:
-        """Return the fields of an object below this one."""
         value = self._take(name)
         return Fields({} if value is None else value, prefix=f"{self.named(name)}.")
 
     def done(self) -> None:
-        """Refuse the fields that are left over."""
-        # A misspelled field would be without effect, and the crawl not the one that its writer meant.
+        """Raise SourceRefused for unknown fields."""
+        # A misspelled field would have no effect, and the crawl would not be the intended one.
         for name in self._content:
             raise self.refuse(str(name)[:80], "there is no such field")
 
@@ -205,7 +199,7 @@ DEEP: Final = 5
 UNLIMITED: Final = -1
 STORAGE: Final = ("warc", "signals")
 BACKENDS: Final = ("native", "zimit")
-# Flags for zimit that the backend `http_warc` heeds; a test holds this list against the flags that the backend reads.
+# Flags for zimit that the backend `http_warc` obeys; a test holds this list against the flags that the backend reads.
 HTTP_WARC_FLAGS: Final = frozenset(
     {
         "--depth",
@@ -236,7 +230,7 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]{0,120}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZimitConfig:
-    """What a crawl by zimit is told besides; `archive_tool` checks it in full before it is queued."""
+    """Options of a crawl by zimit; `archive_tool` checks them fully before it is queued."""
 
     passthrough_args: tuple[str, ...] = ()
     tool_options: dict[str, Any] = field(default_factory=dict)
@@ -252,18 +246,18 @@ class SourceConfig:
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     max_depth: int = DEFAULT_DEPTH
-    """-1 is no limit, 0 the seeds alone."""
+    """-1 means no limit, 0 only the seeds."""
     max_pages: int | None = None
     quota_bytes: int | None = None
-    """What one execution may take from the network."""
+    """Download limit of one execution in bytes."""
     max_time_s: float | None = None
-    """How long one execution may be at work, its resumptions together; a worker has a limit of its own besides."""
+    """Time limit of one execution over all resumptions; a worker has a limit of its own besides."""
     delay_s: float | None = None
-    """Seconds between two requests to a domain; None leaves it to the settings."""
+    """Seconds between two requests to a domain; None uses the settings."""
     per_ip_rate: float | None = None
-    """Requests a second to one IP address, whatever its hosts are called; None leaves it to the settings."""
+    """Requests per second to one IP address, for all its hosts; None uses the settings."""
     user_agents: tuple[str, ...] = ()
-    """Taken in turn by execution; each still carries the product's token and the contact."""
+    """Used in rotation by execution; each still includes the product's token and the contact."""
     robots: str = "obey"
     robots_reason: str | None = None
     sitemaps: bool = True
@@ -272,7 +266,7 @@ class SourceConfig:
     strip_trailing_slash: bool = False
     force_https: bool = False
     tracking: tuple[str, ...] | None = None
-    """Query parameters that do not change a page; None for the usual ones, an empty list for none."""
+    """Query parameters that do not change a page; None for the default list, an empty list for none."""
     allow_ports: tuple[int, ...] = ()
     storage: str = "warc"
     backend: str = "native"
@@ -282,7 +276,7 @@ class SourceConfig:
     extract: ExtractRules = field(default_factory=ExtractRules)
 
     def stored(self) -> dict[str, Any]:
-        """Return what is kept and exported: only what differs from the defaults, which all else follows."""
+        """Return the fields that differ from the defaults, for storage and export."""
         plain, default = asdict(self), asdict(_DEFAULT)
         kept = {name: value for name, value in plain.items() if value != default[name]}
         for group in ("zimit", "extract"):
@@ -291,7 +285,6 @@ class SourceConfig:
         return {name: _listed(value) for name, value in kept.items()}
 
     def warnings(self) -> tuple[str, ...]:
-        """Return what is allowed but worth a second look."""
         found = []
         if self.max_depth == 0:
             found.append("max_depth: 0 keeps the seeds alone, and what they embed")
@@ -307,7 +300,6 @@ class SourceConfig:
         return tuple(found)
 
     def _ignored_by_zimit(self) -> list[str]:
-        """Return what zimit's browser heeds less than our own crawler does, or not at all."""
         found = []
         if self.robots == "obey":
             found.append("robots: zimit asks robots.txt for pages only, and takes one that does not answer for leave")
@@ -324,11 +316,11 @@ class SourceConfig:
         return found
 
     def user_agent(self, number: int) -> str | None:
-        """Return the user agent for an execution: the list in turn, from its number on."""
+        """Return the user agent for an execution: the list in rotation, by the execution's number."""
         return self.user_agents[(number - 1) % len(self.user_agents)] if self.user_agents else None
 
     def job_name(self, code: str, at: datetime) -> str:
-        """Return the name of a run that begins at this moment, for example hc-20251209."""
+        """Return the name of a run that starts at this time, for example hc-20251209."""
         return _render(self.name_template, code, at)
 
 
@@ -346,7 +338,7 @@ _DEFAULT: Final = SourceConfig()
 
 
 def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> SourceConfig:
-    """Return a configuration from outside, checked; SourceRefused names the first field that is wrong."""
+    """Return a checked configuration from external content; raise SourceRefused with the first invalid field."""
     given = Fields(content)
     # Before the seeds: whether a seed with an odd port is taken depends on it.
     ports = given.wholes("allow_ports", least=1, most=65_535)
@@ -391,9 +383,10 @@ def read_config(content: Mapping[str, Any], *, needs_seeds: bool = True) -> Sour
 def merged(
     config: SourceConfig, *, overrides: Mapping[str, Any] | None = None, start: str | None = None
 ) -> SourceConfig:
-    """Return the configuration of one job: other fields, and its own start page as the first seed. Checked anew.
+    """Return the checked configuration of one job: with overrides, and its own start page as the first seed.
 
-    Of a group of fields (`zimit` and those below it) the job names what it has otherwise; the rest is its source's.
+    In a group of fields (`zimit` and those below it) the overrides replace only the named ones; the rest is the
+    source's.
     """
     content = {one.name: getattr(config, one.name) for one in fields(config)}
     if overrides and "extract" in overrides:
@@ -412,7 +405,7 @@ def _within(present: Any, fresh: Any) -> Any:
 
 
 def merge_fields(present: Mapping[str, Any], fresh: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields with others set among them; in a group, what is not named stays, and null takes a field away."""
+    """Return fields updated with others; in a group, unnamed fields stay, and null removes a field."""
     made = dict(present)
     for name, value in fresh.items():
         if value is None:
@@ -423,7 +416,6 @@ def merge_fields(present: Mapping[str, Any], fresh: Mapping[str, Any]) -> dict[s
 
 
 def zimit_job(config: SourceConfig) -> dict[str, Any]:
-    """Return the job configuration that `archive_tool` reads from its file."""
     made: dict[str, Any] = {
         "seeds": list(config.seeds),
         "zimit_passthrough_args": list(config.zimit.passthrough_args),
@@ -440,7 +432,7 @@ def _depth(given: Fields) -> int:
 
 
 def _tracking(given: Fields, content: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """Return the tracking parameters that a source names; an empty list means none, null the usual ones."""
+    """Return a source's tracking parameters; an empty list means none, null the default list."""
     names = given.texts("tracking", limit=100)
     return None if content.get("tracking") is None else names
 
@@ -450,7 +442,7 @@ def _seeds(given: Fields, ports: frozenset[int]) -> tuple[str, ...]:
     policy = replace(DEFAULT, allow_ports=ports)
     for seed in given.texts("seeds", limit=8192):
         try:
-            # One page under two spellings is one seed; the first spelling is what is asked for.
+            # One page under two spellings is one seed; the first spelling is requested.
             url = parse_seed(seed, policy)
         except UrlRefused as exc:
             raise given.refuse("seeds", str(exc)) from exc
@@ -459,7 +451,7 @@ def _seeds(given: Fields, ports: frozenset[int]) -> tuple[str, ...]:
 
 
 def _rules(given: Fields, name: str) -> tuple[str, ...]:
-    """Return scope rules that RE2 takes, 500 of 1 KB at most."""
+    """Return scope rules that RE2 accepts, at most 500 of 1 KB each."""
     rules = given.texts(name, limit=2**20)
     try:
         return Patterns(rules).texts

@@ -1,15 +1,16 @@
-"""A source's template: CSS selectors that tell where its pages have their content. A small, bounded part of CSS.
+"""A source's template: CSS selectors for the content of its pages. A small, bounded subset of CSS.
 
-No pseudo-classes and at most three steps: pages are hostile, and a selector such as `:has(*)` would be tried on each of
-their nodes once for each other.
+No pseudo-classes and at most three steps: pages are hostile, and a selector such as `:has(*)` would be tried
+for each pair of their nodes.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
+
+from holdfast.values import dataclass
 
 if TYPE_CHECKING:
     from holdfast.parse.content import SiteTemplate
@@ -25,7 +26,7 @@ _BETWEEN = re.compile(r"\s*+>?\s*+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractRules:
-    """Where the pages of a source have what; empty where the page itself is asked."""
+    """CSS selectors for the parts of a page; empty where the general rules apply."""
 
     main: str | None = None
     title: str | None = None
@@ -35,7 +36,7 @@ class ExtractRules:
 
 
 def why_no_selector(selector: str) -> str | None:
-    """Return what is wrong with a selector; None if it may be used."""
+    """Return the error of a selector; None if it is valid."""
     if len(selector) > MAX_SELECTOR_CHARS:
         return f"it is over {MAX_SELECTOR_CHARS} characters"
     parts = selector.split(",")
@@ -51,7 +52,7 @@ def why_no_selector(selector: str) -> str | None:
 
 
 def _steps(part: str) -> int:
-    """Return how many steps a selector has; 0 if it has anything else."""
+    """Return the number of steps of a selector; 0 if it contains anything else."""
     at = steps = 0
     while True:
         step = _STEP.match(part, at)
@@ -67,7 +68,7 @@ def _steps(part: str) -> int:
 
 
 def extraction_rules(config: Mapping[str, Any]) -> SiteTemplate | None:
-    """Return the template in a stored configuration; None without one. What is not a selector any more is left out."""
+    """Return the template in a stored configuration; None without one. Invalid selectors are omitted."""
     given = config.get("extract")
     if not isinstance(given, Mapping):
         return None

@@ -1,4 +1,4 @@
-"""Sources as files: YAML, TOML and JSON in and out, plain values only. Objects, aliases, huge texts are refused."""
+"""Imports and exports sources as YAML, TOML and JSON, plain values only. Rejects objects, aliases and huge texts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def _read_yaml(text: str) -> Any:
-    """Return the one document of a YAML text; its events are looked at first, so that nothing deep is ever built."""
+    """Parse a YAML text with one document; checks its events first, so that nothing deep is ever built."""
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
         # Ten lines of aliases of aliases stand for a billion values ("billion laughs").
@@ -51,7 +51,7 @@ _TOML_QUIET: Final = re.compile(r"[^\"'#.,=\n\[\]{}]++|#[^\n]*+")
 
 
 def _read_toml(text: str) -> Any:
-    """Return what a TOML text says, after a look at how deep it goes."""
+    """Parse a TOML text after checking its nesting depth."""
     at, dots, depth = 0, 0, 0
     while at < len(text):
         char = text[at]
@@ -76,7 +76,7 @@ def _read_toml(text: str) -> Any:
 
 
 class _ExactDumper(yaml.SafeDumper):  # type: ignore[misc]
-    """YAML whose strings come back as they were: odd separators of lines are escaped, not folded."""
+    """YAML whose strings survive a round trip: unusual line separators are escaped, not folded."""
 
 
 def _written(dumper: Any, text: str) -> Any:
@@ -87,15 +87,11 @@ def _written(dumper: Any, text: str) -> Any:
 _ExactDumper.add_representer(str, _written)
 
 
-_READERS: Final[Mapping[str, Callable[[str], Any]]] = {
-    "yaml": _read_yaml,
-    "toml": _read_toml,
-    "json": json.loads,
-}
+_READERS: Final[Mapping[str, Callable[[str], Any]]] = {"yaml": _read_yaml, "toml": _read_toml, "json": json.loads}
 
 
 def read_text(text: str, form: str) -> list[Any]:
-    """Return the entries below `sources` of a YAML, TOML or JSON text; SourceRefused says what is wrong with it."""
+    """Return the entries below `sources` of a YAML, TOML or JSON text; raise SourceRefused if it is invalid."""
     # Before it is parsed: behind the parser, a limit comes too late for time and memory.
     if len(text) > MAX_CHARS:
         raise SourceRefused("file", f"it is longer than {MAX_CHARS} characters")
@@ -115,7 +111,7 @@ def read_text(text: str, form: str) -> list[Any]:
 
 
 def write_text(entries: Sequence[Mapping[str, Any]], form: str) -> str:
-    """Return entries as YAML, TOML or JSON, as `read_text` takes them."""
+    """Return entries as YAML, TOML or JSON, in the format of `read_text`."""
     if form == "json":
         return json.dumps({"sources": list(entries)}, ensure_ascii=False, indent=2) + "\n"
     if form == "yaml":
@@ -144,7 +140,7 @@ def _key(name: str) -> str:
 
 
 def _string(text: str) -> str:
-    """Return a basic TOML string: JSON's escapes are TOML's, but for DEL, which TOML wants escaped too."""
+    """Return a basic TOML string: JSON's escapes are TOML's, except that TOML also requires one for DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -1,4 +1,4 @@
-"""Which sources are for members, noted in the data directory: a rebuild of a lost database must not open them."""
+"""Lists the members' sources in the data directory, so that rebuilding a lost database never opens them."""
 
 from __future__ import annotations
 
@@ -26,16 +26,17 @@ _CHANGED: Final = "visibility_changed"
 
 
 def mark_changed(session: Session, code: str, *, is_for_members: bool) -> None:
-    """Have the note written with this transaction (`write_noting`): who may see a source has changed, or it goes."""
+    """Update the file with this transaction (`write_noting`): a source's visibility has changed, or it is deleted."""
     session.info.setdefault(_CHANGED, {})[code] = is_for_members
 
 
 @contextmanager
 def write_noting(database: Database, home: Path) -> Iterator[Session]:
-    """Open a transaction that may change who may see a source; the note says so before it is in force.
+    """Open a transaction that may change the visibility of sources; the file is updated before a restriction applies.
 
-    A source that is for members from now on is noted before the commit, one that no longer is taken off behind it:
-    whenever a process dies, the note names too many rather than too few. Unavailable if it cannot be written; NoSpace.
+    A source that becomes restricted is added before the commit, one that becomes public is removed after it:
+    whenever a process dies, the file lists too many rather than too few. Raise Unavailable if it cannot be written;
+    NoSpace.
     """
     with ExitStack() as held:
         with database.write() as session:
@@ -52,9 +53,9 @@ def write_noting(database: Database, home: Path) -> Iterator[Session]:
 
 
 def note_members(database: Database, home: Path) -> None:
-    """Mend the note if it does not say which sources are for members; on disk when it returns. Unavailable, NoSpace.
+    """Correct the file if it differs from the database; it is on disk on return. Raise Unavailable or NoSpace.
 
-    A source that it names and that has no row stays in it: its database may be lost, and not made again yet.
+    A listed source without a row stays in the file: its database may be lost, and not yet rebuilt.
     """
     # Mostly there is nothing to do: then a data directory that may only be read will do.
     if _due(database, home) == _noted(home):
@@ -70,7 +71,7 @@ def _due(database: Database, home: Path) -> set[str]:
 
 
 def _noted(home: Path) -> set[str]:
-    """Return the codes of the note; none if it makes no sense: it is written anew, from the rows."""
+    """Return the codes in the file; none if it is invalid, so that it is rewritten from the rows."""
     try:
         return _read(home)
     except Invalid:
@@ -78,7 +79,7 @@ def _noted(home: Path) -> set[str]:
 
 
 def _read(home: Path) -> set[str]:
-    """Return the codes of the note, none if there is none; Invalid if it makes no sense."""
+    """Return the codes in the file, none if it is missing; raise Invalid if its content is invalid."""
     try:
         noted = json.loads((home / MEMBERS).read_bytes())["members"]
         return {code for code in noted if isinstance(code, str) and is_code(code)}
@@ -92,7 +93,7 @@ def _read(home: Path) -> set[str]:
 
 @contextmanager
 def _locked(home: Path) -> Iterator[None]:
-    """Keep the note to this process; the kernel lets go of it with the process."""
+    """Lock the file against other processes; the kernel releases the lock when the process ends."""
     path = home / _LOCK
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -122,9 +123,9 @@ def _write(home: Path, codes: set[str]) -> None:
 
 
 def restore_members(database: Database, clock: Clock, home: Path) -> int:
-    """Make the sources again that were for members and have no row, for members; return how many there were.
+    """Recreate the members' sources that have no row, restricted to members; return how many.
 
-    Those that have a row stay as they are: it is newer than the note. Invalid if the note makes no sense.
+    Those that have a row are unchanged: it is newer than the file. Raise Invalid if the file is invalid.
     """
     made, noted = 0, _read(home)
     with database.write() as session:

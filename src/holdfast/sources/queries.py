@@ -1,4 +1,4 @@
-"""The rows of sources."""
+"""Queries of sources."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ _CODE = re.compile(rf"[a-z0-9](?:[a-z0-9-]{{0,{CODE_CHARS - 2}}}[a-z0-9])?")
 
 
 def no_source(code: str) -> str:
-    """Return the sentence for a code that no source has."""
     # Cut and quoted: what a person typed or a client sent may be long, and may hold control characters.
     return f"there is no source {code[:CODE_CHARS]!r}"
 
 
 class SourceNotFound(NotFound):
-    """There is no source with this code."""
+    """No source has this code."""
 
     code = "source_not_found"
 
@@ -38,33 +37,28 @@ class SourceNotFound(NotFound):
 
 
 def source_by_code(session: Session, code: str) -> Source | None:
-    """Return the source with this code."""
     return session.scalars(select(Source).where(Source.code == code)).one_or_none()
 
 
 def source_of_site(session: Session, front_page: str) -> Source | None:
-    """Return the oldest source of a site: the one with this front page, else one that starts at another page of it."""
+    """Return the oldest source with this front page, else the oldest that starts at another page of the site."""
     of_site = select(Source).where(Source.base_url.startswith(front_page, autoescape=True))
     return session.scalars(of_site.order_by(Source.base_url != front_page, Source.id).limit(1)).first()
 
 
 def new_code(session: Session, *, name: str | None, seed: str | None) -> str:
-    """Return a code that no source has, from the name, else from the host of a seed."""
     return free_code(lambda code: source_by_code(session, code) is not None, name=name, seed=seed)
 
 
 class SiteSource(NamedTuple):
-    """The source that crawls of a site belong to."""
-
     code: str
-    """Of the source; a free one if the site has none."""
+    """The source's code; an unused one if the site has no source."""
     config: Mapping[str, Any] | None
     """None if the site has no source."""
     id: int | None = None
 
 
 def site_of(session: Session, front_page: str) -> SiteSource:
-    """Return the source that crawls of this front page belong to."""
     known = source_of_site(session, front_page)
     if known is None:
         return SiteSource(new_code(session, name=None, seed=front_page), None)
@@ -72,18 +66,23 @@ def site_of(session: Session, front_page: str) -> SiteSource:
 
 
 def find_source(session: Session, code: str) -> Source:
-    """Return the source with this code; SourceNotFound if there is none."""
+    """Return the source with this code; raise SourceNotFound."""
     found = source_by_code(session, code)
     if found is None:
         raise SourceNotFound(code)
     return found
 
 
-def source_to_edit(session: Session, code: str) -> Source:
-    """Return the source with this code as it is now, locked until the transaction ends; SourceNotFound.
+def source_id_of(session: Session, code: str | None) -> int | None:
+    """Return the id of a source; None without a code; raise SourceNotFound: an empty list would hide a typing error."""
+    return None if code is None else find_source(session, code).id
 
-    Its configuration is one value: of two processes that change parts of it, the second has to read what the first
-    wrote.
+
+def source_to_edit(session: Session, code: str) -> Source:
+    """Return a source, reloaded and locked until the transaction ends; raise SourceNotFound.
+
+    Its configuration is one value: of two processes that change parts of it, the second must read the first's
+    result.
     """
     found = session.scalars(_locked(select(Source).where(Source.code == code))).one_or_none()
     if found is None:
@@ -97,7 +96,7 @@ def _locked(asked: Select[Source]) -> Select[Source]:
 
 
 def sources_by_code(session: Session, codes: Sequence[str], *, to_edit: bool = False) -> dict[str, Source]:
-    """Return those of these sources that there are, by code; locked until the transaction ends if they are to edit."""
+    """Return the existing sources by code; locked until the transaction ends if `to_edit`."""
     found: dict[str, Source] = {}
     # In one order, whatever order the codes came in: two processes that lock the same ones never wait in a circle.
     codes = sorted(codes)
@@ -108,18 +107,17 @@ def sources_by_code(session: Session, codes: Sequence[str], *, to_edit: bool = F
 
 
 def source_by_id(session: Session, source_id: int) -> Source | None:
-    """Return the source with this id."""
     return session.get(Source, source_id)
 
 
 def sources(session: Session, *, enabled: bool | None = None, after: str = "", limit: int = 1000) -> list[Source]:
-    """Return the sources by code, from the one after `after` on."""
+    """Return the sources by code, after `after`."""
     query = select(Source).where(Source.code > after).order_by(Source.code).limit(limit)
     return list(session.scalars(query if enabled is None else query.where(Source.enabled == enabled)))
 
 
 def names_of_sources(session: Session) -> list[Row[tuple[int, str, str, bool, str | None]]]:
-    """Return number, code, name, `enabled` and schedule hint of the sources, by code; at most 10,000."""
+    """Return id, code, name, `enabled` and schedule hint of the sources, by code; at most 10,000."""
     hint = Source.config["schedule_hint"].as_string().label("hint")
     query = select(Source.id, Source.code, Source.name, Source.enabled, hint).order_by(Source.code).limit(_NAMES)
     return list(session.execute(query))
@@ -128,7 +126,7 @@ def names_of_sources(session: Session) -> list[Row[tuple[int, str, str, bool, st
 def listed_sources(
     session: Session, *, enabled: bool | None = None, search: str = "", limit: int = 50, offset: int = 0
 ) -> tuple[list[Source], int]:
-    """Return one page of sources by code, and how many there are; `search` is a part of code, name or address."""
+    """Return one page of sources by code, and the total; `search` is a part of code, name or address."""
     where = [] if enabled is None else [Source.enabled == enabled]
     if search:
         # The words of a search are data: % and _ mean themselves.
@@ -141,23 +139,21 @@ def listed_sources(
 
 
 def members_codes(session: Session) -> list[str]:
-    """Return the codes of the sources that are for members."""
     return list(session.scalars(select(Source.code).where(Source.visibility == "members").order_by(Source.code)))
 
 
 def with_feeds(session: Session) -> set[int]:
-    """Return the sources whose feeds are on."""
     # Read in Python: JSON paths are spelled differently by the two databases, and sources are hundreds.
     return {row[0] for row in session.execute(select(Source.id, Source.config)) if row[1].get("feeds")}
 
 
 def note_search(session: Session, *, source_id: int, at: datetime | None) -> None:
-    """Write when a source was last searched for feeds; None lets it be searched at the next poll."""
+    """Store when a source was last searched for feeds; None makes the next poll search it."""
     session.execute(update(Source).where(Source.id == source_id).values(feeds_sought_at=at))
 
 
 def belongings(session: Session, *, source_id: int) -> str | None:
-    """Return in a word what belongs to a source and would be orphaned without it, or None."""
+    """Return the kind of objects that belong to a source and prevent its deletion, or None."""
     for what, column in (
         ("captures", Snapshot.source_id),
         ("captures", PageGroup.source_id),
@@ -172,48 +168,40 @@ def belongings(session: Session, *, source_id: int) -> str | None:
 
 
 def started_among(session: Session, source_ids: Sequence[int]) -> set[int]:
-    """Return those of these sources that have run, or have captures: links and files carry their codes."""
+    """Return the sources among these that have run or have captures: links and files contain their codes."""
     runs = select(Job.source_id).where(Job.source_id.in_(source_ids), exists().where(Execution.job_id == Job.id))
     return set(session.scalars(runs.distinct()))
 
 
 def insert_source(session: Session, source: Source) -> Source:
-    """Add a source and give it its id."""
     session.add(source)
     session.flush()
     return source
 
 
 def delete_source(session: Session, source: Source) -> None:
-    """Remove a source that nothing belongs to."""
+    """Delete a source; nothing may belong to it."""
     session.delete(source)
     session.flush()
 
 
 def is_code(text: str) -> bool:
-    """Return whether this may be the code of a source."""
     return _CODE.fullmatch(text) is not None
 
 
 def named_source(
     session: Session, clock: Clock, *, code: str, name: str | None = None, base_url: str | None = None
 ) -> Source:
-    """Return the source of this code, made with this name and address if it is new; Invalid if that is no code.
+    """Return the source with this code, created with this name and address if it is new.
 
-    One that is there stays as it is.
+    An existing one is unchanged. Raise Invalid for an invalid code.
     """
     if not _CODE.fullmatch(code):
         raise Invalid(f"{code!r} is no code of a source: write 1 to {CODE_CHARS} letters, digits and hyphens")
     source = source_by_code(session, code)
     if source is None:
         now = clock.now()
-        row: dict[str, Any] = {
-            "code": code,
-            "name": name or code,
-            "base_url": base_url,
-            "enabled": True,
-            "config": {},
-        }
+        row: dict[str, Any] = {"code": code, "name": name or code, "base_url": base_url, "enabled": True, "config": {}}
         insert = insert_into(session, Source).values({**row, "created_at": now, "updated_at": now})
         # Another process may make it at this moment: its row is as good.
         session.execute(insert.on_conflict_do_nothing(index_elements=["code"]))

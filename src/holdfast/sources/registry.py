@@ -1,12 +1,11 @@
-"""The registry of what we keep: sources created, edited, enabled, disabled, deleted, imported and exported.
+"""The registry of sources: create, edit, enable, disable, delete, import and export.
 
-Every change is checked before it is written and stands in the audit log. Who opens the session ends it.
+Every change is checked before it is written, and audited. The code that opens the session ends it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from dataclasses import replace as dataclass_replace
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -23,15 +22,17 @@ from holdfast.sources.codes import CODE_CHARS
 from holdfast.sources.config import Fields, SourceConfig, SourceRefused, merge_fields, read_config
 from holdfast.sources.members_file import mark_changed
 from holdfast.sources.queries import find_source, source_to_edit
+from holdfast.sources.records import SourceImport
 from holdfast.sources.schedule import ScheduleRefused, read_schedule
 from holdfast.urls import parse_seed
+from holdfast.values import dataclass
 from holdfast.withdrawals.hiding import tell_search
 from holdfast.withdrawals.viewers import Visibility
 from holdfast.withdrawals.visibility import is_for_members
 
 
 class SourceTaken(Conflict):
-    """The code of a new source belongs to another one."""
+    """Another source already has this code."""
 
     code = "source_taken"
 
@@ -41,7 +42,7 @@ class SourceTaken(Conflict):
 
 
 class SourceInUse(Conflict):
-    """A source that jobs, captures or editions belong to cannot be deleted."""
+    """A source with jobs, captures or editions cannot be deleted."""
 
     code = "source_in_use"
 
@@ -73,7 +74,7 @@ RESILIENT: Final[dict[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preset:
-    """A source as it ships."""
+    """A source that ships with the product."""
 
     code: str
     name: str
@@ -81,11 +82,11 @@ class Preset:
     description: str
     config: dict[str, Any]
     unconfirmed: tuple[str, ...]
-    """What an operator has to look at before a campaign; changed with `holdfast source edit`."""
+    """Settings that an operator must check before a campaign; changed with `holdfast source edit`."""
 
 
 def _preset_config(seeds: list[str], include: list[str], *, scope: str = "page") -> dict[str, Any]:
-    """Return a configuration without caps on pages or depth: scope rules alone bound an annual crawl."""
+    """Return a configuration without caps on pages or depth: only scope rules bound an annual crawl."""
     return {
         "seeds": seeds,
         "scope": scope,
@@ -145,7 +146,7 @@ _LIMITS = {"name": 200, "base_url": 2048, "description": 4000}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceSpec:
-    """A source as a request or an entry of a file describes it, checked."""
+    """A checked source from a request or a file."""
 
     code: str
     name: str
@@ -154,14 +155,15 @@ class SourceSpec:
     enabled: bool
     config: SourceConfig
     visibility: Visibility | None = None
-    """None if it is left out: a new source is public, and another stays as it is. A file that was written before there
-    were any must not open a members' source."""
+    """None if it is missing: a new source is public, an existing one is unchanged. Older files, which lack this
+    field, must not open a members' source.
+    """
     schedule: str | None = None
-    """When it is crawled, in the words of `holdfast.sources.schedule`; None leaves its job alone."""
+    """The schedule in the words of `holdfast.sources.schedule`; None leaves the job's schedule unchanged."""
 
 
 def read_spec(content: Mapping[str, Any], *, needs_seeds: bool = True) -> SourceSpec:
-    """Return a source from outside (a request, an entry of a file); SourceRefused names the field that is wrong."""
+    """Return a checked source from a request or file entry; raise SourceRefused with the invalid field."""
     given = Fields(content)
     code = given.text("code", limit=CODE_CHARS)
     if code is None or not queries.is_code(code):
@@ -182,7 +184,7 @@ def read_spec(content: Mapping[str, Any], *, needs_seeds: bool = True) -> Source
 
 
 def with_code(session: Session, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a source from outside with its code; without one it gets a free one, from its name or its first seed."""
+    """Return the content with a code; a missing one is generated from its name or its first seed."""
     if content.get("code"):
         return dict(content)
     config = content.get("config")
@@ -215,7 +217,6 @@ def _visibility(given: Fields) -> Visibility | None:
 
 
 def _front(base_url: str | None) -> dict[str, Any]:
-    """Return the seeds of a source that names none: its front page, if it has one."""
     return {"seeds": [base_url]} if base_url else {}
 
 
@@ -234,7 +235,7 @@ def _address(text: str | None) -> str | None:
 
 
 def create(session: Session, clock: Clock, spec: SourceSpec) -> Source:
-    """Add a source; SourceTaken if its code is in use."""
+    """Add a source; raise SourceTaken if its code is in use."""
     if queries.source_by_code(session, spec.code) is not None:
         raise SourceTaken(spec.code)
     try:
@@ -245,7 +246,6 @@ def create(session: Session, clock: Clock, spec: SourceSpec) -> Source:
 
 
 def _new_row(session: Session, clock: Clock, spec: SourceSpec) -> Source:
-    """Return the row of a new source, recorded in the audit log."""
     now = clock.now()
     source = Source(
         code=spec.code,
@@ -265,9 +265,9 @@ def _new_row(session: Session, clock: Clock, spec: SourceSpec) -> Source:
 
 
 def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) -> Source:
-    """Change the named fields of a source; below `config` and in its groups only the named ones too, null: the default.
+    """Change the named fields of a source; below `config` and in its groups only the named ones; null resets one.
 
-    SourceNotFound, or SourceRefused with the field that is wrong; then nothing is changed. `rename` changes its code.
+    Raise SourceNotFound, or SourceRefused with the invalid field, changing nothing. `rename` changes its code.
     """
     source = source_to_edit(session, code)
     given = Fields(changes)
@@ -292,7 +292,7 @@ def edit(session: Session, clock: Clock, code: str, changes: Mapping[str, Any]) 
 
 
 def rename(session: Session, clock: Clock, source: Source, code: str) -> None:
-    """Give a source another code, as long as it has not run; SourceRefused, or SourceTaken."""
+    """Change the code of a source that has not run; raise SourceRefused or SourceTaken."""
     if code == source.code:
         return
     if not queries.is_code(code):
@@ -317,7 +317,7 @@ def rename(session: Session, clock: Clock, source: Source, code: str) -> None:
 
 
 def _show_to(session: Session, clock: Clock, source: Source, visibility: Visibility | None) -> None:
-    """Let a source be for everybody or for members from the commit on; None leaves it as it is."""
+    """Change a source's visibility with the commit; None leaves it unchanged."""
     if visibility is None or visibility == source.visibility:
         return
     detail = {"from": source.visibility, "to": visibility.value}
@@ -328,7 +328,7 @@ def _show_to(session: Session, clock: Clock, source: Source, visibility: Visibil
 
 
 def switch(session: Session, clock: Clock, code: str, *, enabled: bool) -> bool:
-    """Enable or disable a source; False if it was so before. `jobs.administration` pauses and resumes its jobs."""
+    """Enable or disable a source; return False if nothing changed. `jobs.administration` adjusts its jobs."""
     source = source_to_edit(session, code)
     if source.enabled == enabled:
         return False
@@ -338,7 +338,7 @@ def switch(session: Session, clock: Clock, code: str, *, enabled: bool) -> bool:
 
 
 def delete(session: Session, clock: Clock, code: str) -> None:
-    """Remove a source that nothing belongs to; SourceInUse says what does."""
+    """Delete a source; raise SourceInUse if something belongs to it."""
     source = find_source(session, code)
     # No cascade: captures outlive the interest in a source, and a wrong code must not cost them.
     belongs = queries.belongings(session, source_id=source.id)
@@ -351,36 +351,30 @@ def delete(session: Session, clock: Clock, code: str) -> None:
 
 
 def config_of(source: Source, *, needs_seeds: bool = True) -> SourceConfig:
-    """Return a source's checked configuration; one that an ad-hoc crawl or an import made has its base URL as seed."""
+    """Return a source's checked configuration; those from ad-hoc crawls and imports have the base URL as seed."""
     return read_config(content_of(source), needs_seeds=needs_seeds)
 
 
 def has_seeds(source: Source) -> bool:
-    """Return whether a source can be crawled at all. One that only names where imported files belong has no seeds."""
+    """Return whether a source can be crawled at all. Sources that only group imported files have no seeds."""
     return bool(content_of(source).get("seeds"))
 
 
 def warnings_of(source: Source) -> list[str]:
-    """Return what is worth a second look. A source that a stricter version refuses is still shown: it can be mended."""
+    """Return warnings about the configuration, also for one that a stricter version rejects, so it can be fixed."""
     try:
         return list(config_of(source, needs_seeds=False).warnings())
     except Invalid as exc:
         return [str(exc)]
 
 
-def source_object(source: Source) -> dict[str, Any]:
-    """Return a source as routes and `--json` show it, with the configuration that is kept; moments are aware UTC."""
-    names = ("id", "code", "name", "base_url", "description", "enabled", "visibility", "config")
-    return {name: getattr(source, name) for name in (*names, "created_at", "updated_at")}
-
-
 def content_of(source: Source) -> dict[str, Any]:
-    """Return a source's configuration as it is kept, unchecked; it begins at its front page if it names no seed."""
+    """Return a source's stored configuration, unchecked, with its front page as the default seed."""
     return {**_front(source.base_url), **source.config}
 
 
 def export(session: Session, *, codes: Iterable[str] = ()) -> list[dict[str, Any]]:
-    """Return sources as entries of a file: those named, or all that can be crawled; SourceNotFound."""
+    """Return sources as file entries: those named, or all that can be crawled; raise SourceNotFound."""
     rows = [find_source(session, code) for code in codes]
     # No file could bring one back that has no seeds.
     rows = rows or [row for row in queries.sources(session, limit=100_000) if has_seeds(row)]
@@ -390,17 +384,8 @@ def export(session: Session, *, codes: Iterable[str] = ()) -> list[dict[str, Any
     ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportedSources:
-    """What an import did, or would do."""
-
-    created: tuple[str, ...]
-    updated: tuple[str, ...]
-    unchanged: tuple[str, ...]
-
-
 def read_specs(entries: Iterable[Any]) -> list[SourceSpec]:
-    """Return the sources of a file, checked; SourceRefused names the first entry and field that is wrong."""
+    """Return the checked sources of a file; raise SourceRefused with the first invalid entry and field."""
     specs: dict[str, SourceSpec] = {}
     for number, entry in enumerate(entries):
         try:
@@ -414,16 +399,16 @@ def read_specs(entries: Iterable[Any]) -> list[SourceSpec]:
     return list(specs.values())
 
 
-def import_specs(session: Session, clock: Clock, specs: Sequence[SourceSpec], *, apply: bool = True) -> ImportedSources:
-    """Create and update the sources of a file that `read_specs` has checked; return what was done, or would be.
+def import_specs(session: Session, clock: Clock, specs: Sequence[SourceSpec], *, apply: bool = True) -> SourceImport:
+    """Create and update sources checked by `read_specs`; return the result, or that of a dry run.
 
-    It is little more than rows, so that hundreds make a short transaction.
+    Does little more than write rows, so that hundreds are one short transaction.
     """
     found = queries.sources_by_code(session, [spec.code for spec in specs], to_edit=apply)
     results: dict[str, list[str]] = {"created": [], "updated": [], "unchanged": []}
     for spec in specs:
         results[_import_one(session, clock, spec, found.get(spec.code), apply=apply)].append(spec.code)
-    return ImportedSources(**{name: tuple(codes) for name, codes in results.items()})
+    return SourceImport(**results, dry_run=not apply)
 
 
 def _import_one(session: Session, clock: Clock, spec: SourceSpec, source: Source | None, *, apply: bool) -> str:
@@ -439,7 +424,7 @@ def _import_one(session: Session, clock: Clock, spec: SourceSpec, source: Source
 
 
 def replace(session: Session, clock: Clock, spec: SourceSpec) -> bool:
-    """Write a source anew; False if it was so before. SourceNotFound if there is none with this code."""
+    """Replace a source; return False if nothing changed. Raise SourceNotFound."""
     source = source_to_edit(session, spec.code)
     if _values_of_spec(source, spec) == _values_of_row(source):
         return False
@@ -477,9 +462,9 @@ def _values_of_row(source: Source) -> dict[str, Any]:
 
 
 def seed_presets(session: Session, clock: Clock) -> tuple[str, ...]:
-    """Add the sources that ship with the product, in their order; return the codes that were new (`seed-sources`).
+    """Add the sources that ship with the product, in order; return the codes that were new (`seed-sources`).
 
-    One that is there already is left as its keeper has it, unless it is bare (`is_bare`).
+    An existing one is unchanged, unless it is bare (`is_bare`).
     """
     added = []
     for preset in PRESETS:
@@ -508,7 +493,7 @@ def seed_presets(session: Session, clock: Clock) -> tuple[str, ...]:
 
 
 def is_bare(source: Source) -> bool:
-    """Return whether a source is a code and a name alone: files were put under it, and its keeper wrote no more."""
+    """Return whether a source has only a code and a name: files were imported into it, and it was never edited."""
     return not source.config and source.base_url is None
 
 

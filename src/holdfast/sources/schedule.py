@@ -1,6 +1,6 @@
-"""When a source is crawled, in words: `every 6 hours`, `monthly on day 31 at 03:00 Europe/Paris`, `once`.
+"""Schedules of sources in words: `every 6 hours`, `monthly on day 31 at 03:00 Europe/Paris`, `once`.
 
-Files, commands, the API and the pages all use these words; here they are read, written, and turned into dates.
+Files, commands, the API and the pages all use these words; this module parses, writes and evaluates them.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from calendar import monthrange
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import count
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from holdfast.errors import Invalid
+from holdfast.values import dataclass
 
 UNITS: Final = {
     "minutes": timedelta(minutes=1),
@@ -30,7 +30,7 @@ ONCE: Final = "once"
 ADAPTS: Final = "less often while nothing changes"
 _MONTHS_IN: Final = {"months": 1, "years": 12}
 DATED: Final = frozenset(_MONTHS_IN)
-"""Units whose turns are dates: they need one to begin with."""
+"""Units whose turns are dates and which therefore need a start date."""
 _DAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS: Final = (
     *("January", "February", "March", "April", "May", "June"),
@@ -56,7 +56,7 @@ _ANCHOR: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d)\[([^\]]{1,40})\]")
 
 
 class ScheduleRefused(Invalid):
-    """These words are no schedule."""
+    """The text is not a valid schedule."""
 
     code = "schedule_refused"
 
@@ -67,28 +67,27 @@ class ScheduleRefused(Invalid):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """How often, and from which local date and time on; without a date the scheduler chooses the time."""
+    """An interval, with an optional local start date and time; without one the scheduler chooses the time."""
 
     number: int
     unit: str
     start: datetime | None = None
-    """The first turn by the wall clock of `zone`; the others follow in whole units."""
+    """The first turn in the local time of `zone`; the others follow in whole units."""
     zone: str = "UTC"
     adapts: bool = False
-    """Whether a start page that stays the same lengthens the wait; dates are never moved."""
+    """Whether an unchanged start page lengthens the interval; dates are never moved."""
 
     @property
     def interval(self) -> timedelta:
-        """How long two turns are apart; months and years only about."""
+        """Time between two turns; approximate for months and years."""
         return self.number * UNITS[self.unit]
 
     @property
     def anchor(self) -> str | None:
-        """The start and its zone, as a job's row keeps them."""
         return None if self.start is None else f"{self.start:%Y-%m-%dT%H:%M}[{self.zone}]"
 
     def turns(self, after: datetime) -> Iterator[datetime]:
-        """Yield the moments after this one at which it is due. Only of a schedule with a start."""
+        """Yield the due times after this one. Requires a schedule with a start."""
         assert self.start is not None
         zone = _clock_of(self.zone)
         # One turn early: a zone's offset and the length of months are not in the estimate.
@@ -115,7 +114,6 @@ class Schedule:
         return self.start.replace(year=year, month=month, day=min(self.start.day, monthrange(year, month)[1]))
 
     def words(self) -> str:
-        """Return the schedule in the words that `read_schedule` takes."""
         if self.start is None:
             every = f"every {self.unit[:-1]}" if self.number == 1 else f"every {self.number} {self.unit}"
             return f"{every}, {ADAPTS}" if self.adapts else every
@@ -132,7 +130,7 @@ class Schedule:
 
 
 def schedule_of(number: int | None, unit: str, anchor: str | None, *, adapts: bool = False) -> Schedule | None:
-    """Return the schedule that a row keeps; None for one run."""
+    """Return the schedule stored in a row; None for a single run."""
     if number is None:
         return None
     found = _ANCHOR.fullmatch(anchor or "")
@@ -142,14 +140,13 @@ def schedule_of(number: int | None, unit: str, anchor: str | None, *, adapts: bo
 
 
 def words_of(schedule: Schedule | None) -> str:
-    """Return a schedule in words; None is one run."""
     return ONCE if schedule is None else schedule.words()
 
 
 def read_schedule(text: str, *, now: datetime) -> Schedule | None:
-    """Return what the words say, None for `once`; ScheduleRefused says what to write instead.
+    """Parse a schedule, None for `once`; raise ScheduleRefused with a suggestion.
 
-    A longer rhythm with a time of day but no date begins at the next such time after `now`.
+    An interval of several units with a time of day but no date starts at the next such time after `now`.
     """
     said = " ".join(text.split())
     if said.lower() == ONCE:
@@ -159,7 +156,7 @@ def read_schedule(text: str, *, now: datetime) -> Schedule | None:
         return _checked(Schedule(number=int(short[1]), unit=_SHORT[short[2]]))
     found = _SENTENCE.fullmatch(said)
     if found is None:
-        raise ScheduleRefused(f"{said[:60]!r} is none; write for example {_EXAMPLES}")
+        raise ScheduleRefused(f"{said[:60]!r} is invalid; write for example {_EXAMPLES}")
     unit = _OFTEN.get((found["often"] or "").lower()) or f"{found['unit'].lower()}s"
     number = int(found["number"] or 1)
     adapts, is_dated = found["adapts"] is not None, bool(found["on"] or found["from"])
@@ -196,7 +193,7 @@ def _zone(name: str) -> str:
 
 
 def _clock_of(zone: str) -> tzinfo:
-    """Return a time zone; UTC where this machine does not know it: a run that ends must get its next turn."""
+    """Return a time zone; UTC if this machine does not know it, so that a run that ends still gets its next turn."""
     try:
         return ZoneInfo(zone)
     # A folder of the database of zones, as `Europe`, is an OSError.
@@ -212,7 +209,6 @@ def _time(text: str) -> timedelta:
 
 
 def _start(on: str | None, unit: str, time: timedelta) -> datetime:
-    """Return the first day in 2000 that is meant, with its time of day."""
     said = (on or "").lower()
     digits = re.search(r"\d+", said)
     day, word = int(digits[0]) if digits else None, re.sub(r"\d+(st|nd|rd|th)?", "", said).strip()
@@ -231,7 +227,6 @@ def _start(on: str | None, unit: str, time: timedelta) -> datetime:
 
 
 def _place(word: str, names: tuple[str, ...]) -> int | None:
-    """Return the place of a name, or of its first three letters; the first one if nothing is said."""
     if not word:
         return 0
     return next((place for place, name in enumerate(names) if word in (name.lower(), name.lower()[:3])), None)

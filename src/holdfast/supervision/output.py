@@ -1,4 +1,4 @@
-"""What the parts write, line by line, each with the name of its part; events stay JSON unless a person looks on."""
+"""Output of the parts, line by line, labelled with the part's name; events stay JSON unless output is a terminal."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ _PIECE = 64 * 1024
 
 
 class Lines:
-    """Cuts what comes out of a pipe into lines."""
-
     def __init__(self, fd: int) -> None:
         self.fd = fd
         self._rest = b""
         os.set_blocking(fd, False)
 
     def read(self) -> Iterator[str] | None:
-        """Return the lines that are there now; None if the pipe is at its end."""
+        """Return the complete lines available now; None at the end of the pipe."""
         try:
             came = os.read(self.fd, _PIECE)
         except BlockingIOError:
@@ -36,13 +34,12 @@ class Lines:
         return (line.decode("utf-8", "replace") for line in whole)
 
     def last(self) -> str:
-        """Return what stood behind the last line end."""
         rest, self._rest = self._rest, b""
         return rest.decode("utf-8", "replace")
 
 
 def labelled(part: str, line: str, *, for_people: bool) -> str:
-    """Return a line of a part as it is shown: an event names its part in a field, everything else begins with it."""
+    """Return a part's line with its label: an event gets a field with the part's name, other lines a prefix."""
     event = _event(line)
     if event is None:
         return f"{part} | {line}"
@@ -54,7 +51,6 @@ def labelled(part: str, line: str, *, for_people: bool) -> str:
 
 
 def _event(line: str) -> dict[str, object] | None:
-    """Return the event that a line is, None if it is none."""
     if not line.startswith("{"):
         return None
     try:
@@ -66,7 +62,7 @@ def _event(line: str) -> dict[str, object] | None:
 
 
 def write(stream: TextIO, text: str) -> None:
-    """Write a line; one that has no reader any more is lost, and the parts go on."""
+    """Write a line; if there is no reader any more, the line is lost and the parts continue."""
     try:
         stream.write(text + "\n")
         stream.flush()
@@ -75,5 +71,4 @@ def write(stream: TextIO, text: str) -> None:
 
 
 def tell(part: str, line: str) -> None:
-    """Pass on a line of a part to standard error."""
     write(sys.stderr, labelled(part, line, for_people=sys.stderr.isatty()))

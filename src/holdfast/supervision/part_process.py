@@ -1,4 +1,4 @@
-"""One part of `serve` as a child process that dies with its supervisor, whatever ends that."""
+"""One part of `serve` as a child process that dies with its supervisor, however that ends."""
 
 from __future__ import annotations
 
@@ -9,38 +9,31 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from holdfast.supervision.output import Lines
+from holdfast.values import dataclass
 
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
 
 STARTED_AGAIN: Final = "HOLDFAST_STARTED_AGAIN"
-"""The variable by which a part knows that the front has answered before: what was told once is not told again."""
+"""Variable that tells a part that the front has already started before, so that notices are not repeated."""
 FOR_PEOPLE: Final = "no administrator yet: "
-"""How a line of the front begins that is meant for who started everything: it is passed on as it is."""
+"""Prefix of a line of the front for the person who started the server: it is passed on unchanged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServicePart:
-    """What is to run, under a name that its lines carry."""
-
     name: str
     command: tuple[str, ...]
     is_front: bool = False
-    """Whether it answers readers: it begins first, is stopped last, and says in a line that it is ready."""
-
-
-def own_command(*arguments: str) -> tuple[str, ...]:
-    """Return the words that start a command of `holdfast` with this very interpreter."""
-    return sys.executable, "-P", "-m", "holdfast.cli.main", *arguments
+    """Whether it serves readers: it starts first, is stopped last, and prints a line when it is ready."""
 
 
 class PartProcess:
-    """A running part; it is the leader of its own process group, so that Ctrl-C reaches the supervisor alone."""
+    """A running part, the leader of its own process group, so that Ctrl-C reaches only the supervisor."""
 
     def __init__(self, part: ServicePart, environment: Mapping[str, str]) -> None:
         self._process = subprocess.Popen(
@@ -59,17 +52,17 @@ class PartProcess:
         self.stdout, self.stderr = Lines(self._process.stdout.fileno()), Lines(self._process.stderr.fileno())
 
     def send(self, number: signal.Signals) -> None:
-        """Send a signal to the part alone; one that is gone hears nothing."""
+        """Send a signal to the part alone; do nothing if it has ended."""
         self._process.send_signal(number)
 
     def kill(self) -> None:
-        """End the part and everything of its process group."""
+        """Kill the part and everything in its process group."""
         # Before it is waited for: its number cannot be another's yet.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)
 
     def reap(self) -> int | None:
-        """Return how the part ended, None while it runs; what it left in its process group ends with it."""
+        """Return the exit code, None while it runs; kills what is left in its process group."""
         if self._process.returncode is not None:
             return self._process.returncode
         ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
@@ -79,14 +72,12 @@ class PartProcess:
         return self._process.wait()
 
     def close(self) -> None:
-        """Close the pipes."""
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
                 pipe.close()
 
 
 def how_it_ended(code: int) -> str:
-    """Return in words how a process ended."""
     if code >= 0:
         return f"exit code {code}"
     try:
@@ -96,7 +87,7 @@ def how_it_ended(code: int) -> str:
 
 
 def _dying_with(parent: int) -> Callable[[], None] | None:
-    """Return what a child does before it becomes the part: it asks the kernel to end it with its parent."""
+    """Return a pre-exec function that asks the kernel to kill the child with its parent."""
     if _libc is None:
         return None
     prctl = _libc.prctl
@@ -113,7 +104,7 @@ def _dying_with(parent: int) -> Callable[[], None] | None:
 
 
 def reap_strangers(known: Sequence[int]) -> None:
-    """Take leave of ended processes that were never ours: process 1 of a container inherits all orphans."""
+    """Reap ended processes that are not ours: process 1 of a container inherits all orphans."""
     with suppress(ChildProcessError):
         while True:
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

@@ -1,4 +1,4 @@
-"""When a part that ended is started again: soon at first, then later; after ten ends in a minute once a minute."""
+"""Delay before an ended part is restarted: short at first, then longer; once a minute after ten ends in a minute."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST_S = 5.0
 
 
 class Restarts:
-    """The ends of one part within the last minute; moments are monotonic seconds."""
+    """Ends of one part within the last minute; times are monotonic seconds."""
 
     def __init__(self) -> None:
         self._ends: deque[float] = deque()
@@ -21,7 +21,7 @@ class Restarts:
         """Whether it ended too often; over when it has run for a minute."""
 
     def wait_after_end(self, now: float) -> float:
-        """Note that the part ended; return after how many seconds to start it again."""
+        """Record that the part ended; return the seconds to wait before restarting it."""
         self._ends.append(now)
         self._forget(now)
         if len(self._ends) >= DEATHS or self.is_failing:
@@ -30,7 +30,7 @@ class Restarts:
         return min(_FIRST_S * _GROWTH ** (len(self._ends) - 1), _LONGEST_S)
 
     def runs_since(self, started: float, now: float) -> bool:
-        """Say that the part runs; return whether it was failing until now and is not any more."""
+        """Record that the part is running; return whether it has just recovered from failing."""
         recovered = self.is_failing and now - started >= WINDOW_S
         if recovered:
             self.is_failing = False

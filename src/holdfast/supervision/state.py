@@ -1,7 +1,7 @@
-"""What a supervisor says of its parts, for readiness and operators: a small file that it alone writes.
+"""A supervisor's status of its parts, for readiness checks and operators: a small file that only it writes.
 
-The file counts only while its lock is held. The kernel frees that with the process, so that what a killed supervisor
-left behind is never believed, even if another process has its number by now.
+The file is valid only while its lock is held. The kernel releases the lock with the process, so that the file
+of a killed supervisor is never trusted, even if another process has its pid by now.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any
 
 from holdfast.coordination.runfile import alone, is_held
 from holdfast.errors import Conflict
+from holdfast.values import dataclass
 
 _LOCK = "serve.lock"
 _STATE = "serve.json"
@@ -27,44 +28,38 @@ _AGAIN_S = 0.05
 
 
 class PartState(StrEnum):
-    """How a part of `serve` does."""
-
     STARTING = "starting"
     RUNNING = "running"
     WAITING = "waiting"
-    """It ended and is started again in a moment."""
+    """It ended and will be restarted shortly."""
     FAILING = "failing"
-    """It ended too often within a minute; it is tried once a minute."""
+    """It ended too often within a minute; it is restarted once a minute."""
     STOPPING = "stopping"
     STOPPED = "stopped"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartStatus:
-    """One part, as the supervisor sees it."""
-
     name: str
     state: PartState
     pid: int | None
     since: datetime
-    """When it came into this state."""
+    """When it entered this state."""
     restarts: int
     last_exit: str | None
-    """How it ended the last time, in words."""
+    """Description of its last exit."""
 
 
 def lock_path(home: Path) -> Path:
-    """Return the file whose lock the one supervisor of a data directory holds."""
     return home / "run" / _LOCK
 
 
 def address_path(home: Path) -> Path:
-    """Return the file that holds the address of the API of a data directory while it runs."""
     return home / "run" / "address"
 
 
 def write_parts(home: Path, parts: list[PartStatus]) -> None:
-    """Say how the parts do; what cannot be written (a full disk) is left unsaid."""
+    """Write the state of the parts; a failed write (a full disk) is ignored."""
     path = home / "run" / _STATE
     draft = path.with_suffix(".new")
     with suppress(OSError):
@@ -75,7 +70,7 @@ def write_parts(home: Path, parts: list[PartStatus]) -> None:
 
 @contextmanager
 def alone_at(home: Path) -> Iterator[None]:
-    """Be the one supervisor of a data directory while the block runs; Conflict if there is another."""
+    """Hold the supervisor lock of a data directory during the block; raise `Conflict` if it is already held."""
     path = lock_path(home)
     path.parent.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
@@ -103,7 +98,7 @@ def _busy(home: Path) -> Conflict:
 
 
 def read_parts(home: Path) -> list[PartStatus] | None:
-    """Return how the parts do, None if no supervisor runs here or it cannot be read."""
+    """Return the state of the parts; None if no supervisor runs here or the file cannot be read."""
     if not is_held(lock_path(home)):
         return None
     try:
@@ -113,7 +108,6 @@ def read_parts(home: Path) -> list[PartStatus] | None:
 
 
 def served_parts(home: Path) -> dict[str, PartState] | None:
-    """Return the states of the parts by name, None if no supervisor runs here."""
     parts = read_parts(home)
     return None if parts is None else {part.name: part.state for part in parts}
 

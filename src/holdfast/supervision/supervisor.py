@@ -1,10 +1,10 @@
-"""Keeps the parts of one installation running: starts them, starts again what ends, and stops them in order.
+"""Keeps the parts of one installation running: starts them, restarts those that end, and stops them in order.
 
-    start   the front (API) first; the rest once it answers
-    end     of a part: again after a moment; ten times in a minute is told, and it is tried once a minute
-    signal  the first drains: scheduler and workers, then the front; the second ends everything at once
+start   the front (API) first; the rest once it responds
+end     of a part: restarted shortly; ten times in a minute is logged, and it is restarted once a minute
+signal  the first drains: scheduler and workers, then the front; the second ends everything immediately
 
-One thread does all of it: it waits for output, signals and moments with one selector.
+One thread does all of it: it waits for output, signals and timers with one selector.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from holdfast.supervision.restarts import DEATHS, WINDOW_S, Restarts
 from holdfast.supervision.state import PartState, PartStatus, write_parts
 
 READY: Final = "serving "
-"""How the line begins with which the front says that it answers; its address follows."""
+"""Prefix of the line in which the front reports that it is ready; its address follows."""
 _log = log.get()
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
 # Longest rest between two looks: the selector ends it as soon as something happens.
@@ -46,8 +46,6 @@ _FRONT_S = 30.0
 
 
 class _Place:
-    """The place of one part: the process in it, if there is one, and what became of those before."""
-
     def __init__(self, part: ServicePart, now: datetime) -> None:
         self.part = part
         self.process: PartProcess | None = None
@@ -63,7 +61,6 @@ class _Place:
         self.restarts = Restarts()
 
     def status(self) -> PartStatus:
-        """Return it as others see it."""
         return PartStatus(
             name=self.part.name,
             state=self.state,
@@ -75,8 +72,6 @@ class _Place:
 
 
 class ServiceSupervisor:
-    """The parent of all parts; `run` is its whole life, on the main thread."""
-
     def __init__(
         self,
         parts: Sequence[ServicePart],
@@ -99,7 +94,9 @@ class ServiceSupervisor:
         self._told: list[PartStatus] = []
 
     def run(self) -> int:
-        """Run until a signal; return the exit code: 0 drained, 1 not begun or not drained, 128 + signal if hurried."""
+        """Run until a signal; return the exit code: 0 drained, 1 not started or not drained, 128 + signal if killed
+        early.
+        """
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         before = {number: signal.signal(number, self._heard) for number in _SIGNALS}
         # A signal ends the wait of the selector: handlers run between two instructions, not inside a system call.
@@ -137,7 +134,7 @@ class ServiceSupervisor:
         return self._stopping_at is not None and all(place.process is None for place in self._places)
 
     def _look(self) -> None:
-        """Bury, stop or start what it is time for, and say how the parts do."""
+        """Reap, stop or start the parts that are due, and write the state of the parts."""
         now = self._clock.monotonic()
         for place in self._places:
             if place.process is not None and self._take_end(place):
@@ -186,7 +183,6 @@ class ServiceSupervisor:
             place.state, place.since = state, self._clock.now()
 
     def _take_end(self, place: _Place, *, wait: bool = False) -> bool:
-        """Return whether the process of a place has ended; its last words are passed on."""
         process = place.process
         assert process is not None
         code = process.reap()
@@ -245,7 +241,7 @@ class ServiceSupervisor:
             _log.warning("serve.part_ended", part=place.part.name, ended=place.last_exit, again_in_s=round(wait_s, 2))
 
     def _drain(self, elapsed: float) -> None:
-        """Ask the parts to end, those behind the front first; by thirds of the time: ask, ask again, the front."""
+        """Stop the parts, those behind the front first; by thirds of the time: signal, signal again, the front."""
         third = self._drain_s / 3
         behind = [place for place in self._places if place.process is not None and not place.part.is_front]
         for place in behind:
@@ -274,7 +270,7 @@ class ServiceSupervisor:
                 place.process.kill()
 
     def _wait(self, reader: int) -> None:
-        """Wait for output, a signal or the next moment, and pass on what the parts wrote."""
+        """Wait for output, a signal or the next timer, and pass on the parts' output."""
         for key, _ in self._selector.select(self._rest_s()):
             if key.fd == reader:
                 with suppress(BlockingIOError):

@@ -1,4 +1,4 @@
-"""One spelling per page: parse and normalise, SURT key, scope, priority. Refuses what is no http(s) address."""
+"""One normal form per page: parse and normalise, SURT key, scope, priority. Rejects anything but http(s) URLs."""
 
 from holdfast.urls.address import (
     MAX_KEY_BYTES,

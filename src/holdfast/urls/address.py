@@ -1,8 +1,8 @@
-"""A string becomes a Url here and nowhere else. Refuses, with a sentence, whatever is no http(s) address to ask for.
+"""Parses strings to Url; nothing else does. Rejects, with a message, anything but an http(s) URL to request.
 
-Beside it the SURT, the key under which archives sort and look up captures: `org,example)/path?query`. It merges more
-than the normalised address does (case, session ids, `www`), so it finds captures and never names one. It refuses
-nothing: an archive holds addresses that no crawl would ask for.
+Also computes the SURT, the key by which archives sort and look up captures: `org,example)/path?query`. It
+merges more than the normalised URL does (case, session ids, `www`), so it finds captures and never identifies
+one. It rejects nothing: an archive contains URLs that no crawl would request.
 """
 
 from __future__ import annotations
@@ -41,61 +41,60 @@ _FIRST_64_BITS: Final = Struct(">q24x")
 
 
 def hash64(normalised: str) -> int:
-    """Return the first 64 bits of the SHA-256 of a normalised address, as the signed integer that databases keep."""
+    """Return the first 64 bits of the SHA-256 of a normalised URL, as the signed integer that databases store."""
     bits: int = _FIRST_64_BITS.unpack(sha256(normalised.encode()).digest())[0]
     return bits
 
 
 def hash64_all(normalised: Iterable[str]) -> list[int]:
-    """Return what `hash64` does for each, in order; a third less time each where there are many."""
+    """Return `hash64` of each, in order; a third less time per URL for many URLs."""
     digests = b"".join([sha256(text.encode()).digest() for text in normalised])
     return [bits for (bits,) in _FIRST_64_BITS.iter_unpack(digests)]
 
 
 def url_hash(normalised: str) -> str:
-    """Return the SHA-256 of a normalised address in hex."""
     return sha256(normalised.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Url:
-    """An address that we would ask for, and everything that its spelling says."""
+    """A URL to request, and everything derived from its text."""
 
     fetch: str
-    """As found, written out by the WHATWG parser, less the fragment: what is asked for."""
+    """The URL as found, serialised by the WHATWG parser without the fragment: the one to request."""
     normalised: str
-    """The one spelling of the page: its identity."""
+    """The normal form: identity of the page."""
     scheme: str
     host: str
     """In lower case and ASCII; IPv6 in brackets."""
     port: int
-    """The one that is dialled, whether it was written or not."""
+    """The port to connect to, whether it was written or not."""
     domain: str
     """The politeness key: the host, plus the port when it is neither 80 nor 443."""
     origin: str
-    """`scheme://host`, plus the port when it is not the scheme's own: what a robots.txt covers."""
+    """`scheme://host`, plus the port if it is not the scheme's default: the area covered by one robots.txt."""
     hash64: int
 
     @property
     def url_hash(self) -> str:
-        """The SHA-256 of the normalised address, in hex."""
         return url_hash(self.normalised)
 
     @property
     def key(self) -> str:
-        """The SURT key of the address as found, as other archives' indexes write it."""
+        """The SURT key of the URL as found, as written in other archives' indexes."""
         return surt(self.fetch)
 
     @property
     def group(self) -> str:
-        """Scheme, host and path without the query: what a list of pages shows as one."""
+        """Scheme, host and path without the query: one entry in a list of pages."""
         return self.normalised.partition("?")[0]
 
 
 def host_problem(reference: str) -> str | None:
-    r"""Return why the host of a reference is not what it seems, or None: credentials and backslashes before the path.
+    """Return why the host of a reference is misleading, or None: credentials and backslashes before the path.
 
-    `http://127.0.0.1\@example.com/` is 127.0.0.1 to one parser and example.com to another; we ask neither.
+    With a backslash before its `@`, `http://127.0.0.1@example.com/` is 127.0.0.1 to one parser and example.com to
+    another; neither is requested.
     """
     if "\\" not in reference and "@" not in reference:
         return None
@@ -122,7 +121,7 @@ _PROBLEMS: Final[dict[type[Exception], str]] = {
 
 
 def _written_out(text: str) -> str:
-    """Return what the WHATWG parser makes of the text, or raise UrlRefused."""
+    """Return the WHATWG parser's serialisation, or raise `UrlRefused`."""
     if len(text) > MAX_URL_CHARS:
         raise _refusal(text, f"it is longer than {MAX_URL_CHARS} characters")
     try:
@@ -140,12 +139,13 @@ def _written_out(text: str) -> str:
 
 
 def _refusal(text: str, reason: str) -> UrlRefused:
-    """Return why a text is no address; it repeats no password, whatever else is wrong with it."""
     return UrlRefused(without_userinfo(text), reason)
 
 
 def without_userinfo(text: str) -> str:
-    """Return a text less what could be credentials before its first `@`; one pass, whatever it holds."""
+    """Return a text without anything that could be credentials before its first `@`; one pass, whatever it
+    contains.
+    """
     # Cut first: a message never shows more, and the text may be megabytes of a hostile page.
     text = text[:MAX_URL_CHARS]
     for found in _PARTS.finditer(text):
@@ -160,9 +160,9 @@ def without_userinfo(text: str) -> str:
 
 @lru_cache(maxsize=_REMEMBERED_ADDRESSES)
 def parse(text: str, policy: Normalisation = DEFAULT) -> Url:
-    """Return the address that a string spells; raises UrlRefused, which says what is wrong and repeats no password.
+    """Parse a URL; raise `UrlRefused`, whose message names the problem and repeats no password.
 
-    White space around it and TAB, CR and LF inside are dropped, once, as the WHATWG standard has it.
+    Surrounding white space and inner TAB, CR and LF are dropped, once, as the WHATWG standard requires.
     """
     fetch = _written_out(text.strip(EDGES))
     end = fetch.index("/", 8)
@@ -196,9 +196,9 @@ def _starts_with_host(typed: str) -> bool:
 
 
 def parse_seed(text: str, policy: Normalisation = DEFAULT) -> Url:
-    """Return the address that a person typed: `example.org/path` and `localhost:8000` mean https; raises UrlRefused.
+    """Parse a URL typed by a person: `example.org/path` and `localhost:8000` mean https; raise `UrlRefused`.
 
-    A word without a dot is not taken for a host.
+    A word without a dot does not count as a host.
     """
     typed = text.strip(EDGES)
     if _NO_HOST.match(typed):
@@ -211,9 +211,9 @@ def parse_seed(text: str, policy: Normalisation = DEFAULT) -> Url:
 
 
 def typed_host(text: str) -> str:
-    """Return a host that a person typed as rows have it: lower case, ASCII, no dot at its end, a port that matters.
+    """Return a typed host in its stored form: lower case, ASCII, no trailing dot, only a non-default port.
 
-    What is no host comes back in lower case: it is looked for, and not found.
+    An invalid host is returned in lower case: a lookup will not find it.
     """
     try:
         return parse_seed(text).domain
@@ -222,11 +222,10 @@ def typed_host(text: str) -> str:
 
 
 MAX_KEY_BYTES = 2000
-"""Longer keys end in a hash of the rest: a PostgreSQL index takes no entry above 2,704 bytes."""
+"""Longer keys end in a hash of the rest: a PostgreSQL index accepts no entry above 2,704 bytes."""
 
 
 def shortened(key: str) -> str:
-    """Return a key as it is stored."""
     raw = key.encode("utf-8", "replace")
     if len(raw) <= MAX_KEY_BYTES:
         return key
@@ -235,12 +234,12 @@ def shortened(key: str) -> str:
 
 
 def url_key(url: str) -> str:
-    """Return the key that snapshots of this address are stored under: its SURT, shortened where it is monstrous."""
+    """Return the key under which snapshots of this URL are stored: its SURT, shortened if very long."""
     return shortened(surt(url))
 
 
 def normalised_or_plain(url: str) -> str:
-    """Return the normalised address; of what is no http(s) address everything before its fragment."""
+    """Return the normalised URL; for anything but an http(s) URL, the text before its fragment."""
     try:
         return parse(url).normalised
     except UrlRefused:
@@ -248,7 +247,7 @@ def normalised_or_plain(url: str) -> str:
 
 
 def page_key(url: str) -> str:
-    """Return the key that an address is withdrawn under: that of its normalised form.
+    """Return the key for takedowns of a URL: that of its normalised form.
 
     It merges what either identity merges: scheme, `www.`, case, session ids and a trailing slash as the SURT does,
     tracking parameters and the order of the query as the normaliser does.
@@ -257,7 +256,7 @@ def page_key(url: str) -> str:
 
 
 SURT_VERSION: Final = 1
-"""Raised with any change that gives an address another key: an index built before must be built anew."""
+"""Increased with any change that gives a URL another key: older indexes must then be rebuilt."""
 
 _HAS_HOST = re.compile(r"[a-z][a-z0-9+.\-]*://", re.IGNORECASE)
 _OPAQUE = re.compile(r"[a-z][a-z0-9+.\-]*:(?!\d)", re.IGNORECASE)
@@ -276,7 +275,7 @@ _QUERY_SESSION = re.compile(r"(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessi
 
 
 def surt(url: str) -> str:
-    """Return the key of an address, without blanks and never an error; what has no host is its own key."""
+    """Return the SURT of a URL, without blanks; never raises: a text without a host is its own key."""
     text = url.strip()
     if not text:
         return "-"
@@ -292,7 +291,7 @@ def surt(url: str) -> str:
 
 
 def _parts(text: str) -> tuple[str, str, str, str]:
-    """Return host, `:port` if it is not the scheme's own, path and query: as parsed, or else as they look."""
+    """Return host, `:port` if not the scheme's default, path and query: as parsed, or else by appearance."""
     try:
         parsed = URL.parse(text)
     except (URLError, ValueError):
@@ -346,7 +345,7 @@ def _escaped(text: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    """Return the text with escapes of escapes resolved too: from the left, in one pass, however deeply nested."""
+    """Return the text with nested escapes resolved too: from the left, in one pass, however deeply nested."""
     done: list[str] = []
     pending = 0  # how many `%` or `%h` stand at the end of `done`, each waiting for what the next one turns into
     for char in _DOUBLED.sub("%", text):

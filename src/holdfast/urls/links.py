@@ -1,4 +1,4 @@
-"""The references of one page, resolved, spelled and hashed: done for every page. It never raises and never asks."""
+"""Resolves, normalises and hashes the references of one page; runs for every page. Never raises, no I/O."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ _REMEMBERED_CHARS: Final = 512
 
 
 class ResolvedLink(NamedTuple):
-    """An address that a page mentions. A tuple, because a page can have a thousand."""
-
     fetch: str
     normalised: str
     hash64: int
@@ -30,15 +28,13 @@ class ResolvedLink(NamedTuple):
 
 
 class Resolution(NamedTuple):
-    """What became of the references of a page."""
-
     links: list[ResolvedLink]
     dropped: int
-    """References that are no address we would ask for; repeats are not counted."""
+    """References that are not requestable URLs; repeats are not counted."""
 
 
 class _Memory:
-    """What was met before: by the address as the parser writes it, and by what the pages of a place write for it."""
+    """Cache of links: by the parser's output, and by the text written on the pages of a place."""
 
     __slots__ = ("_count", "met", "places")
 
@@ -49,7 +45,7 @@ class _Memory:
         self._count = 0
 
     def keep(self, met: dict[str, ResolvedLink]) -> None:
-        """Remember addresses; all are forgotten when there are too many."""
+        """Cache URLs; the cache is emptied when it is full."""
         short = {fetch: link for fetch, link in met.items() if len(fetch) <= _REMEMBERED_CHARS}
         # Forgotten all at once, so that no order of use has to be kept.
         if len(self.met) + len(short) > _REMEMBERED_LINKS:
@@ -58,9 +54,9 @@ class _Memory:
             self.met.update(short)
 
     def keep_written(self, site: str, directory: str, written: dict[str, ResolvedLink]) -> None:
-        """Remember what references mean to all pages of a site, or of a directory.
+        """Cache the targets of references for all pages of a site, or of a directory.
 
-        Not those that only their own page understands, as `?page=2`, nor those that `met` has.
+        Except those whose meaning depends on their own page, such as `?page=2`, and those in `met`.
         """
         short = [
             (href, link) for href, link in written.items() if len(href) <= _REMEMBERED_CHARS and href != link.fetch
@@ -80,12 +76,11 @@ class _Memory:
 
 @lru_cache(maxsize=32)
 def _memory_of(policy: Normalisation) -> _Memory:
-    """Return the one memory of links for this policy."""
     return _Memory()
 
 
 def _after_many_slashes(join: Callable[[str], URL], href: str) -> str:
-    """Return what `///host/path` spells, or nothing: the standard ignores slashes beyond two, our parser does not."""
+    """Return the URL in `///host/path`, or nothing: the standard ignores slashes beyond two, our parser does not."""
     bare = href.strip().lstrip("/")
     try:
         return str(join(f"//{bare}")) if href.lstrip().startswith("///") else ""
@@ -97,14 +92,14 @@ _NONE: Final[dict[str, ResolvedLink]] = {}
 
 
 class Base:
-    """What the references of one page are relative to."""
+    """Base for resolving the references of one page."""
 
     __slots__ = ("_base", "_directory", "_memory", "_site", "_sites", "url")
 
     def __init__(self, url: str | Url, href: str | None = None, policy: Normalisation = DEFAULT) -> None:
-        """Take the page's own address and the href of its base element, which is ignored where it makes no sense.
+        """Set the page's own URL and the href of its base element, which is ignored if invalid.
 
-        Raises UrlRefused if the page's address is none.
+        Raise `UrlRefused` if the page's URL is invalid.
         """
         self.url = written = (url if isinstance(url, Url) else parse(url, policy)).fetch
         self._base: URL | None = None
@@ -123,7 +118,7 @@ class Base:
         self._memory = _memory_of(policy)
 
     def each(self, hrefs: list[str]) -> tuple[list[ResolvedLink | None], int]:
-        """Return what each of these references spells, None for one that spells no address; and how many those are."""
+        """Return the target of each reference, None for an invalid one; and the number of invalid ones."""
         # The commonest case in one C loop: all links of a page were written by another page of its site.
         links = list(map(self._memory.places.get(self._site, _NONE).get, hrefs))
         dropped = 0
@@ -133,7 +128,7 @@ class Base:
         return links, dropped
 
     def resolve(self, hrefs: Iterable[str]) -> Resolution:
-        """Return the addresses that these references spell, in order and each page once, and how many spell none."""
+        """Return the distinct targets of these references, in order, and the number of invalid ones."""
         links, dropped = self.each(list(hrefs))
         pages: dict[int, ResolvedLink] = {}
         for link in links:
@@ -143,7 +138,7 @@ class Base:
         return Resolution(list(pages.values()), dropped)
 
     def _read(self, hrefs: list[str]) -> tuple[dict[str, ResolvedLink], int]:
-        """Return what references mean that no page of this site wrote from its root, and how many mean nothing."""
+        """Return the targets of references not cached for this site's root, and the number of invalid ones."""
         known, near = self._memory.met.get, self._memory.places.get(self._directory, _NONE).get
         # An address that is written out in full, as the parser would, needs no parser.
         known_links = {href: link for href in hrefs if (link := near(href) or known(href)) is not None}
@@ -161,15 +156,15 @@ class Base:
         return known_links | fresh, dropped
 
     def absolute(self, href: str) -> str | None:
-        """Return one reference written out, less its fragment, or None where it spells no http(s) address.
+        """Return one absolute reference without its fragment, or None if it is not an http(s) URL.
 
-        Host and port are not judged; `resolve` does that.
+        Host and port are not checked; `resolve` does that.
         """
         written, _ = self._written_out((href,))
         return next((fetch for fetch in written.values() if fetch.startswith(("https://", "http://"))), None)
 
     def _written_out(self, hrefs: Iterable[str]) -> tuple[dict[str, str], int]:
-        """Return what the WHATWG parser makes of each reference, and how many it could not take."""
+        """Return the WHATWG parser's serialisation of each reference, and the number it rejected."""
         written: dict[str, str] = {}
         dropped = 0
         if self._base is None:  # not before it is needed: all that most pages mention was met before
@@ -193,7 +188,7 @@ class Base:
         return written, dropped
 
     def _meet(self, new: list[str]) -> dict[str, ResolvedLink]:
-        """Return the addresses among what the parser wrote, with their identities; together they hash in less time."""
+        """Return the URLs among the parser's output with their identities; hashing them together takes less time."""
         site_of, normalise = self._sites.get, self._sites.spelling.normalise
         spelled: list[tuple[str, str, Site]] = []
         for fetch in new:
@@ -216,7 +211,6 @@ class Base:
 
 
 def resolve(base: Base, hrefs: Iterable[str]) -> list[ResolvedLink]:
-    """Return the addresses that these references spell: in order, each page once, without what is none."""
     return base.resolve(hrefs).links
 
 
@@ -262,13 +256,13 @@ _ASSETS = (
 
 
 def group_hash(link: ResolvedLink) -> int:
-    """Return the hash of the group that an address belongs to: itself, less its query."""
+    """Return the hash of a URL's group: the URL without its query."""
     group, query, _ = link.normalised.partition("?")
     return hash64(group) if query else link.hash64
 
 
 def leading_out(links: Iterable[ResolvedLink], *, own_hash: int) -> list[tuple[int, ResolvedLink]]:
-    """Return the links that lead from a group to pages of others, with the hash of the group that each leads to."""
+    """Return the links that lead from a group to other groups, each with the hash of its target group."""
     found = []
     for link in links:
         # Files that a page is made of are no pages that it refers to, whatever element names them.

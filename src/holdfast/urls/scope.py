@@ -1,7 +1,7 @@
-"""Which of the addresses that a crawl meets belong to it, and which rule says so. Refuses rules RE2 would not take.
+"""Scope rules: which URLs found by a crawl belong to it, and which rule decides. Rejects rules that RE2 rejects.
 
-Traps are places where a site makes up addresses without end. Two kinds are seen in the address alone, four need a
-memory. What is refused here is refused for adding only: an address that is already known is not judged again.
+Traps are places where a site generates URLs without end. Two kinds are visible in the URL alone, four need a
+memory. A trap only prevents adding: a known URL is not judged again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from holdfast.values import dataclass
 
 
 class Address(Protocol):
-    """What the rules look at: a Url and a ResolvedLink alike."""
+    """Interface that the rules use: both Url and ResolvedLink have it."""
 
     @property
     def normalised(self) -> str: ...
@@ -35,21 +35,21 @@ class Address(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrapLimits:
-    """From where on a site looks endless."""
-
     repeats: int = 3
-    """How often one segment may stand in a path."""
+    """How many times one segment may occur in a path."""
     path_segments: int = 40
     query_variants: int = 100_000
-    """How many different queries one path may have. A large forum has its topics there; at one request a second so
-    many take 28 hours."""
+    """How many different queries one path may have. A large forum has its topics there; at one request per second,
+    this many take 28 hours.
+    """
     domains: int = 10_000
-    """How many hosts one registrable domain may have: a wildcard in the DNS makes up millions."""
+    """How many hosts one registrable domain may have: a DNS wildcard produces millions."""
     directory_urls: int = 1_000_000
-    """How many addresses may stand in one directory: a calendar or a shop makes up new ones for ever. At one request a
-    second so many take 11 days."""
+    """How many URLs one directory may contain: a calendar or a shop generates new ones forever. At one request per
+    second, this many take 11 days.
+    """
     domain_urls: int = 20_000_000
-    """How many addresses one domain may have in one execution. The largest encyclopedia has 7 million articles."""
+    """How many URLs one domain may have in one execution. The largest encyclopedia has 7 million articles."""
 
 
 DEFAULT_LIMITS: Final = TrapLimits()
@@ -63,7 +63,7 @@ DOMAIN_BUDGET: Final = "trap:domain_budget"
 
 
 def path_trap(normalised: str, limits: TrapLimits = DEFAULT_LIMITS) -> str | None:
-    """Return the rule that a path breaks by its shape (too deep, or going round in circles), or None."""
+    """Return the rule that a path violates by its shape (too deep, or repeating segments), or None."""
     # Nearly all paths are short, and one count says so.
     if normalised.count("/") - 2 <= min(limits.repeats, limits.path_segments):
         return None
@@ -79,17 +79,19 @@ def path_trap(normalised: str, limits: TrapLimits = DEFAULT_LIMITS) -> str | Non
 
 
 class TrapGuard:
-    """The memory of one execution: which queries each path has had, which hosts each registrable domain, and how many
-    addresses each directory and domain.
+    """The memory of one execution: queries per path, hosts per registrable domain, and the number of URLs per
+    directory and domain.
 
-    Bounded: when it is full, what was used longest ago is forgotten, except that a path once closed stays closed for
-    much longer. It is not kept across restarts. Not for two threads at once.
+    Bounded: when full, the least recently used entries are dropped, except that a closed path stays closed for much
+    longer. Not preserved across restarts. Not thread-safe.
     """
 
     __slots__ = ("_closed", "_domains", "_limits", "_max_entries", "_owners", "_size", "_taken", "_variants")
 
     def __init__(self, limits: TrapLimits = DEFAULT_LIMITS, *, max_entries: int = 400_000) -> None:
-        """`max_entries` bounds each memory: full, the queries take 30 MB. It must be above the queries of one path."""
+        """`max_entries` limits each memory: full, the queries use 30 MB. It must exceed the query limit of one
+        path.
+        """
         self._limits = limits
         self._max_entries = max_entries
         self._variants: dict[int, set[int]] = {}
@@ -101,13 +103,13 @@ class TrapGuard:
 
     @property
     def remembered(self) -> int:
-        """How many queries it has in mind: at most `max_entries`."""
+        """Number of remembered queries: at most `max_entries`."""
         return self._size
 
     def refuses(self, address: Address) -> str | None:
-        """Return the rule that keeps a found address out, or None after remembering it.
+        """Return the rule that rejects a found URL, or None after recording it.
 
-        An address that is asked about twice counts twice in the budgets of its directory and domain.
+        A URL that is checked twice counts twice in the budgets of its directory and domain.
         """
         normalised = address.normalised
         mark = normalised.find("?")
@@ -121,7 +123,7 @@ class TrapGuard:
         return None if self._within(address.domain, self._limits.domain_urls) else DOMAIN_BUDGET
 
     def _within(self, place: int | str, budget: int) -> bool:
-        """Count one more address in a directory or a domain; False if there were enough."""
+        """Count one more URL in a directory or a domain; return False if the budget was used up."""
         taken = self._taken.get(place, 0)
         if taken >= budget:
             return False
@@ -190,7 +192,7 @@ _TOTAL_SIZE: Final = 100_000
 
 
 class InvalidPattern(Invalid):
-    """A scope rule cannot be used."""
+    """A scope rule is invalid."""
 
     code = "invalid_pattern"
 
@@ -247,7 +249,7 @@ _PRESET: Final = "preset:"
 
 
 def spelled_out(rule: str) -> str:
-    """Return the regular expression that a rule stands for; InvalidPattern for a preset that does not exist."""
+    """Return the regular expression of a rule; raise `InvalidPattern` for an unknown preset."""
     if not rule.startswith(_PRESET):
         return rule
     found = EXCLUDE_PRESETS.get(rule.removeprefix(_PRESET))
@@ -257,7 +259,6 @@ def spelled_out(rule: str) -> str:
 
 
 def _compile(pattern: str) -> Any:
-    """Return one compiled rule, or raise InvalidPattern."""
     if not pattern:
         raise InvalidPattern(pattern, "it is empty and would match everything")
     if not pattern.isascii():
@@ -275,7 +276,7 @@ def _compile(pattern: str) -> Any:
 
 
 def _grouped(patterns: Sequence[str], compiled: Sequence[Any]) -> list[tuple[Any, range]]:
-    """Return the rules joined to few expressions with the numbers of their rules, so that a miss costs one search."""
+    """Combine the rules into few expressions with the numbers of their rules, so that a miss costs one search."""
     groups: list[tuple[Any, range]] = []
     start = size = 0
     for number, rule in enumerate(compiled):
@@ -293,12 +294,12 @@ def _join(patterns: Sequence[str]) -> Any:
 
 
 class Patterns:
-    """A list of rules, each searched for anywhere in a normalised address."""
+    """A list of rules, each searched for anywhere in a normalised URL."""
 
     __slots__ = ("_compiled", "_groups", "texts")
 
     def __init__(self, texts: Sequence[str] = ()) -> None:
-        """Compile the rules; raises InvalidPattern for the first that cannot be used, naming it and why."""
+        """Compile the rules; raise `InvalidPattern` for the first invalid one, with its text and the reason."""
         if len(texts) > MAX_RULES:
             raise Invalid(f"{len(texts)} rules are more than {MAX_RULES}; join some with |")
         self.texts = tuple(texts)
@@ -329,20 +330,18 @@ class ScopeKind(StrEnum):
     """How far a crawl goes from its seeds. A port that is neither 80 nor 443 is part of the host."""
 
     PAGE = "page"
-    """The seeds themselves and what they embed."""
+    """The seeds themselves and their embedded resources."""
     PREFIX = "prefix"
-    """What stands in a seed's directory or below, in both schemes and on the www twin."""
+    """URLs in or below a seed's directory, in both schemes and on the www twin."""
     HOST = "host"
     """Both schemes of a seed's host, and its www twin."""
     DOMAIN = "domain"
-    """The registrable domain of a seed with all names below it; an IP address stands for itself."""
+    """The registrable domain of a seed with all its subdomains; an IP address stands for itself."""
     ANY = "any"
-    """Wherever links lead."""
+    """All hosts."""
 
 
 class ScopeVerdict(NamedTuple):
-    """Whether an address belongs to the crawl, and the rule that decided."""
-
     allowed: bool
     rule: str
 
@@ -355,7 +354,7 @@ _TOO_DEEP: Final = ScopeVerdict(False, "max_depth")
 
 
 def twins_of(url: Url) -> tuple[str, ...]:
-    """Return the domain of an address and its twin, with `www.` or without: to people they are one site."""
+    """Return the domain of a URL and its twin, with or without `www.`: to people they are one site."""
     domain = url.domain
     if is_ip(url.host):
         return (domain,)
@@ -363,7 +362,7 @@ def twins_of(url: Url) -> tuple[str, ...]:
 
 
 def _owner(domain: str, host: str) -> str:
-    """Return the registrable domain, with the port that makes it a different place."""
+    """Return the registrable domain, with any port that makes it a different place."""
     # The rest of the domain is its port.
     return registrable(host) + domain[len(host) :]
 
@@ -378,13 +377,13 @@ def _directory(url: Url) -> str:
 
 
 class _Places:
-    """What the seeds stand for, one predicate for each kind of scope."""
-
     __slots__ = ("_directories", "_known", "_longest", "_owners", "pages")
 
     def __init__(self, seeds: Iterable[Url], before: _Places | None = None) -> None:
-        """Take the places of these seeds, and those that were known before: to copy them costs a thousandth of reading
-        them from their seeds, of which there may be 100,000."""
+        """Add the places of these seeds to the known ones in `before`: copying them costs a thousandth of deriving
+        them
+        from their seeds, of which there may be 100,000.
+        """
         self.pages: set[int] = set(before.pages) if before else set()
         self._owners: set[str] = set(before._owners) if before else set()
         self._directories: dict[str, frozenset[str]] = dict(before._directories) if before else {}
@@ -401,7 +400,7 @@ class _Places:
             self._longest = max(self._longest, *map(len, paths))
 
     def has(self, kind: ScopeKind, url: Url) -> bool:
-        """Return whether an address as one more seed would change nothing in a scope of this kind."""
+        """Return whether adding a URL as a seed would change nothing in a scope of this kind."""
         if kind is ScopeKind.ANY or url.hash64 in self.pages:
             return True
         if kind is ScopeKind.HOST:
@@ -409,7 +408,6 @@ class _Places:
         return kind is ScopeKind.DOMAIN and _owner(url.domain, url.host) in self._owners
 
     def cover(self, kind: ScopeKind) -> Callable[[Address], bool]:
-        """Return the predicate that a kind of scope asks of an address which is no seed."""
         predicates: dict[ScopeKind, Callable[[Address], bool]] = {
             ScopeKind.PAGE: lambda _: False,
             ScopeKind.PREFIX: self._in_directory,
@@ -445,7 +443,7 @@ class _Places:
 
 
 class Scope:
-    """The rules of one crawl. Made once, asked for every link; it does not change."""
+    """The immutable rules of one crawl; evaluated for every link."""
 
     __slots__ = (
         "_covers",
@@ -469,7 +467,7 @@ class Scope:
         max_depth: int | None,
         limits: TrapLimits,
     ) -> None:
-        """Use `Scope.build`, which takes rules as people write them."""
+        """Use `Scope.build`, which accepts rules as people write them."""
         self._places = places
         self.kind = kind
         self.max_depth = max_depth
@@ -489,10 +487,10 @@ class Scope:
         max_depth: int | None = None,
         limits: TrapLimits = DEFAULT_LIMITS,
     ) -> Scope:
-        """Return the scope of these seeds; raises Invalid for a rule that RE2 does not take, and without any seed.
+        """Return the scope of these seeds; raise `Invalid` for a rule that RE2 rejects, or without any seed.
 
-        A rule is searched for anywhere in the normalised address. `include` adds what matches to the scope, wherever
-        it is; `exclude` always wins, over seeds and embedded files too. No depth, or a negative one, is no limit.
+        A rule is searched for anywhere in the normalised URL. `include` adds matches to the scope on any host;
+        `exclude` always wins, over seeds and embedded files too. No depth, or a negative one, means no limit.
         """
         places = _Places(seeds)
         if not places.pages:
@@ -501,9 +499,9 @@ class Scope:
         return cls(places, ScopeKind(kind), Patterns(include), Patterns(exclude), depth, limits)
 
     def with_landing_hosts(self, urls: Iterable[Url]) -> Scope:
-        """Return this scope, widened by the places where seeds' redirects ended, as if these had been seeds.
+        """Return this scope, widened by the redirect targets of seeds, as if these had been seeds.
 
-        It is this very one if they change nothing: a host whose seeds lead to its www twin has both already.
+        Return the same object if they change nothing: a host whose seeds redirect to its www twin already has both.
         """
         new = [url for url in urls if not (self._places.has(self.kind, url) and self.decide(url, 0).allowed)]
         if not new:
@@ -512,22 +510,22 @@ class Scope:
         return Scope(places, self.kind, self._include, self._exclude, self.max_depth, self._limits)
 
     def excluding(self, rules: Sequence[str]) -> Scope:
-        """Return this scope with these exclude rules instead of its own; Invalid for one that RE2 does not take."""
+        """Return this scope with these exclude rules instead of its own; raise `Invalid` for one that RE2 rejects."""
         return Scope(self._places, self.kind, self._include, Patterns(rules), self.max_depth, self._limits)
 
     def is_seed(self, url_hash: int) -> bool:
-        """Return whether an address is a seed, or a place where one landed."""
+        """Return whether a URL is a seed or the redirect target of one."""
         return url_hash in self._pages
 
     def decide(self, address: Address, depth: int, kind: UrlKind = UrlKind.PAGE) -> ScopeVerdict:
-        """Return whether an address belongs to the crawl; the first rule that holds decides.
+        """Return whether a URL belongs to the crawl; the first matching rule decides.
 
-        1. an exclude rule: never
-        2. embedded files and sitemaps: always, whatever their host and depth
-        3. a seed: always
-        4. deeper than max_depth: not
+        1. an exclude rule: no
+        2. embedded files and sitemaps: yes, whatever their host and depth
+        3. a seed: yes
+        4. deeper than max_depth: no
         5. inside the scope, or matching an include rule: yes, unless the path looks like a trap
-        6. all else: not
+        6. everything else: no
         """
         normalised = address.normalised
         # Before everything else: an operator who excludes something means seeds and embedded files, too.
@@ -570,14 +568,14 @@ _CONTENT_PATH = re.compile(
 
 
 def priority(url: str, depth: int | None, is_seed: bool = False) -> int:
-    """Return 3, 2 or 1 for a normalised address; no depth (None) means: judge it by its spelling alone.
+    """Return 3, 2 or 1 for a normalised URL; without a depth (None), judge it by the URL alone.
 
-    The cases overlap, so the first that holds decides:
+    The cases overlap; the first match decides:
 
     1. a seed or a homepage (root or index file, no query): 3
-    2. a page of a listing, or an archive (page numbers, sort orders, tags, categories, authors, years): 1. This comes
-       before depth, because every site links its listings from the first page, and by depth alone a thousand
-       calendar pages would be asked for before the first article
+    2. a page of a listing, or an archive (page numbers, sort orders, tags, categories, authors, years): 1. This
+       comes before depth, because every site links its listings from the first page, and by depth alone a thousand
+       calendar pages would be requested before the first article
     3. depth 2 or less: 3
     4. /about, /contact, blog posts, news and articles: 2, at any depth
     5. other content pages: 2 down to depth 3, deeper: 1

@@ -1,6 +1,6 @@
-"""What is true of every address that shares scheme, host and port, worked out once and remembered.
+"""Facts shared by all URLs with the same scheme, host and port, computed once and cached.
 
-It refuses credentials, hosts that no resolver could know, and ports where something other than a website lives.
+Rejects credentials, hosts that cannot exist in DNS, and ports of services other than websites.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from url import URL, URLError
 from holdfast.values import dataclass
 
 NORMALISER_VERSION: Final = 1
-"""Raised with any change that gives an address another normalised form: the hashes of an archive depend on it."""
+"""Increased with any change that gives a URL another normal form: the hashes of an archive depend on it."""
 
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _ESCAPE = re.compile(r"%(?:[0-9A-Fa-f]{2})?")
@@ -52,18 +52,21 @@ def _name(pair: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Normalisation:
-    """How a source tells one page from another. Changing any but `allow_ports` gives its pages new identities."""
+    """The rules by which a source decides whether two URLs are the same page.
+
+    Changing any field but `allow_ports` gives its pages new identities.
+    """
 
     tracking: frozenset[str] = frozenset({"fbclid", "gclid", "gclsrc", "dclid", "msclkid", "ref", "source"})
     """Names of query parameters that do not change the page, in lower case."""
     tracking_prefixes: tuple[str, ...] = ("utm_",)
-    """The same for whole families of names, in lower case."""
+    """Prefixes of such names, in lower case."""
     strip_trailing_slash: bool = False
-    """Whether `/a/` and `/a` are one page; the root stays `/`."""
+    """Whether `/a/` and `/a` are the same page; the root stays `/`."""
     force_https: bool = False
-    """Whether `http` on its default port is spelled `https`; a service on another port keeps its scheme."""
+    """Whether `http` on its default port is normalised to `https`; a service on another port keeps its scheme."""
     allow_ports: frozenset[int] = frozenset()
-    """Ports that are accepted beyond the general rule (see `sites.port_allowed`)."""
+    """Ports that are accepted in addition to the general rule (see `sites.port_allowed`)."""
     # Kept, because what is remembered by policy is asked for with every page.
     _hash: int = field(init=False, repr=False, compare=False)
 
@@ -81,7 +84,7 @@ DEFAULT: Final = Normalisation()
 def normalisation_of(
     *, strip_trailing_slash: bool, force_https: bool, tracking: Sequence[str] | None, allow_ports: Iterable[int]
 ) -> Normalisation:
-    """Return the policy that a person wrote down; a name of `tracking` that ends in `*` stands for a family."""
+    """Return the policy for settings written by a person; a name in `tracking` that ends in `*` is a prefix."""
     chosen = DEFAULT
     if tracking is not None:
         names = [name.strip().lower() for name in tracking if name.strip()]
@@ -95,8 +98,6 @@ def normalisation_of(
 
 
 class PathAndQuery:
-    """The part of the policy that works on what follows the host; made once per policy."""
-
     __slots__ = ("_prefixes", "_strip", "_tracking")
 
     def __init__(self, policy: Normalisation) -> None:
@@ -105,11 +106,12 @@ class PathAndQuery:
         self._strip = policy.strip_trailing_slash
 
     def normalise(self, rest: str) -> str:
-        """Return path and query in their one spelling.
+        """Return path and query in their normal form.
 
         Escapes of unreserved characters are decoded, others written in upper case. Query pairs are sorted by name
-        only, so that repeated names keep their order (`a=2&a=1` and `a=1&a=2` are different requests to a server);
-        tracking parameters, empty pairs and an empty query are dropped. One pass, and idempotent.
+        only,
+        so that repeated names stay in order (`a=2&a=1` and `a=1&a=2` are different requests to a server); tracking
+        parameters, empty pairs and an empty query are dropped. One pass, and idempotent.
         """
         if "%" in rest and _UNTIDY.search(rest):
             rest = _ESCAPE.sub(_replace, rest)
@@ -129,9 +131,9 @@ class PathAndQuery:
         return "&".join(pairs)
 
     def steps(self, rest: str) -> Iterator[tuple[str, str]]:
-        """Yield what `normalise` does, one step after the other: its name and what it made; also what changed nothing.
+        """Yield each step of `normalise`: its name and its result, including steps that changed nothing.
 
-        It is for people who ask why, and slower: a test holds the two together.
+        For explanations to people, and slower; a test ensures that both agree.
         """
         rest = _ESCAPE.sub(_replace, rest) if "%" in rest else rest
         yield "escapes", rest
@@ -167,30 +169,28 @@ DENIED_PORTS: Final = frozenset(
         *range(6665, 6670),
     }
 )
-"""Ports above 1023 that are never asked unless a source names them: an address is not a way to talk to a database."""
+"""Ports above 1023 that are never requested unless a source names them: URLs must not reach databases."""
 
 
 class Site(NamedTuple):
-    """One scheme, host and port."""
-
     scheme: str
     host: str
     port: int
     domain: str
     origin: str
     prefix: str
-    """What a normalised address of this site starts with."""
+    """The start of every normalised URL of this site."""
     as_is: bool
-    """Whether an address without query and escape is its own normalised form."""
+    """Whether a URL without query and escapes is its own normal form."""
 
 
 def is_ip(host: str) -> bool:
-    """Return whether a host, as the WHATWG parser writes it, is an address rather than a name."""
+    """Return whether a host, as serialised by the WHATWG parser, is an IP address rather than a name."""
     return host.startswith("[") or _IPV4.fullmatch(host) is not None
 
 
 def port_allowed(port: int, allow_ports: frozenset[int] = frozenset()) -> bool:
-    """Return whether a website may live there: 80, 443, above 1023 less DENIED_PORTS, and what `allow_ports` has."""
+    """Return whether a website may use this port: 80, 443, above 1023 except DENIED_PORTS, and `allow_ports`."""
     # What a source allows may even be a denied port: its operator has named it.
     if port in allow_ports:
         return 0 < port < 65536
@@ -236,8 +236,6 @@ def _build(start: str, policy: Normalisation) -> Site | str:
 
 
 class Sites:
-    """The sites met under one policy, and how that policy spells what follows the host."""
-
     __slots__ = ("_known", "_policy", "spelling")
 
     def __init__(self, policy: Normalisation) -> None:
@@ -246,7 +244,7 @@ class Sites:
         self.spelling = PathAndQuery(policy)
 
     def get(self, start: str) -> Site | str:
-        """Return the site of `scheme://authority`, as the parser wrote it, or the reason why it is refused."""
+        """Return the site of `scheme://authority`, as serialised by the parser, or the reason why it is rejected."""
         return self._known.get(start) or self._learn(start)
 
     def _learn(self, start: str) -> Site | str:
@@ -261,7 +259,6 @@ class Sites:
 
 @lru_cache(maxsize=32)
 def sites_of(policy: Normalisation) -> Sites:
-    """Return the one memory of sites for this policy."""
     return Sites(policy)
 
 
@@ -270,8 +267,8 @@ _LIST: Final = "public_suffix_list.dat"
 
 @lru_cache(maxsize=1)
 def _rules() -> frozenset[str]:
-    """Return every rule of the list in ASCII, `*.` and `!` kept: both the registries' section and the private one."""
-    text = files("holdfast.urls").joinpath(_LIST).read_text("utf-8")
+    """Return every rule of the list in ASCII, with `*.` and `!`: from both the registries' and the private section."""
+    text = files(__package__).joinpath(_LIST).read_text("utf-8")
     lines = (line.split(None, 1)[0] for line in text.splitlines() if line and not line.startswith("//"))
     return frozenset(line if line.isascii() else _ascii(line) for line in lines)
 
@@ -282,7 +279,7 @@ def _ascii(rule: str) -> str:
 
 
 def _suffix_labels(host: str) -> int:
-    """Return of how many labels the host's public suffix is made; a name under no rule has one (the list's default)."""
+    """Return the number of labels in the host's public suffix; one without a matching rule (the list's default)."""
     rules = _rules()
     labels = host.split(".")
     for start in range(len(labels)):
@@ -305,7 +302,7 @@ def is_public_suffix(host: str) -> bool:
 def registrable(host: str) -> str:
     """Return the part of a host that its owner registered: `example.co.uk` of `www.example.co.uk`.
 
-    An IP address, a public suffix and a name of one label come back as they are.
+    An IP address, a public suffix and a single-label name are returned unchanged.
     """
     host = host.lower().rstrip(".")
     if is_ip(host):

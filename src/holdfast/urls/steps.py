@@ -1,7 +1,7 @@
-"""How an address became what it is: every step that changed its spelling, for people who ask why.
+"""Explains how a URL was normalised: every step that changed it, for people.
 
-The steps are those of `address.parse`, told apart. What the parser does beyond them is one step of its own, so that
-the last one is always the very form that the archive goes by.
+The steps are those of `address.parse`, shown separately. Any other change by the parser is one separate step,
+so that the last step always gives the exact normal form.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from holdfast.urls.sites import DEFAULT, Normalisation, sites_of
 
 
 class SpellingStep(StrEnum):
-    """What was done to an address, in the order in which it is done."""
-
     TRIMMED = "trimmed"
     LINE_ENDS = "line_ends"
     SCHEME_ADDED = "scheme_added"
@@ -68,28 +66,25 @@ _PORTS = {"http": "80", "https": "443"}
 
 
 class SpelledStep(NamedTuple):
-    """One step, and the address after it."""
-
     step: SpellingStep
     after: str
 
     @property
     def sentence(self) -> str:
-        """Why it is done."""
         return SENTENCES[self.step]
 
 
 class Spelling(NamedTuple):
-    """An address that a person wrote, as the archive goes by it, and the steps in between that changed something."""
+    """A URL written by a person, its normal form, and the steps in between that changed something."""
 
     url: Url
     steps: tuple[SpelledStep, ...]
 
 
 def spell(text: str, policy: Normalisation = DEFAULT) -> Spelling:
-    """Return how an address is spelled here, step by step; UrlRefused says what is wrong and repeats no password.
+    """Return how a URL is normalised, step by step; raise `UrlRefused`, whose message repeats no password.
 
-    One that carries credentials is read without them; the steps say so.
+    A URL with credentials is parsed without them; the steps mention it.
     """
     bare = without_userinfo(text) if "@" in text else text
     url = parse_seed(bare, policy)
@@ -106,7 +101,6 @@ def spell(text: str, policy: Normalisation = DEFAULT) -> Spelling:
 
 
 def _to_fetch(text: str, url: Url) -> Iterator[tuple[SpellingStep, str]]:
-    """Yield the steps up to the address that is asked for."""
     text = text.strip(EDGES)
     yield SpellingStep.TRIMMED, text
     text = text.translate(IGNORED)
@@ -133,7 +127,7 @@ def _to_fetch(text: str, url: Url) -> Iterator[tuple[SpellingStep, str]]:
 
 
 def _ascii_host(host: str) -> str:
-    """Return host and port with the host as the DNS knows it; one that is ASCII already stays."""
+    """Return host and port with the host in its DNS (ASCII) form; an ASCII host stays unchanged."""
     if host.isascii() and "%" not in host:
         return host
     name, colon, port = host.partition(":")
@@ -159,7 +153,6 @@ def _without_dots(path: str) -> str:
 
 
 def _to_normalised(url: Url, policy: Normalisation) -> Iterator[tuple[SpellingStep, str]]:
-    """Yield the steps from the address that is asked for to the one that a page goes by."""
     end = url.fetch.index("/", 8)
     yield SpellingStep.FINAL_DOT, url.origin + url.fetch[end:]
     prefix = url.normalised[: url.normalised.index("/", 8)]

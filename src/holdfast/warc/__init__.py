@@ -1,1 +1,1 @@
-"""One station: sealed WARC files, the waist of the house. Written, read, verified, repaired; never fetched."""
+"""Sealed WARC files, the basis of everything else: written, read, verified, repaired; never fetched."""

@@ -1,7 +1,7 @@
-"""Records of other writers written anew, so that every one can be sought: one gzip member each, WARC 1.1 from ARC.
+"""Rewrites records of other writers so that each can be read directly: one gzip member each, WARC 1.1 from ARC.
 
-Fields stay the same. Of ARC, the format before WARC, every field of a header is carried over; what WARC has no field
-for keeps its name with `ARC-` in front.
+Fields stay the same. Of ARC, the format before WARC, every field of a header is preserved; those without a WARC
+field keep their name with the prefix `ARC-`.
 """
 
 from __future__ import annotations
@@ -38,16 +38,8 @@ _LINE_BYTES = 64 * 1024
 _FIRST = b"filedesc://"
 _DEFAULT = ("url", "ip-address", "archive-date", "content-type", "archive-length")
 _V2 = (
-    "url",
-    "ip-address",
-    "archive-date",
-    "content-type",
-    "result-code",
-    "checksum",
-    "location",
-    "offset",
-    "filename",
-    "archive-length",
+    *("url", "ip-address", "archive-date", "content-type", "result-code"),
+    *("checksum", "location", "offset", "filename", "archive-length"),
 )
 _DATE = re.compile(r"[0-9]{12,17}")
 _LENGTH = re.compile(r"[0-9]{1,18}")
@@ -64,7 +56,7 @@ class PlainRecord(NamedTuple):
     """One record, uncompressed, ready to be written as WARC."""
 
     offset: int
-    """Of its gzip member, or of itself in a plain file."""
+    """Offset of its gzip member, or of the record itself in a plain file."""
     head: bytes
     """With its closing empty line."""
     size: int
@@ -73,7 +65,7 @@ class PlainRecord(NamedTuple):
 
 
 def is_arc(path: Path) -> bool:
-    """Return whether a file begins as an ARC file does: with its description, or with the header line of a record."""
+    """Return whether a file starts like an ARC file: with its description, or with the header line of a record."""
     with open_source(path) as source:
         try:
             first = GzipMember(source, 0).pieces() if source.at(0, 3) == MAGIC else source.pieces(0)
@@ -87,7 +79,6 @@ def is_arc(path: Path) -> bool:
 
 
 def _is_header(line: bytes, names: tuple[str, ...]) -> bool:
-    """Return whether a line looks like the header of a record: an address, a date and a length in their places."""
     parts = line.rstrip(b"\r").decode("latin-1").split(" ")
     if len(parts) < len(names):
         return False
@@ -96,10 +87,10 @@ def _is_header(line: bytes, names: tuple[str, ...]) -> bool:
 
 
 def read_arc(path: Path, seed: str, on_damage: OnDamage, pulse: Pulse | None = None) -> Iterator[PlainRecord]:
-    """Yield every whole record of an ARC file as WARC; what is damaged is reported and passed over.
+    """Yield every complete record of an ARC file as WARC; report and skip damaged ones.
 
-    `seed` makes the records' ids: the same file gives the same ones again. `pulse` is called once a piece, and may
-    raise to end it.
+    `seed` determines the records' ids: the same file gives the same ones again. `pulse` is called once per piece,
+    and may raise to stop.
     """
     with open_source(path) as source:
         reader = _ArcReader(seed, on_damage)
@@ -122,7 +113,7 @@ def read_arc(path: Path, seed: str, on_damage: OnDamage, pulse: Pulse | None = N
 
 
 def _next_member(source: ByteSource, at: int, resync: Resync, pulse: Pulse | None) -> int | None:
-    """Return where the next member begins after one that was not read to its end: damaged, or left by its reader."""
+    """Return the start of the next member after one that is damaged, or that its reader abandoned."""
     member = GzipMember(source, at)
     try:
         for _ in pulsed(member.pieces(), pulse):
@@ -143,7 +134,7 @@ class _ArcReader:
         """When the file was begun, as its first record says: for records whose own date is none."""
 
     def records(self, feed: RecordStream, at: int | None) -> Iterator[PlainRecord]:
-        """Yield what stands in one stream: one record in the gzip member `at`, all of them in a plain file (None)."""
+        """Yield the records of one stream: one record in the gzip member `at`, all of them in a plain file (None)."""
         while True:
             offset = at or 0
             try:
@@ -181,7 +172,7 @@ class _ArcReader:
                 return
 
     def _resynchronise(self, feed: RecordStream) -> bool:
-        """Go on to the next line that looks like a header; False if there is none. A plain file has no other marks."""
+        """Skip to the next line that looks like a header; return False at the end. A plain file has no other marks."""
         try:
             while ahead := feed.peek(_LINE_BYTES):
                 # All lines of what was peeked at, then one drop: lines can be as short as one byte.
@@ -225,7 +216,7 @@ class _ArcReader:
         return fields
 
     def _describe(self, feed: RecordStream, fields: dict[str, str], size: int) -> None:
-        """Learn from the first record how the fields of all others are called; its block stays unread."""
+        """Read the field names for all records from the first one; its block stays unread."""
         self._described_at = _date(fields.get("archive-date", ""))
         text = feed.peek(min(size, 4096))
         lines = text.decode("utf-8", "replace").splitlines()
@@ -236,7 +227,7 @@ class _ArcReader:
             self._names = _V2
 
     def _cut(self, feed: RecordStream, size: int) -> bytes:
-        """Return what is there of a block in which the stream ends; nothing of one that is whole, or large."""
+        """Return the available part of a block that the stream cuts off; empty if it is complete, or large."""
         if size > _CUT_BYTES:
             return b""
         block = _ahead(feed, size)
@@ -281,7 +272,7 @@ class _ArcReader:
 
 
 def _ahead(feed: RecordStream, count: int) -> bytes:
-    """Return the next bytes; fewer where the file ends in them, BadBytes of a stream that gives none at all."""
+    """Return the next bytes; fewer at the end of the file. Raise BadBytes if the stream yields none at all."""
     try:
         return feed.peek(count)
     except BadBytes as bad:
@@ -293,7 +284,7 @@ def _ahead(feed: RecordStream, count: int) -> bytes:
 
 
 def _date(text: str) -> str | None:
-    """Return an ARC date (14 digits; 12 and 17 were written too) as WARC-Date; None of what is no date."""
+    """Convert an ARC date (14 digits; also 12 and 17) to a WARC-Date; None if it is invalid."""
     if not _DATE.fullmatch(text):
         return None
     digits = text[:14].ljust(14, "0")
@@ -311,14 +302,14 @@ _HEADER_BYTES = 10
 
 
 def rewrite_warc(path: Path, folder: Path, name: str, on_damage: OnDamage, pulse: Pulse | None = None) -> SealedFile:
-    """Write the whole records of a WARC file into `folder/NAME.warc.gz`, synced and sealed."""
+    """Write the complete records of a WARC file to `folder/NAME.warc.gz`, synced and sealed."""
     return _write(_raw_records(path, on_damage, pulse), folder, name, on_damage)
 
 
 def convert_arc(
     path: Path, folder: Path, name: str, *, seed: str, on_damage: OnDamage, pulse: Pulse | None = None
 ) -> SealedFile:
-    """Write the records of an ARC file as WARC 1.1 into `folder/NAME.warc.gz`, synced and sealed."""
+    """Write the records of an ARC file as WARC 1.1 to `folder/NAME.warc.gz`, synced and sealed."""
     return _write(read_arc(path, seed, on_damage, pulse), folder, name, on_damage)
 
 
@@ -376,9 +367,9 @@ _PIECE_BYTES = 1 << 16
 
 
 def record_pieces(path: Path, offset: int) -> Iterator[bytes]:
-    """Yield the record that begins here, uncompressed, its closing line breaks included: a WARC file of its own.
+    """Yield the record at an offset, uncompressed with its closing line breaks: a valid WARC file.
 
-    DamagedWarc if no whole record stands there. Where a member holds several records, all of them come.
+    Raise DamagedWarc without a complete record there. If a member holds several records, yield all of them.
     """
     with open_record_at(path, offset) as record:
         content_length = record.head.content_length
@@ -395,7 +386,7 @@ def record_pieces(path: Path, offset: int) -> Iterator[bytes]:
 
 
 def packed_record(path: Path, offset: int) -> bytes:
-    """Return the record as one gzip member; Invalid if it is larger than 256 MB."""
+    """Return the record as one gzip member; raise Invalid if it is larger than 256 MB."""
     packer, ready, size = Packer(), list[bytes](), 0
     for piece in record_pieces(path, offset):
         size += len(piece)

@@ -1,8 +1,8 @@
-"""`manifest.json` beside the WARC files: which sealed files there are, with their ids and digests.
+"""`manifest.json` beside the WARC files: the sealed files with their ids and digests.
 
-It is what a rebuild from files alone starts from. Any number of processes write it: a change is one line at the end of
-`manifest.journal`, on disk before the caller goes on, and now and then the lines are united with the list. Whatever
-moment a process dies at, the list and the lines behind it say the same: a line may be read twice without harm.
+A rebuild from files alone starts from it. Any number of processes write it: a change is one line at the end of
+`manifest.journal`, on disk before the caller continues, and from time to time the lines are merged into the
+list. Whenever a process dies, list and journal agree: a line may be read twice without harm.
 """
 
 from __future__ import annotations
@@ -35,21 +35,19 @@ _TRIES = 100
 
 
 class ManifestDamaged(Invalid):
-    """A `manifest.json` that is not one of ours, or no longer; `is_ours` tells which."""
+    """A `manifest.json` that another program wrote, or that is damaged; `is_ours` distinguishes them."""
 
     code = "manifest_damaged"
 
     def __init__(self, path: Path, reason: str, *, is_ours: bool) -> None:
-        super().__init__(f"{path} is no manifest of WARC files ({reason}); move it away, and it is made anew")
+        super().__init__(f"{path} is no manifest of WARC files ({reason}); move it away, and it is rebuilt")
         self.is_ours = is_ours
 
 
 @dataclass(slots=True)
 class _Listed:
-    """What a folder's manifest says, and how far its journal was read for it."""
-
     base: tuple[int, int, int] | None = None
-    """Which `manifest.json` it is: inode, when it was written, size. None if there is none."""
+    """Identity of `manifest.json`: inode, modification time, size. None if it is missing."""
     journal_bytes: int = 0
     lines: int = 0
     files: dict[int, SealedFile] = field(default_factory=dict)
@@ -67,14 +65,14 @@ class _Listed:
 
 
 _known: LRUCache[Path, _Listed] = LRUCache(maxsize=16)
-"""The manifests that this process last looked at, so that a sealed file costs its own line and not the whole list."""
+"""This process's cache of manifests, so that a sealed file costs its own line and not the whole list."""
 _guard = threading.Lock()
 
 
 def add_to_manifest(file_id: int, sealed: SealedFile) -> None:
-    """List a sealed file in its folder's manifest; the same again changes nothing, a repaired file replaces the old.
+    """Add a sealed file to its folder's manifest; an unchanged entry changes nothing, a repaired file replaces it.
 
-    Conflict if another file id has this name; NoSpace or Unavailable if the disk says so.
+    Raise Conflict if another file id has this name; NoSpace or Unavailable on disk errors.
     """
     directory, name = sealed.path.parent, sealed.path.name
     with _changing(directory) as listed:
@@ -88,12 +86,12 @@ def add_to_manifest(file_id: int, sealed: SealedFile) -> None:
 
 
 def is_listed(names: Collection[str]) -> bool:
-    """Return whether a folder with these names has a manifest; its journal may stand there alone after a crash."""
+    """Return whether a folder with these names has a manifest; after a crash it may have only the journal."""
     return MANIFEST in names or JOURNAL in names
 
 
 def remove_from_manifest(directory: Path, file_id: int) -> None:
-    """Strike a file off; nothing happens if it is not there, nor if there is no manifest."""
+    """Remove a file from the manifest; do nothing if it is not listed, or there is no manifest."""
     if not is_listed([one.name for one in directory.iterdir()] if directory.is_dir() else ()):
         return
     with _changing(directory) as listed:
@@ -103,9 +101,9 @@ def remove_from_manifest(directory: Path, file_id: int) -> None:
 
 
 def read_manifest(directory: Path) -> dict[int, SealedFile]:
-    """Return the sealed files that a directory's manifest lists, in the order of their ids; none if there is none.
+    """Return the sealed files in a directory's manifest, in order of id; empty without a manifest.
 
-    ManifestDamaged if there is one that makes no sense, or one of another program.
+    Raise ManifestDamaged if it is invalid, or another program's.
     """
     with _guard:
         return dict(sorted(_current(directory).files.items()))
@@ -113,7 +111,7 @@ def read_manifest(directory: Path) -> dict[int, SealedFile]:
 
 @contextlib.contextmanager
 def _changing(directory: Path) -> Iterator[_Listed]:
-    """Yield what the manifest says, while no other process changes it."""
+    """Yield the manifest, locked against changes by other processes."""
     with _guard:
         try:
             with _locked(directory):
@@ -128,7 +126,7 @@ def _changing(directory: Path) -> Iterator[_Listed]:
 
 
 def _current(directory: Path) -> _Listed:
-    """Return what the manifest says now: what is known of it with the lines that came since, or all of it anew."""
+    """Return the current manifest: the cached one with newer journal lines, or all of it read again."""
     # Readers take no lock: another process may unite list and journal between the two reads.
     for _ in range(_TRIES):
         base = _identity(directory / MANIFEST)
@@ -177,7 +175,6 @@ def _base(path: Path) -> list[tuple[int, SealedFile]]:
 
 
 def _journal(path: Path, start: int) -> bytes:
-    """Return the whole lines behind `start`."""
     try:
         with path.open("rb") as file:
             file.seek(start)
@@ -205,7 +202,7 @@ def _apply(path: Path, listed: _Listed, lines: bytes) -> None:
 
 
 def _append(directory: Path, listed: _Listed, change: dict[str, Any]) -> None:
-    """Write a change that `listed` has taken already, and unite list and lines when there are as many as half of it."""
+    """Append a change that `listed` already contains; merge the journal into the list when it gets long."""
     _write_line(directory, listed, change)
     if listed.base is None or listed.lines > max(_FEW_LINES, len(listed.files) // 2):
         _write(directory, [_fields(file_id, sealed) for file_id, sealed in sorted(listed.files.items())])
@@ -239,7 +236,7 @@ def _write_line(directory: Path, listed: _Listed, change: dict[str, Any]) -> Non
 
 
 def _fields(file_id: int, sealed: SealedFile) -> dict[str, Any]:
-    """Return what the manifest says of a file: its name, not its path, so that a folder can be moved as a whole."""
+    """Return a file's entry: it has its name, not its path, so that a folder can be moved as a whole."""
     return {
         "file_id": file_id,
         "name": sealed.path.name,

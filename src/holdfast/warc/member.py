@@ -1,7 +1,7 @@
-"""One gzip member per record: packing, and inflating in bounded steps with every checksum looked at.
+"""Gzip members, one per record: compression, and decompression in bounded steps with every checksum verified.
 
-Our members say in the header's comment field how long they are and what CRC-32 their compressed bytes have, so that
-every flipped bit is seen without a manifest, and a walk can skip a member without inflating it.
+Our members state in the header's comment field their length and the CRC-32 of their compressed bytes, so that
+every flipped bit is detected without a manifest, and a reader can skip a member without decompressing it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _READ_BYTES = 64 * 1024
 
 
 class ByteSource:
-    """Random and sequential reads of one file, as large as it was when opened. Memory: one window."""
+    """Random and sequential reads of one file, limited to its size when opened. Memory: one window."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -45,13 +45,11 @@ class ByteSource:
         return self._window[begin : begin + count]
 
     def pieces(self, offset: int) -> Iterator[bytes]:
-        """Yield everything from here to the end of the file."""
         while piece := self.at(offset, _READ_BYTES):
             offset += len(piece)
             yield piece
 
     def find(self, needle: bytes, start: int) -> int | None:
-        """Return where `needle` next stands at or after `start`, or None."""
         at = start
         while at + len(needle) <= self.size:
             if not self._start <= at <= self._start + len(self._window) - len(needle):
@@ -78,7 +76,7 @@ class ByteSource:
 
 @contextmanager
 def open_source(path: Path) -> Iterator[ByteSource]:
-    """Open a file for reading; NotFound or Unavailable if that cannot be."""
+    """Open a file for reading; raise NotFound or Unavailable."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError as exc:
@@ -113,7 +111,7 @@ crc32 = isal_zlib.crc32
 
 
 class BadBytes(Invalid):
-    """The bytes at this place are not what they should be; `kind` is a stable name for the damage."""
+    """The bytes at this position are invalid; `kind` is a stable name for the damage."""
 
     code = "bad_bytes"
 
@@ -123,12 +121,14 @@ class BadBytes(Invalid):
 
 
 def own_header(length: int, checksum: int) -> bytes:
-    """Return the gzip header of a member of ours: its whole length, and the CRC-32 of all that follows the header."""
+    """Return the gzip header of one of our members: its total length, and the CRC-32 of everything after the
+    header.
+    """
     return b"%b%010x%08x\x00" % (OWN_PREFIX, length, checksum)
 
 
 def own_length(header: bytes) -> int | None:
-    """Return the length that a header of ours states, or None if it is not exactly of our form."""
+    """Return the length in one of our headers, or None if it is not exactly in our format."""
     if len(header) < OWN_HEADER_BYTES or not header.startswith(OWN_PREFIX):
         return None
     try:
@@ -142,7 +142,6 @@ def own_length(header: bytes) -> int | None:
 
 
 def pack(record: bytes) -> bytes:
-    """Return one whole record as a member."""
     deflated = deflate_compress(record, 1 if len(record) < _LARGE_BYTES else 2)
     trailer = _TRAILER.pack(crc32(record), len(record) & _MASK)
     header = own_header(OWN_HEADER_BYTES + len(deflated) + _TRAILER.size, crc32(trailer, crc32(deflated)))
@@ -150,7 +149,7 @@ def pack(record: bytes) -> bytes:
 
 
 class Packer:
-    """Packs a record that is too large to hold, piece by piece; its header is known when all is done."""
+    """Compresses a record that is too large for memory, piece by piece; its header is known at the end."""
 
     def __init__(self) -> None:
         self._deflate = isal_zlib.compressobj(_STREAM_LEVEL, isal_zlib.DEFLATED, RAW)
@@ -160,17 +159,16 @@ class Packer:
         self._length = OWN_HEADER_BYTES
 
     def feed(self, piece: bytes) -> bytes:
-        """Take more of the record; return compressed bytes that are ready, often none."""
+        """Add a piece of the record; return compressed bytes that are ready, often none."""
         self._crc = crc32(piece, self._crc)
         self._size += len(piece)
         return self._count(self._deflate.compress(piece))
 
     def finish(self) -> bytes:
-        """Return the last compressed bytes."""
         return self._count(self._deflate.flush() + _TRAILER.pack(self._crc, self._size & _MASK))
 
     def header(self) -> bytes:
-        """Return the member's header; right only after `finish`, and always of the same length."""
+        """Return the member's header; valid only after `finish`, always of the same length."""
         return own_header(self._length, self._checksum)
 
     def _count(self, ready: bytes) -> bytes:
@@ -180,7 +178,7 @@ class Packer:
 
 
 def true_header(source: ByteSource, offset: int, length: int) -> bytes:
-    """Return the header of ours that a member of this length must have, by the bytes that follow it."""
+    """Compute our header for a member of this length from the bytes that follow it."""
     checksum = 0
     at, end = offset + OWN_HEADER_BYTES, offset + length
     while at < end and (piece := source.at(at, min(end - at, 1 << 20))):
@@ -190,7 +188,7 @@ def true_header(source: ByteSource, offset: int, length: int) -> bytes:
 
 
 def whole_own_length(source: ByteSource, offset: int) -> int | None:
-    """Return the length of a member of ours if every byte of it is as written, without inflating; else None."""
+    """Return the length of one of our members if every byte is as written, without decompressing; else None."""
     header = source.at(offset, OWN_HEADER_BYTES)
     if not header.startswith(OWN_PREFIX):
         return None
@@ -205,7 +203,7 @@ def whole_own_length(source: ByteSource, offset: int) -> int | None:
 
 
 class GzipMember:
-    """One gzip member of a file, being read. Nothing larger than a piece is held."""
+    """One gzip member of a file, being read. Nothing larger than a piece is in memory."""
 
     def __init__(self, source: ByteSource, offset: int, *, own_form: bool = False) -> None:
         self._source = source
@@ -218,7 +216,7 @@ class GzipMember:
         """How many bytes have come out so far."""
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield what is inside; BadBytes if header, stream, checksum or length are wrong or the file ends."""
+        """Yield the content; raise BadBytes if header, stream, checksum or length are wrong or the file ends."""
         stated = None if self._own_form else own_length(self._source.at(self.offset, OWN_HEADER_BYTES))
         is_own = self._own_form or stated is not None
         start = self.offset + (OWN_HEADER_BYTES if is_own else self._header_length())
@@ -301,13 +299,12 @@ _MAX_DICTIONARY_BYTES = 8 << 20
 
 
 def is_zstd(source: ByteSource, offset: int = 0) -> bool:
-    """Return whether a frame of any kind begins here."""
     head = source.at(offset, 4)
     return head == ZSTD_MAGIC or (len(head) == 4 and struct.unpack("<I", head)[0] in _SKIPPABLE)
 
 
 def load_dictionary(source: ByteSource) -> zstandard.ZstdCompressionDict | None:
-    """Return the dictionary that a file begins with, if it does; BadBytes if it cannot be used."""
+    """Return the dictionary at the start of a file, if any; raise BadBytes if it is invalid."""
     head = source.at(0, 8)
     if len(head) < 8 or struct.unpack_from("<I", head)[0] != _DICTIONARY:
         return None
@@ -321,7 +318,7 @@ def load_dictionary(source: ByteSource) -> zstandard.ZstdCompressionDict | None:
 
 
 def _inflated_dictionary(raw: bytes) -> bytes:
-    """Return a dictionary that is compressed itself; ValueError if it is too large or cut off."""
+    """Return a dictionary that is itself compressed; raise ValueError if it is too large or truncated."""
     # Piece by piece: in one go the library allocates whatever size the frame states, and heeds no limit beside it.
     inflate, found = zstandard.ZstdDecompressor().decompressobj(), bytearray()
     for at in range(0, len(raw), _ZSTD_PIECE_BYTES):
@@ -334,14 +331,14 @@ def _inflated_dictionary(raw: bytes) -> bytes:
 
 
 def skip_frames(source: ByteSource, offset: int) -> int:
-    """Return where the next frame with content begins: skippable ones hold none."""
+    """Return the start of the next frame with content; skippable frames have none."""
     while len(head := source.at(offset, 8)) == 8 and struct.unpack_from("<I", head)[0] in _SKIPPABLE:
         offset += 8 + int(struct.unpack_from("<I", head, 4)[0])
     return min(offset, source.size)
 
 
 class ZstdFrame:
-    """One frame of a file, being read. Nothing larger than a piece is held."""
+    """One frame of a file, being read. Nothing larger than a piece is in memory."""
 
     def __init__(self, source: ByteSource, offset: int, dictionary: zstandard.ZstdCompressionDict | None) -> None:
         self._source = source
@@ -353,7 +350,7 @@ class ZstdFrame:
         """How many bytes have come out so far."""
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield what is inside; BadBytes if the frame is damaged or the file ends."""
+        """Yield the content; raise BadBytes if the frame is damaged or the file ends."""
         if self._source.at(self.offset, 4) != ZSTD_MAGIC:
             raise BadBytes("garbage", "no zstd frame begins here")
         inflate = zstandard.ZstdDecompressor(self._dictionary, max_window_size=ZSTD_MAX_WINDOW).decompressobj()
@@ -381,11 +378,11 @@ _GLIMPSE_SOURCE_BYTES = 1024
 _SUMMED_FOR_ONE = 8
 
 Pulse = Callable[[], None]
-"""Called while a file is read, once a piece of it; may raise to end the reading."""
+"""Called for each piece of a file that is read; may raise to stop reading."""
 
 
 def pulsed(pieces: Iterator[bytes], pulse: Pulse | None) -> Iterator[bytes]:
-    """Return the pieces as they are, with a pulse before each: a member can go on for hours and yield no record."""
+    """Yield the pieces with a pulse before each: a member can run for hours without yielding a record."""
     return pieces if pulse is None else _pulsed(pieces, pulse)
 
 
@@ -396,7 +393,7 @@ def _pulsed(pieces: Iterator[bytes], pulse: Pulse) -> Iterator[bytes]:
 
 
 def glimpse(source: ByteSource, offset: int) -> bytes:
-    """Return the first bytes inside the member that begins here, or none if nothing can be inflated."""
+    """Return the first bytes of the member that starts here; empty if nothing can be decompressed."""
     # One call and no stream: a search that meets thousands of such places must not read further at any of them.
     raw = source.at(offset, _GLIMPSE_SOURCE_BYTES)
     if not raw.startswith(MAGIC):
@@ -420,21 +417,20 @@ class Resync:
         self._spare_bytes = 16 * source.size + (64 << 20)
 
     def spend(self, inflated_bytes: int, *, summed_bytes: int = 0) -> None:
-        """Count what looking at a member cost: they can be nested so that each costs the whole file.
+        """Count the cost of examining a member: they can be nested so that each costs the whole file.
 
-        A checksum costs a small part of what inflating as many bytes does.
+        A checksum costs a small part of decompressing as many bytes.
         """
         self._spare_bytes -= inflated_bytes + summed_bytes // _SUMMED_FOR_ONE
 
     @property
     def is_spent(self) -> bool:
-        """Whether this file has cost more than an honest one can."""
         return self._spare_bytes <= 0
 
     def after(self, offset: int) -> int | None:
-        """Return where the first member after this offset begins that looks like a record; None if there is none.
+        """Return the first offset after this one where a member starts that looks like a record; None without one.
 
-        A member of ours is known by its header alone, so that damage after damage is still counted record by record.
+        Our members are recognized by their header alone, so that repeated damage is still counted record by record.
         """
         # Behind the first byte of what is damaged, not behind what it claims to be: its length may be what is wrong.
         at = self._source.find(MAGIC, offset + 1)
@@ -448,7 +444,7 @@ class Resync:
 
 
 def explain_rest(source: ByteSource, offset: int, bad: BadBytes) -> BadBytes:
-    """Return what to call damage that reaches to the end of the file: a cut, a tail of zeros, or what it was."""
+    """Classify damage that reaches to the end of the file: a cut, a tail of zeros, or the original error."""
     if bad.kind == "truncated":
         return bad
     # Zeros at the end are what some file systems leave of a file that was growing when the power went.

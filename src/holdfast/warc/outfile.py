@@ -1,6 +1,6 @@
-"""The open WARC file: bytes go to its end or not at all, its digests grow with it, a lock says that its owner lives.
+"""The open WARC file: an append is complete or undone, digests grow with it, a lock shows that its owner lives.
 
-Names: `NAME.warc.gz.open` while it is written, `NAME.warc.gz` for ever after. A file is never overwritten.
+Names: `NAME.warc.gz.open` while it is written, `NAME.warc.gz` afterwards. A file is never overwritten.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _PIECE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedFile:
-    """A whole file that will not change any more: its line in the manifest and its row are made from this."""
+    """A complete file that will not change; the source of its manifest line and its row."""
 
     path: Path
-    """Where it lies; as its row names it (below the data directory: relative to it) where rows are read or written."""
+    """Its path; in rows and when reading them, relative to the data directory if it is inside."""
     size: int
     sha256: str
-    """Hex."""
+    """Hexadecimal."""
     crc32: int
     record_count: int
 
@@ -47,7 +47,6 @@ class Digests(NamedTuple):
 
 
 def digests_of(pieces: Iterable[bytes]) -> Digests:
-    """Return size and digests of a stream."""
     sha256, crc, size = hashlib.sha256(), 0, 0
     for piece in pieces:
         sha256.update(piece)
@@ -57,9 +56,9 @@ def digests_of(pieces: Iterable[bytes]) -> Digests:
 
 
 class OutFile:
-    """Appends to one file. After NoSpace or Unavailable from an append the file is as before; try it again.
+    """Appends to one file. NoSpace or Unavailable from an append leave the file unchanged, so it can be retried.
 
-    Appending belongs to one thread; `sync` may run beside it in another.
+    Appending belongs to one thread; `sync` may run concurrently in another.
     """
 
     def __init__(self, raw: io.FileIO, path: Path) -> None:
@@ -74,7 +73,6 @@ class OutFile:
 
     @property
     def sealed_path(self) -> Path:
-        """Its name after sealing."""
         return self.path.with_name(self.path.name.removesuffix(OPEN_SUFFIX))
 
     def append(self, data: bytes) -> None:
@@ -90,19 +88,19 @@ class OutFile:
         self._torn = False
 
     def begin(self) -> None:
-        """Start bytes that come in pieces, at the end of the file. They count from `commit` on."""
+        """Start an append in pieces. They count from `commit` on."""
         self._ready()
         self._torn = True
 
     def piece(self, data: bytes) -> None:
-        """Write one piece; on failure everything since `begin` is gone."""
+        """Write one piece; on failure everything since `begin` is removed."""
         try:
             self._write(data)
         except OSError as exc:
             raise self._rolled_back(exc) from exc
 
     def commit(self, header: bytes, length: int) -> None:
-        """Put the final header over the first of the pieces, which are `length` bytes together, and let them count."""
+        """Overwrite the start of the pieces, `length` bytes in total, with the final header, and make them count."""
         start, end = self.size, self.size + length
         # On copies: if reading back fails, the digests still fit the file without these pieces.
         sha256, crc = self._sha256.copy(), self._crc
@@ -120,14 +118,14 @@ class OutFile:
         self._sha256, self._crc, self.size, self._torn = sha256, crc, end, False
 
     def rollback(self) -> None:
-        """Forget the pieces since `begin`."""
+        """Remove the pieces since `begin`."""
         with contextlib.suppress(OSError):
             self._cut_back()
 
     def sync(self) -> None:
         """Return when everything appended before is on disk.
 
-        If the disk refuses, the file takes nothing more, and is to be abandoned.
+        If the disk fails, the file accepts no more data and must be abandoned.
         """
         if self._lost is not None:
             raise self._lost
@@ -140,7 +138,7 @@ class OutFile:
             raise self._lost from exc
 
     def seal(self, record_count: int) -> SealedFile:
-        """Give the file its final name, on disk; what comes back is known without reading it again."""
+        """Give the file its final name, on disk; the result is known without reading it again."""
         self._ready()
         target = self.sealed_path
         try:
@@ -160,11 +158,10 @@ class OutFile:
         )
 
     def close(self) -> None:
-        """Let go of the file as it is; the process that adopts it repairs and seals it."""
+        """Close the unsealed file; the process that adopts it repairs and seals it."""
         self._raw.close()
 
     def discard(self) -> None:
-        """Remove the file."""
         self.path.unlink(missing_ok=True)
         self._raw.close()
 
@@ -200,9 +197,9 @@ class OutFile:
 
 
 def create(directory: Path, name: str, first: bytes) -> OutFile:
-    """Return a new file that already holds its first bytes and its owner's lock when its name appears.
+    """Return a new file that already has its first bytes and its owner's lock when its name appears.
 
-    Conflict if the name is taken; NoSpace or Unavailable if the disk refuses.
+    Raise Conflict if the name is in use; NoSpace or Unavailable on disk errors.
     """
     # The directory is never made: where one has vanished, its storage has (a lost mount), and what is written to the
     # disk below is lost to the archive.
@@ -242,7 +239,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def disk_error(exc: OSError, message: str) -> Unavailable:
-    """Return the house's error for one of the disk: NoSpace if room is what is missing."""
+    """Return NoSpace if the disk is full, Unavailable for other disk errors."""
     if exc.errno in READ_ONLY:
         return Unavailable(f"{message}; make it writable for this user, or choose another data directory with --home")
     return (NoSpace if exc.errno in _NO_SPACE else Unavailable)(message)

@@ -1,7 +1,8 @@
-"""From the bytes of an HTTP message to its content: head, transfer coding, content codings.
+"""Extracts the content of an HTTP message: head, transfer coding, content codings.
 
-Used wherever a message is opened (crawl, index, replay, import), on input of unknown servers and writers: it never
-raises, never grows past its caps. Bombs stop at the limit, and what breaks off is kept as far as it went.
+Used wherever a message is opened (crawl, index, replay, import), on input of unknown servers and writers: it
+never raises, never exceeds its limits. Decompression bombs stop at the limit, and a truncated body is used as
+far as it goes.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from holdfast.values import dataclass
 
 
 class PayloadProblem(StrEnum):
-    """What was wrong with the framing or the codings of a message."""
+    """Problems with the framing or the codings of a message."""
 
     BAD_FRAMING = "bad_framing"
     CUT_SHORT = "cut_short"
@@ -66,10 +67,10 @@ _ALIKE_PIECE_BYTES = 1024 * 1024
 
 
 class Dechunked:
-    """The payload inside a chunked body, piece by piece; `problem` is known once the pieces are used up.
+    """The payload of a chunked body, piece by piece; `problem` is known once the pieces are consumed.
 
-    A body whose first line is no chunk size was never chunked (many tools store bodies without their framing and keep
-    the header): it comes out as it is, with the problem noted. Later damage ends the payload where it stands.
+    A body whose first line is not a chunk size was never chunked (many tools store bodies without their framing and
+    keep the header): it is passed on unchanged, with the problem recorded. Later damage ends the payload there.
     """
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
@@ -86,7 +87,6 @@ class Dechunked:
         return next(self._pieces)
 
     def _more(self) -> bool:
-        """Put more bytes behind what is left of the buffer."""
         # Enough at once: a source that gives a few bytes at a time would have the rest of the buffer copied for each.
         taken, size = [self._buffer[self._at :]], 0
         for chunk in self._source:
@@ -99,7 +99,7 @@ class Dechunked:
         return size > 0
 
     def _line(self) -> bytes | None:
-        """Return the next line without its end; None with the problem noted if it is too long or not all there."""
+        """Return the next line without its end; record a problem and return None if it is too long or incomplete."""
         scanned = self._at
         while (end := self._buffer.find(b"\n", scanned)) < 0:
             scanned = len(self._buffer) - self._at
@@ -114,7 +114,7 @@ class Dechunked:
         return line
 
     def _size(self) -> int | None:
-        """Return the size of the next chunk; None with the problem noted if it has none that makes sense."""
+        """Return the size of the next chunk; record a problem and return None if it is invalid."""
         line = self._line()
         if line is None:
             return None
@@ -144,7 +144,7 @@ class Dechunked:
             self._trailers()
 
     def _small(self) -> Iterator[bytes]:
-        """Yield the chunks that lie whole in the buffer, many together: a body may come in millions of them."""
+        """Yield the chunks that are complete in the buffer, many together: a body may have millions of them."""
         while pieces := self._tiny() or self._plain():
             yield b"".join(pieces)
             size = len(pieces[0])
@@ -174,7 +174,7 @@ class Dechunked:
         return gathered
 
     def _alike(self, size: int) -> Iterator[bytes]:
-        """Yield what the chunks of one size line and size hold that follow each other here, twice as many each time."""
+        """Yield the content of consecutive chunks with the same size line, twice as many each time."""
         buffer = self._buffer
         match = _PLAIN_SIZE_LINE.match(buffer, self._at)
         if match is None or int(match[1], 16) != size:
@@ -198,7 +198,7 @@ class Dechunked:
             yield bytes(data)
 
     def _large(self, size: int) -> Iterator[bytes]:
-        """Yield a chunk that reaches beyond the buffer, and step over the line end behind it."""
+        """Yield a chunk that extends beyond the buffer, and skip the line end after it."""
         left = size
         while left:
             piece = self._buffer[self._at : self._at + left]
@@ -213,7 +213,7 @@ class Dechunked:
             self.problem = PayloadProblem.BAD_FRAMING
 
     def _trailers(self) -> None:
-        """Step over the trailer section (RFC 9112, section 7.1.2); a message may end without its last empty line."""
+        """Skip the trailer section (RFC 9112, section 7.1.2); a message may end without its last empty line."""
         read = 0
         while (line := self._line()) is not None:
             if line in (b"\r", b""):
@@ -230,7 +230,6 @@ class Dechunked:
 
 
 def dechunk(chunks: Iterable[bytes]) -> Dechunked:
-    """Return the payload of a chunked body as an iterator of pieces, with its `problem` once it is used up."""
     return Dechunked(chunks)
 
 
@@ -245,21 +244,21 @@ _CHARSET = re.compile(r";[ \t]*charset[ \t]*=[ \t]*(?:\"([^\"]*)\"|'([^']*)'|([^
 
 @dataclass(frozen=True, slots=True)
 class HttpHead:
-    """A response's status line and headers, latin-1 decoded, in the order in which they came."""
+    """A response's status line and headers, latin-1 decoded, in their original order."""
 
     status: int
-    """0 where there is no status line."""
+    """0 without a status line."""
     reason: str
     headers: tuple[tuple[str, str], ...]
     _values: dict[str, list[str]] = field(init=False, repr=False, compare=False, default_factory=dict)
-    """By name in lower case: a page's head is asked nine times, and lowering all names each time took 15 us."""
+    """By lower-case name: a page's head is read nine times, and lowering all names each time took 15 us."""
 
     def __post_init__(self) -> None:
         for name, value in self.headers:
             self._values.setdefault(name.lower(), []).append(value)
 
     def get(self, name: str) -> str | None:
-        """Return the first value of this header, whatever its case; None if it is not there."""
+        """Return the first value of this header, ignoring case; None if it is missing."""
         values = self._values.get(name.lower())
         return values[0] if values else None
 
@@ -269,31 +268,31 @@ class HttpHead:
 
     @property
     def media_type(self) -> str | None:
-        """The declared type without its parameters, lower case; None if none is declared."""
+        """The declared type without its parameters, lower case; None if it is missing."""
         declared = self.get("content-type")
         return (declared.partition(";")[0].partition(",")[0].strip().lower() or None) if declared else None
 
     @property
     def charset(self) -> str | None:
-        """The declared charset as it was spelt; None if none is declared."""
+        """The declared charset as spelled; None if it is missing."""
         match = _CHARSET.search(self.get("content-type") or "")
         return (next((found for found in match.groups() if found), "").strip() or None) if match else None
 
     @property
     def is_chunked(self) -> bool:
-        """Whether the body is framed in chunks (RFC 9112, section 6.1: the last transfer coding)."""
+        """Whether the body is chunked (RFC 9112, section 6.1: the last transfer coding)."""
         codings = ",".join(self.get_all("transfer-encoding"))
         return codings.rpartition(",")[2].strip().lower() == "chunked"
 
 
 def split_head(block: bytes) -> tuple[bytes, bytes]:
-    """Return the head of a message, closing empty line included, and what follows; without such a line all is head."""
+    """Split a message after the empty line that ends its head; without such a line all is head."""
     match = _EMPTY_LINE.search(block)
     return (block, b"") if match is None else (block[: match.end()], block[match.end() :])
 
 
 def parse_head(head: bytes) -> HttpHead:
-    """Return what a head says, in time linear to its size. Folded lines are joined; those without a colon pass by."""
+    """Parse a head in time linear to its size. Folded lines are joined; lines without a colon are ignored."""
     lines = _unfolded(head.decode("latin-1"))
     match = _STATUS_LINE.match(next(lines, ""))
     headers = []
@@ -309,7 +308,7 @@ def parse_head(head: bytes) -> HttpHead:
 
 
 def _unfolded(text: str) -> Iterator[str]:
-    """Yield the lines of a head, each with those that continue it (RFC 9112, section 5.2) behind one blank each."""
+    """Yield the lines of a head, each joined with its continuation lines (RFC 9112, section 5.2) by one blank each."""
     # Line by line: a pattern that looks for blanks in front of a line break tries every blank of a run anew, and a head
     # of a few kilobytes then takes minutes.
     lines = text.split("\n", _MAX_LINES)[:_MAX_LINES]
@@ -327,7 +326,7 @@ def _unfolded(text: str) -> Iterator[str]:
 
 
 def payload_chunks(head: HttpHead, body: Body | Iterable[bytes]) -> Iterator[bytes]:
-    """Return the payload of a message: its body, without the framing of its chunks."""
+    """Return the payload of a message: its body, without chunk framing."""
     chunks = body if isinstance(body, Iterable) else body.chunks()
     return dechunk(chunks) if head.is_chunked else iter(chunks)
 
@@ -353,15 +352,15 @@ def _careful(size: int) -> InflateBudget:
 
 
 Reserve = Callable[[int], None]
-"""Called with the size that a body has reached; what it raises ends the decoding."""
+"""Called with the current size of a body; an exception from it stops decoding."""
 
 
 def no_reserve(_size: int) -> None:
-    """Reserve nothing: the caller bounds memory by the caps alone."""
+    """Reserve nothing: only the caller's limits bound the memory."""
 
 
 class _Stopped(Exception):
-    """The input ended or went on differently than the coding says; what came before stands."""
+    """The input ended or did not follow the coding; earlier output is valid."""
 
     def __init__(self, problem: PayloadProblem) -> None:
         super().__init__(problem)
@@ -371,10 +370,10 @@ class _Stopped(Exception):
 def undo(
     coding: str, data: bytes, limit: int, excess: PayloadProblem, reserve: Reserve = no_reserve
 ) -> tuple[bytes, PayloadProblem | None]:
-    """Return the data without this coding and what was wrong, if anything.
+    """Return the decoded data and the problem, if any.
 
-    More than `limit` bytes are cut there, with `excess` as the problem. What is not of this coding at all, or of one
-    that we do not know, comes back as it is. `reserve` is called with each size that the output reaches.
+    More than `limit` bytes are cut there, with `excess` as the problem. Data of another or an unknown coding is
+    returned unchanged. `reserve` is called with each size that the output reaches.
     """
     readers = _readers(coding, data)
     if not readers:
@@ -405,7 +404,7 @@ def undo(
 
 
 class _Output:
-    """What came out so far. One growing buffer, because a list and its join would hold everything twice."""
+    """The output so far. One growing buffer, because a list and its join would hold everything twice."""
 
     __slots__ = ("_buffer", "_limit", "size")
 
@@ -415,7 +414,7 @@ class _Output:
         self.size = 0
 
     def take(self, piece: bytes) -> bool:
-        """Keep a piece; return False once the limit is passed."""
+        """Append a piece; return False once the limit is exceeded."""
         self.size += self._buffer.write(piece)
         return self.size <= self._limit
 
@@ -428,7 +427,7 @@ _Reader = Callable[[bytes, InflateBudget], Iterator[bytes]]
 
 
 def _readers(coding: str, data: bytes) -> tuple[_Reader, ...]:
-    """Return the ways to read a coding, likeliest first: servers mean two different things by deflate."""
+    """Return the decoders of a coding, likeliest first: servers use deflate for two different formats."""
     if coding in ("gzip", "x-gzip"):
         return (_gzip,)
     if coding == "deflate":
@@ -442,7 +441,6 @@ def _readers(coding: str, data: bytes) -> tuple[_Reader, ...]:
 
 
 def _inflate(data: bytes, at: int, wbits: int, budget: InflateBudget) -> Generator[bytes, None, int]:
-    """Yield what one deflate stream holds; return where it ended."""
     stream = DeflateStream(reader_of(data), at, wbits, budget)
     yield from stream
     assert stream.end is not None
@@ -505,7 +503,7 @@ def _zstd(data: bytes, budget: InflateBudget) -> Iterator[bytes]:
 
 
 def _expect_end(data: bytes, at: int) -> None:
-    """Note what follows the last stream, except for padding with zeros."""
+    """Raise _Stopped if anything but zero padding follows the last stream."""
     # gzip itself passes over zeros behind the last stream.
     if data[at:].strip(b"\0"):
         raise _Stopped(PayloadProblem.TRAILING_BYTES)
@@ -516,7 +514,7 @@ _WITH_MAGIC: tuple[_Reader, ...] = (_gzip, _zlib, _zstd)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeCaps:
-    """How far a content coding is undone."""
+    """Limits of decoding content codings."""
 
     max_output_bytes: int = 50 * 1024 * 1024
     max_ratio: int = MAX_RATIO
@@ -526,7 +524,7 @@ class DecodeCaps:
 
 
 class DecodedBody(NamedTuple):
-    """A body without its content codings, as far as that went."""
+    """A body without its content codings, as far as they could be decoded."""
 
     data: bytes
     problems: tuple[str, ...] = ()
@@ -536,10 +534,10 @@ _CAPS = DecodeCaps()
 
 
 def decode(head: HttpHead, payload: bytes | Iterable[bytes], caps: DecodeCaps = _CAPS) -> DecodedBody:
-    """Return the content of a payload: the codings of Content-Encoding undone, last one first.
+    """Return the content of a payload: the codings of Content-Encoding decoded, last one first.
 
-    What cannot be undone comes back as it is, and what breaks off as far as it went, with the problem noted. Bytes
-    without a coding are handed back themselves, not a copy.
+    An undecodable part is returned unchanged, a truncated one as far as it goes, with the problem recorded. Bytes
+    without a coding are returned themselves, not a copy.
     """
     data, is_whole = _gather(payload, caps.max_output_bytes, caps.reserve)
     problems: list[str] = [] if is_whole else [PayloadProblem.TOO_LARGE]
@@ -562,7 +560,6 @@ def decode(head: HttpHead, payload: bytes | Iterable[bytes], caps: DecodeCaps = 
 
 
 def _gather(payload: bytes | Iterable[bytes], limit: int, reserve: Reserve) -> tuple[bytes, bool]:
-    """Return a payload in one piece, and whether all of it is there; at most `limit` bytes are kept."""
     if isinstance(payload, bytes):
         return (payload, True) if len(payload) <= limit else (payload[:limit], False)
     pieces = iter(payload)

@@ -1,6 +1,6 @@
-"""Reading WARC files of any writer: records in a row, or one record by its offset, with bounded memory.
+"""Reads WARC files of any writer: records in sequence, or one record by its offset, with bounded memory.
 
-Gzip, zstd and plain files; damage is reported and passed over. It refuses what it would have to guess.
+Supports gzip, zstd and plain files; reports and skips damage, and rejects ambiguous input.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BREAKS = re.compile(rb"[\r\n]*")
 
 
 class RecordStream:
-    """A stream that is read forward: a head up to its empty line, then so many bytes, then the next head."""
+    """A forward-only stream: a head up to its empty line, then a number of bytes, then the next head."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -51,9 +51,9 @@ class RecordStream:
         """How many bytes have been taken."""
 
     def head(self, limit: int) -> bytes:
-        """Return everything up to and including the next empty line, or what is left if there is none.
+        """Return everything up to and including the next empty line, or the rest without one.
 
-        Empty at the end. BadBytes if `limit` bytes hold no empty line.
+        Empty at the end. Raise BadBytes if `limit` bytes contain no empty line.
         """
         searched = 0
         while True:
@@ -77,19 +77,19 @@ class RecordStream:
             yield piece
 
     def peek(self, count: int) -> bytes:
-        """Return the next `count` bytes without taking them, fewer if the stream ends."""
+        """Return the next `count` bytes without consuming them, fewer if the stream ends."""
         while self._left < count and self._more():
             pass
         return self._held[self._start : self._start + count]
 
     def drop(self, count: int) -> None:
-        """Take this many of the bytes that were just peeked at."""
+        """Consume this many of the bytes just peeked at."""
         count = min(count, self._left)
         self._start += count
         self.position += count
 
     def skip_breaks(self) -> None:
-        """Take the line breaks that come next, however many there are; a piece of nothing else is looked at once."""
+        """Consume any number of line breaks; a piece without other content is scanned only once."""
         while self._left or self._more():
             breaks = _BREAKS.match(self._held, self._start)
             self.drop(breaks.end() - self._start if breaks else 0)
@@ -97,12 +97,10 @@ class RecordStream:
                 return
 
     def rest(self) -> Iterator[bytes]:
-        """Yield everything that is left."""
         while self._left or self._more():
             yield self._cut(self._left)
 
     def drain(self) -> int:
-        """Read to the end; return how many bytes there were."""
         count = self._left
         self._held, self._start = b"", 0
         for piece in self._pieces:
@@ -112,11 +110,9 @@ class RecordStream:
 
     @property
     def _left(self) -> int:
-        """How many bytes are held and not taken."""
         return len(self._held) - self._start
 
     def _more(self) -> bool:
-        """Hold one more piece; return whether there was one."""
         for piece in self._pieces:
             if piece:
                 self._held = self._held[self._start :] + piece if self._left else piece
@@ -138,7 +134,7 @@ _MAX_WHOLE_BYTES = 128 << 20
 
 
 class DamagedWarc(Invalid):
-    """This file is damaged here; `holdfast verify` lists all of it, and a repair keeps what is whole."""
+    """The file is damaged here; `holdfast verify` lists all damage, and a repair preserves the complete records."""
 
     code = "damaged_warc"
 
@@ -148,11 +144,11 @@ class DamagedWarc(Invalid):
 
 
 OnDamage = Callable[[DamagedWarc], None]
-"""Called with every damaged place; the reader then goes on behind it."""
+"""Called for every damage; the reader then continues after it."""
 
 
 class Record:
-    """One record: its head, where it stands, and its block, which can be read once and before the next record."""
+    """One record: its head, its position, and its block, which can be read once and before the next record."""
 
     __slots__ = ("_feed", "_left", "head", "is_alone", "is_cut", "length", "offset", "ordinal")
 
@@ -173,7 +169,7 @@ class Record:
         self._left = head.content_length
 
     def block(self) -> Iterator[bytes]:
-        """Yield what is left of the block; DamagedWarc if it is damaged or shorter than its head says."""
+        """Yield the rest of the block; raise DamagedWarc if it is damaged or shorter than its head states."""
         try:
             for piece in self._feed.take(self._left):
                 self._left -= len(piece)
@@ -186,7 +182,7 @@ class Record:
             raise DamagedWarc(self.offset, "content_length", f"the block ends {self._left} bytes too early")
 
     def read(self, limit: int = _MAX_WHOLE_BYTES) -> bytes:
-        """Return what is left of the block; Invalid if that is more than `limit` bytes."""
+        """Return the rest of the block; raise Invalid if it is longer than `limit` bytes."""
         # Refused by what the head states, before a byte of it is held.
         if self._left > limit:
             raise Invalid(f"the record at {self.offset} has {self._left} bytes, more than the {limit} that fit here")
@@ -195,7 +191,7 @@ class Record:
     def http(self, on_framed: Callable[[bytes], None] | None = None) -> tuple[HttpHead, Iterator[bytes]]:
         """Return the HTTP head of a request, response or revisit, and its body with the transfer encoding removed.
 
-        `on_framed` gets a chunked body's bytes as they are stored, framing included, while the body is read.
+        `on_framed` gets a chunked body's bytes as stored, framing included, while the body is read.
         """
         inner = RecordStream(self.block())
         try:
@@ -208,12 +204,11 @@ class Record:
         return head, payload_chunks(head, rest)
 
     def drain(self) -> None:
-        """Pass over what is left of the block."""
         for _ in self.block():
             pass
 
     def check(self) -> None:
-        """Pass over what is left, to the end of the member and its checksums; DamagedWarc if they are wrong."""
+        """Skip to the end of the member and verify its checksums; raise DamagedWarc if they are wrong."""
         # A flipped bit in a head is seen by nothing but the checksum of the whole member: digests cover the block.
         self.drain()
         if self.is_alone:
@@ -226,10 +221,10 @@ class Record:
 def read_records(
     path: Path, on_damage: OnDamage | None = None, pulse: Pulse | None = None, *, with_cut: bool = False
 ) -> Iterator[Record]:
-    """Yield every whole record of a file, in order; `with_cut` the last one, too, if the file ends inside its block.
+    """Yield every complete record of a file, in order; `with_cut` also the last one if the file ends inside its block.
 
-    Damage goes to `on_damage` and one ordinal is passed over for it, as in a repaired file; without it DamagedWarc is
-    raised. `pulse` is called once a piece, whether a record comes of it or not. NotFound or Unavailable if the file
+    Damage is passed to `on_damage` and consumes one ordinal, as in a repaired file; without `on_damage` DamagedWarc
+    is raised. `pulse` is called once per piece, even without a record. Raise NotFound or Unavailable if the file
     cannot be read.
     """
     with open_source(path) as source:
@@ -248,9 +243,9 @@ def read_records(
 
 @contextmanager
 def open_record_at(path: Path, offset: int, *, is_cut: bool = False) -> Iterator[Record]:
-    """Open the record that begins at this offset, with one seek.
+    """Open the record at this offset, with one seek.
 
-    DamagedWarc if no whole head stands there; the block says so itself when it is read, unless `is_cut` is known.
+    Raise DamagedWarc without a complete head there; reading a damaged block raises it too, unless `is_cut` is set.
     """
     with open_source(path) as source:
         try:
@@ -272,7 +267,7 @@ def open_record_at(path: Path, offset: int, *, is_cut: bool = False) -> Iterator
 
 
 def read_record_at(path: Path, offset: int, *, limit: int = _MAX_WHOLE_BYTES) -> tuple[RecordHead, bytes]:
-    """Return the head and the whole block of the record at this offset; Invalid if it has more than `limit` bytes."""
+    """Return the head and the whole block of a record; raise Invalid if it is longer than `limit` bytes."""
     with open_record_at(path, offset) as record:
         return record.head, record.read(limit)
 
@@ -281,9 +276,9 @@ _INFO_BYTES = 16_384
 
 
 def read_warcinfo(path: Path) -> dict[str, str]:
-    """Return the first fields of a file's warcinfo, names in lower case; empty if the file begins with none.
+    """Return the first fields of a file's warcinfo, names in lower case; empty if the file does not start with one.
 
-    DamagedWarc, NotFound or Unavailable if the file cannot be read.
+    Raise DamagedWarc, NotFound or Unavailable if the file cannot be read.
     """
     with open_record_at(path, 0) as record:
         text = b""
@@ -297,7 +292,7 @@ def read_warcinfo(path: Path) -> dict[str, str]:
 
 
 def read_response_at(path: Path, offset: int, *, limit: int = _MAX_WHOLE_BYTES) -> tuple[HttpHead, bytes]:
-    """Return the HTTP head and the transfer-decoded body of the response at this offset; Invalid if it is none."""
+    """Return the HTTP head and the transfer-decoded body of a response; raise Invalid for other records."""
     with open_record_at(path, offset) as record:
         if record.head.type not in ("response", "revisit"):
             raise Invalid(f"the record at {offset} of {path.name} is no response but a {record.head.type}")
@@ -308,8 +303,6 @@ def read_response_at(path: Path, offset: int, *, limit: int = _MAX_WHOLE_BYTES) 
 
 
 class _Walk:
-    """From record to record, whatever the file is made of."""
-
     def __init__(
         self, source: ByteSource, on_damage: OnDamage | None, pulse: Pulse | None, *, with_cut: bool = False
     ) -> None:
@@ -320,7 +313,7 @@ class _Walk:
         self._with_cut = with_cut
 
     def damaged(self, offset: int, bad: BadBytes) -> None:
-        """Report damage, and count the record that stood there."""
+        """Report damage, and count the record that was there."""
         damage = DamagedWarc(offset, bad.kind, bad.detail)
         if self._on_damage is None:
             raise damage from bad
@@ -328,7 +321,7 @@ class _Walk:
         self._ordinal += 1
 
     def _cut(self, pieces: Callable[[], Iterator[bytes]], at: int, bad: BadBytes) -> Iterator[Record]:
-        """Yield what stands in the frame that the file ends in, where that is wanted; report the damage."""
+        """Yield the record in the frame that the file's end cuts off, if requested; report the damage."""
         if self._with_cut and bad.kind == "truncated":
             # Read twice: a record is whole or cut before its reader looks at its block.
             left = 0
@@ -350,7 +343,6 @@ class _Walk:
         self.damaged(at, bad)
 
     def members(self) -> Iterator[Record]:
-        """Walk gzip members."""
         resync = Resync(self._source)
         at = 0
         while at < self._source.size:
@@ -378,7 +370,9 @@ class _Walk:
             at = end
 
     def _stated_length(self, at: int, resync: Resync) -> int | None:
-        """Return the length that a member of ours states, None for others'; BadBytes if that is what was damaged."""
+        """Return the length in one of our members, None for others'; raise BadBytes if the stated length is
+        damaged.
+        """
         # A wrong one would lead into the middle of a member: one record would be counted as two, and all ids behind it
         # would be others.
         length = own_length(self._source.at(at, OWN_HEADER_BYTES))
@@ -391,7 +385,7 @@ class _Walk:
         return length
 
     def frames(self) -> Iterator[Record]:
-        """Walk zstd frames; damage ends the walk, for nothing tells where the next frame begins."""
+        """Walk zstd frames; damage ends the walk, because the start of the next frame is unknown."""
         dictionary = load_dictionary(self._source)
         at = skip_frames(self._source, 0)
         while at < self._source.size:
@@ -406,7 +400,6 @@ class _Walk:
             at = skip_frames(self._source, end)
 
     def plain(self) -> Iterator[Record]:
-        """Walk records that are not compressed."""
         at = 0
         while at < self._source.size:
             feed = RecordStream(pulsed(self._source.pieces(at), self._pulse))
@@ -432,7 +425,7 @@ class _Walk:
             at = end
 
     def _after_breaks(self, at: int) -> int:
-        """Return where the line breaks that begin here end; mostly there are four bytes of them."""
+        """Return the end of the line breaks that start here, usually four bytes."""
         # A few bytes first, then in larger steps: a hostile file may hold a gigabyte of them between two records.
         count = 16
         while breaks := self._source.at(at, count):
@@ -446,7 +439,7 @@ class _Walk:
         return at
 
     def _settled(self, frame: GzipMember | ZstdFrame, twin: GzipMember | ZstdFrame) -> tuple[RecordStream, int, int]:
-        """Return what is inside a frame, where it ends and how much that is: inflated twice to tell, if it is large."""
+        """Return the content of a frame, its end and its size; a large one is decompressed twice to find out."""
         held: list[bytes] = []
         pieces = pulsed(frame.pieces(), self._pulse)
         # Up to a MiB is held, which is nearly every record: then nothing is inflated twice.
@@ -462,7 +455,7 @@ class _Walk:
         return RecordStream(chain(held, pieces)), whole.end, whole.inflated
 
     def _inside(self, feed: RecordStream, at: int, end: int, inflated: int | None) -> Iterator[Record]:
-        """Yield the record of a member; or its records, where a writer put many into one. Ours hold one each."""
+        """Yield the record of a member; or its records, if the writer put many into one. Ours hold one each."""
         while True:
             try:
                 raw = feed.head(MAX_HEAD_BYTES)

@@ -1,6 +1,6 @@
-"""The head of one WARC record: written as WARC 1.1 asks, and parsed from whatever others wrote.
+"""The head of one WARC record: written as WARC 1.1, and parsed from any writer.
 
-It refuses a head that could be read in two ways: no colon, no or two or odd lengths, a line break inside a value.
+Rejects an ambiguous head: a missing colon, no length, two lengths or an odd one, a line break inside a value.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOST_TYPE = "application/x-holdfast-lost-record"
 
 
 class RecordType(StrEnum):
-    """The types of WARC 1.1; a reader skips what it does not know."""
+    """The record types of WARC 1.1; a reader skips unknown ones."""
 
     WARCINFO = "warcinfo"
     RESPONSE = "response"
@@ -41,26 +41,23 @@ class RecordType(StrEnum):
 
 
 class Profile(StrEnum):
-    """Why a revisit has no body: the bytes were the same, or the server answered 304."""
+    """Why a revisit has no body: identical content, or a 304."""
 
     IDENTICAL_PAYLOAD = "identical-payload-digest"
     SERVER_NOT_MODIFIED = "server-not-modified"
 
     @property
     def uri(self) -> str:
-        """The profile's name in WARC 1.1."""
         return f"http://netpreserve.org/warc/1.1/revisit/{self.value}"
 
 
 class BadHead(Invalid):
-    """This is no head of a WARC record."""
+    """The bytes are not the head of a WARC record."""
 
     code = "bad_record_head"
 
 
 class RecordHead:
-    """What stands before a record's block."""
-
     __slots__ = ("_first", "fields", "version")
 
     def __init__(self, version: str, fields: tuple[tuple[str, str], ...]) -> None:
@@ -70,14 +67,14 @@ class RecordHead:
         self._first = {name.lower(): value for name, value in reversed(fields)}
 
     def get(self, name: str) -> str | None:
-        """Return the first value of a field, whatever the case of its name; bytes that are not UTF-8 are replaced."""
+        """Return the first value of a field, ignoring the case of its name; bytes that are not UTF-8 are replaced."""
         value = self._first.get(name.lower())
         if value is None:
             return None
         return value.strip() if value.isascii() else _REPLACED.sub("\ufffd", value.strip())
 
     def every(self, name: str) -> tuple[str, ...]:
-        """Return all values of a field, less one leading space each."""
+        """Return all values of a field, each without one leading space."""
         wanted = name.lower()
         if wanted not in self._first:
             return ()
@@ -90,12 +87,12 @@ class RecordHead:
 
     @property
     def record_id(self) -> str:
-        """The record's id as a bare UUID where it is one; empty if it has none."""
+        """The record's id, as a bare UUID if possible; empty if it has none."""
         return bare_id(self.get("WARC-Record-ID") or "")
 
     @property
     def url(self) -> str:
-        """The target, without the angle brackets that old writers put around it; empty if it has none."""
+        """The target without the angle brackets of old writers; empty if it has none."""
         return self.address("WARC-Target-URI")
 
     def address(self, name: str) -> str:
@@ -108,13 +105,13 @@ class RecordHead:
 
     @property
     def is_url_encoded_anew(self) -> bool:
-        """Whether the target holds bytes that are not UTF-8, and `url` therefore is not spelt as it was written."""
+        """Whether the target has bytes that are not UTF-8, so that `url` differs from it."""
         value = self._first.get("warc-target-uri", "")
         return not value.isascii() and _REPLACED.search(value) is not None
 
     @property
     def content_length(self) -> int:
-        """The length of the block; BadHead if it is missing, written twice, or anything but digits."""
+        """The length of the block; raises BadHead if it is missing, duplicated, or contains anything but digits."""
         values = self.every("Content-Length")
         # Two lengths let two readers see different records in one file; neither is chosen.
         if len(values) != 1:
@@ -125,7 +122,7 @@ class RecordHead:
 
     @property
     def date(self) -> datetime:
-        """When the capture began; BadHead if the field is missing or no date."""
+        """When the capture began; raises BadHead if the field is missing or not a date."""
         return parse_date(self.get("WARC-Date") or "")
 
 
@@ -138,7 +135,7 @@ _DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.
 
 
 def format_head(fields: Iterable[tuple[str, str]]) -> bytes:
-    """Return a WARC 1.1 head with its closing empty line; Invalid if a value would begin a line of its own."""
+    """Return a WARC 1.1 head with its closing empty line; raise Invalid if a value would start another line."""
     lines = [f"{name}: {value}" for name, value in fields]
     text = "\r\n".join(("WARC/1.1", *lines, "", ""))
     # A server chooses its addresses and media types: with a line break in one it could write WARC fields of its own.
@@ -148,7 +145,7 @@ def format_head(fields: Iterable[tuple[str, str]]) -> bytes:
 
 
 def parse_head(raw: bytes) -> RecordHead:
-    """Return the head that these bytes are, closing empty line included or not; BadHead says what is wrong."""
+    """Parse a head, with or without closing empty line; raise BadHead."""
     first, _, rest = raw.partition(b"\n")
     version = first.rstrip(b"\r ")
     if not _VERSION.fullmatch(version):
@@ -175,12 +172,11 @@ def parse_head(raw: bytes) -> RecordHead:
 
 
 def percent_encoded(text: str) -> str:
-    """Return text whose bytes that are not UTF-8 (surrogates from decoding it) are percent-encoded."""
+    """Percent-encode the bytes of a text that are not UTF-8 (surrogates from decoding it)."""
     return text if text.isascii() else _REPLACED.sub(lambda odd: f"%{ord(odd[0]) - 0xDC00:02X}", text)
 
 
 def _unfolded(field: tuple[str, str], folded: list[str]) -> tuple[str, str]:
-    """Return a field with the lines that continue it."""
     # Joined once: a head may hold tens of thousands of folded lines, and adding each to a text takes quadratic time.
     name, value = field
     return name, " ".join((value, *folded)).strip()
@@ -192,13 +188,13 @@ def bare_id(record_id: str) -> str:
 
 
 def urn(bare: str) -> str:
-    """Return a bare UUID as WARC-Record-ID, WARC-Concurrent-To and WARC-Refers-To want it."""
+    """Format a bare UUID for WARC-Record-ID, WARC-Concurrent-To and WARC-Refers-To."""
     return f"<urn:uuid:{bare}>"
 
 
 @lru_cache(maxsize=16)  # both records of an exchange have the date of its request
 def format_date(moment: datetime) -> str:
-    """Return a moment as WARC-Date: UTC, always six digits of a second."""
+    """Format a WARC-Date: UTC, always six digits of a second."""
     # All six: a rebuild from the files must find the very instant that the row had.
     if moment.tzinfo is not UTC:
         moment = moment.astimezone(UTC)
@@ -206,7 +202,7 @@ def format_date(moment: datetime) -> str:
 
 
 def parse_date(text: str) -> datetime:
-    """Return the instant of a WARC-Date of any precision; BadHead if it is none. Nanoseconds are cut, not rounded."""
+    """Parse a WARC-Date of any precision; raise BadHead if invalid. Nanoseconds are cut, not rounded."""
     match = _DATE.fullmatch(text.strip())
     if not match:
         raise BadHead(f"WARC-Date is {text[:40]!r}")
@@ -235,13 +231,13 @@ def parse_date(text: str) -> datetime:
 ORDINALS = 1 << 22
 
 RecordIds = Callable[[], str]
-"""Gives a new bare UUID at every call. Tests pass one that counts."""
+"""Returns a new bare UUID at every call. Tests pass one that counts."""
 
 _BATCH = 256
 
 
 def snapshot_id(warc_file_id: int, ordinal: int) -> int:
-    """Return the id of the snapshot that a record becomes, the same after every rebuild from the files."""
+    """Return the snapshot id of a record, the same after every rebuild from the files."""
     return warc_file_id * ORDINALS + ordinal
 
 
@@ -258,15 +254,15 @@ def _uuids() -> Iterator[str]:
 
 
 def random_ids() -> RecordIds:
-    """Return a source of random UUIDs (version 4); after a fork, make a new one."""
+    """Return a source of random UUIDs (version 4); after a fork, create a new one."""
     return _uuids().__next__
 
 
 class Hasher(Protocol):
-    """What hashlib returns."""
+    """The interface of hashlib's objects."""
 
     def update(self, data: bytes, /) -> None:
-        """Take more bytes."""
+        """Add more bytes."""
         ...
 
     def digest(self) -> bytes:
@@ -280,7 +276,7 @@ _HEX = re.compile(r"[0-9a-fA-F]+")
 
 
 def sha256_of(chunks: Iterable[bytes]) -> str:
-    """Return the labelled SHA-256 of these bytes in a row."""
+    """Return the labelled SHA-256 of the concatenated bytes."""
     hasher = hashlib.sha256()
     for chunk in chunks:
         hasher.update(chunk)
@@ -288,13 +284,13 @@ def sha256_of(chunks: Iterable[bytes]) -> str:
 
 
 def hasher_for(label: str) -> Hasher | None:
-    """Return a fresh hasher for a labelled digest, or None if its algorithm is not known here."""
+    """Return a new hasher for a labelled digest; None if its algorithm is unknown."""
     name = _KNOWN.get(label.partition(":")[0].strip().lower().replace("-", ""))
     return hashlib.new(name, usedforsecurity=False) if name else None
 
 
 def agrees(label: str, hasher: Hasher) -> bool:
-    """Return whether a labelled digest says what the hasher saw; hex, base32 and base64 are all in use."""
+    """Compare a labelled digest with a hasher's; accepts hex, base32 and base64, which are all in use."""
     value = label.partition(":")[2].strip()
     seen = hasher.digest()
     # The standard shows base32 for SHA-1; newer writers use hex, and some base64, under the same label.

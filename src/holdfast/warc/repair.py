@@ -1,7 +1,8 @@
-"""Repair: every whole record of a damaged file is kept where it stands, and no byte is thrown away.
+"""Repairs a damaged file: every complete record stays in place, and no byte is lost.
 
-A torn end is cut. A damaged record in the middle is replaced by a record of exactly its length that says what was lost,
-so that offsets, ordinals and the ids made from them stay true. What was there before is kept beside it as `.bad`.
+A torn end is cut. A damaged record in the middle is replaced by a record of exactly its length that documents
+the loss, so that offsets, ordinals and the ids based on them stay valid. The original bytes are saved beside it
+as `.bad`.
 """
 
 from __future__ import annotations
@@ -60,9 +61,9 @@ _END = b"\r\n\r\n"
 
 
 def lost_record(length: int, note: str, at: datetime) -> bytes | None:
-    """Return a whole metadata record that takes up exactly `length` bytes, or None if that is too short for one.
+    """Return a complete metadata record of exactly `length` bytes, or None if that is too short.
 
-    For records that are held anyway; `lost_pieces` holds a piece of it at a time.
+    For records that are held in memory anyway; `lost_pieces` yields pieces.
     """
     pieces = lost_pieces(length, note, at)
     return None if pieces is None else b"".join(pieces)
@@ -96,15 +97,14 @@ def _head(note: str, at: datetime, content_length: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Content:
-    """A record whose block is a text and blanks behind it; made anew each time, so that it need not be held."""
+    """A record with a text block padded with blanks; generated each time, so that it need not be in memory."""
 
     text: bytes
-    """Its head, and what its block says."""
+    """Its head, and the text of its block."""
     size: int
     blocks: int
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield as much as goes into each stored block."""
         end_of_block = self.size - len(_END)
         for number in range(self.blocks):
             start, end = number * _STORED_BYTES, min((number + 1) * _STORED_BYTES, self.size)
@@ -139,14 +139,12 @@ _ENDS = (b"\r\n\r\n", b"\n\n", b"\r\n", b"\n", b"")
 
 
 class KeptRecord(NamedTuple):
-    """A whole record, and where it stands."""
-
     offset: int
     length: int
 
 
 class Region(NamedTuple):
-    """Bytes that are no whole record; at most one record began there."""
+    """A region without a complete record; at most one record started there."""
 
     offset: int
     length: int
@@ -155,7 +153,7 @@ class Region(NamedTuple):
 
 
 class Mend(NamedTuple):
-    """A member of ours whose content is whole and whose header is not, or no longer fits: it gets the right one."""
+    """One of our members with intact content and a header that is damaged or no longer right: it gets a new header."""
 
     offset: int
     header: bytes
@@ -163,7 +161,7 @@ class Mend(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """Every byte of a file, as one or the other."""
+    """The division of all bytes of a file into records, regions and mends."""
 
     kept: tuple[KeptRecord, ...]
     damaged: tuple[Region, ...]
@@ -172,22 +170,20 @@ class Scan:
 
     @property
     def is_whole(self) -> bool:
-        """Whether nothing is wrong."""
         return not self.damaged and not self.mended
 
     @property
     def tail(self) -> int:
-        """Where the end that holds no whole record begins; the file's size if there is none."""
+        """Start of the part at the end without a complete record; the file's size if every record is complete."""
         return self.kept[-1].offset + self.kept[-1].length if self.kept else 0
 
     @property
     def holes(self) -> tuple[Region, ...]:
-        """The damaged regions that whole records follow."""
         return tuple(region for region in self.damaged if region.offset < self.tail)
 
 
 def scan(source: ByteSource) -> Scan:
-    """Return what is whole in a file of gzip members. Members of ours are not inflated: their own checksum says it."""
+    """Find the complete records in a file of gzip members. Our members are verified by their own checksum only."""
     kept: list[KeptRecord] = []
     damaged: list[Region] = []
     mended: list[Mend] = []
@@ -219,7 +215,7 @@ def scan(source: ByteSource) -> Scan:
 def _recovered(source: ByteSource, offset: int, resync: Resync, is_own: bool) -> tuple[int, bool]:
     """Return the length of the member here, and whether it is one of ours that needs another header.
 
-    BadBytes if no whole record comes out of it, either way.
+    Raise BadBytes if no complete record can be recovered either way.
     """
     # Read as ours whatever its header says: where only the header is damaged, the content is whole and worth keeping.
     if is_own:
@@ -249,7 +245,7 @@ def _inflated(source: ByteSource, offset: int, resync: Resync, *, own_form: bool
 
 
 def record_type(source: ByteSource, offset: int) -> str:
-    """Return the type of the record that begins here, as far as a glimpse tells; empty if it does not."""
+    """Return the type of the record that starts here, judged by its first bytes; empty if unknown."""
     match = _TYPE.search(glimpse(source, offset))
     return match[1].decode().lower() if match else ""
 
@@ -260,53 +256,51 @@ _log = log.get()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairReport:
-    """What a repair found and did."""
+    """The findings and changes of a repair."""
 
     path: Path
     kept: tuple[KeptRecord, ...]
-    """The whole records, at their offsets before the repair."""
+    """The complete records, at their offsets before the repair."""
     damaged: tuple[Region, ...]
     mended: int
-    """Records whose content was whole and whose member got a new header."""
+    """Number of records with intact content whose member got a new header."""
     cut_bytes: int
     """The length of the torn end."""
     bad: Path | None
-    """Where the bytes that are no longer in the file can be found: the original, or the torn end of an adopted file."""
+    """File with the removed bytes: the original, or the torn end of an adopted file."""
     moved: bool = False
-    """True if a damaged region was too short for a record that says so: whole records after it stand elsewhere now."""
+    """True if a damaged region was too short for a replacement record, so that later records moved."""
 
     @property
     def changed(self) -> bool:
-        """Whether the file is different from what it was."""
         return bool(self.damaged) or self.mended > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
-    """What became of a file whose owner died."""
+    """The result of adopting a file whose owner died."""
 
     sealed: SealedFile
     report: RepairReport
     response_offsets: tuple[int, ...]
-    """Where the responses and revisits stand: a settled attempt points to each of them, or it is an orphan."""
+    """Offsets of responses and revisits: each is referenced by a settled attempt, or it is an orphan."""
 
     @property
     def torn_bytes(self) -> int:
-        """The length of the torn end that was cut."""
         return self.report.cut_bytes
 
 
 class FileInUse(Conflict):
-    """A live process holds this file."""
+    """A live process holds the lock of this file."""
 
     code = "file_in_use"
 
 
 def repair(path: Path, *, out: Path | None = None, clock: Clock | None = None) -> RepairReport:
-    """Make a `.warc.gz` whole again: in place with the original kept as `.bad`, or as a copy at `out`.
+    """Repair a `.warc.gz`: in place with the original saved as `.bad`, or as a copy at `out`.
 
-    A whole file is not touched, so a second repair changes nothing. Conflict for an open file (`adopt` is for those);
-    NotFound, NoSpace or Unavailable if the disk says so.
+    An intact file is not modified, so a second repair changes nothing. Raise Conflict for an open file (`adopt` is
+    for those); NotFound, NoSpace or Unavailable on disk errors.
     """
     if path.name.endswith(OPEN_SUFFIX):
         raise Conflict(f"{path} is open; adopt it instead, which asks first whether its owner lives")
@@ -338,8 +332,9 @@ def repair(path: Path, *, out: Path | None = None, clock: Clock | None = None) -
 def adopt(path: Path, *, clock: Clock | None = None) -> Adoption | None:
     """Repair and seal the file of a dead owner, given by its sealed or its open name.
 
-    None if there is no whole record to keep: no file at all, or one that was moved to `.bad`. If it got its sealed name
-    before its owner died, its digests are made anew. FileInUse, and nothing is touched, if its owner lives.
+    Return None without a complete record: no file at all, or one that was moved to `.bad`. If it got its sealed
+    name before its owner died, its digests are computed again. Raise FileInUse, changing nothing, if its owner
+    lives.
     """
     sealed = path.with_name(path.name.removesuffix(OPEN_SUFFIX))
     path = sealed.with_name(sealed.name + OPEN_SUFFIX)
@@ -411,7 +406,7 @@ def _adopted(source: ByteSource, path: Path, found: Scan, report: RepairReport) 
 
 
 def _lock(fd: int, path: Path) -> bool:
-    """Take the file's lock; return whether the file still has this name."""
+    """Lock the file; return whether it still has this name."""
     try:
         # Never waits: a lock that is held means that the owner lives, however long it has been silent.
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -514,7 +509,6 @@ def _report(path: Path, found: Scan, *, bad: Path | None = None, moved: bool = F
 
 
 def _free_name(path: Path, suffix: str) -> Path:
-    """Return a name that nothing has yet: what an earlier repair kept is kept."""
     name = path.with_name(path.name + suffix)
     number = 1
     while name.exists():

@@ -1,7 +1,8 @@
-"""Where WARC files may lie: below the data directory, or below a folder that an operator recorded there.
+"""Permitted locations of WARC files: below the data directory, or below a folder that an operator recorded there.
 
-A row of the database says where a file is, and a database may be restored from elsewhere or tampered with: a row that
-names any other place is refused before it is opened. The folders stand in a file beside the database, not in it.
+A row of the database has a file's path, and a database may be restored from elsewhere or tampered with: any
+other location is rejected before the file is opened. The folders are listed in a file beside the database, not
+in it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _NAME = re.compile(r"\.w?arc(?:\.gz|\.zst)?(?:\.open)?$", re.IGNORECASE)
 
 
 class StrayFile(NotFound):
-    """A row names a place for a WARC file where none may lie."""
+    """A row has a path for a WARC file that is not permitted."""
 
     code = "stray_file"
 
@@ -35,7 +36,7 @@ class StrayFile(NotFound):
 
 
 def link_captures(home: Path, root: Path) -> None:
-    """Let the folder of captures be a link to `root`, made if it is missing; Invalid if captures lie elsewhere."""
+    """Make the folder of captures a link to `root`, created if missing; raise Invalid if captures are elsewhere."""
     place, root = home / _CAPTURES, root.resolve()
     # A mount that is away leaves a dangling link, which is right all the same: its sentinel tells (`open_store`).
     if place.resolve() == root:
@@ -56,7 +57,7 @@ def link_captures(home: Path, root: Path) -> None:
 
 
 def locate(home: Path, stored: str) -> Path:
-    """Return where the file lies that a row names so; StrayFile if no file of ours may lie there. It need not exist."""
+    """Return the path for a row's name; raise StrayFile if it is not permitted. The file need not exist."""
     path, top = Path(stored), home.resolve()
     # A row could otherwise have replay serve any file that this user can read.
     if ".." in path.parts or "\0" in stored or not _NAME.search(path.name):
@@ -70,15 +71,15 @@ def locate(home: Path, stored: str) -> Path:
 
 
 def relative(home: Path, path: Path) -> str:
-    """Return the name that a row stores for a file: below the data directory without it, so that it may be moved."""
+    """Return the name that a row stores for a file: relative to the data directory, so that it may be moved."""
     home, path = home.resolve(), path.resolve()
     return str(path.relative_to(home)) if path.is_relative_to(home) else str(path)
 
 
 def placed(home: Path, stored: str | None) -> Path | None:
-    """Return where the file lies that a row names so, if it is there to be read.
+    """Return the path for a row's name if the file exists and is readable.
 
-    None if there is no row, if the file is gone, or if the row names a place where no file of ours may lie.
+    Return None without a row, if the file is gone, or if the path is not permitted.
     """
     try:
         path = None if stored is None else locate(home, stored)
@@ -88,7 +89,7 @@ def placed(home: Path, stored: str | None) -> Path | None:
 
 
 def may_lie_at(path: Path) -> bool:
-    """Return whether a file of this name is taken for a WARC file at all; a row keeps no path that is not UTF-8."""
+    """Return whether this is a valid name of a WARC file; a row cannot store paths that are not UTF-8."""
     try:
         str(path).encode()
     except UnicodeEncodeError:
@@ -97,7 +98,7 @@ def may_lie_at(path: Path) -> bool:
 
 
 def recorded_roots(home: Path) -> tuple[Path, ...]:
-    """Return the folders outside the data directory that were recorded; none if the list is not there or broken."""
+    """Return the recorded folders outside the data directory; empty if the list is missing or invalid."""
     path = home / ROOTS
     try:
         found = path.stat()
@@ -112,7 +113,7 @@ def recorded_roots(home: Path) -> tuple[Path, ...]:
 
 @lru_cache(maxsize=8)
 def _read(path: Path, _written: int, _size: int) -> tuple[Path, ...]:
-    """Return the list as it was written then; OSError, which is not remembered, if it cannot be read at this moment."""
+    """Return the list, cached per file version; raise OSError, which is not cached, if it is unreadable now."""
     data = path.read_bytes()
     try:
         content = json.loads(data)
@@ -123,9 +124,9 @@ def _read(path: Path, _written: int, _size: int) -> tuple[Path, ...]:
 
 
 def record_root(home: Path, folder: Path) -> None:
-    """Let WARC files lie in this folder, too; nothing happens if they may already.
+    """Permit WARC files in this folder; do nothing if they are permitted already.
 
-    NoSpace or Unavailable if the list cannot be written.
+    Raise NoSpace or Unavailable if the list cannot be written.
     """
     folder = folder.resolve()
     if folder.is_relative_to(home.resolve()) or any(folder.is_relative_to(root) for root in recorded_roots(home)):

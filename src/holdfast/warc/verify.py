@@ -1,6 +1,6 @@
-"""Verification: every byte of a WARC file is looked at, and everything that is wrong is listed, with its offset.
+"""Verification: checks every byte of a WARC file and lists every problem with its offset.
 
-Streaming, with flat memory. It trusts nothing that it reads, and raises only if the file cannot be opened.
+Streams in constant memory. It trusts no input, and raises only if the file cannot be opened.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from holdfast.values import dataclass
 from holdfast.warc.member import (
     MAGIC,
     OWN_HEADER_BYTES,
@@ -56,15 +56,13 @@ _CAPTURES = {"response", "revisit"}
 
 
 class RecordProblem(NamedTuple):
-    """Something that is not as it should be, and where."""
-
     offset: int
     kind: str
     detail: str
 
 
 class FileFindings:
-    """Collects what is found in one file. Problems make it bad; notes are what a careful reader would like to know."""
+    """Collects the findings in one file. Problems make it invalid; notes are informative."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -75,24 +73,22 @@ class FileFindings:
         """True once the file is known to be ours: then nothing is excused."""
 
     def problem(self, offset: int, kind: str, detail: str) -> None:
-        """List a problem; of very many only the first thousand."""
+        """Add a problem; only the first thousand are listed."""
         self.problem_count += 1
         if len(self.problems) < _MAX_LISTED:
             self.problems.append(RecordProblem(offset, kind, detail))
 
     def note(self, offset: int, kind: str, detail: str) -> None:
-        """List what others may do and we would not."""
+        """Add a note about something that is permitted, but that our writer never does."""
         if len(self.notes) < _MAX_LISTED:
             self.notes.append(RecordProblem(offset, kind, detail))
 
     def fault(self, offset: int, kind: str, detail: str) -> None:
-        """List what is a problem in a file of ours and a note in that of others."""
+        """Add a problem for one of our files, or a note for those of others."""
         (self.problem if self.own else self.note)(offset, kind, detail)
 
 
 class Inspection:
-    """Looks at the records of one file, in order."""
-
     def __init__(self, findings: FileFindings, *, plain: bool = False) -> None:
         self._findings = findings
         self._plain = plain
@@ -100,9 +96,9 @@ class Inspection:
         self._before: RecordHead | None = None
 
     def record(self, offset: int, feed: RecordStream) -> bool:
-        """Look at the record that the feed stands at, up to its end; return whether the next one can follow there.
+        """Check the current record of the feed to its end; return whether the next one can follow there.
 
-        BadBytes if the stream itself is damaged.
+        Raise BadBytes if the stream itself is damaged.
         """
         try:
             head = parse_head(feed.head(MAX_HEAD_BYTES))
@@ -118,7 +114,7 @@ class Inspection:
         return self._end(offset, feed)
 
     def _block(self, offset: int, head: RecordHead, block: RecordStream, size: int, first: bool) -> None:
-        """Read the block once, with both digests; a warcinfo at the front tells whose file this is."""
+        """Read the block once, computing both digests; a warcinfo at the start shows whether the file is ours."""
         stated = head.get("WARC-Block-Digest")
         hasher = hasher_for(stated) if stated else None
         watched = RecordStream(_watch(block.take(size), hasher))
@@ -203,7 +199,6 @@ class Inspection:
             findings.problem(offset, "pair_broken", "a request does not belong to the capture before it")
 
     def _end(self, offset: int, feed: RecordStream) -> bool:
-        """Look for the two empty lines after a block."""
         near = feed.peek(_MAX_BREAKS)
         breaks = near[: len(near) - len(near.lstrip(b"\r\n"))]
         feed.drop(len(breaks))
@@ -232,25 +227,25 @@ def _watch(pieces: Iterator[bytes], hasher: Hasher | None) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerifyReport:
-    """What was found in one file."""
+    """The findings in one file."""
 
     path: Path
     records: int
     bytes: int
     problems: tuple[RecordProblem, ...]
-    """The first thousand, in the order of the file; `problem_count` counts all."""
+    """The first thousand, in file order; `problem_count` counts all."""
     notes: tuple[RecordProblem, ...]
-    """What is not wrong, but worth knowing."""
+    """Findings that are not errors, but worth knowing."""
     problem_count: int
 
     @property
     def ok(self) -> bool:
-        """Whether the file is as it should be."""
+        """Whether there are no problems."""
         return self.problem_count == 0
 
 
 Advance = Callable[[int], None]
-"""Called with how many more bytes have been looked at; may raise to stop."""
+"""Called with the number of bytes checked since the last call; may raise to stop."""
 
 
 def _ignore(_count: int) -> None:
@@ -258,10 +253,10 @@ def _ignore(_count: int) -> None:
 
 
 def verify_file(path: Path, expected: SealedFile | None = None, advance: Advance = _ignore) -> VerifyReport:
-    """Return what is wrong with a `.warc.gz`, `.warc` or `.warc.zst` file, and against its manifest entry if given.
+    """Verify a `.warc.gz`, `.warc` or `.warc.zst` file, and compare it with its manifest entry if given.
 
-    A cut exactly between two records leaves a valid file: only the manifest can tell. NotFound or Unavailable if the
-    file cannot be opened or read.
+    A cut exactly between two records leaves a valid file: only the manifest reveals it. Raise NotFound or
+    Unavailable if the file cannot be opened or read.
     """
     findings = FileFindings()
     with open_source(path) as source:
@@ -287,8 +282,6 @@ def verify_file(path: Path, expected: SealedFile | None = None, advance: Advance
 
 
 class _Verifier:
-    """Walks one file."""
-
     def __init__(self, source: ByteSource, findings: FileFindings, advance: Advance) -> None:
         self._source = source
         self._findings = findings
@@ -296,7 +289,7 @@ class _Verifier:
         self._inspection = Inspection(findings)
 
     def members(self) -> None:
-        """Walk gzip members; damage is listed, and the walk goes on at the next one that can be found."""
+        """Walk gzip members; after damage, continue at the next one that can be found."""
         source, findings = self._source, self._findings
         findings.own = source.at(0, len(OWN_PREFIX)) == OWN_PREFIX
         resync = Resync(source)
@@ -323,7 +316,7 @@ class _Verifier:
             at = member.end
 
     def frames(self) -> None:
-        """Walk zstd frames; damage ends the walk, for nothing tells where the next frame begins."""
+        """Walk zstd frames; damage ends the walk, because the start of the next frame is unknown."""
         at = 0
         try:
             dictionary = load_dictionary(self._source)
@@ -338,7 +331,7 @@ class _Verifier:
             self._findings.problem(at, bad.kind, bad.detail)
 
     def plain(self) -> None:
-        """Walk records that are not compressed; after damage, go on at the next line that begins one."""
+        """Walk uncompressed records; after damage, continue at the next line that starts one."""
         source, inspection = self._source, Inspection(self._findings, plain=True)
         resync = Resync(source)
         at = 0
@@ -366,7 +359,7 @@ class _Verifier:
             at = end
 
     def _inside(self, offset: int, feed: RecordStream) -> None:
-        """Look at what one member or frame holds: one record, and nothing else."""
+        """Check that a member or frame contains one record and nothing else."""
         many = False
         follows = self._inspection.record(offset, feed)
         while follows and feed.peek(5).upper() == b"WARC/":

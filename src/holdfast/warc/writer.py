@@ -1,6 +1,6 @@
-"""The WARC writer: one open file, one gzip member a record, digests in every head, a warcinfo in front.
+"""The WARC writer: one open file, one gzip member per record, digests in every head, a warcinfo at the start.
 
-It refuses to lose or to half-write: an append is whole or has not happened, and may be tried again.
+An append is complete or undone, and may be retried.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from holdfast.warc.record import ORDINALS, Profile, RecordIds, RecordType, forma
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeDraft:
-    """What a crawl hands over to be archived: an answer, and what its records say beyond the wire bytes."""
+    """A crawl's response to archive, with the facts that its records state beyond the wire bytes."""
 
     fetched: Fetched
     payload_digest: str
     """`sha256:` and hex over the body after transfer decoding (`record.sha256_of`)."""
     revisit_of: Original | None = None
-    """With `profile`: the head is stored, the body is not, and the record refers to this one."""
+    """With `profile`: only the head is stored, and the record refers to this original."""
     profile: Profile | None = None
     media_type: str | None = None
-    """What the payload is by its own bytes, if that was looked at (WARC-Identified-Payload-Type)."""
+    """The payload's type by its own bytes, if sniffed (WARC-Identified-Payload-Type)."""
     protocol: str | None = None
     """`http/1.1`, `h2`… (WARC-Protocol)."""
     purpose: str | None = None
-    """What the crawler asked for on its own account: `robots`, `sitemap` or `feed`; None for content."""
+    """The purpose of the crawler's own requests: `robots`, `sitemap` or `feed`; None for content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDraft:
-    """Any other record, small enough to hold: metadata about a capture, a resource without a protocol."""
+    """Any other record that fits in memory: metadata about a capture, a resource without a protocol."""
 
     type: RecordType
     content_type: str
@@ -58,7 +58,7 @@ class RecordDraft:
 def response_head(
     exchange: ExchangeDraft, record_id: str, warcinfo_id: str, *, block_digest: str, block_bytes: int
 ) -> bytes:
-    """Return the WARC head of what came back: a response, or a revisit where the exchange refers to an original."""
+    """Return the WARC head of a response, or of a revisit if the exchange refers to an original."""
     original, profile = exchange.revisit_of, exchange.profile
     if (original is None) != (profile is None):
         raise Invalid("a revisit needs both an original and a profile")
@@ -91,7 +91,7 @@ def response_head(
 def request_head(
     exchange: ExchangeDraft, record_id: str, warcinfo_id: str, *, response_id: str, block_digest: str
 ) -> bytes:
-    """Return the WARC head of what was sent, tied to the record of what came back."""
+    """Return the WARC head of the request, linked to the record of the response."""
     return format_head(
         (
             *_common(exchange, RecordType.REQUEST, record_id, warcinfo_id),
@@ -104,7 +104,6 @@ def request_head(
 
 
 def draft_head(draft: RecordDraft, record_id: str, warcinfo_id: str, *, block_digest: str) -> bytes:
-    """Return the WARC head of any other record."""
     fields = [("WARC-Type", draft.type.value), ("WARC-Record-ID", urn(record_id))]
     if draft.url is not None:
         fields.append(("WARC-Target-URI", draft.url))
@@ -148,7 +147,7 @@ _WHOLE_BYTES = 1 << 20
 
 
 class FileLimits(TypedDict, total=False):
-    """When a file is full, and where its record ids come from."""
+    """When a file is full, and the source of its record ids."""
 
     max_bytes: int
     max_age_s: float
@@ -157,13 +156,11 @@ class FileLimits(TypedDict, total=False):
 
 
 class Appended(NamedTuple):
-    """Where a record was written."""
-
     ref: RecordRef
     record_id: str
     """Bare UUID."""
     request: RecordRef | None = None
-    """Where the request that belongs to it stands."""
+    """Position of the corresponding request."""
 
 
 class WarcWriter:
@@ -196,7 +193,7 @@ class WarcWriter:
     ) -> Self:
         """Return a writer of the new file `NAME.warc.gz.open`, locked, with `info` in its warcinfo record.
 
-        Conflict if the name is taken; NoSpace or Unavailable if the disk refuses.
+        Raise Conflict if the name is in use; NoSpace or Unavailable on disk errors.
         """
         ids = limits.get("ids") or random_ids()
         record_id = ids()
@@ -207,21 +204,18 @@ class WarcWriter:
 
     @property
     def path(self) -> Path:
-        """The file's name while it is open."""
         return self._out.path
 
     @property
     def sealed_path(self) -> Path:
-        """The file's name once it is sealed."""
         return self._out.sealed_path
 
     @property
     def size(self) -> int:
-        """Bytes written so far."""
         return self._out.size
 
     def append_exchange(self, exchange: ExchangeDraft) -> Appended:
-        """Write what came back, then what was sent; return where the first of them stands.
+        """Write response and request; return the position of the response.
 
         NoSpace or Unavailable leave the file as it was.
         """
@@ -253,7 +247,7 @@ class WarcWriter:
         return Appended(ref, response_id, request)
 
     def append_record(self, draft: RecordDraft) -> Appended:
-        """Write any other record (metadata, resource); return where it stands."""
+        """Write any other record (metadata, resource); return its position."""
         self._room(1)
         record_id = self._ids()
         head = draft_head(draft, record_id, self._warcinfo_id, block_digest=_sha256(draft.block))
@@ -266,7 +260,7 @@ class WarcWriter:
     def sync(self) -> None:
         """Return when everything appended before is on disk.
 
-        After NoSpace or Unavailable from here the file takes nothing more: `abandon` it and create another.
+        After NoSpace or Unavailable the file accepts no more data: `abandon` it and create another.
         """
         self._out.sync()
 
@@ -282,15 +276,15 @@ class WarcWriter:
         )
 
     def seal(self) -> SealedFile:
-        """Give the file its final name and let go of it. Conflict if a file of that name exists."""
+        """Give the file its final name and close it. Raise Conflict if a file of that name exists."""
         return self._out.seal(self.record_count)
 
     def abandon(self) -> None:
-        """Let go of the file unsealed; `repair.adopt` takes it from there."""
+        """Close the unsealed file; `repair.adopt` handles it later."""
         self._out.close()
 
     def discard(self) -> None:
-        """Remove a file that holds nothing but its warcinfo; Conflict if it holds more."""
+        """Delete a file that contains only its warcinfo; raise Conflict if it contains more."""
         if self.record_count > 1:
             raise Conflict(f"{self.path} holds records; seal it")
         self._out.discard()

@@ -1,1 +1,1 @@
-"""Tells other systems what happens here, by the Standard Webhooks convention (standardwebhooks.com)."""
+"""Webhooks: notify other systems of events, by the Standard Webhooks convention (standardwebhooks.com)."""

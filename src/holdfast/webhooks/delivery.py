@@ -1,7 +1,7 @@
-"""Queues what webhooks want to know and sends it: at least once, signed, in order of age, tried again for three days.
+"""Queues events for webhooks and sends them: at least once, signed, oldest first, retried for three days.
 
-Rows are the queue. Each attempt has a lease with a token, so that any number of processes may send; a late owner
-changes nothing. A receiver that hangs holds its own few places and no others.
+Rows are the queue. Each attempt has a lease with a token, so that any number of processes may send; an
+expired lease changes nothing. A hanging receiver only occupies its own few places.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from random import SystemRandom
 from threading import Event, Thread
 from typing import NamedTuple
 
+from sqlalchemy import update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from holdfast import __version__, audit, log
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings, WebhookSettings
+from holdfast.config.timings import WebhookTimings
 from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database, SessionClock, moment_in
 from holdfast.db.models import Webhook, WebhookAttempt, WebhookDelivery
@@ -33,16 +35,24 @@ from holdfast.types import Fetched, FetchRequest
 from holdfast.warc.payload import parse_head, payload_chunks
 from holdfast.webhooks import queries
 from holdfast.webhooks.events import Position, PublicEvent, newest, read_after, withdrawn_changes, without_address
-from holdfast.webhooks.registry import find, is_wanted, secrets_of
-from holdfast.webhooks.signing import new_message_id, signed_headers
+from holdfast.webhooks.registry import find, is_wanted, new_message_id, secrets_of, signed_headers
+
+TIMEOUT_S = 15.0
+"""Timeout for a receiver's response."""
+# Messages under way of one process, and to one webhook: a slow receiver must not take all places.
+_PARALLEL, PER_HOOK = 32, 4
+MAX_WAITING = 10_000
+"""Limit of pending deliveries per webhook; later events are queued when there is room."""
+_KEEP_DAYS = 30
+"""Days after which finished deliveries are deleted."""
 
 _log = log.get()
 RETRIES_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
-"""The waits before the second attempt and those after it, as the convention has them; then the webhook is disabled."""
+"""Seconds before the second attempt and each later one, as in the convention; then the webhook is disabled."""
 # Spread, so that what failed together is not tried together.
 _JITTER = 0.1
 ANSWER_BYTES = 1024
-"""So much of an answer is kept."""
+"""Bytes of a response that are stored."""
 _ANSWER_LIMIT = 64 * 1024
 _ERROR_CHARS = 500
 # Events of each kind that one look queues, and the longest wait that a receiver may ask for.
@@ -57,8 +67,6 @@ _random = SystemRandom()
 
 
 class WebhookMessage(NamedTuple):
-    """One delivery that this process has leased, with all that is needed to send it."""
-
     delivery_id: int
     token: str
     url: str
@@ -69,40 +77,34 @@ class WebhookMessage(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What came of an attempt."""
-
     status: int | None
     error: str | None
-    """Why there was no answer, or why it does not count; None if the receiver took the message."""
+    """Why there was no response, or why it does not count; None on success."""
     answer: str | None
     took_ms: int
     retry_after_s: int | None = None
 
 
 class Sender:
-    """Sends messages through the house's own client: the address guard judges each dial, no redirect is followed."""
+    """Sends messages through our own HTTP client: the address guard checks each connection; no redirects."""
 
     def __init__(self, settings: WebhookSettings, clock: Clock) -> None:
         self._settings = settings
         client = ClientSettings(
             user_agent=f"Holdfast-Webhooks/{__version__}",
             accept="*/*",
-            connect_timeout_s=min(10.0, settings.timeout_s),
+            connect_timeout_s=10.0,
             max_header_bytes=16 * 1024,
-            max_connections=settings.parallel,
+            max_connections=_PARALLEL,
         )
         self._client = Client(client, AddressGuard(settings.allow_networks), clock)
 
     async def send(self, message: WebhookMessage) -> Result:
-        """Return what came of one attempt; it never raises for what a receiver does."""
+        """Attempt one delivery and return the result; never raises because of a receiver."""
         signed = signed_headers(message.known_secrets, message.message_id, message.timestamp, message.body)
         headers = (("Content-Type", "application/json"), ("Accept-Encoding", "identity"), *signed)
         request = FetchRequest(
-            url=message.url,
-            headers=headers,
-            content=message.body,
-            deadline_s=self._settings.timeout_s,
-            max_body_bytes=_ANSWER_LIMIT,
+            url=message.url, headers=headers, content=message.body, deadline_s=TIMEOUT_S, max_body_bytes=_ANSWER_LIMIT
         )
         found = await self._client.fetch(request)
         took_ms = int(found.took_s * 1000)
@@ -123,12 +125,10 @@ class Sender:
         return Result(found.status, error, answer, took_ms, seconds)
 
     async def close(self) -> None:
-        """Close every connection."""
         await self._client.close()
 
 
 def _beginning(answer: Iterator[bytes]) -> str | None:
-    """Return the first of what a receiver answered, as text."""
     kept = b""
     for piece in answer:
         kept += piece
@@ -138,14 +138,14 @@ def _beginning(answer: Iterator[bytes]) -> str | None:
 
 
 def queue_events(database: Database, clock: Clock, settings: WebhookSettings) -> int:
-    """Turn what has happened into deliveries of the webhooks that want it; return how many. Mostly one cheap look."""
+    """Queue deliveries for new events to interested webhooks; return how many. Usually one cheap query."""
     with database.read() as session:
         hooks = queries.enabled_webhooks(session)
         last = newest(session) if hooks else Position()
         behind = [hook for hook in hooks if _position(hook) != last]
         waiting = queries.pending_counts(session) if behind else {}
         # Only for those: a webhook whose receiver is away for days would have thousands of rows read at each look.
-        room = {hook.id: _position(hook) for hook in behind if waiting.get(hook.id, 0) < settings.waiting}
+        room = {hook.id: _position(hook) for hook in behind if waiting.get(hook.id, 0) < MAX_WAITING}
         # Read outside the write: SQLite's other writers do not wait for it.
         found = {position: read_after(session, position, limit=_EVENTS) for position in set(room.values())}
     if not room:
@@ -182,7 +182,7 @@ def _row(hook: Webhook, event: PublicEvent, now: datetime) -> dict[str, object]:
 
 
 def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, *, limit: int) -> list[WebhookMessage]:
-    """Lease deliveries that are due, a few of each webhook; none if nothing is due."""
+    """Lease due deliveries, only a few of each webhook."""
     with database.read() as session:
         due = queries.webhooks_due(session, now=moment_in(session, clock))
     if not due or limit <= 0:
@@ -192,10 +192,10 @@ def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, 
     messages: list[WebhookMessage] = []
     with database.write() as session:
         now, token = moment_in(session, clock), secrets.token_hex(16)
-        until = now + timedelta(seconds=settings.timeout_s + _GRACE_S)
+        until = now + timedelta(seconds=TIMEOUT_S + _GRACE_S)
         for webhook_id in due:
             under_way = queries.leased_count(session, webhook_id=webhook_id, now=now)
-            most = min(settings.per_hook - under_way, limit - len(messages))
+            most = min(PER_HOOK - under_way, limit - len(messages))
             if most <= 0:
                 continue
             hook = queries.webhook(session, webhook_id)
@@ -206,7 +206,7 @@ def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, 
 
 
 def _hide_withdrawn(session: Session, rows: Sequence[WebhookDelivery]) -> None:
-    """Take addresses out of messages that wait, or are sent again, if their captures were withdrawn since."""
+    """Remove URLs from pending or redelivered messages if their captures were taken down since."""
     hidden = withdrawn_changes(session, [row.event_key for row in rows])
     for row in rows:
         if row.event_key in hidden:
@@ -226,7 +226,7 @@ def _message(hook: Webhook, row: WebhookDelivery, now: datetime) -> WebhookMessa
 
 
 def settle(database: Database, clock: Clock, message: WebhookMessage, result: Result) -> bool:
-    """Write down what came of an attempt and set what follows; False if the lease was lost meanwhile."""
+    """Record the result of an attempt and schedule what follows; return False if the lease was lost meanwhile."""
     with database.write() as session:
         row = queries.held_delivery(session, delivery_id=message.delivery_id, token=message.token)
         if row is None:
@@ -277,16 +277,16 @@ def _disable(session: Session, clock: Clock, row: WebhookDelivery, now: datetime
 
 
 def send_test(database: Database, clock: Clock, settings: WebhookSettings, webhook_id: int) -> int:
-    """Send a test message now and wait for its answer; return the number of its delivery. WebhookNotFound.
+    """Send a test message now and wait for the response; return its delivery's id. Raise WebhookNotFound.
 
-    It is tried once, also if the webhook is disabled.
+    It is attempted once, even if the webhook is disabled.
     """
     with database.write() as session:
         hook, now, token = find(session, webhook_id), moment_in(session, clock), secrets.token_hex(16)
         data = {"webhookId": hook.id, "message": "This is a test message of Holdfast."}
         event = PublicEvent(f"test:{token}", EventName.WEBHOOK_TEST, now, None, data)
         row = WebhookDelivery(**_row(hook, event, now))
-        row.lease_token, row.lease_until = token, now + timedelta(seconds=settings.timeout_s + _GRACE_S)
+        row.lease_token, row.lease_until = token, now + timedelta(seconds=TIMEOUT_S + _GRACE_S)
         session.add(row)
         session.flush()
         message = _message(hook, row, now)
@@ -308,10 +308,10 @@ async def _send_one(settings: WebhookSettings, clock: Clock, message: WebhookMes
 
 
 class DeliveryThread:
-    """Queues and sends until it is closed, on a thread and an event loop of its own."""
+    """Queues and sends until it is closed, on its own thread and event loop."""
 
-    def __init__(self, database: Database, clock: Clock, settings: WebhookSettings) -> None:
-        self._database, self._settings = database, settings
+    def __init__(self, database: Database, clock: Clock, settings: WebhookSettings, timings: WebhookTimings) -> None:
+        self._database, self._settings, self._poll_s = database, settings, timings.poll_s
         # Leases are the business of several machines: the database's clock decides, where it is another's.
         self._clock: Clock = SessionClock(clock) if isinstance(clock, SystemClock) else clock
         self._ending = Event()
@@ -321,11 +321,10 @@ class DeliveryThread:
         self._thread = Thread(target=self._run, name="webhooks", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def close(self) -> None:
-        """End; what is under way has a moment to be answered, and what is not is sent by another process."""
+        """Stop; running requests may finish within a moment, and another process sends the rest."""
         self._ending.set()
         if self._thread.is_alive():
             # The loop may end at this very moment by itself.
@@ -341,7 +340,7 @@ class DeliveryThread:
             except Exception:
                 # Without this thread nothing is ever sent, and no request would notice.
                 _log.exception("webhooks.failed")
-                self._ending.wait(self._settings.poll_s)
+                self._ending.wait(self._poll_s)
 
     async def _serve(self) -> None:
         self._wake, self._loop = asyncio.Event(), asyncio.get_running_loop()
@@ -358,12 +357,12 @@ class DeliveryThread:
         try:
             while not self._ending.is_set():
                 self._wake.clear()
-                for message in await asyncio.to_thread(self._look, self._settings.parallel - len(under_way)):
+                for message in await asyncio.to_thread(self._look, _PARALLEL - len(under_way)):
                     task = asyncio.create_task(self._deliver(sender, message), name=f"deliver {message.delivery_id}")
                     under_way[task] = message
                     task.add_done_callback(ended)
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(self._settings.poll_s):
+                    async with asyncio.timeout(self._poll_s):
                         await self._wake.wait()
             if under_way:
                 await asyncio.wait(under_way, timeout=_LET_GO_S)
@@ -377,7 +376,6 @@ class DeliveryThread:
             await asyncio.to_thread(self._tried, lambda: self._release({one.token for one in left.values()}))
 
     def _look(self, room: int) -> list[WebhookMessage]:
-        """Queue what has happened and lease what is due; what fails is tried again at the next look."""
         self._tried(lambda: queue_events(self._database, self._clock, self._settings))
         self._tried(self._prune)
         found = self._tried(lambda: lease_messages(self._database, self._clock, self._settings, limit=room))
@@ -411,22 +409,28 @@ class DeliveryThread:
         if self._pruned_at is not None and now - self._pruned_at < _PRUNE_S:
             return
         with self._database.write() as session:
-            before = moment_in(session, self._clock) - timedelta(days=self._settings.keep_days)
+            before = moment_in(session, self._clock) - timedelta(days=_KEEP_DAYS)
             dropped = queries.drop_finished(session, before=before, limit=_PRUNED)
         # A full portion: the rest goes at the next look.
         self._pruned_at = None if dropped == _PRUNED else now
 
     def _release(self, tokens: set[str]) -> None:
-        for token in tokens:
-            with self._database.write() as session:
-                queries.release_lease(session, token=token)
+        if not tokens:
+            return
+        with self._database.write() as session:
+            session.execute(
+                update(WebhookDelivery)
+                .where(WebhookDelivery.lease_token.in_(tokens))
+                .values(lease_token=None, lease_until=None)
+                .execution_options(synchronize_session=False)
+            )
 
 
 @contextmanager
 def open_deliveries(settings: Settings) -> Iterator[None]:
-    """Queue and send for as long as the block lasts, with a connection of its own."""
+    """Queue and send while the block runs, with a connection of its own."""
     with closing(Database(settings.database)) as database:
-        thread = DeliveryThread(database, SystemClock(), settings.webhooks)
+        thread = DeliveryThread(database, SystemClock(), settings.webhooks, settings.timings.webhooks)
         thread.start()
         try:
             yield

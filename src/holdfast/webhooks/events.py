@@ -1,6 +1,6 @@
-"""What happens here, as the world outside is told: one list over the rows of jobs, changes and rare events.
+"""Events for other systems: one list over the rows of jobs, changes and rare events.
 
-Each kind of row is read by its number, in the order of commits; the three numbers together are a position.
+Each kind of row is read by id, in commit order; the three ids together are a position.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CHANGE = "change"
 
 
 class Position(NamedTuple):
-    """Up to where something has been read."""
+    """How far each kind of row has been read."""
 
     jobs: int = 0
     events: int = 0
@@ -37,7 +37,6 @@ class Position(NamedTuple):
 
 
 def read_position(written: str) -> Position | None:
-    """Return a position as `str` wrote it; None for what is none."""
     parts = written.split(".")
     if len(parts) != len(Position._fields) or not all(part.isdecimal() and len(part) < 19 for part in parts):
         return None
@@ -45,30 +44,27 @@ def read_position(written: str) -> Position | None:
 
 
 class PublicEvent(NamedTuple):
-    """One event, with nothing in it that a page or a reader wrote."""
+    """One event; contains no text written by a page or a reader."""
 
     key: str
-    """Which row it is: `job:17`."""
+    """Kind and id of the row: `job:17`."""
     name: EventName
     at: datetime
     source: str | None
-    """The code of the source that it is about."""
     data: dict[str, Any]
 
     def body(self) -> str:
-        """Return the message that receivers get."""
         told = {"type": self.name.value, "timestamp": self.at.isoformat(), "data": self.data}
         return json.dumps(told, separators=(",", ":"))
 
 
 def newest(session: Session) -> Position:
-    """Return the position behind everything that has happened: one cheap statement."""
     columns = (select(func.coalesce(func.max(model.id), 0)).scalar_subquery() for model in (JobEvent, Event, Change))
     return Position(*session.execute(select(*columns)).one())
 
 
 def read_after(session: Session, after: Position, *, limit: int) -> tuple[list[PublicEvent], Position]:
-    """Return what happened after a position, so many of each kind at most, and the position to go on from.
+    """Return the events after a position, at most `limit` of each kind, and the position to continue from.
 
     Jobs come first, then rare events, then changes; each kind in its order.
     """
@@ -129,7 +125,6 @@ def _of_job(row: JobEvent, kind: str | None, code: str | None) -> PublicEvent | 
 
 
 def _name_of(row: JobEvent) -> EventName | None:
-    """Return what a row of a job is told as; None for what only its own reader wants to know."""
     if row.name == COMPLETED:
         return _BY_ENDING.get(row.data.get("status", ""))
     if row.name != STATUS:
@@ -220,7 +215,7 @@ def _changes_after(session: Session, after: int, last: int, limit: int) -> tuple
 
 
 def withdrawn_changes(session: Session, keys: Sequence[str]) -> set[str]:
-    """Return which of these events (`change:17`) tell of a capture that was withdrawn."""
+    """Return those of these events (`change:17`) whose capture was taken down."""
     numbers = [int(number) for kind, _, number in (key.partition(":") for key in keys) if kind == _CHANGE]
     if not numbers:
         return set()
@@ -230,7 +225,6 @@ def withdrawn_changes(session: Session, keys: Sequence[str]) -> set[str]:
 
 
 def without_address(body: str) -> str:
-    """Return the message of a change without the address of its page."""
     told = json.loads(body)
     told["data"]["url"] = None
     return json.dumps(told, separators=(",", ":"))

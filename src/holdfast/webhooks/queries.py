@@ -1,4 +1,4 @@
-"""The rows of webhooks and their deliveries: what waits, which process has it, what came of it."""
+"""Queries for webhooks and their deliveries: pending ones, leases, results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, func, or_, select
 from sqlalchemy.orm import Session
 
 from holdfast.db.engine import insert_into
@@ -14,28 +14,19 @@ from holdfast.db.models import Webhook, WebhookAttempt, WebhookDelivery
 
 
 def webhook(session: Session, webhook_id: int) -> Webhook | None:
-    """Return one webhook."""
     return session.get(Webhook, webhook_id)
 
 
 def webhooks(session: Session, *, after: int = 0, limit: int) -> list[Webhook]:
-    """Return webhooks by number."""
     return list(session.scalars(select(Webhook).where(Webhook.id > after).order_by(Webhook.id).limit(limit)))
 
 
-def webhook_count(session: Session) -> int:
-    """Return how many webhooks there are."""
-    return session.scalar(select(func.count()).select_from(Webhook)) or 0
-
-
 def enabled_webhooks(session: Session, *, locked: bool = False) -> list[Webhook]:
-    """Return the webhooks that are told of events, by number."""
     query = select(Webhook).where(Webhook.disabled_at.is_(None)).order_by(Webhook.id)
     return list(session.scalars(query.with_for_update() if locked else query))
 
 
 def pending_counts(session: Session) -> dict[int, int]:
-    """Return how many deliveries of each webhook wait."""
     rows = session.execute(
         select(WebhookDelivery.webhook_id, func.count())
         .where(WebhookDelivery.state == "pending")
@@ -45,7 +36,7 @@ def pending_counts(session: Session) -> dict[int, int]:
 
 
 def insert_deliveries(session: Session, rows: Sequence[dict[str, Any]]) -> None:
-    """Append deliveries; one that is queued already is left as it is."""
+    """Append deliveries; skip those that are queued already."""
     if rows:
         session.execute(insert_into(session, WebhookDelivery).on_conflict_do_nothing(), rows)
 
@@ -59,13 +50,11 @@ def _is_due(now: datetime) -> ColumnElement[bool]:
 
 
 def webhooks_due(session: Session, *, now: datetime) -> list[int]:
-    """Return the enabled webhooks that a delivery waits for."""
     query = select(WebhookDelivery.webhook_id).join(Webhook, Webhook.id == WebhookDelivery.webhook_id)
     return list(session.scalars(query.where(_is_due(now), Webhook.disabled_at.is_(None)).distinct()))
 
 
 def leased_count(session: Session, *, webhook_id: int, now: datetime) -> int:
-    """Return how many deliveries of a webhook are being sent now, by whichever process."""
     leased = WebhookDelivery.state == "pending", WebhookDelivery.lease_until > now
     query = select(func.count()).select_from(WebhookDelivery)
     return session.scalar(query.where(WebhookDelivery.webhook_id == webhook_id, *leased)) or 0
@@ -74,7 +63,7 @@ def leased_count(session: Session, *, webhook_id: int, now: datetime) -> int:
 def lease_due(
     session: Session, *, webhook_id: int, now: datetime, until: datetime, token: str, limit: int
 ) -> list[WebhookDelivery]:
-    """Lease deliveries of a webhook that are due, oldest first, for as long as one attempt may take."""
+    """Lease due deliveries of a webhook, oldest first, until `until`: as long as one attempt may take."""
     due = (
         select(WebhookDelivery)
         .where(WebhookDelivery.webhook_id == webhook_id, _is_due(now))
@@ -96,25 +85,13 @@ def held_delivery(session: Session, *, delivery_id: int, token: str) -> WebhookD
     return session.scalar(query.with_for_update())
 
 
-def release_lease(session: Session, *, token: str) -> None:
-    """Let go of what a process had leased and did not send."""
-    session.execute(
-        update(WebhookDelivery)
-        .where(WebhookDelivery.lease_token == token)
-        .values(lease_token=None, lease_until=None)
-        .execution_options(synchronize_session=False)
-    )
-
-
 def delivery(session: Session, delivery_id: int) -> WebhookDelivery | None:
-    """Return one delivery."""
     return session.get(WebhookDelivery, delivery_id)
 
 
 def deliveries(
     session: Session, *, webhook_id: int, before: int | None, state: str | None, limit: int
 ) -> list[WebhookDelivery]:
-    """Return deliveries of a webhook, newest first."""
     query = select(WebhookDelivery).where(WebhookDelivery.webhook_id == webhook_id)
     if before is not None:
         query = query.where(WebhookDelivery.id < before)
@@ -124,7 +101,6 @@ def deliveries(
 
 
 def attempts_of(session: Session, delivery_ids: Sequence[int]) -> dict[int, list[WebhookAttempt]]:
-    """Return the attempts at some deliveries, oldest first."""
     found: dict[int, list[WebhookAttempt]] = {one: [] for one in delivery_ids}
     query = select(WebhookAttempt).where(WebhookAttempt.delivery_id.in_(delivery_ids)).order_by(WebhookAttempt.id)
     for attempt in session.scalars(query):
@@ -133,13 +109,11 @@ def attempts_of(session: Session, delivery_ids: Sequence[int]) -> dict[int, list
 
 
 def drop_finished(session: Session, *, before: datetime, limit: int) -> int:
-    """Remove the oldest deliveries that are over and were queued before a moment; return how many."""
     old = select(WebhookDelivery.id).where(WebhookDelivery.created_at < before, WebhookDelivery.state != "pending")
     return _drop(session, old.order_by(WebhookDelivery.created_at).limit(limit))
 
 
 def drop_of_webhook(session: Session, *, webhook_id: int, limit: int) -> int:
-    """Remove deliveries of a webhook that is being removed; return how many."""
     query = select(WebhookDelivery.id).where(WebhookDelivery.webhook_id == webhook_id)
     return _drop(session, query.order_by(WebhookDelivery.id).limit(limit))
 

@@ -1,17 +1,22 @@
-"""Webhooks as administrators see them: made, changed, given a new secret, removed; what a message may be sent to.
+"""Management of webhooks: create, change, rotate the secret, delete; validation of target URLs.
 
-A secret is shown when it is made and never again. An address on another host gets a secret of its own.
+A secret is shown once, when it is created. A URL on another host gets a new secret.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hmac
+import secrets
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
+from hashlib import sha256
 from ipaddress import IPv4Address
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from holdfast import audit
@@ -19,19 +24,21 @@ from holdfast.clock import Clock
 from holdfast.config import WebhookSettings
 from holdfast.coordination.events import EventName
 from holdfast.db.audit_events import acting_user
-from holdfast.db.engine import moment_in
-from holdfast.db.models import Webhook, WebhookDelivery
+from holdfast.db.engine import Database, moment_in
+from holdfast.db.models import Webhook
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
 from holdfast.fetch.guard import REFUSAL, AddressGuard, parse_target
 from holdfast.sources.queries import source_by_code
 from holdfast.urls import parse
-from holdfast.values import dataclass
 from holdfast.webhooks import queries
 from holdfast.webhooks.events import newest
-from holdfast.webhooks.signing import new_secret
+from holdfast.webhooks.records import DeliveryRecord, WebhookRecord, delivery_record, webhook_record
+
+MAX_WEBHOOKS = 100
+"""Limited because each event is compared with every webhook."""
 
 OVERLAP = timedelta(hours=24)
-"""How long messages are signed with the old secret, too, after a rotation."""
+"""How long messages are also signed with the old secret after a rotation."""
 GROUPS = tuple(sorted({f"{name.partition('.')[0]}.*" for name in EventName}))
 _MAX_URL_CHARS = 2048
 _LOOPBACK = IPv4Address("127.0.0.1")
@@ -39,8 +46,32 @@ _MAX_NOTE_CHARS = 500
 _PORTION = 1000
 
 
+PREFIX = "whsec_"
+# The convention asks for 24 to 64 bytes.
+_SECRET_BYTES = 32
+
+
+def new_secret() -> str:
+    return PREFIX + b64encode(secrets.token_bytes(_SECRET_BYTES)).decode()
+
+
+def new_message_id() -> str:
+    return f"msg_{secrets.token_hex(16)}"
+
+
+def signature(secret: str, message_id: str, timestamp: int, body: bytes) -> str:
+    key = b64decode(secret.removeprefix(PREFIX))
+    signed = b"%b.%d.%b" % (message_id.encode(), timestamp, body)
+    return f"v1,{b64encode(hmac.new(key, signed, sha256).digest()).decode()}"
+
+
+def signed_headers(known: Iterable[str], message_id: str, timestamp: int, body: bytes) -> tuple[tuple[str, str], ...]:
+    signatures = " ".join(signature(secret, message_id, timestamp, body) for secret in known)
+    return (("webhook-id", message_id), ("webhook-timestamp", str(timestamp)), ("webhook-signature", signatures))
+
+
 class WebhookRefused(Invalid):
-    """A webhook cannot be like this; `field` says which part of it is wrong."""
+    """Invalid webhook; `field` names the invalid part."""
 
     code = "webhook_refused"
 
@@ -50,7 +81,7 @@ class WebhookRefused(Invalid):
 
 
 class WebhookNotFound(NotFound):
-    """There is no such webhook."""
+    """The webhook does not exist."""
 
     code = "webhook_not_found"
 
@@ -59,7 +90,7 @@ class WebhookNotFound(NotFound):
 
 
 class DeliveryNotFound(NotFound):
-    """There is no such delivery."""
+    """The delivery does not exist."""
 
     code = "delivery_not_found"
 
@@ -70,7 +101,7 @@ class DeliveryNotFound(NotFound):
 
 
 class WebhookDisabled(Conflict):
-    """Nothing is sent to a webhook that is disabled."""
+    """A disabled webhook receives no messages."""
 
     code = "webhook_disabled"
 
@@ -81,50 +112,51 @@ class WebhookDisabled(Conflict):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookWish:
-    """What a webhook is to be; what is None stays as it is, or has its default."""
-
-    url: str | None = None
-    description: str | None = None
-    events: tuple[str, ...] | None = None
-    """Names or groups such as `job.*`; empty means all."""
-    sources: tuple[str, ...] | None = None
-    """Codes; empty means all."""
-    enabled: bool | None = None
-
-
-class Made(NamedTuple):
-    """A webhook, and the secret that was made for it, to be shown this once; None if it kept its own."""
-
-    webhook: Webhook
-    secret: str | None
-
-
 def find(session: Session, webhook_id: int) -> Webhook:
-    """Return a webhook; WebhookNotFound."""
     found = queries.webhook(session, webhook_id)
     if found is None:
         raise WebhookNotFound(webhook_id)
     return found
 
 
-def add(session: Session, clock: Clock, settings: WebhookSettings, wish: WebhookWish) -> Made:
-    """Make a webhook that is told of what happens from now on; WebhookRefused, or Conflict if there are too many."""
-    if queries.webhook_count(session) >= settings.most:
-        raise Conflict(f"there are {settings.most} webhooks already; remove one, or raise HOLDFAST_WEBHOOKS_MOST")
+def shown(session: Session, webhook_id: int) -> WebhookRecord:
+    return webhook_record(find(session, webhook_id), waiting=queries.pending_counts(session).get(webhook_id, 0))
+
+
+def find_delivery(database: Database, delivery_id: int) -> DeliveryRecord:
+    with database.read() as session:
+        row = queries.delivery(session, delivery_id)
+        if row is None:
+            raise DeliveryNotFound(delivery_id)
+        return delivery_record(row, queries.attempts_of(session, [delivery_id])[delivery_id])
+
+
+def add(
+    session: Session,
+    clock: Clock,
+    settings: WebhookSettings,
+    *,
+    url: str,
+    description: str | None = None,
+    events: Sequence[str] = (),
+    sources: Sequence[str] = (),
+    enabled: bool = True,
+) -> WebhookRecord:
+    """Create a webhook that receives events from now on; raise WebhookRefused, or Conflict at the limit."""
+    if (session.scalar(select(func.count()).select_from(Webhook)) or 0) >= MAX_WEBHOOKS:
+        raise Conflict(f"there are {MAX_WEBHOOKS} webhooks already; remove one first")
     now, position, secret = moment_in(session, clock), newest(session), new_secret()
     made = Webhook(
-        url=checked_url(wish.url or "", settings),
-        description=_note(wish.description),
-        events=_events(wish.events or ()),
-        sources=_sources(session, wish.sources or ()),
+        url=checked_url(url, settings),
+        description=_note(description),
+        events=_events(events),
+        sources=_sources(session, sources),
         secret=secret,
         jobs_after=position.jobs,
         events_after=position.events,
         changes_after=position.changes,
-        disabled_at=now if wish.enabled is False else None,
-        disabled_reason="by hand" if wish.enabled is False else None,
+        disabled_at=now if not enabled else None,
+        disabled_reason="by hand" if not enabled else None,
         created_by=acting_user(),
         created_at=now,
         updated_at=now,
@@ -132,57 +164,68 @@ def add(session: Session, clock: Clock, settings: WebhookSettings, wish: Webhook
     session.add(made)
     session.flush()
     _audit(session, clock, "added", made, url=made.url, events=made.events, sources=made.sources)
-    return Made(made, secret)
+    return webhook_record(made, secret=secret)
 
 
-def change(session: Session, clock: Clock, settings: WebhookSettings, webhook_id: int, wish: WebhookWish) -> Made:
-    """Change a webhook; WebhookNotFound, WebhookRefused. An address on another host gets a new secret.
+def change(
+    session: Session,
+    clock: Clock,
+    webhook_id: int,
+    *,
+    settings: WebhookSettings,
+    url: str | None = None,
+    description: str | None = None,
+    events: Sequence[str] | None = None,
+    sources: Sequence[str] | None = None,
+    enabled: bool | None = None,
+) -> WebhookRecord:
+    """Change a webhook; raise WebhookNotFound or WebhookRefused. A URL on another host gets a new secret.
 
-    One that is enabled again is told of what happens from then on, and gets the deliveries that were still waiting.
+    A webhook that is enabled again receives events from then on, and the deliveries that were still pending.
     """
     row, now = find(session, webhook_id), moment_in(session, clock)
     before: dict[str, Any] = {"url": row.url, "events": row.events, "sources": row.sources}
     secret = None
-    if wish.url is not None:
-        url = checked_url(wish.url, settings)
+    if url is not None:
+        url = checked_url(url, settings)
         # The operator of the new host could sign in the name of this archive to the old one, and the other way round.
         if _host(url) != _host(row.url):
             row.secret = secret = new_secret()
             row.previous_secret = row.previous_until = None
         row.url = url
-    if wish.description is not None:
-        row.description = _note(wish.description)
-    if wish.events is not None:
-        row.events = _events(wish.events)
-    if wish.sources is not None:
-        row.sources = _sources(session, wish.sources)
-    if wish.enabled is True and row.disabled_at is not None:
+    if description is not None:
+        row.description = _note(description)
+    if events is not None:
+        row.events = _events(events)
+    if sources is not None:
+        row.sources = _sources(session, sources)
+    if enabled is True and row.disabled_at is not None:
         row.disabled_at = row.disabled_reason = None
         # What happened meanwhile is not made up for: that could be the changes of a year.
         row.jobs_after, row.events_after, row.changes_after = newest(session)
-    elif wish.enabled is False and row.disabled_at is None:
+    elif enabled is False and row.disabled_at is None:
         row.disabled_at, row.disabled_reason = now, "by hand"
     row.updated_at = now
     after = {"url": row.url, "events": row.events, "sources": row.sources}
     changed = {name: [before[name], after[name]] for name in after if before[name] != after[name]}
     _audit(session, clock, "changed", row, **changed, enabled=row.disabled_at is None, new_secret=secret is not None)
-    return Made(row, secret)
+    return webhook_record(row, secret=secret)
 
 
-def rotate(session: Session, clock: Clock, webhook_id: int, *, at_once: bool = False) -> Made:
-    """Give a webhook a new secret; for a day messages are signed with the old one, too, unless it is known to others.
+def rotate(session: Session, clock: Clock, webhook_id: int, *, at_once: bool = False) -> WebhookRecord:
+    """Create a new secret; for a day the old one signs messages, too, unless `at_once` is set because it leaked.
 
-    WebhookNotFound.
+    Raise WebhookNotFound.
     """
     row, now, secret = find(session, webhook_id), moment_in(session, clock), new_secret()
     row.previous_secret, row.previous_until = (None, None) if at_once else (row.secret, now + OVERLAP)
     row.secret, row.updated_at = secret, now
     _audit(session, clock, "secret_rotated", row, at_once=at_once)
-    return Made(row, secret)
+    return webhook_record(row, secret=secret)
 
 
 def remove(write: Callable[[], AbstractContextManager[Session]], clock: Clock, webhook_id: int) -> None:
-    """Remove a webhook with its deliveries, in short transactions; WebhookNotFound."""
+    """Delete a webhook with its deliveries, in short transactions; raise WebhookNotFound."""
     with write() as session:
         row = find(session, webhook_id)
         # First: nothing is queued or sent any more while the rest goes.
@@ -197,8 +240,8 @@ def remove(write: Callable[[], AbstractContextManager[Session]], clock: Clock, w
         session.delete(row)
 
 
-def redeliver(session: Session, clock: Clock, webhook_id: int, delivery_id: int) -> WebhookDelivery:
-    """Queue a delivery again, with its old id and body and all its tries; DeliveryNotFound, WebhookDisabled."""
+def redeliver(session: Session, clock: Clock, webhook_id: int, delivery_id: int) -> DeliveryRecord:
+    """Queue a delivery again, with its old id and body and all retries; raise DeliveryNotFound or WebhookDisabled."""
     hook, row = find(session, webhook_id), queries.delivery(session, delivery_id)
     if row is None or row.webhook_id != webhook_id:
         raise DeliveryNotFound(delivery_id)
@@ -208,25 +251,23 @@ def redeliver(session: Session, clock: Clock, webhook_id: int, delivery_id: int)
     # A process that is sending it now must not write over this: its lease is gone.
     row.lease_token = row.lease_until = None
     _audit(session, clock, "redelivered", hook, delivery=delivery_id)
-    return row
+    return delivery_record(row, queries.attempts_of(session, [row.id])[row.id])
 
 
 def secrets_of(row: Webhook, *, now: datetime) -> tuple[str, ...]:
-    """Return the secrets that a message is signed with."""
     if row.previous_secret is None or row.previous_until is None or row.previous_until <= now:
         return (row.secret,)
     return (row.secret, row.previous_secret)
 
 
 def is_wanted(row: Webhook, name: str, source: str | None) -> bool:
-    """Return whether a webhook is told of an event."""
     if row.events and name not in row.events and f"{name.partition('.')[0]}.*" not in row.events:
         return False
     return not row.sources or source is None or source in row.sources
 
 
 def checked_url(url: str, settings: WebhookSettings) -> str:
-    """Return an address that messages may be sent to, in normal form; WebhookRefused says what is wrong with it."""
+    """Return a valid target URL in normal form; raise WebhookRefused with the reason otherwise."""
     if not url or len(url) > _MAX_URL_CHARS:
         raise WebhookRefused("url", f"give an http or https address of at most {_MAX_URL_CHARS:,} characters")
     try:
@@ -272,7 +313,7 @@ def _events(names: Sequence[str]) -> list[str]:
     known = {*EventName, *GROUPS}
     for name in names:
         if name not in known:
-            raise WebhookRefused("events", f"{name[:40]!r} is none of {', '.join(EventName)}, and no group as job.*")
+            raise WebhookRefused("events", f"{name[:40]!r} is not one of {', '.join(EventName)}, and no group as job.*")
     return list(dict.fromkeys(map(str, names)))
 
 

@@ -1,4 +1,4 @@
-"""Opens what the programs work with, by the settings: which database, which clock, which frontier."""
+"""Creates the objects that the programs work with, from the settings: database, clock, frontier."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ __all__ = ["Runtime", "open_runtime", "prepare"]
 
 
 def prepare(settings: Settings) -> None:
-    """Make the data directory, bring the schema up to date, and link the folder of captures to where it lies.
+    """Create the data directory, migrate the schema, and link the folder of captures to its configured location.
 
-    Unavailable or Invalid says what to do if that is not possible.
+    If that is impossible, raise Unavailable or Invalid with instructions.
     """
     prepare_database(settings)
     if sqlite_path(settings.database) is not None:
@@ -34,8 +34,6 @@ def prepare(settings: Settings) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runtime:
-    """What every process of the crawl works with."""
-
     settings: Settings
     raw_db: RawDatabase
     clock: Clock
@@ -43,19 +41,18 @@ class Runtime:
 
     @property
     def run_folder(self) -> Path:
-        """Where the run files of this machine's processes lie."""
         return self.settings.home / "run"
 
 
 @contextmanager
 def open_runtime(settings: Settings) -> Iterator[Runtime]:
-    """Open the data directory and its database; migrate it first where that is needed and safe."""
+    """Open the data directory and its database; migrate it first if that is necessary and safe."""
     prepare(settings)
     raw_db = connect(settings.database)
     try:
         # One clock decides who owns what: the database's.
         clock = DatabaseClock(raw_db)
-        frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=settings.lease.seconds))
+        frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=settings.timings.lease.seconds))
         yield Runtime(settings=settings, raw_db=raw_db, clock=clock, frontier=frontier)
     finally:
         raw_db.close()

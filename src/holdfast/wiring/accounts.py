@@ -1,11 +1,11 @@
-"""Opens what a serving process knows people by: sessions, tokens, passwords and an identity provider."""
+"""Opens the account services of a server process: sessions, tokens, passwords and an identity provider."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeVar
 
 from anyio import CapacityLimiter
@@ -20,6 +20,7 @@ from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
+from holdfast.values import dataclass
 from holdfast.wiring.archive import Archive
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _WAITING = 32
 
 
 class PasswordTurns:
-    """So many passwords at once: each takes 50 ms of a core and 19 MiB, and strangers may send as many as they like."""
+    """Limits concurrent password checks: each takes 50 ms of a core and 19 MiB, and anybody may send any number."""
 
     def __init__(self, most: int = 2) -> None:
         # The limiter is made on the loop that serves, at the first request: an application may be built before one.
@@ -38,7 +39,7 @@ class PasswordTurns:
         self._limiter: CapacityLimiter | None = None
 
     async def run(self, work: Callable[[], _T]) -> _T:
-        """Return what the work returns; Unavailable if too many wait already."""
+        """Run the work in turn and return its result; raise Unavailable if too many are waiting."""
         if self._waiting >= _WAITING:
             raise Unavailable("too many are signing in at this moment; try again in a few seconds")
         if self._limiter is None:
@@ -52,8 +53,6 @@ class PasswordTurns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounts:
-    """What a serving process knows people by."""
-
     identities: Identities
     jwt: JwtBearer
     sign_in: SignIn
@@ -62,9 +61,9 @@ class Accounts:
 
 
 def setup_link(settings: Settings, address: str) -> str | None:
-    """Return the one-time link that makes the first administrator, None if there is one; an older one ends.
+    """Return the one-time link that creates the first administrator, None if one exists; invalidates older links.
 
-    Unavailable if the database does not answer.
+    Raise Unavailable if the database does not respond.
     """
     with closing(Database(settings.database)) as database:
         with database.read() as session:
@@ -76,7 +75,7 @@ def setup_link(settings: Settings, address: str) -> str | None:
 
 
 def open_accounts(archive: Archive) -> Accounts:
-    """Return the accounts of an open archive; Invalid if the settings would let strangers in."""
+    """Return the accounts of an open archive; raise Invalid if the settings would admit anybody."""
     auth = archive.settings.auth
     return Accounts(
         identities=Identities(archive.database, archive.clock),
@@ -90,6 +89,6 @@ def _provider_of(archive: Archive) -> IdentityProvider | None:
     if archive.settings.auth.oidc_issuer is None:
         return None
     # Loaded by name: speaking to a provider takes 60 ms of loading, and few archives name one.
-    made = importlib.import_module("holdfast.wiring.provider").provider_of(archive.settings, archive.clock)
+    made = importlib.import_module(".provider", __package__).provider_of(archive.settings, archive.clock)
     provider: IdentityProvider = made
     return provider

@@ -1,4 +1,4 @@
-"""The feeds of one execution's source, for the process or the runner that polls them."""
+"""Feeds of one execution's source, for the process or runner that polls them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from holdfast.wiring import Runtime
 
 
 def open_feeds(runtime: Runtime, plan: CrawlPlan, execution_id: int) -> FeedPolling | None:
-    """Return what notes the answers of the feeds of an execution's source; None if its plan leaves them alone."""
+    """Return the recorder of feed responses for an execution's source; None if its plan ignores feeds."""
     if plan.feeds == "off":
         return None
     with runtime.raw_db.read() as tx:
@@ -18,4 +18,4 @@ def open_feeds(runtime: Runtime, plan: CrawlPlan, execution_id: int) -> FeedPoll
         return None
     start = plan.first_seed_url().hash64 if plan.polls and plan.search else None
     polled = PolledFeeds(source_id=source_id, execution_id=execution_id, polls=plan.polls, start=start)
-    return FeedPolling(runtime.raw_db, runtime.frontier, runtime.clock, runtime.settings.feeds, polled)
+    return FeedPolling(runtime.raw_db, runtime.frontier, runtime.clock, runtime.settings, polled)

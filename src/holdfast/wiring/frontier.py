@@ -1,4 +1,4 @@
-"""The frontier as a serving process writes to it: one connection, opened at the first use, one call at a time."""
+"""Frontier access of a server process: one connection, opened on first use, one call at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WAIT_S = 10.0
 
 
 class ServedFrontier:
-    """What operators change over HTTP; for any thread, one after the other."""
+    """Frontier changes by operators over HTTP; thread-safe, one caller at a time."""
 
     def __init__(self, settings: Settings, clock: Clock) -> None:
         self._settings, self._clock = settings, clock
@@ -29,7 +29,7 @@ class ServedFrontier:
 
     @contextmanager
     def open(self, actor: str) -> Iterator[Runtime]:
-        """Give the frontier to one caller, in a client's name; Unavailable if others have it for too long."""
+        """Lock the frontier for one caller, in a client's name; raise Unavailable if others hold it for too long."""
         if not self._lock.acquire(timeout=_WAIT_S):
             raise Unavailable("other changes are still being written; try again in a moment")
         try:
@@ -47,7 +47,7 @@ class ServedFrontier:
             raw_db = self._raw_db = connect(self._settings.database)
             # The machine's clock gives way to the database's, by which leases are judged; a test's does not.
             clock: Clock = DatabaseClock(raw_db) if isinstance(self._clock, SystemClock) else self._clock
-            frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=self._settings.lease.seconds))
+            frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=self._settings.timings.lease.seconds))
             self._runtime = Runtime(settings=self._settings, raw_db=raw_db, clock=clock, frontier=frontier)
         else:
             synchronise(self._runtime.clock)
@@ -59,6 +59,5 @@ class ServedFrontier:
         self._raw_db = self._runtime = None
 
     def close(self) -> None:
-        """Let go of the connection."""
         with self._lock:
             self._let_go()

@@ -1,7 +1,8 @@
-"""How the server reads HTTP/1.1: httptools behind a strict look at each head, limits for connections, and times.
+"""HTTP/1.1 parsing: httptools behind strict validation of each head, connection limits and timeouts.
 
-The parser takes heads that a proxy in front may read differently, which is how requests are smuggled. So a head is cut
-out of what arrives and looked at as bytes first, and the parser never sees more than one request at a time.
+The parser accepts heads that a proxy in front may read differently, which enables request smuggling. So each
+head is cut from the input and validated as bytes first, and the parser never sees more than one request at a
+time.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from holdfast.wiring.server import AddressCounts, TooManyConnections, client_key
 
 
 class ConnectionLimits:
-    """What a serving process allows: so many connections in all, and so many of one address."""
-
     def __init__(self, *, in_all: int, per_address: int, trusted_proxies: Sequence[str] = ()) -> None:
         self.in_all = in_all
         self._counts = AddressCounts(per_address)
@@ -33,24 +32,22 @@ class ConnectionLimits:
 
     @property
     def per_address(self) -> int:
-        """How many one address may hold."""
         return self._counts.limit
 
     def take(self, host: str) -> str | None:
-        """Count a connection; return the key to give back, empty for one that is not counted, None if it is refused."""
+        """Count a connection; return the key to release, empty if the host is exempt, None if the limit is reached."""
         if host in self._trusted:
             return ""
         key = client_key(host)
         return key if self._counts.take(key) else None
 
     def give_back(self, key: str) -> None:
-        """Forget a connection that is closed."""
         if key:
             self._counts.give_back(key)
 
 
 async def _no_application(_scope: object, _receive: object, _send: object) -> None:
-    """Serve nothing: only the rule of the middleware around it is asked."""
+    """Do nothing: the application behind the middleware, of which only the rule is used."""
 
 
 # How long a client that was turned away has to read why; what it sends meanwhile is dropped.
@@ -73,11 +70,11 @@ _LENGTH = re.compile(rb"[0-9]{1,18}[ \t]*")
 
 
 class UnreadableHead(Exception):
-    """A head that is not read; it says why."""
+    """An invalid head, with the reason."""
 
 
 def body_length(head: bytes) -> int | None:
-    """Return how many bytes follow a whole head, None if they come in chunks; UnreadableHead for one that is sloppy."""
+    """Return the body length of a head, None if it is chunked; raise UnreadableHead if it is malformed."""
     shape = _HEAD.fullmatch(head)
     if shape is None:
         raise UnreadableHead("the head of the request is not written as RFC 9112 says")
@@ -94,7 +91,7 @@ def body_length(head: bytes) -> int | None:
         raise UnreadableHead("a request names exactly one Host")
     # Two lengths, of which a proxy may believe the other one: what follows would be taken for a second request.
     if codings and (lengths or is_old or len(codings) > 1):
-        raise UnreadableHead("the length of the body is told in two ways")
+        raise UnreadableHead("the length of the body is given in two ways")
     if codings:
         if codings[0].strip().lower() != b"chunked":
             raise UnreadableHead("the only transfer coding here is chunked")
@@ -107,8 +104,8 @@ def body_length(head: bytes) -> int | None:
 
 
 class StrictHttp(HttpToolsProtocol):
-    """uvicorn's protocol with strict heads, limits for connections, and times: for a head to be whole, and for a client
-    to read on.
+    """uvicorn's protocol with strict heads, connection limits, and timeouts for receiving a head and for clients
+    that stop reading.
     """
 
     head_bytes = 32 * 1024
@@ -117,7 +114,7 @@ class StrictHttp(HttpToolsProtocol):
     limits: ConnectionLimits
     """Shared by all connections of a server."""
     lingering: set[StrictHttp]
-    """Connections that were turned away and not closed yet."""
+    """Rejected connections that are not closed yet."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -134,7 +131,7 @@ class StrictHttp(HttpToolsProtocol):
         """Whether nothing more is read from this connection."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for the first head, but not for ever; turn away what is more than this client, or all, may hold."""
+        """Start the timeout for the first head; reject connections beyond the limits."""
         super().connection_made(transport)
         if len(self.connections) > self.limits.in_all:
             sentence = "this server holds as many connections as it can; try again in a few seconds"
@@ -148,7 +145,6 @@ class StrictHttp(HttpToolsProtocol):
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
-        """Take what arrived: the rest of a body, or of a head, which must be whole in time."""
         self._unset_keepalive_if_required()
         if self._left != 0:
             data = self._take_body(data)
@@ -158,7 +154,6 @@ class StrictHttp(HttpToolsProtocol):
             self._take_heads()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let go of everything."""
         if self._counted_as is not None:
             self.limits.give_back(self._counted_as)
             self._counted_as = None
@@ -169,18 +164,16 @@ class StrictHttp(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """Wait for the client to read on, but not for ever: what it does not fetch holds memory and a place."""
+        """Start the timeout for the client to continue reading: unread data occupies memory and a connection."""
         super().pause_writing()
         if self._write_timer is None:
             self._write_timer = self.loop.call_later(self.write_s, self._abandon)
 
     def resume_writing(self) -> None:
-        """Go on: the client reads."""
         self._stop_watching()
         super().resume_writing()
 
     def on_headers_complete(self) -> None:
-        """Start to answer the request whose head was read."""
         version = self.parser.get_http_version()
         scope = self.scope
         scope["method"] = self.parser.get_method().decode("ascii")
@@ -208,18 +201,15 @@ class StrictHttp(HttpToolsProtocol):
         self._start_asgi_task(self.cycle, cast(Any, service_unavailable) if is_full else self.app)
 
     def on_response_complete(self) -> None:
-        """Go on with what arrived meanwhile."""
         super().on_response_complete()
         if self._pending and not self.transport.is_closing():
             self._unset_keepalive_if_required()
             self._take_heads()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse a request that cannot be read."""
         self._refuse(b"400 Bad Request", msg)
 
     def _take_heads(self) -> None:
-        """Read the requests that are whole, one after another; wait for the rest of a head that is not."""
         while self._pending and not self._is_ended:
             if self.cycle is not None and not self.cycle.response_complete:
                 # One request at a time: what a client sends ahead waits here, and then in its own socket.
@@ -241,7 +231,7 @@ class StrictHttp(HttpToolsProtocol):
                 self._pending = self._take_body(behind) if self._left != 0 and behind else behind
 
     def _end_of_head(self) -> int | None:
-        """Return where a head ends; None, and the connection waits or is refused, if that has not arrived."""
+        """Return where a head ends; None if it is incomplete, after which the connection waits or is rejected."""
         pending = self._pending
         # The first byte of a request is a letter: TLS on this port, and empty lines, need not be waited for.
         if pending[0] < 0x21:
@@ -261,7 +251,6 @@ class StrictHttp(HttpToolsProtocol):
         return None
 
     def _take_body(self, data: bytes) -> bytes:
-        """Give the parser what belongs to the body; return what lies behind it."""
         if self._left is None:
             # Where chunks end is known to the parser alone: `on_message_begin` refuses what comes behind them at once.
             self._feed(data)
@@ -271,18 +260,16 @@ class StrictHttp(HttpToolsProtocol):
         return behind if self._feed(body) else b""
 
     def on_message_begin(self) -> None:
-        """Take the next request; ValueError if the one before came in chunks and this one right behind it."""
+        """Start a request; raise ValueError if it directly follows a chunked one in the same data."""
         if self._is_whole:
             raise ValueError("a request right behind chunks")
         super().on_message_begin()
 
     def on_message_complete(self) -> None:
-        """End the body."""
         super().on_message_complete()
         self._is_whole = True
 
     def _feed(self, data: bytes) -> bool:
-        """Give the parser a piece of one request; return whether it could read it."""
         if self._is_ended:
             return False
         self._is_whole = False
@@ -326,7 +313,6 @@ class StrictHttp(HttpToolsProtocol):
             self._refuse(b"408 Request Timeout", "the head of the request did not arrive in time; ask again")
 
     def _turn_away(self, status: bytes, code: str, error: str, detail: str) -> None:
-        """Say why a connection is not served, and end it."""
         self.connections.discard(self)
         self._is_ended = True
         if len(self.lingering) >= _LINGERING:
@@ -344,7 +330,6 @@ class StrictHttp(HttpToolsProtocol):
         self._head_timer = self.loop.call_later(_LINGER_S, self.transport.abort)
 
     def _refuse(self, status: bytes, sentence: str) -> None:
-        """Say that a request cannot be read, and end the connection."""
         self._is_ended, self._pending, self._left = True, b"", 0
         self._stop_waiting()
         cycle = self.cycle
@@ -368,11 +353,9 @@ class StrictHttp(HttpToolsProtocol):
 
 
 def _error_body(code: str, error: str, detail: str) -> bytes:
-    """Return an error as every route tells one."""
     return json.dumps({"error": error, "detail": detail, "code": code, "requestId": str(uuid4())}).encode()
 
 
 def strict_http(*, head_bytes: int, head_s: float, write_s: float, limits: ConnectionLimits) -> type[StrictHttp]:
-    """Return the protocol for a server with these limits."""
     chosen = {"head_bytes": head_bytes, "head_s": head_s, "write_s": write_s, "limits": limits, "lingering": set()}
     return type("StrictHttp", (StrictHttp,), chosen)

@@ -1,10 +1,10 @@
-"""Opens what manages, schedules and runs jobs, with one clock that decides which process owns what."""
+"""Opens the management, scheduling and execution of jobs, with one clock that decides about leases."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Lock
 
 from sqlalchemy.exc import IntegrityError
@@ -30,12 +30,13 @@ from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import BackendCheck
 from holdfast.sources.config import SourceConfig, zimit_job
 from holdfast.sources.members_file import write_noting
+from holdfast.values import dataclass
 from holdfast.wiring import Runtime, open_runtime, prepare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatConnections:
-    """What a worker's heartbeat writes through: its leases, and the row of the worker itself; for one thread."""
+    """Database objects of a worker's heartbeat: its leases and its own row; for one thread."""
 
     runtime: Runtime
     leases: ExecutionLeases
@@ -43,15 +44,14 @@ class HeartbeatConnections:
 
 @contextmanager
 def open_heartbeat(settings: Settings) -> Iterator[HeartbeatConnections]:
-    """Open connections for one more thread of a worker."""
     with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
-        settler = RunSettler(settings.jobs, Placement())
+        settler = RunSettler(settings, Placement())
         leases = ExecutionLeases(database, runtime.clock, settler, home=settings.home)
         yield HeartbeatConnections(runtime=runtime, leases=leases)
 
 
 class ZimitUnguarded(Invalid):
-    """zimit may not crawl in a strict environment, unless a setting accepts what it lacks."""
+    """zimit may not crawl in a strict environment, unless a setting accepts the risks."""
 
     code = "zimit_unguarded"
 
@@ -70,12 +70,12 @@ def demand_accepted(settings: Settings) -> None:
 
 
 def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
-    """Return the checked configuration of a zimit crawl; ToolConfigRefused names the field that is wrong.
+    """Return the validated configuration of a zimit crawl; raise ToolConfigRefused naming the invalid field.
 
-    Scope, rules, depth, pages, delay and quota of the source become zimit's flags, where it gives none itself, and
-    robots.txt a setting of the browser in it. No run takes longer than a worker's run may, whatever the source says.
-    Permissions are loosened where nothing else is said and the environment is not strict. ZimitUnguarded where the
-    environment is strict and no setting accepts what zimit lacks.
+    Scope, rules, depth, pages, delay and quota of the source become zimit's flags unless its own configuration
+    sets them, and robots.txt becomes a setting of its browser. No run exceeds a worker's time limit, whatever the
+    source configures. Permissions are loosened unless configured otherwise or the environment is strict. Raise
+    ZimitUnguarded if the environment is strict and no setting accepts the risks.
     """
     host, content = Host.of(settings.zimit), zimit_job(config)
     most_s = settings.worker.max_time_s or None
@@ -101,12 +101,12 @@ def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Jobs:
-    """The jobs of one installation, open; for one thread."""
+    """Open job services of one installation; for one thread."""
 
     settings: Settings
     database: Database
     clock: Clock
-    """The database's."""
+    """The database's clock."""
     placement: Placement
     actions: JobActions
     scheduler: Scheduler
@@ -114,7 +114,7 @@ class Jobs:
 
 
 def check_backend(settings: Settings) -> BackendCheck:
-    """Return what refuses, with Invalid, a configuration that its backend could not run on this machine."""
+    """Return a check that raises Invalid for a configuration that its backend could not run on this machine."""
 
     def check(config: SourceConfig) -> None:
         if config.backend == "zimit":
@@ -124,7 +124,7 @@ def check_backend(settings: Settings) -> BackendCheck:
 
 
 def check_annual(settings: Settings) -> BackendCheck:
-    """Return what refuses, with Invalid, flags of its tool that would cap an annual crawl by pages or depth."""
+    """Return a check that raises Invalid for tool flags that would limit an annual crawl by pages or depth."""
 
     def check(config: SourceConfig) -> None:
         if config.backend != "zimit":
@@ -137,7 +137,7 @@ def check_annual(settings: Settings) -> BackendCheck:
 
 @contextmanager
 def _one_first() -> Iterator[None]:
-    """Turn a unique key that another process was quicker with into Conflict."""
+    """Raise Conflict instead of IntegrityError when another process was faster."""
     try:
         yield
     except IntegrityError as exc:
@@ -148,18 +148,18 @@ def _one_first() -> Iterator[None]:
 def open_jobs(
     settings: Settings, *, backend_check: BackendCheck | None = None, directory: str | None = None
 ) -> Iterator[Jobs]:
-    """Open the data directory and its database, migrated where that is needed and safe.
+    """Open the data directory and its database, migrated if that is necessary and safe.
 
-    A worker gives the id of its data directory: it takes nothing whose files lie in another one.
+    A worker passes the id of its data directory, and skips runs whose files are in another one.
 
-    A configuration is checked with `check_backend` before anything is queued, unless another check is given. What two
-    parties wanted to be first at ends the block of the second with Conflict.
+    Configurations are checked with `check_backend` before anything is queued, unless `backend_check` is given. If
+    two processes compete for a unique key, the block of the second raises Conflict.
     """
     prepare(settings)
     with closing(connect(settings.database)) as raw_db, closing(Database(settings.database)) as database, _one_first():
         clock = DatabaseClock(raw_db)
         placement = Placement()
-        settler = RunSettler(settings.jobs, placement)
+        settler = RunSettler(settings, placement)
         yield Jobs(
             settings=settings,
             database=database,
@@ -171,7 +171,7 @@ def open_jobs(
                 backend_check=backend_check or check_backend(settings),
                 annual_check=check_annual(settings),
             ),
-            scheduler=Scheduler(database, clock, settings.jobs, placement),
+            scheduler=Scheduler(database, clock, settings, placement),
             leases=ExecutionLeases(database, clock, settler, home=settings.home, directory=directory),
         )
 
@@ -180,7 +180,7 @@ _WAIT_S = 10.0
 
 
 class JobService:
-    """The job actions of one serving process; for any thread, one after the other."""
+    """Job actions of one server process; thread-safe, one caller at a time."""
 
     def __init__(self, database: Database, clock: Clock, settings: Settings) -> None:
         self.settings, self.database = settings, database
@@ -195,7 +195,7 @@ class JobService:
 
     @contextmanager
     def write(self, actor: str) -> Iterator[Session]:
-        """Open a short transaction in a client's name; Conflict if another process did the same thing meanwhile."""
+        """Open a short transaction in a client's name; raise Conflict if another process made the same change."""
         # One at a time: the placement and the clock of this process are shared by its threads.
         if not self._lock.acquire(timeout=_WAIT_S):
             raise Unavailable("other changes are still being written; try again in a moment")
@@ -207,10 +207,10 @@ class JobService:
             self._lock.release()
 
     def look(self, session: Session) -> None:
-        """Let the clock of this process be the database's, as of this transaction."""
+        """Synchronise this process's clock with the database's, in this transaction."""
         if self._server is not None:
             self._server.look(session)
 
     def check(self, config: SourceConfig) -> None:
-        """Refuse, with Invalid, a configuration that its backend could not run here."""
+        """Raise Invalid for a configuration that its backend could not run here."""
         self._check(config)

@@ -1,7 +1,7 @@
-"""Several processes that serve one socket: each is a child that is begun again when it dies, and all end together.
+"""Several processes that serve one socket: each child is restarted when it dies, and all end together.
 
-They share the archive and its search index; the first of them does the upkeep, and the index has one writer at a time
-in any case, by its file lock.
+They share the archive and its search index; the first of them does maintenance, and the index has one writer
+at a time in any case, by its file lock.
 """
 
 from __future__ import annotations
@@ -29,17 +29,15 @@ _READY = b"."
 
 
 def this_process() -> ServedProcess | None:
-    """Return which of several serving processes this one is; None if it is the only one."""
+    """Return which of several server processes this is; None if it is the only one."""
     return _this
 
 
 class ServingProcesses:
-    """The children, and the one that watches over them."""
-
     def __init__(
         self, count: int, serve: Callable[[int, Callable[[], None]], int], *, drain_s: float, clock: Clock
     ) -> None:
-        """Take what a child does: given its number and what it says when it answers, it returns its exit code."""
+        """`serve` runs in each child: it receives its number and a ready callback, and returns its exit code."""
         self._count, self._serve, self._drain_s, self._clock = count, serve, drain_s, clock
         # Before any child is: they share it.
         self._places = SharedPlaces(count)
@@ -49,7 +47,7 @@ class ServingProcesses:
         self._is_stopping = False
 
     def run(self, ready: Callable[[], None]) -> int:
-        """Serve until SIGINT or SIGTERM; `ready` is called when all answer. Return 1 if they did not begin."""
+        """Serve until SIGINT or SIGTERM; call `ready` when all children respond. Return 1 if they failed to start."""
         self._said, self._saying = os.pipe()
         woken, waking = os.pipe()
         os.set_blocking(waking, False)
@@ -94,7 +92,7 @@ class ServingProcesses:
         return 1 if failed else 0
 
     def _stop(self) -> float:
-        """Let all end what is in flight; return when that is over."""
+        """Let all children finish their requests; return the deadline."""
         self._is_stopping = True
         self._tell(signal.SIGTERM)
         return self._clock.monotonic() + self._drain_s
@@ -148,11 +146,11 @@ _HEARD = (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)
 
 
 def _nothing(_number: int, _frame: object) -> None:
-    """Let a signal be heard by the loop, which reads its number."""
+    """Signal handler without action: the loop reads the signal's number."""
 
 
 def _die_with(parent: int) -> None:
-    """Let the kernel end this process when its parent is gone, however that ended."""
+    """Let the kernel end this process when its parent dies, for whatever reason."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
         if os.getppid() != parent:

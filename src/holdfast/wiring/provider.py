@@ -1,4 +1,4 @@
-"""Asks an identity provider over HTTP: guarded like every other request that leaves this machine."""
+"""Requests to an identity provider over HTTP, guarded like every other outgoing request."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _log = log.get()
 
 
 def provider_of(settings: Settings, clock: Clock) -> IdentityProvider:
-    """Return the identity provider that the settings name; Invalid if they are not whole."""
+    """Return the configured identity provider; raise Invalid if its settings are incomplete."""
     return IdentityProvider(settings.auth, asking(settings, clock), clock)
 
 
 def asking(settings: Settings, clock: Clock) -> AskProvider:
-    """Return what asks a provider: one connection at a time, to what the address guard lets pass."""
+    """Return a client for a provider: one connection at a time, to addresses that the guard allows."""
     guard = AddressGuard(settings.auth.oidc_allow_networks)
     speaking = ClientSettings(
         user_agent=f"holdfast/{__version__}", accept="application/json", connect_timeout_s=5.0, max_connections=4

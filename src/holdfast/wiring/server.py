@@ -1,4 +1,4 @@
-"""How the server listens: on which addresses, and for how many connections of each client.
+"""Listening socket of the server, and connection limits per client.
 
 Without an admin token it listens on loopback only, and in a strict environment not at all.
 """
@@ -18,13 +18,15 @@ from holdfast.config import Settings
 from holdfast.errors import Conflict, Invalid, Unavailable
 
 END_STREAMS = "end_streams"
-"""Where the application leaves, in the state of its lifespan, what ends its live streams when the server stops."""
+"""Key in the lifespan state for the callback that ends live streams when the server stops."""
 _SECRET_CHARS = 16
 _BACKLOG = 2048
 
 
 def listen(settings: Settings) -> socket.socket:
-    """Return a bound socket for the API; Invalid if it would be open to the world, Conflict if the port is taken."""
+    """Return a bound socket for the API; raise Invalid if it would be open to anybody, Conflict if the port is
+    busy.
+    """
     demand_closed(settings)
     host, port = settings.api.host, settings.api.port
     try:
@@ -46,7 +48,7 @@ def listen(settings: Settings) -> socket.socket:
 
 
 def demand_closed(settings: Settings) -> None:
-    """Refuse, with Invalid, settings that leave the server unprotected on a network, and contradictory ones."""
+    """Raise Invalid for settings that leave the server unprotected on a network, or contradict each other."""
     demand_strong_secret(settings.auth)
     token = settings.api.admin_token
     if settings.api.strict and (token is None or len(token.get_secret_value()) < _SECRET_CHARS):
@@ -70,7 +72,7 @@ def demand_closed(settings: Settings) -> None:
 
 @lru_cache(maxsize=1024)
 def is_loopback(host: str, *, below: bool = True) -> bool:
-    """Return whether a host is this machine's own: a loopback address, `localhost`, or a name below that."""
+    """Return whether a host is local: a loopback address, `localhost` or, with `below`, a name below it."""
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -79,7 +81,7 @@ def is_loopback(host: str, *, below: bool = True) -> bool:
 
 
 class TooManyConnections(Unavailable):
-    """This address holds as many connections, or has as many requests under way, as it may."""
+    """The address has reached its limit of connections or running requests."""
 
     code = "too_many_connections"
     summary = "Too many connections"
@@ -93,9 +95,9 @@ class TooManyConnections(Unavailable):
 
 @lru_cache(maxsize=4096)
 def client_key(host: str) -> str:
-    """Return what an address is counted as: itself, or its whole /64 for IPv6, where one household has them all.
+    """Return the key that limits are counted by: the address, or its /64 for IPv6, which one household has to itself.
 
-    Whatever is no address counts as one client: made up anew for each request, it would never be limited.
+    Anything else counts as one client: names made up for each request would never be limited.
     """
     try:
         address = ip_address(host)
@@ -108,21 +110,20 @@ def client_key(host: str) -> str:
 
 
 class AddressCounts:
-    """How much each address holds now; as large as what is held, for an address that lets go is forgotten."""
+    """Count per address; memory grows only with what is held, because empty addresses are forgotten."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self._held: Counter[str] = Counter()
 
     def take(self, key: str) -> bool:
-        """Count one more of an address; False, and nothing is counted, if it has as many as it may."""
+        """Count one more of an address; return False, without counting, at its limit."""
         if self._held[key] >= self.limit:  # reading a Counter adds nothing to it
             return False
         self._held[key] += 1
         return True
 
     def give_back(self, key: str) -> None:
-        """Count one less."""
         self._held[key] -= 1
         if self._held[key] <= 0:
             del self._held[key]

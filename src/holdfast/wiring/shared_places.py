@@ -1,6 +1,6 @@
-"""A place for each of several processes where it leaves a few bytes for the others: memory that a parent made for them.
+"""Memory shared by sibling processes: a slot for each, where it leaves a few bytes for the others.
 
-What a process that died had left is still there: the one that takes its number goes on from it.
+The content of a dead process stays: its successor with the same number continues from it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _TRIES: Final = 3
 
 
 class SharedPlaces:
-    """The places of some processes; made before they are forked."""
+    """Slots of some processes; create it before forking."""
 
     def __init__(self, count: int) -> None:
         self.count = count
         self._memory = mmap.mmap(-1, count * _PLACE)
 
     def leave(self, number: int, content: bytes) -> bool:
-        """Leave this in a process's own place; False, and what was there stays, if it is too long."""
+        """Store the content in a process's own slot; return False, without a change, if it is too long."""
         if len(content) + _CONTENT.size > _HALF:
             return False
         place = number * _PLACE
@@ -41,7 +41,6 @@ class SharedPlaces:
         return True
 
     def left(self, number: int) -> bytes:
-        """Return what a process has left last; nothing if it never did."""
         place = number * _PLACE
         for _ in range(_TRIES):
             half = _HEAD.unpack_from(self._memory, place)[0]
@@ -55,21 +54,17 @@ class SharedPlaces:
 
 
 class ServedProcess:
-    """One of several serving processes, and what it shares with the others."""
-
     def __init__(self, number: int, places: SharedPlaces) -> None:
         self.number, self._places = number, places
 
     def leave(self, content: bytes) -> bool:
-        """Leave this for the others; False if it is too long."""
         return self._places.leave(self.number, content)
 
     def left(self) -> bytes:
-        """Return what the process before this one had left, which had its number."""
+        """Return what this process's predecessor with the same number stored."""
         return self._places.left(self.number)
 
     def others(self) -> Iterator[bytes]:
-        """Yield what the others have left last."""
         for number in range(self._places.count):
             if number != self.number:
                 yield self._places.left(number)

@@ -1,6 +1,6 @@
-"""What was taken out of sight: hidden and shown again, and the one predicate by which every reader leaves it out.
+"""Takedowns: hiding captures and showing them again, and the one predicate by which every reader filters them.
 
-Every room that shows captures, or anything made from them, has to ask `visibility` and decides nothing by itself:
-index, search, replay and its CDX server, changes, editions, exports, the signals of a crawl, the API and the commands.
-A house test lets no other room name the table. `hiding` is the only writer.
+Every package that shows captures, or anything derived from them, must use `visibility` and decides nothing
+itself: index, search, replay and its CDX server, changes, editions, exports, the signals of a crawl, the API
+and the commands. A test forbids other packages to name the table. `hiding` is the only writer.
 """

@@ -1,6 +1,6 @@
-"""The withdrawn captures of an execution, of page groups and of sources: what counts and packages leave out.
+"""The captures under takedown of an execution, of page groups and of sources: those that counts and packages omit.
 
-Each is found from the withdrawals in force, which are few, never by a look at all captures.
+All queries start from the takedowns in force, which are few, and never scan all captures.
 """
 
 from __future__ import annotations
@@ -27,15 +27,13 @@ _PAGES = (Snapshot.is_page, Snapshot.group_id.is_not(None))
 
 
 class HiddenRecord(NamedTuple):
-    """Where a withdrawn record stands."""
-
     warc_file_id: int
     offset: int
     length: int
 
 
 def hidden_records(session: Session, execution_id: int, file_ids: list[int]) -> list[HiddenRecord]:
-    """Return where the withdrawn records of an execution stand, in order; a seek for each withdrawal in force."""
+    """Return the positions of an execution's records under takedown, in order; one seek per takedown in force."""
     known = set(file_ids)
     found: set[HiddenRecord] = set()
     for question in withdrawn_captures(Snapshot.warc_file_id, Snapshot.warc_offset, Snapshot.warc_length):
@@ -49,16 +47,15 @@ _AT_ONCE = 2_000
 
 
 def hidden_addresses(session: Session, urls: Iterable[str]) -> set[str]:
-    """Return which of these addresses the viewer may not learn."""
     keys = {url: (url_key(url), page_key(url)) for url in urls}
     found = hidden_keys(session, *zip(*keys.values(), strict=True)) if keys else set[int | str]()
     return {url for url, both in keys.items() if not found.isdisjoint(both)}
 
 
 def veiled_revisits(session: Session, which: ColumnElement[bool]) -> dict[int, HiddenRecord]:
-    """Return the revisits, among captures for which a clause holds, that name a capture which the viewer may not see.
+    """Return the revisits, among captures that match a clause, that name a capture hidden from the viewer.
 
-    Their records bear its address. By id, with where they stand.
+    Their records contain its address. By id, with their positions.
     """
     veiled: dict[int, HiddenRecord] = {}
     if not (is_any_withdrawn(session) or hidden_sources(session)):
@@ -81,9 +78,9 @@ def veiled_revisits(session: Session, which: ColumnElement[bool]) -> dict[int, H
 
 
 def hidden_counts(session: Session, *, source_id: int, executions: Collection[int]) -> dict[int, int]:
-    """Return how many captures of pages are withdrawn of each of these executions; those of which none is are left out.
+    """Return the number of page captures under takedown for each of these executions; zeros are omitted.
 
-    One that is withdrawn by itself and with its page counts once.
+    A capture that is taken down both itself and with its page counts once.
     """
     if not executions:
         return {}
@@ -92,7 +89,7 @@ def hidden_counts(session: Session, *, source_id: int, executions: Collection[in
 
 
 def touched_addresses(session: Session, urls: Collection[str]) -> frozenset[str]:
-    """Return those of these addresses, as they were captured, of which a capture is withdrawn."""
+    """Return which of these captured addresses have a capture under takedown."""
     questions = withdrawn_captures(Snapshot.url) if urls else ()
     # `||`: a planner that goes by the address reads all of its captures.
     found = (session.scalars(question.where(Snapshot.url.concat("").in_(urls))) for question in questions)
@@ -102,9 +99,9 @@ def touched_addresses(session: Session, urls: Collection[str]) -> frozenset[str]
 # Put together once: that takes longer than most of them run, and half a megabyte while it lasts.
 @cache
 def hidden_groups() -> Select[*tuple[Any, ...]]:
-    """Return the question for the page groups of which a capture is withdrawn, by itself or with its page.
+    """Return a query of the page groups with a capture under takedown, itself or with its page.
 
-    The database seeks each withdrawn capture. For use in another question: a page may have any number of them.
+    The database seeks each such capture. For use as a subquery: a page may have any number of them.
     """
     found = union(*(question.where(*_PAGES) for question in withdrawn_captures(Snapshot.group_id))).subquery()
     return select(found.c.group_id)

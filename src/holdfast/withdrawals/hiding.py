@@ -1,14 +1,13 @@
-"""Taking captures out of sight, at once and for every reader, and bringing them back; each with a reason, audited.
+"""Takedowns: hide captures from every reader immediately, and show them again; each with a reason, and audited.
 
-A page is withdrawn by its key, so it stays hidden under every spelling of its address and in every capture that comes
-later, until the withdrawal is lifted. With a capture go its revisits, which show its body.
+A page is hidden by its key, so it stays hidden under every spelling of its address and in every later capture,
+until the takedown is lifted. Revisits of a hidden capture show its body, so they are hidden with it.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,9 +21,12 @@ from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database
 from holdfast.db.models import SearchOutbox, Snapshot, Source, Withdrawal
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
+from holdfast.records import from_row
 from holdfast.urls import page_key, parse_seed
+from holdfast.values import dataclass
 from holdfast.warc.outfile import disk_error, sync_directory
 from holdfast.withdrawals.recomparing import compare_again, compare_page_again, compare_revisits_again, lock_changes
+from holdfast.withdrawals.records import Takedown, TakedownCapture, TakedownPreview, TakedownReceipt, kind_of
 from holdfast.withdrawals.visibility import (
     any_snapshot,
     captures_of,
@@ -44,39 +46,28 @@ MIN_REASON_CHARS = 3
 MAX_REASON_CHARS = 4000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Withdrawn:
-    """What was hidden or shown again."""
-
-    subject: str
-    snapshots: int
-    """Captures that are stored now and concerned by it."""
-    withdrawal_id: int | None = None
-    """What hides it now; None if it is shown again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class _Subject:
-    """What is meant: one snapshot, or the page with this key."""
+    """One snapshot, or the page with this key."""
 
     snapshot_id: int | None = None
     key: str | None = None
 
 
-def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: Path | None = None) -> Withdrawn:
+def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: Path | None = None) -> TakedownReceipt:
     """Hide a snapshot (by its id), or all captures of a page by any spelling of its address, present and future.
 
-    With `home`, it is noted in the data directory too, before it is in force: a rebuild from files alone goes by that.
-    Invalid without a reason that says something; NotFound if there is no such snapshot; Conflict if it is hidden
+    With `home`, a line is written to the data directory before the takedown is in force: a rebuild from files reads
+    it. Raise Invalid for a missing or short reason, NotFound for an unknown snapshot, Conflict if it is hidden
     already.
     """
     if len(reason.strip()) < MIN_REASON_CHARS or len(reason) > MAX_REASON_CHARS:
         raise Invalid(
-            f"say why, in {MIN_REASON_CHARS} to {MAX_REASON_CHARS:,} characters (--reason); the audit log keeps it",
+            f"give a reason of {MIN_REASON_CHARS} to {MAX_REASON_CHARS:,} characters (--reason) for the audit log",
             field="reason",
         )
     with database.write() as session:
-        # First of all: a comparison under way would mark as compared what is marked here to be compared again.
+        # Locked first: a running comparison would mark as compared what this transaction marks to be compared again.
         lock_changes(session)
         target = _target_of(session, subject)
         if target.snapshot_id is not None and any_snapshot(session, target.snapshot_id) is None:
@@ -98,27 +89,29 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: P
         if target.snapshot_id is not None:
             _compare_again(session, target)
         compare_revisits_again(session, snapshot_id=target.snapshot_id, key=target.key)
-        return replace(_record(session, clock, subject, target, reason=reason), withdrawal_id=row.id)
+        return takedown_receipt(row, captures=_record(session, clock, subject, target, reason=reason))
 
 
-def unhide(database: Database, clock: Clock, subject: str, *, home: Path | None = None) -> Withdrawn:
-    """Lift the withdrawals of a snapshot or a page; NotFound if it is not hidden."""
+def unhide(database: Database, clock: Clock, subject: str, *, home: Path | None = None) -> TakedownReceipt:
+    """Lift the takedowns of a snapshot or a page; raise NotFound if it is not hidden."""
     return _lift(database, clock, subject, None, home)
 
 
-def unhide_by_id(database: Database, clock: Clock, withdrawal_id: int, *, home: Path | None = None) -> Withdrawn:
-    """Lift what a withdrawal hides, and every other one of the same subject; WithdrawalNotFound, WithdrawalLifted."""
+def unhide_by_id(database: Database, clock: Clock, takedown_id: int, *, home: Path | None = None) -> TakedownReceipt:
+    """Lift a takedown, and every other one of the same subject; raise TakedownNotFound or TakedownLifted."""
     with database.read() as session:
-        row = find_withdrawal(session, withdrawal_id)
+        row = find_takedown(session, takedown_id)
     if row.lifted_at is not None:
-        raise WithdrawalLifted(row.id)
-    return _lift(database, clock, row.subject, _Subject(snapshot_id=row.snapshot_id, key=row.url_key), home)
+        raise TakedownLifted(row.id)
+    return _lift(database, clock, row.subject, row, home)
 
 
-def _lift(database: Database, clock: Clock, subject: str, known: _Subject | None, home: Path | None) -> Withdrawn:
+def _lift(
+    database: Database, clock: Clock, subject: str, known: Withdrawal | None, home: Path | None
+) -> TakedownReceipt:
     with database.write() as session:
         lock_changes(session)
-        target = known or _target_of(session, subject)
+        target = _target_of(session, subject) if known is None else _Subject(known.snapshot_id, known.url_key)
         rows = withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key)
         if not rows:
             raise NotFound(_why_not_hidden(session, subject, target))
@@ -127,11 +120,12 @@ def _lift(database: Database, clock: Clock, subject: str, known: _Subject | None
         session.flush()
         _compare_again(session, target)
         compare_revisits_again(session, snapshot_id=target.snapshot_id, key=target.key)
-        done = _record(session, clock, subject, target, reason=None)
+        captures = _record(session, clock, subject, target, reason=None)
+        done = takedown_receipt(rows[0] if known is None else find_takedown(session, known.id), captures=captures)
         lines = [as_line(row, lifted=True) for row in rows]
     if home is not None:
-        # Behind the commit: a process that dies in between leaves a line that hides too much, not too little. Under the
-        # lock again, which hiding holds while it notes: what is hidden again since is not noted as lifted behind it.
+        # After the commit: a process that dies in between leaves a line that hides too much, not too little. Under the
+        # same lock as hiding: a subject that was hidden again in the meantime must not get a later line that lifts it.
         with database.write() as session:
             lock_changes(session)
             if not withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key):
@@ -148,84 +142,71 @@ def _why_not_hidden(session: Session, subject: str, target: _Subject) -> str:
     return f"{subject} is hidden with {what}; show both again with: holdfast snapshot unhide {named}"
 
 
-TakedownRow = Withdrawal
-"""A withdrawal, for who shows it; what is visible is asked of `visibility` alone."""
-
-
-class WithdrawalNotFound(NotFound):
-    """There is no such takedown."""
+class TakedownNotFound(NotFound):
+    """The takedown does not exist."""
 
     code = "takedown_not_found"
 
-    def __init__(self, withdrawal_id: int) -> None:
-        super().__init__(f"there is no takedown {withdrawal_id}; they are listed at /api/admin/takedowns")
+    def __init__(self, takedown_id: int) -> None:
+        super().__init__(f"there is no takedown {takedown_id}; they are listed at /api/admin/takedowns")
 
 
-class WithdrawalLifted(Conflict):
-    """What it hid is shown again already."""
+class TakedownLifted(Conflict):
+    """The takedown is lifted already."""
 
     code = "takedown_lifted"
 
-    def __init__(self, withdrawal_id: int) -> None:
-        super().__init__(f"takedown {withdrawal_id} is lifted already: what it hid is shown again")
+    def __init__(self, takedown_id: int) -> None:
+        super().__init__(f"takedown {takedown_id} is lifted already: what it hid is shown again")
 
 
-def find_withdrawal(session: Session, withdrawal_id: int) -> Withdrawal:
-    """Return one withdrawal, in force or lifted; WithdrawalNotFound."""
-    found = session.get(Withdrawal, withdrawal_id)
+def takedown(row: Withdrawal) -> Takedown:
+    return from_row(Takedown, row, **_given(row))
+
+
+def takedown_receipt(row: Withdrawal, *, captures: int) -> TakedownReceipt:
+    return from_row(TakedownReceipt, row, captures=captures, **_given(row))
+
+
+def _given(row: Withdrawal) -> dict[str, object]:
+    return {
+        "kind": kind_of(row.snapshot_id),
+        "state": "in_force" if row.lifted_at is None else "lifted",
+        "hidden_by": row.actor,
+        "hidden_at": row.created_at,
+        "shown_by": row.lifted_by,
+        "shown_at": row.lifted_at,
+    }
+
+
+def find_takedown(session: Session, takedown_id: int) -> Withdrawal:
+    """Return one takedown, in force or lifted; raise TakedownNotFound."""
+    found = session.get(Withdrawal, takedown_id)
     if found is None:
-        raise WithdrawalNotFound(withdrawal_id)
+        raise TakedownNotFound(takedown_id)
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WithdrawalFilter:
-    """Which withdrawals are listed; what is None does not matter."""
-
-    in_force: bool | None = None
-    search: str | None = None
-    """A part of the subject or of the reason."""
-    before: int | None = None
-    limit: int = 50
-
-
-def listed_withdrawals(session: Session, wanted: WithdrawalFilter) -> list[Withdrawal]:
-    """Return withdrawals, newest first."""
+def list_withdrawals(
+    session: Session, *, in_force: bool | None = None, search: str | None = None, before: int | None = None, limit: int
+) -> list[Withdrawal]:
+    """Return takedowns, newest first; `search` is a part of the subject or of the reason, `before` a takedown's id."""
     clauses: list[ColumnElement[bool]] = []
-    if wanted.in_force is not None:
-        lifted = Withdrawal.lifted_at
-        clauses.append(lifted.is_(None) if wanted.in_force else lifted.is_not(None))
-    if wanted.search:
-        parts = (column.icontains(wanted.search, autoescape=True) for column in (Withdrawal.subject, Withdrawal.reason))
+    if in_force is not None:
+        clauses.append(Withdrawal.lifted_at.is_(None) if in_force else Withdrawal.lifted_at.is_not(None))
+    if search:
+        parts = (column.icontains(search, autoescape=True) for column in (Withdrawal.subject, Withdrawal.reason))
         clauses.append(or_(*parts))
-    if wanted.before is not None:
-        clauses.append(Withdrawal.id < wanted.before)
-    return list(session.scalars(select(Withdrawal).where(*clauses).order_by(Withdrawal.id.desc()).limit(wanted.limit)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HidePreview:
-    """What a reader would not see any more, if a subject were hidden now."""
-
-    subject: str
-    snapshot_id: int | None
-    key: str | None
-    captures: int
-    first: datetime | None
-    last: datetime | None
-    sources: dict[str, int]
-    """Captures by the code of their source."""
-    sample: list[tuple[Snapshot, str]]
-    """The newest of them, each with the code of its source."""
-    in_force: list[Withdrawal]
-    """What hides it already."""
+    if before is not None:
+        clauses.append(Withdrawal.id < before)
+    return list(session.scalars(select(Withdrawal).where(*clauses).order_by(Withdrawal.id.desc()).limit(limit)))
 
 
 _SAMPLE = 20
 
 
-def preview_hiding(session: Session, subject: str) -> HidePreview:
-    """Return what hiding a subject would take away; UrlRefused if it is none, NotFound if there is no such snapshot."""
+def preview_hiding(session: Session, subject: str) -> TakedownPreview:
+    """Return the captures that a takedown would hide; raise UrlRefused for an invalid address, NotFound if unknown."""
     target = _target_of(session, subject)
     if target.snapshot_id is not None and any_snapshot(session, target.snapshot_id) is None:
         raise NotFound(f"there is no snapshot {target.snapshot_id}")
@@ -244,21 +225,21 @@ def preview_hiding(session: Session, subject: str) -> HidePreview:
         .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
         .limit(_SAMPLE)
     )
-    return HidePreview(
+    return TakedownPreview(
         subject=subject,
+        kind=kind_of(target.snapshot_id),
         snapshot_id=target.snapshot_id,
-        key=target.key,
+        url_key=target.key,
         captures=sum(row[1] for row in counted),
-        first=min((row[2] for row in counted), default=None),
-        last=max((row[3] for row in counted), default=None),
+        first_capture=min((row[2] for row in counted), default=None),
+        last_capture=max((row[3] for row in counted), default=None),
         sources={row[0]: row[1] for row in counted},
-        sample=[(row[0], row[1]) for row in newest],
-        in_force=withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key),
+        sample=[from_row(TakedownCapture, row, source=code, status_code=row.status) for row, code in newest],
+        in_force=[*map(takedown, withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key))],
     )
 
 
 def _compare_again(session: Session, target: _Subject) -> None:
-    """Have `changes` hold the capture behind a hidden one against the one before it, or back again."""
     if target.key is not None:
         compare_page_again(session, target.key)
     elif target.snapshot_id is not None and (found := any_snapshot(session, target.snapshot_id)) is not None:
@@ -266,28 +247,30 @@ def _compare_again(session: Session, target: _Subject) -> None:
 
 
 def _target_of(session: Session, subject: str) -> _Subject:
-    """Return what a subject names; UrlRefused if it is neither a number nor an address, nor anything in the archive.
+    """Return the snapshot or page of a subject; raise UrlRefused for an invalid address without captures.
 
-    NotFound for a number that is larger than any id.
+    Raise NotFound for a number that is larger than any id.
     """
     if subject.isascii() and subject.isdecimal():
         number = int(subject.lstrip("0")[:20] or "0")
-        if number > _LARGEST_ID:  # cut or not, it is no id of ours, and no database takes it
+        if number > _LARGEST_ID:  # no database takes it
             raise NotFound(f"there is no snapshot {subject[:40]}")
         return _Subject(snapshot_id=number)
     try:
         return _Subject(key=page_key(parse_seed(subject).fetch))
     except UrlRefused:
-        # Imported captures may have addresses that no crawl would ask for (an odd port, `dns:`): these are taken if
-        # they are here.
+        # Imported captures may have addresses that no crawl requests (an odd port, `dns:`).
         key = page_key(subject)
         if ":" in subject and captures_of(session, key):
             return _Subject(key=key)
         raise
 
 
-def _record(session: Session, clock: Clock, subject: str, target: _Subject, *, reason: str | None) -> Withdrawn:
-    """Say in the audit log and to the search index what was done: hidden with a reason, shown again without one."""
+def _record(session: Session, clock: Clock, subject: str, target: _Subject, *, reason: str | None) -> int:
+    """Audit a takedown or its lifting (without a reason), and queue it for the search index.
+
+    Return the number of affected stored captures.
+    """
     done = "shown" if reason is None else "hidden"
     session.add(
         SearchOutbox(
@@ -298,23 +281,22 @@ def _record(session: Session, clock: Clock, subject: str, target: _Subject, *, r
             refs={"url_key": target.key, "hidden": reason is not None},
         )
     )
-    # What its links say of other pages goes and comes with it.
+    # The link texts that other pages have from it are hidden and shown with it.
     for named in named_by(session, snapshot_id=target.snapshot_id, key=target.key):
         session.add(SearchOutbox(kind="link_texts", created_at=clock.now(), refs={"hashes": named}))
     detail = {"reason": reason, "snapshot_id": target.snapshot_id, "url_key": target.key}
     audit.record(session, clock, action=f"snapshot.{done}", subject=subject, detail=detail)
     session.flush()
-    count = count_concerned(session, snapshot_id=target.snapshot_id, key=target.key)
-    return Withdrawn(subject=subject, snapshots=count)
+    return count_concerned(session, snapshot_id=target.snapshot_id, key=target.key)
 
 
 def tell_search(session: Session, clock: Clock, source_id: int) -> None:
-    """Have the search index take in anew what the links of a source say of other pages: who may see it has changed."""
+    """Make the search index read a source's link texts again, because its visibility has changed."""
     session.add(SearchOutbox(kind="visibility", first_id=source_id, last_id=source_id, created_at=clock.now(), refs={}))
 
 
 def append_lines(database: Database, home: Path, *rows: dict[str, Any]) -> None:
-    """Write withdrawals or liftings behind the others, on disk when it returns; the first one brings all in force."""
+    """Append lines to the file of takedowns and sync it; a new file starts with all takedowns in force."""
     path = home / WITHDRAWALS
     is_new = not path.exists()
     lines = [*rows]
@@ -323,7 +305,7 @@ def append_lines(database: Database, home: Path, *rows: dict[str, Any]) -> None:
             lines = [*map(as_line, withdrawals_in_force(session)), *rows]
     try:
         with path.open("ab") as file:
-            # Each begins a line of its own: the one before may be half a line of a process that died.
+            # A line break first: a process that died may have left half a line.
             file.write(b"".join(b"\n" + json.dumps(line).encode() for line in lines) + b"\n")
             file.flush()
             os.fsync(file.fileno())
@@ -334,7 +316,6 @@ def append_lines(database: Database, home: Path, *rows: dict[str, Any]) -> None:
 
 
 def as_line(row: Withdrawal, *, lifted: bool = False) -> dict[str, Any]:
-    """Return a withdrawal as its line says it."""
     return {
         "snapshot_id": row.snapshot_id,
         "url_key": row.url_key,
@@ -347,7 +328,7 @@ def as_line(row: Withdrawal, *, lifted: bool = False) -> dict[str, Any]:
 
 
 def missing_withdrawals(database: Database, home: Path) -> list[Withdrawal]:
-    """Return what the lines say is hidden and no row knows; half a line of a process that died says nothing."""
+    """Return takedowns that are in force in the file and have no row; invalid lines are skipped."""
     try:
         raw = (home / WITHDRAWALS).read_bytes()
     except FileNotFoundError:
@@ -358,8 +339,7 @@ def missing_withdrawals(database: Database, home: Path) -> list[Withdrawal]:
     for text in raw.splitlines():
         try:
             line = json.loads(text)
-            # What is needed to hide it again is looked at here: one line that is not as we write them must not keep all
-            # others from being in force.
+            # Checked here, because one invalid line must not keep the others from being restored.
             if _is_ours(line):
                 latest[line["snapshot_id"], line["url_key"]] = line
         except (ValueError, KeyError, TypeError, RecursionError):
@@ -380,7 +360,7 @@ def missing_withdrawals(database: Database, home: Path) -> list[Withdrawal]:
 
 
 def _is_ours(line: dict[str, Any]) -> bool:
-    """Return whether a line says all that a row needs; ValueError, KeyError or TypeError if it makes no sense."""
+    """Return whether a line has all that a row needs; raise ValueError, KeyError or TypeError if malformed."""
     number, key = line["snapshot_id"], line["url_key"]
     is_id = key is None and type(number) is int and 0 <= number <= _LARGEST_ID
     is_key = number is None and isinstance(key, str) and "\0" not in key
@@ -390,7 +370,7 @@ def _is_ours(line: dict[str, Any]) -> bool:
 
 
 def restore_withdrawals(database: Database, home: Path) -> int:
-    """Put back in force what the lines say is hidden and no row knows; return how many there were."""
+    """Restore the takedowns that only the file has; return how many."""
     missing = missing_withdrawals(database, home)
     with database.write() as session:
         session.add_all(missing)

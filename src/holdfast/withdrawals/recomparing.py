@@ -1,4 +1,4 @@
-"""What `changes` compares again now that a capture is out of sight, or back: what stands before another has changed."""
+"""Queues captures for `changes` to compare again after a takedown or its lifting: their predecessors have changed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _CHANGES_LOCK = 0x686F6C6463686E67
 
 
 def lock_changes(session: Session) -> None:
-    """Let only one transaction at a time decide what is compared with what, or that it is to be; freed at its end."""
+    """Serialize the transactions that compare captures or queue them for it; the lock ends with the transaction."""
     if session.get_bind().dialect.name == "postgresql":
         session.execute(select(func.pg_advisory_xact_lock(cast(literal(_CHANGES_LOCK), BigInteger))))
 
 
 def compare_again(session: Session, found: Snapshot) -> None:
-    """Let `changes` look again at a capture and at what follows it, up to the next one that the page answered.
+    """Make `changes` compare a capture again and those after it, up to the page's next successful one.
 
-    What stood before those is another now: the capture was withdrawn, or is shown again.
+    Their predecessor has changed: the capture was taken down, or is shown again.
     """
     later = tuple_(Snapshot.captured_at, Snapshot.id) > tuple_(
         literal(found.captured_at, Snapshot.captured_at.type), literal(found.id, Snapshot.id.type)
@@ -44,13 +44,15 @@ def compare_again(session: Session, found: Snapshot) -> None:
 
 
 def compare_page_again(session: Session, key: str) -> None:
-    """Let `changes` look again at all captures of a page: those that came while it was hidden were passed."""
+    """Make `changes` compare all captures of a page again: those from the time when it was hidden were skipped."""
     _compare_anew(session, of_page(key))
 
 
 def compare_revisits_again(session: Session, *, snapshot_id: int | None, key: str | None) -> None:
-    """Let `changes` look again at all addresses that have a revisit whose body stands in a capture, or in one of a
-    page: it goes out of sight and comes back with that."""
+    """Make `changes` compare addresses with a revisit of this capture, or of this page's captures, again.
+
+    A revisit is hidden and shown with the capture that holds its body.
+    """
     hashes = bodies_in(snapshot_id=snapshot_id, key=key, column="url_hash")
     _compare_anew(session, Snapshot.url_hash.in_(hashes))
 

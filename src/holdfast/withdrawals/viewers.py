@@ -1,8 +1,8 @@
-"""The viewer: whether what is read in this context includes members' sources.
+"""The viewer: whether reads in this context include members' sources.
 
-Without a declaration only what is public is read. A server declares the viewer of each request, and its background
-threads declare themselves. Every other program calls `see_everything` once, where it starts: what it makes for several
-viewers (counts, packages, columns) is filtered where it is shown.
+Without a declaration only public data is read. A server declares the viewer of each request, and its background
+threads declare themselves. Every other program calls `see_everything` once at its start: data that it creates
+for several viewers (counts, packages, columns) is filtered when it is shown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.values import dataclass
 
 
 class Visibility(StrEnum):
-    """Who may see what was captured of a source."""
+    """Access to the captures of a source."""
 
     PUBLIC = "public"
     MEMBERS = "members"
@@ -25,10 +25,10 @@ class Visibility(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewer:
-    """What a reader may see."""
+    """The sources that a reader may see."""
 
     sees_members: bool = False
-    """Whether all members' sources are shown."""
+    """Whether all members' sources are visible."""
     granted: int | None = None
     """The one members' source that a capability shows in addition to the public sources."""
 
@@ -50,14 +50,14 @@ def viewer() -> Viewer:
 
 
 def see_everything() -> None:
-    """Let this whole process read everything unless `seen_by` says otherwise. A server never calls it."""
+    """Make this whole process read everything unless `seen_by` overrides it. A server never calls it."""
     global _undeclared
     _undeclared = EVERYTHING
 
 
 @contextmanager
 def seen_by(looking: Viewer) -> Iterator[None]:
-    """Declare the viewer of everything read in this block, on this thread and on threads that copy its context."""
+    """Declare the viewer of all reads in this block, on this thread and on threads that copy its context."""
     token = _viewer.set(looking)
     try:
         yield

@@ -1,15 +1,14 @@
-"""What may be seen, and the one predicate by which every reader leaves out the rest: what was withdrawn, and what was
-captured of sources that the viewer may not see (`viewers`). No other file compares either.
+"""The one predicate by which every reader filters captures: takedowns, and sources that are hidden from the
+viewer (`viewers`). No other file compares either.
 
-A withdrawal names a snapshot by its id, or a page by its key (`holdfast.urls.page_key`): the page's captures are out
-of sight under every spelling, those that are here and those that are still to come. A revisit shows the body of another
-capture, with its title and its words: it is withdrawn if that one is. Each clause is a seek in the partial index of
-withdrawals in force.
+A takedown names a snapshot by its id, or a page by its key (`holdfast.urls.page_key`): the page's captures are
+hidden under every spelling, present and future. A revisit shows the body of another capture, with its title and
+its words: it is hidden with that one. Each clause is a seek in the partial index of takedowns in force.
 
-A source is public or for members. Who looks is asked when a statement runs, not when it is put together: one statement
-serves all viewers, and a change of a source holds in every process from its commit on. Who may see everything, and
-everybody where no source is for members, pays for one look into an empty index a statement. A revisit of a members'
-capture is for members too.
+A source is public or for members. The viewer is evaluated when a statement runs, not when it is built: one
+statement serves all viewers, and a change of a source applies in every process from its commit on. A viewer who
+may see everything, and everybody if no source is for members, pays for one lookup in an empty index per
+statement. A revisit of a members' capture is for members too.
 """
 
 from __future__ import annotations
@@ -49,8 +48,9 @@ _AT_ONCE = 500
 
 
 def is_withdrawn(capture: Any = Snapshot) -> ColumnElement[bool]:
-    """Return the clause, over Snapshot or an alias of it, for what is withdrawn, by itself, with its page, or with the
-    capture that its body stands in."""
+    """Return the clause, over Snapshot or an alias, for captures under takedown: itself, its page, or the capture
+    that holds its body.
+    """
     return or_(_by_id(capture.id), _by_page(capture), *_with_original(capture.original_id))
 
 
@@ -64,18 +64,19 @@ _HIDDEN_SOURCES = select(_MEMBERS.id).where(_CONFINED, _FOR_MEMBERS, _MEMBERS.id
 
 
 def visible_source(source_id: Any) -> ColumnElement[bool]:
-    """Return the clause, over the id of a source, that leaves out those that the viewer may not see."""
+    """Return the clause, over a source id, for sources visible to the viewer."""
     return source_id.not_in(_HIDDEN_SOURCES)  # type: ignore[no-any-return]
 
 
 def public_source(source_id: Any) -> ColumnElement[bool]:
-    """Return the clause, over the id of a source, for public ones alone: for what is made once for all viewers."""
+    """Return the clause, over a source id, for public sources only: for data shared by all viewers."""
     return source_id.not_in(select(_MEMBERS.id).where(_FOR_MEMBERS))  # type: ignore[no-any-return]
 
 
 def for_members(capture: Any = Snapshot) -> ColumnElement[bool]:
-    """Return the clause, over Snapshot or an alias of it, for what not everybody may see, the same for every viewer:
-    captures of members' sources, and revisits whose body stands in one of them."""
+    """Return the clause, over Snapshot or an alias, for captures that are not public, the same for every viewer:
+    captures of members' sources, and revisits whose body one of them holds.
+    """
     original = aliased(Snapshot)
     revisited = original.id == capture.original_id, capture.original_id.is_not(None)  # as in `_of_hidden_original`
     borrowed = exists().where(*revisited, ~public_source(original.source_id))
@@ -83,7 +84,6 @@ def for_members(capture: Any = Snapshot) -> ColumnElement[bool]:
 
 
 def _of_hidden_original(original_id: Any) -> ColumnElement[bool]:
-    """Return the clause for revisits whose body stands in a capture of a source that the viewer may not see."""
     original = aliased(Snapshot)
     # Said of the revisit, inside, as in `_with_original`: PostgreSQL would else hash all captures of hidden sources.
     revisited = original.id == original_id, original_id.is_not(None)
@@ -93,7 +93,7 @@ def _of_hidden_original(original_id: Any) -> ColumnElement[bool]:
 
 
 def visible(capture: Any = Snapshot) -> tuple[ColumnElement[bool], ...]:
-    """Return the clauses, over Snapshot or an alias of it, that leave out what is withdrawn or not for the viewer."""
+    """Return the clauses, over Snapshot or an alias, for captures that the viewer may see."""
     return _visible_snapshot() if capture is Snapshot else _visible(capture)
 
 
@@ -114,7 +114,7 @@ def _visible_snapshot() -> tuple[ColumnElement[bool], ...]:
 
 
 class ShownOf(Protocol):
-    """A capture as far as it says whose it is."""
+    """The fields of a capture that determine its source."""
 
     @property
     def source_id(self) -> int:
@@ -123,25 +123,23 @@ class ShownOf(Protocol):
 
     @property
     def original_id(self) -> int | None:
-        """The capture that its body stands in, for a revisit."""
+        """The capture that holds its body, for a revisit."""
         ...
 
 
 def hidden_sources(session: Session) -> tuple[int, ...]:
-    """Return the sources that the viewer may not see."""
     return tuple(session.scalars(_HIDDEN_SOURCES.order_by(_MEMBERS.id)))
 
 
 def may_see(source: Source) -> bool:
-    """Return whether the viewer may see a source."""
     looking = viewer()
     return looking.sees_members or source.visibility != Visibility.MEMBERS or source.id == looking.granted
 
 
 def members_source(session: Session, capture: ShownOf) -> int | None:
-    """Return the members' source that a capture is of, or that its body stands in; None if everybody may see it.
+    """Return the members' source of a capture, or of its body; None if it is public.
 
-    Also None, without a look, for a viewer that is no member: it sees no other captures.
+    Also None, without a query, for viewers who are not members: they see no other captures.
     """
     if not viewer().sees_members:
         return None
@@ -154,7 +152,7 @@ def members_source(session: Session, capture: ShownOf) -> int | None:
 
 
 def members_among(session: Session, ids: Iterable[int]) -> set[int]:
-    """Return which of these captures not everybody may see; none, without a look, for a viewer that is no member."""
+    """Return which of these captures are not public; empty, without a query, for viewers who are not members."""
     wanted, found = sorted(set(ids)), set[int]()
     for at in range(0, len(wanted) if viewer().sees_members else 0, _AT_ONCE):
         part = select(Snapshot.id).where(Snapshot.id.in_(wanted[at : at + _AT_ONCE]), for_members())
@@ -163,24 +161,22 @@ def members_among(session: Session, ids: Iterable[int]) -> set[int]:
 
 
 def is_any_for_members(session: Session) -> bool:
-    """Return whether any source is not for everybody."""
     with seen_by(PUBLIC):
         return session.scalar(_HIDDEN_SOURCES.limit(1)) is not None
 
 
 def is_for_members(source: Source) -> bool:
-    """Return whether not everybody may see a source."""
     return source.visibility == Visibility.MEMBERS.value
 
 
 def visible_run(execution_id: Any) -> ColumnElement[bool]:
-    """Return the clause, over the id of an execution, that leaves out those of sources that the viewer may not see."""
+    """Return the clause, over an execution id, for executions of sources visible to the viewer."""
     runs = select(Execution.id).join(Job, Job.id == Execution.job_id).where(Job.source_id.in_(_HIDDEN_SOURCES))
     return execution_id.not_in(runs)  # type: ignore[no-any-return]
 
 
 class SnapshotNotFound(NotFound):
-    """No such snapshot is here, or it may not be seen; the answer is the same, so that it does not tell which."""
+    """The snapshot does not exist or is hidden; the answer does not reveal which."""
 
     code = "snapshot_not_found"
 
@@ -192,17 +188,20 @@ def _one_visible() -> Select[*tuple[Any, ...]]:
 
 
 def visible_snapshot(session: Session, snapshot_id: int) -> Snapshot:
-    """Return one snapshot; SnapshotNotFound if there is none or it may not be seen."""
+    """Return one snapshot; raise SnapshotNotFound if it does not exist or is hidden."""
     # Databases refuse a number that fits no column with an error of their own; an address may hold any.
     if 0 <= snapshot_id < 1 << 63:
         found: Snapshot | None = session.scalars(_one_visible(), {"number": snapshot_id}).one_or_none()
         if found is not None:
             return found
-    raise SnapshotNotFound(f"there is no snapshot {snapshot_id}; find one with: holdfast search WORDS")
+    raise no_snapshot(snapshot_id)
+
+
+def no_snapshot(snapshot_id: int) -> SnapshotNotFound:
+    return SnapshotNotFound(f"there is no snapshot {snapshot_id}; find one with: holdfast search WORDS")
 
 
 def visible_snapshots(session: Session, ids: Iterable[int]) -> dict[int, Snapshot]:
-    """Return these snapshots by id, those left out that may not be seen."""
     wanted, found = sorted(set(ids)), dict[int, Snapshot]()
     for at in range(0, len(wanted), _AT_ONCE):
         part = select(Snapshot).where(Snapshot.id.in_(wanted[at : at + _AT_ONCE]), *visible())
@@ -211,7 +210,7 @@ def visible_snapshots(session: Session, ids: Iterable[int]) -> dict[int, Snapsho
 
 
 def visible_change(change: Any) -> tuple[ColumnElement[bool], ...]:
-    """Return the clauses, over Change or what has its columns, that leave out what may not be seen on either side."""
+    """Return the clauses, over Change or something with its columns, for changes visible on both sides."""
     # Both captures are of one page, so one of them tells its key. That takes 4 us a change on SQLite, 40 ms for a whole
     # list, so it is asked only where a page is withdrawn at all.
     here = aliased(Snapshot)
@@ -239,7 +238,7 @@ def visible_change(change: Any) -> tuple[ColumnElement[bool], ...]:
 
 
 def visible_page(page_id: Any) -> ColumnElement[bool]:
-    """Return the clause that leaves out pages of which only signals are kept and that may not be seen."""
+    """Return the clause for signals-only pages that are visible."""
     here = aliased(SignalPage)  # the question around it may read the same table
     return ~exists().where(here.page_id == page_id, or_(_by_key(here.page_key), here.source_id.in_(_HIDDEN_SOURCES)))
 
@@ -251,19 +250,19 @@ def _text(statement: Select[*tuple[Any, ...]] | ColumnElement[bool]) -> str:
 
 @cache
 def any_withdrawn_sql() -> str:
-    """Return the statement that finds a row if anything is withdrawn."""
+    """Return a statement that finds a row if any takedown is in force."""
     return _text(select(literal_column("1")).where(or_(_any_page(), _any_capture())))
 
 
 @cache
 def any_unseen_sql() -> str:
-    """Return the statement that finds a row if anything is not for everybody."""
+    """Return a statement that finds a row if anything is not public."""
     return _text(select(literal_column("1")).where(or_(_any_page(), _any_capture(), exists().where(_FOR_MEMBERS))))
 
 
 @cache
 def unseen_sql(alias: str) -> str:
-    """Return the clause over `snapshots` under an alias for what is not for everybody: withdrawn, or of members."""
+    """Return the clause, over an alias of `snapshots`, for captures that are not public: taken down, or of members."""
     capture = aliased(Snapshot, name=alias)
     unseen = or_(is_withdrawn(capture), for_members(capture))
     found: Select[*tuple[Any, ...]] = select(literal_column("1")).select_from(capture).where(unseen)
@@ -272,12 +271,12 @@ def unseen_sql(alias: str) -> str:
 
 @cache
 def public_sql(source_id: str) -> str:
-    """Return the clause, over a column with the id of a source, for public ones alone."""
+    """Return the clause, over a column with a source id, for public sources."""
     return f"({_text(public_source(literal_column(source_id)))})"
 
 
 def withdrawn_keys(tx: Transaction, keys: Iterable[str]) -> set[str]:
-    """Return which of these pages are withdrawn; for writers that speak SQL themselves."""
+    """Return which of these pages are taken down; for writers that use raw SQL."""
     wanted, found = sorted(set(keys)), set[str]()
     for at in range(0, len(wanted) if wanted and tx.execute(any_withdrawn_sql()) else 0, _AT_ONCE):
         part = wanted[at : at + _AT_ONCE]
@@ -307,17 +306,14 @@ def _key_of(capture: Any) -> ColumnElement[str]:
 
 
 def _any_page() -> ColumnElement[bool]:
-    """Return the clause for an archive of which a page is withdrawn."""
     return exists().where(_IN_FORCE, Withdrawal.url_key >= "")
 
 
 def _any_capture() -> ColumnElement[bool]:
-    """Return the clause for an archive of which a capture is withdrawn by itself."""
     return exists().where(_IN_FORCE, Withdrawal.snapshot_id >= 0)
 
 
 def _with_original(original_id: Any) -> tuple[ColumnElement[bool], ...]:
-    """Return clauses, of which one holds for a revisit whose body stands in a withdrawn capture."""
     original = aliased(Snapshot)
     # Said of the revisit, inside: PostgreSQL would else hash all captures of the archive for it.
     is_revisit = original_id.is_not(None)
@@ -327,7 +323,7 @@ def _with_original(original_id: Any) -> tuple[ColumnElement[bool], ...]:
 
 
 def withdrawn_captures(*columns: Any) -> tuple[Select[*tuple[Any, ...]], ...]:
-    """Return questions that together find all withdrawn captures, some twice: a seek for each withdrawal in force."""
+    """Return queries that together find all captures under takedown, some twice: one seek per takedown in force."""
     wanted = select(*columns).select_from(Withdrawal).where(_IN_FORCE)
     # An expression is in no index: the planner has to go from the few withdrawals to the captures, not the other way.
     key = Withdrawal.url_key.concat("")
@@ -347,10 +343,10 @@ _DAY_MICROS = 86_400_000_000
 
 
 def stand_ins(session: Session) -> list[int]:
-    """Return the captures that are the first of their source, address, day and body now that the first is taken down.
+    """Return the first visible captures of their source, address, day and body where the original first is taken down.
 
-    A look at the equal captures of its day for each capture that was withdrawn by itself, or as a revisit of such a
-    one: with a page all of them are.
+    Reads the equal captures of the same day for each capture that was taken down itself, or as a revisit of such a
+    one: a takedown of a page hides all of them.
     """
     first, equal, alone = aliased(Snapshot), aliased(Snapshot), aliased(Withdrawal)
     day_on = type_coerce(first.captured_at, BigInteger) + _DAY_MICROS
@@ -378,17 +374,17 @@ def stand_ins(session: Session) -> list[int]:
 
 
 def visible_address(url_hash: Any) -> ColumnElement[bool]:
-    """Return the clause, over the hash of an address, that leaves out addresses of which a capture is withdrawn."""
+    """Return the clause, over an address hash, for addresses without a capture under takedown."""
     return and_(*(url_hash.not_in(question) for question in withdrawn_captures(Snapshot.url_hash)))
 
 
 def of_page(key: str, capture: Any = Snapshot) -> ColumnElement[bool]:
-    """Return the clause, over Snapshot or an alias of it, for all captures of the page with this key."""
+    """Return the clause, over Snapshot or an alias, for all captures of the page with this key."""
     return or_(and_(capture.url_key == key, capture.page_key.is_(None)), capture.page_key == key)
 
 
 def bodies_in(*, snapshot_id: int | None, key: str | None, column: Any) -> Select[*tuple[Any, ...]]:
-    """Return the question for a column (a name) of the revisits whose body stands in a capture, or in one of a page."""
+    """Return the query of a column (a name) of the revisits whose body is in a capture, or in one of a page."""
     revisit, original = aliased(Snapshot), aliased(Snapshot)
     wanted = select(getattr(revisit, column))
     if key is None:
@@ -397,7 +393,7 @@ def bodies_in(*, snapshot_id: int | None, key: str | None, column: Any) -> Selec
 
 
 def concerned_by(*, snapshot_id: int | None, key: str | None) -> ColumnElement[bool]:
-    """Return the clause over Snapshot for all that is out of sight while one capture, or a page, is withdrawn."""
+    """Return the clause over Snapshot for all captures that a takedown of a capture, or of a page, hides."""
     here = aliased(Snapshot)
     itself = here.id == snapshot_id if key is None else of_page(key, here)
     revisits = bodies_in(snapshot_id=snapshot_id, key=key, column="id")
@@ -406,23 +402,21 @@ def concerned_by(*, snapshot_id: int | None, key: str | None) -> ColumnElement[b
 
 
 def withdrawals_of(session: Session, *, snapshot_id: int | None, key: str | None) -> list[Withdrawal]:
-    """Return the withdrawals in force of one snapshot, or of a page."""
     by = Withdrawal.snapshot_id == snapshot_id if snapshot_id is not None else Withdrawal.url_key == key
     return list(session.scalars(select(Withdrawal).where(_IN_FORCE, by).order_by(Withdrawal.id)))
 
 
 def withdrawals_among_captures(session: Session, *, url_hash: int, limit: int) -> list[Withdrawal]:
-    """Return the withdrawals in force that hide captures of an address, also as revisits, the oldest first."""
+    """Return the takedowns in force that hide captures of an address, also as revisits, the oldest first."""
     return _hiding(session, Snapshot.url_hash == url_hash, limit=limit)
 
 
 def withdrawal_over(session: Session, snapshot_id: int) -> Withdrawal | None:
-    """Return what hides a capture: its own withdrawal, its page's, or that of what its body stands in."""
+    """Return the takedown that hides a capture: its own, its page's, or that of the capture with its body."""
     return next(iter(_hiding(session, Snapshot.id == snapshot_id, limit=1)), None)
 
 
 def _hiding(session: Session, which: ColumnElement[bool], *, limit: int) -> list[Withdrawal]:
-    """Return the withdrawals in force that hide any of the few captures for which a clause over Snapshot holds."""
     original = aliased(Snapshot)
     few = select(Withdrawal.id).select_from(Snapshot)
     borrowed = few.join(original, original.id == Snapshot.original_id)
@@ -438,25 +432,26 @@ def _hiding(session: Session, which: ColumnElement[bool], *, limit: int) -> list
 
 
 def count_withdrawn(session: Session, *, url_hash: int, most: int) -> int:
-    """Return how many captures of an address are withdrawn, whatever hides them, counted no further than this."""
+    """Return how many captures of an address are hidden by any takedown, counting at most `most`."""
     hidden = select(Snapshot.id).where(Snapshot.url_hash == url_hash, is_withdrawn()).limit(most).subquery()
     return session.scalar(select(func.count()).select_from(hidden)) or 0
 
 
 def withdrawals_in_force(session: Session) -> list[Withdrawal]:
-    """Return all withdrawals in force, oldest first."""
+    """Return all takedowns in force, oldest first."""
     return list(session.scalars(select(Withdrawal).where(_IN_FORCE).order_by(Withdrawal.id)))
 
 
 def is_known(session: Session, *, snapshot_id: int | None, key: str | None) -> bool:
-    """Return whether a snapshot or a page was ever withdrawn, lifted since or not."""
+    """Return whether a snapshot or a page ever had a takedown, including lifted ones."""
     by = Withdrawal.snapshot_id == snapshot_id if snapshot_id is not None else Withdrawal.url_key == key
     return session.scalar(select(Withdrawal.id).where(by).limit(1)) is not None
 
 
 def withdrawn_among(session: Session, *, snapshots: Collection[int] = (), keys: Collection[str] = ()) -> set[int | str]:
-    """Return which of these snapshots and of these pages (by key) are withdrawn by themselves, or as revisits of such a
-    capture; any number of them."""
+    """Return which of these snapshots and pages (by key) are taken down themselves, or as revisits of such a capture;
+    any number of them.
+    """
     found: set[int | str] = set()
     numbers = sorted(snapshots)
     for at in range(0, len(numbers), _AT_ONCE):
@@ -473,14 +468,13 @@ def withdrawn_among(session: Session, *, snapshots: Collection[int] = (), keys: 
 
 
 def pages_taken_down(session: Session) -> set[str]:
-    """Return the keys of the pages that are taken down, or of which a capture is."""
+    """Return the keys of pages that are taken down or have a capture under takedown."""
     hidden = select(Snapshot.url_key, Snapshot.page_key).join(Withdrawal, Withdrawal.snapshot_id == Snapshot.id)
     pages = session.scalars(select(Withdrawal.url_key).where(_IN_FORCE, Withdrawal.url_key.is_not(None)))
     return {page or key for key, page in session.execute(hidden.where(_IN_FORCE))}.union(filter(None, pages))
 
 
 def is_any_withdrawn(session: Session) -> bool:
-    """Return whether anything at all is withdrawn now."""
     for column in (Withdrawal.url_key, Withdrawal.snapshot_id):
         # Ordered, so that the partial index of what stands is read and not the table with all that was lifted.
         found = select(Withdrawal.id).where(_IN_FORCE, column.is_not(None)).order_by(column)
@@ -490,15 +484,16 @@ def is_any_withdrawn(session: Session) -> bool:
 
 
 class Mark(NamedTuple):
-    """What decides what a viewer may see. Another after every withdrawal, every lifting, and every change of a source
-    that concerns the viewer; the same for all viewers where no source is for members."""
+    """State that determines what a viewer may see. It changes with every takedown, every lifting, and every change of
+    a source that affects the viewer; the same for all viewers if no source is for members.
+    """
 
     withdrawals: int
     last: int
     total: int
-    """Of the withdrawals in force: how many, their last id, and the sum of their ids."""
+    """Of the takedowns in force: their number, last id, and sum of ids."""
     hidden: tuple[int, ...] = ()
-    """The sources that the viewer may not see."""
+    """The sources hidden from the viewer."""
 
 
 # Count and last id alone would not do: PostgreSQL may commit a smaller id late, while another withdrawal is lifted.
@@ -507,16 +502,15 @@ _LISTED = _HIDDEN_SOURCES.with_only_columns(func.aggregate_strings(cast(_MEMBERS
 # One statement for both: search asks it each time.
 _MARK = select(*_FIGURES, _LISTED.scalar_subquery()).where(_IN_FORCE)
 VISIBILITY_MARK = PreparedSelect(_MARK)
-"""The same for who asks it more often than anything else; the viewer is asked at each execution."""
+"""Prepared form of the mark's query for frequent callers; the viewer is evaluated at each execution."""
 
 
 def visibility_mark(session: Session) -> Mark:
-    """Return what decides what the viewer may see."""
     return _mark(*session.connection().execute(_MARK).one())
 
 
 def prepared_mark(tx: Transaction, dialect: str) -> Mark:
-    """Return the same for who has no session."""
+    """Return the same mark over a raw connection."""
     return _mark(*VISIBILITY_MARK.rows(tx, dialect)[0])
 
 
@@ -525,7 +519,7 @@ def _mark(count: int, last: int | None, total: Any, hidden: str | None) -> Mark:
 
 
 def originals_hidden(session: Session, ids: Iterable[int]) -> set[int]:
-    """Return which of these captures are revisits whose body stands in a capture that the viewer may not see."""
+    """Return which of these captures are revisits whose body is in a capture of a source hidden from the viewer."""
     wanted, found = sorted(set(ids)), set[int]()
     for at in range(0, len(wanted), _AT_ONCE):
         part = select(Snapshot.id).where(Snapshot.id.in_(wanted[at : at + _AT_ONCE]))
@@ -534,8 +528,9 @@ def originals_hidden(session: Session, ids: Iterable[int]) -> set[int]:
 
 
 def hidden_keys(session: Session, url_keys: Iterable[str], page_keys: Iterable[str]) -> set[int | str]:
-    """Return which of these keys the viewer may not learn: of pages that are taken down, or that no captures have but
-    those of sources that the viewer may not see."""
+    """Return which of these keys the viewer must not learn: of pages that are taken down, or whose captures all
+    belong to sources hidden from the viewer.
+    """
     keys, found = sorted(set(url_keys)), set[int | str]()
     for at in range(0, len(keys), _AT_ONCE):
         among = select(Snapshot.url_key).where(Snapshot.url_key.in_(keys[at : at + _AT_ONCE]))
@@ -546,7 +541,7 @@ def hidden_keys(session: Session, url_keys: Iterable[str], page_keys: Iterable[s
 
 
 def names_hidden_original(capture: Any = Snapshot) -> ColumnElement[bool]:
-    """Return the clause for revisits that may name a capture which the viewer may not see."""
+    """Return the clause for revisits that may name a capture hidden from the viewer."""
     return or_(capture.refers_to_url != capture.url, _of_hidden_original(capture.original_id))
 
 
@@ -556,9 +551,9 @@ LAST_WITHDRAWALS = func.max(Withdrawal.id), func.count(Withdrawal.lifted_at)
 
 
 def withdrawals_fingerprint(session: Session) -> str:
-    """Return the mark of the withdrawals in force as a text, for names of files and fingerprints.
+    """Return the mark of the takedowns in force as a text, for file names and fingerprints.
 
-    The same for every viewer: what is kept under it is made for all that may see its source, and public ones.
+    The same for every viewer: data stored under it is made for everybody who may see its source, or is public.
     """
     with seen_by(PUBLIC):
         mark = visibility_mark(session)
@@ -566,17 +561,17 @@ def withdrawals_fingerprint(session: Session) -> str:
 
 
 def any_snapshot(session: Session, snapshot_id: int) -> Snapshot | None:
-    """Return one snapshot whether it is withdrawn or not; for withdrawing, and for following a revisit."""
+    """Return one snapshot, also under takedown; for making takedowns, and for following a revisit."""
     return session.get(Snapshot, snapshot_id)
 
 
 def named_by(
     session: Session, *, snapshot_id: int | None, key: str | None, at_once: int = 2_000
 ) -> Iterator[list[int]]:
-    """Yield the pages here that one capture, or all captures of a page, name with the words of a link, by the hashes
-    of their groups; so many at once, in order.
+    """Yield the archived pages that one capture, or all captures of a page, link to with link text, by the hashes
+    of their groups; at most `at_once` per list, in order.
 
-    Search finds them by those words, which are withdrawn and come back with the linking capture.
+    Search finds them by those texts, which are hidden and shown with the linking capture.
     """
     linking = select(Snapshot.id).where(concerned_by(snapshot_id=snapshot_id, key=key))
     targets = select(LinkText.to_hash).where(LinkText.snapshot_id.in_(linking))
@@ -589,11 +584,10 @@ def named_by(
 
 
 def captures_of(session: Session, key: str) -> int:
-    """Return how many captures a page has, withdrawn or not, under all spellings of its address."""
+    """Return the number of captures of a page, hidden ones included, under all spellings of its address."""
     return session.scalar(select(func.count()).where(of_page(key))) or 0
 
 
 def count_concerned(session: Session, *, snapshot_id: int | None, key: str | None) -> int:
-    """Return how many captures are out of sight while one of them, or a page, is withdrawn."""
     wanted = concerned_by(snapshot_id=snapshot_id, key=key)
     return session.scalar(select(func.count()).select_from(Snapshot).where(wanted)) or 0

@@ -1,1 +1,1 @@
-"""The loop around a crawl: processes started, watched, replaced and drained; dead ones cleaned up after."""
+"""The supervisor of a crawl: starts, watches, replaces and drains processes, and cleans up after dead ones."""

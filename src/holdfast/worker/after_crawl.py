@@ -1,7 +1,7 @@
-"""What follows a crawl: its files are read, captures are judged, searched and compared. A little at a time.
+"""Work after a crawl, in small steps: index files, classify captures, update search, compare captures.
 
-Everything waits in rows: sealed files, executions that are pending or indexing, the search outbox, captures that were
-never compared. So a worker may be killed anywhere, and the next one goes on.
+Everything pending is in rows: sealed files, executions that are pending or indexing, the search outbox,
+captures not yet compared. So a worker may be killed at any time, and the next one continues.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from holdfast import log
 from holdfast.archive_tool.errors import StoreMissing
 from holdfast.archive_tool.output_directory import store_is_present
-from holdfast.changes.compute import Computed, ComputeWish, compute_pending
+from holdfast.changes.compute import Computed, compute_pending
 from holdfast.clock import to_micros
 from holdfast.crawl_process.recovery import RecoveryReport, recover
 from holdfast.errors import Unavailable
@@ -24,9 +24,9 @@ from holdfast.imports.placing import Keeping
 from holdfast.index.indexer import Indexer, Interrupted, free_dead_indexers, open_indexer
 from holdfast.index.leases import FileToIndex, ReadProgress, pending_files
 from holdfast.jobs import indexing
-from holdfast.jobs.backends import OWN
 from holdfast.jobs.imports import ImportBegun, ImportWish
-from holdfast.jobs.indexing import FileStates, ToIndex, file_states, open_files
+from holdfast.jobs.indexing import ToIndex, file_states, open_files
+from holdfast.jobs.store import OWN
 from holdfast.noise.chore import judge_pending
 from holdfast.search.directory import IndexBusy, IndexDirectory
 from holdfast.search.outbox import drain
@@ -49,8 +49,6 @@ _SILENT = "lies on a machine that has been silent for a day; index the run again
 
 
 class AfterCrawl:
-    """The background task of indexing, searching and comparing."""
-
     name = "index, search, changes"
 
     def __init__(self, context: BackgroundContext, *, judged: int = _JUDGED) -> None:
@@ -68,7 +66,7 @@ class AfterCrawl:
         self._not_before: dict[int, float] = {}
 
     def run_once(self) -> bool:
-        """Read a file; if none waits, judge some captures, let search take some in, and compare some."""
+        """Index a file; if none is pending, classify some captures, update search, and compare some."""
         try:
             if self._index():
                 return True
@@ -112,7 +110,6 @@ class AfterCrawl:
         return IndexDirectory(self._context.runtime.settings.home).identity()
 
     def _gone_on_with(self, found: ToIndex) -> bool:
-        """Index more of an execution; if its storage refuses, try it again after a pause."""
         try:
             done = self._go_on_with(found)
         except Unavailable as exc:
@@ -123,7 +120,6 @@ class AfterCrawl:
         return done
 
     def _pending(self) -> Iterator[int]:
-        """Yield the sealed files that wait to be read, by id."""
         runtime, after = self._context.runtime, 0
         while True:
             with runtime.raw_db.read() as tx:
@@ -134,7 +130,6 @@ class AfterCrawl:
             after = waiting[-1]
 
     def _read_one(self, waiting: Iterable[int]) -> bool:
-        """Read the first of these files that has no reader; False if there is none."""
         for warc_file_id in waiting:
             if self._context.is_stopping():
                 return False
@@ -144,7 +139,7 @@ class AfterCrawl:
         return False
 
     def _is_there(self, warc_file_id: int) -> bool:
-        """Return whether the folder of a file exists; if its storage is away, the file waits and does not fail."""
+        """Return whether the folder of a file exists; if its storage is unreachable, the file waits, not fails."""
         with self._context.runtime.raw_db.read() as tx:
             stored = files.path_of(tx, warc_file_id)
         return stored is not None and self._has_folder(stored)
@@ -157,7 +152,6 @@ class AfterCrawl:
             return True
 
     def _free(self) -> None:
-        """Let go of what dead indexers of this machine held, and say now and then that our own lives."""
         runtime = self._context.runtime
         now = runtime.clock.monotonic()
         if now - self._freed_at >= _FREE_S:
@@ -169,7 +163,7 @@ class AfterCrawl:
             self._indexer.beat()
 
     def _go_on_with(self, found: ToIndex) -> bool:
-        """Read one file of an execution, or conclude its index; False if its other files wait or have a reader."""
+        """Index one file of an execution, or conclude its index; return False if its other files are not free."""
         now = self._context.runtime.clock.now()
         try:
             with self._context.database.write() as session:
@@ -184,28 +178,25 @@ class AfterCrawl:
         if is_new:
             self._refused.pop(found.execution_id, None)
         self._take_in(found)
-        states = self._files(found)
-        if is_new and states.failed:
-            self._ask_again(states)
-            states = self._files(found)
-        if self._read_one(states.waiting):
+        waiting, failed = self._files(found)
+        if is_new and failed:
+            with self._context.runtime.raw_db.write() as tx:
+                for warc_file_id in failed:
+                    files.set_index_state(tx, warc_file_id, "pending")
+            waiting, _ = self._files(found)
+        if self._read_one(waiting):
             return True
-        return (lost := self._lost(found, states.waiting)) is not None and self._conclude(found, lost)
+        return (lost := self._lost(found, waiting)) is not None and self._conclude(found, lost)
 
-    def _files(self, found: ToIndex) -> FileStates:
+    def _files(self, found: ToIndex) -> tuple[dict[int, str], dict[int, str]]:
         with self._context.database.read() as session:
-            return file_states(session, execution_id=found.execution_id)
-
-    def _ask_again(self, states: FileStates) -> None:
-        """Have files read again that could not be read the last time."""
-        with self._context.runtime.raw_db.write() as tx:
-            for warc_file_id in states.failed:
-                files.set_index_state(tx, warc_file_id, "pending")
+            return file_states(session, execution_id=found.execution_id)[:2]
 
     def _take_in(self, found: ToIndex) -> None:
-        """Register and read the files of a tool in the execution's folder; our own crawler registers its files itself.
+        """Register and index a tool's files in the execution's folder; our own crawler registers its files itself.
 
-        Unavailable, NoSpace if database or disk refuse, StoreMissing if its mount is away: it is searched again then.
+        Raise Unavailable or NoSpace for database or disk, StoreMissing for a lost mount: the folder is searched again
+        then.
         """
         folder, runtime = Path(found.output_dir), self._context.runtime
         # A tool's folder is searched once, not at each file.
@@ -236,7 +227,7 @@ class AfterCrawl:
         ]
 
     def _is_elsewhere(self, found: ToIndex, stored: str) -> bool:
-        """Return whether a silent machine has a file: its folder is missing, and the run did not make it here."""
+        """Return whether a silent machine has a file: its folder is missing, and the run did not create it here."""
         if found.directory is None or self._has_folder(stored):
             return False
         # A run that this machine took over has another folder for its earlier files; its own may be on a lost mount.
@@ -263,7 +254,7 @@ class AfterCrawl:
         return [*lost, *away]
 
     def _conclude(self, found: ToIndex, lost: Sequence[int]) -> bool:
-        """Conclude the index of an execution; False if one of its files waits again."""
+        """Conclude the index of an execution; return False if one of its files is pending again."""
         errors = self._refused.pop(found.execution_id, [])
         database, clock = self._context.database, self._context.runtime.clock
         closed = indexing.close_account(
@@ -299,16 +290,11 @@ class AfterCrawl:
         return False
 
     def _compare(self) -> bool:
-        """Compare captures after something was read, and now and then: others read too."""
+        """Compare captures after something was indexed, and periodically, because other processes index too."""
         now = self._context.runtime.clock.monotonic()
         if self._context.is_stopping() or not (self._news or now - self._compared_at >= _COMPARE_S):
             return False
-        done = compute_pending(
-            self._context.database,
-            self._context.runtime.clock,
-            ComputeWish(max_events=_EVENTS),
-            on_progress=self._pause,
-        )
+        done = compute_pending(self._context.database, self._context.runtime.clock, self._pause, max_events=_EVENTS)
         self._compared_at, self._news = now, done.looked_at > 0
         return done.looked_at > 0
 

@@ -1,11 +1,10 @@
-"""What a worker does beside running executions: small pieces of work that wait in rows, one after the other."""
+"""Work of a worker besides executions: small pending pieces from the database, one after the other."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast import log
@@ -17,36 +16,35 @@ from holdfast.editions.report import due, write_report
 from holdfast.noise.queries import edition_waits
 from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.signals import refresh
+from holdfast.values import dataclass
 from holdfast.wiring import Runtime, open_runtime
 
 
 class BackgroundTask(Protocol):
-    """One kind of work, taken up whenever the worker has a moment; registered in `worker.loop.BACKGROUND_TASKS`."""
+    """One kind of background work, run whenever the worker has time; registered in `worker.loop.BACKGROUND_TASKS`."""
 
     @property
-    def name(self) -> str:
-        """What it is called in logs: a word or two."""
-        ...
+    def name(self) -> str: ...
 
     def run_once(self) -> bool:
-        """Do one piece, of a few seconds if possible, and return whether there was anything to do.
+        """Do one piece of work, of a few seconds if possible, and return whether any was pending.
 
-        Any number of workers may do so at once: the rows decide whose piece it is. What it raises is logged, and the
-        task is tried again after a pause; a piece that takes long looks at `is_stopping` of its context between steps.
+        Any number of workers may run it concurrently: the rows decide which piece belongs to whom. Exceptions are
+        logged, and the task is retried after a pause; a long piece checks `is_stopping` of its context between steps.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackgroundContext:
-    """What background tasks are made with; all of it belongs to the thread that they run on."""
+    """Dependencies of background tasks; all of them belong to the thread that runs the tasks."""
 
     runtime: Runtime
     database: Database
     is_stopping: Callable[[], bool]
-    """Whether the worker ends: leave off at the next good moment, what is left stays in the rows."""
+    """Whether the worker is ending: stop at the next good moment; the rest stays in the rows."""
     on_end: ExitStack
-    """What a task keeps open is entered here: it is closed, on the same thread, when the worker ends."""
+    """Registers what a task opens, to be closed on the same thread when the worker ends."""
 
 
 _log = log.get()
@@ -56,8 +54,6 @@ _LONGEST_S = 60.0
 
 @dataclass(slots=True)
 class _Turn:
-    """One task, and when it is looked at again after it failed."""
-
     task: BackgroundTask
     failures: int = 0
     not_before: float = 0.0
@@ -65,8 +61,6 @@ class _Turn:
 
 
 class BackgroundWork:
-    """The background tasks of one worker, on one thread."""
-
     def __init__(self, settings: Settings, tasks: Sequence[Callable[[BackgroundContext], BackgroundTask]]) -> None:
         self._settings, self._tasks = settings, tasks
         self._stopping = threading.Event()
@@ -80,26 +74,23 @@ class BackgroundWork:
         self._thread = threading.Thread(target=self._run, name="background", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def ask_to_stop(self) -> None:
-        """Ask the task at work to leave off at its next good moment."""
         self._stopping.set()
         self._wake.set()
 
     def stop(self, seconds: float | None = None) -> bool:
-        """Ask to stop and wait so long; return whether the thread has ended."""
+        """Request a stop and wait up to `seconds`; return whether the thread has ended."""
         self.ask_to_stop()
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def wake(self) -> None:
-        """Say that there may be something to do: a run has ended."""
         self._wake.set()
 
     def exhaust(self, is_wanted: Callable[[], bool]) -> None:
-        """Wait until a whole round, begun after this call, has found nothing to do; or until it is not wanted."""
+        """Wait until a whole round that started after this call found no work, or `is_wanted` returns False."""
         with self._changed:
             # Two rounds: the one at work may have passed the task for which there is something now.
             goal, self._hurried = self._count + 2, True
@@ -116,7 +107,7 @@ class BackgroundWork:
                 # The database is away, or a task cannot be made: try again.
                 _log.warning("worker.background_waits", action="open", message=str(exc))
                 self._report(idle=True, errors={"background": str(exc)})
-                self._stopping.wait(self._settings.worker.rest_s)
+                self._stopping.wait(self._settings.timings.jobs.rest_s)
 
     def _work(self) -> None:
         settings = self._settings
@@ -136,7 +127,7 @@ class BackgroundWork:
                 self._report(idle=not busy, errors={t.task.name: t.error for t in turns if t.error is not None})
                 # Rounds follow each other without a rest while there is something to do.
                 if not busy:
-                    self._wake.wait(0.05 if self._hurried else settings.worker.rest_s)
+                    self._wake.wait(0.05 if self._hurried else settings.timings.jobs.rest_s)
 
     def _report(self, *, idle: bool, errors: dict[str, str]) -> None:
         with self._changed:
@@ -165,11 +156,11 @@ _LOOK_ROWS = 1000
 
 
 class _Stopped(Exception):
-    """The worker ends: the report is left to the next one."""
+    """The worker is ending: the report is left to the next one."""
 
 
 class Accounting:
-    """The background task of writing the reports of editions that are due."""
+    """The background task that writes due reports of editions."""
 
     name = "edition reports"
 
@@ -179,7 +170,7 @@ class Accounting:
         self._passed: set[int] = set()
 
     def run_once(self) -> bool:
-        """Write one report that is due; False if none is, if others are at all of them, or if the worker ends."""
+        """Write one due report; return False if none is due, others write them all, or the worker is ending."""
         with self._context.database.read() as session:
             # A capture that turns out to show no page is none in the account.
             found = [one for one in due(session, passed=self._passed) if not edition_waits(session, one)]
@@ -189,7 +180,6 @@ class Accounting:
             return False
 
     def _account(self, edition_id: int) -> bool:
-        """Write a report; False if another worker is at it."""
         context, runtime = self._context, self._context.runtime
         try:
             written = write_report(
@@ -215,7 +205,7 @@ _COUNT_S = 5.0
 
 
 class LinkSignals:
-    """The background task of counting linked hosts, and of computing page signals when enough links have come."""
+    """The background task that counts linked hosts, and recomputes page signals after enough new links."""
 
     name = "link signals"
 
@@ -224,7 +214,7 @@ class LinkSignals:
         self._looked_at: float | None = None
 
     def run_once(self) -> bool:
-        """Compute them if that is due; False if it is not, if another process is at it, or if the worker ends."""
+        """Recompute if due; return False if not due, if another process does it, or if the worker is ending."""
         runtime = self._context.runtime
         now = runtime.clock.monotonic()
         if self._looked_at is not None and now - self._looked_at < _LOOK_S:

@@ -1,6 +1,7 @@
-"""Polls the feeds of a source: the native crawl with another plan, and what is known only before and after it.
+"""Polls the feeds of a source: the native crawl with another plan, plus preparation and follow-up.
 
-What feeds answer is no failure of the run: that stands with each feed. A source that is being crawled is left alone.
+Failing feeds do not make the run fail: each feed has its own status. A source that is being crawled is
+skipped.
 """
 
 from __future__ import annotations
@@ -33,13 +34,10 @@ _FOLLOW_S = 60.0
 
 
 class FeedRunner:
-    """One poll of one source."""
-
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
     def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
-        """Poll what is due and capture what is new, as `Runner` has it."""
         settings = self._settings
         with closing(Database(settings.database)) as database, open_runtime(settings) as runtime:
             poll = _Poll(runtime, database, lease, holding)
@@ -64,8 +62,6 @@ _CAME_TO_ITS_END = (DONE, Shortfall.HOSTS_GIVEN_UP, Shortfall.TRUNCATED)
 
 
 class _Poll:
-    """What a poll begins with and leaves behind."""
-
     def __init__(self, runtime: Runtime, database: Database, lease: ExecutionLease, holding: RunnerHolding) -> None:
         self._runtime, self._database, self._lease, self._holding = runtime, database, lease, holding
         self._settings, self._began = runtime.settings.feeds, runtime.clock.now()
@@ -83,7 +79,7 @@ class _Poll:
             return registry.plan_poll(session, self._lease.source, self._config, self._settings, now=self._began)
 
     def begin(self) -> CrawlPlan:
-        """Return the plan, after items were taken that earlier polls had no room for."""
+        """Return the plan, after adding items that earlier polls had no room for."""
         brief = self.brief
         self._holding.note(
             "info", "lifecycle", "poll starts", feeds=len(brief.feeds), search=brief.search, items_waiting=brief.waiting
@@ -98,7 +94,7 @@ class _Poll:
         return plan
 
     def conclude(self, ending: RunEnding) -> None:
-        """Note that the source was searched, count what could not be reached, and tell how the feeds are doing."""
+        """Record the feed discovery, count what could not be reached, and publish the state of the feeds."""
         now, lease = self._runtime.clock.now(), self._lease
         over = ending.result is RunResult.COMPLETED and ending.reason in _CAME_TO_ITS_END
         with self._database.write() as session:
@@ -151,7 +147,7 @@ class _Poll:
 
 
 def as_poll(ending: RunEnding, *, has_files: bool) -> RunEnding:
-    """Return the ending of a poll: that no feed answered well is theirs to bear, and what they said is indexed."""
+    """Return the ending of a poll: failing feeds do not make it fail, and any responses are indexed."""
     # That no feed answered stands with each feed and disables it in time: the job itself must not fail for it.
     if ending.reason not in (Shortfall.NO_SERVER, Shortfall.NOTHING_CAPTURED):
         return ending
@@ -167,14 +163,14 @@ def as_poll(ending: RunEnding, *, has_files: bool) -> RunEnding:
 
 
 class FeedJobs:
-    """Lets the feed jobs follow their sources, now and then; for the thread that also queues what is due."""
+    """Periodically updates the feed jobs of sources; for the thread that also queues due jobs."""
 
     def __init__(self, jobs: Jobs) -> None:
         self._jobs = jobs
         self._looked_at: float | None = None
 
     def look(self) -> int:
-        """Make and remove feed jobs where sources want it so; return how many, mostly none."""
+        """Create and delete feed jobs according to their sources; return how many, usually 0."""
         now = self._jobs.clock.monotonic()
         # Looked at by the thread that queues: it must not read all sources at each poll.
         if self._looked_at is not None and now - self._looked_at < _FOLLOW_S:

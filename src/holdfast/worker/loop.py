@@ -1,7 +1,7 @@
-"""The worker: queues what is due, leases it, has it run, settles it, and works in the background; until told to stop.
+"""The worker loop: queues due jobs, leases executions, runs and settles them, and works in the background.
 
-The first signal drains: nothing new is taken, crawls finish what is in flight and are handed back. The second does not
-wait. What is not settled is in the rows, and another worker goes on with it.
+The first signal drains: nothing new starts, crawls finish running requests and are released. The second does
+not wait. Unsettled work stays in the rows, and another worker continues it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, NamedTuple
 
 from holdfast import log
@@ -28,14 +28,15 @@ from holdfast.db.engine import Database, SessionClock, machine_clock
 from holdfast.db.raw import synchronise
 from holdfast.errors import HoldfastError, LeaseLost, Unavailable
 from holdfast.index.indexer import free_dead_indexers
-from holdfast.jobs.backends import backend_of
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.leases import ExecutionLease, ExecutionLeases
 from holdfast.jobs.schedule_queries import lock_owners
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
+from holdfast.jobs.store import backend_of
 from holdfast.search.directory import IndexDirectory
 from holdfast.sources.members_file import note_members
+from holdfast.values import dataclass
 from holdfast.webhooks.delivery import open_deliveries
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.jobs import HeartbeatConnections, Jobs, open_heartbeat, open_jobs
@@ -43,14 +44,7 @@ from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.background import Accounting, BackgroundContext, BackgroundTask, BackgroundWork, LinkSignals
 from holdfast.worker.feeds import FeedJobs, FeedRunner
 from holdfast.worker.native import NativeRunner
-from holdfast.worker.runner import (
-    Runner,
-    RunnerHolding,
-    StopReason,
-    WorkerRun,
-    asked_for,
-    holding_for,
-)
+from holdfast.worker.runner import Runner, RunnerHolding, StopReason, WorkerRun, asked_for, holding_for
 from holdfast.worker.zimit import ZimitRunner
 
 _log = log.get()
@@ -67,7 +61,7 @@ class _Held:
     holding: RunnerHolding
     renewed_at: float
     is_ending: bool = False
-    """Whether its ending is being written: the rows name no holder a moment before it is dropped."""
+    """Whether its ending is being written: the rows lose the holder a moment before the lease is dropped."""
 
 
 class Heartbeat:
@@ -84,23 +78,22 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
 
     def start(self) -> None:
-        """Begin to beat."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Beat no more; what is still held falls silent. A beat that hangs in the database is not waited for."""
+        """Stop renewing; remaining leases expire. Does not wait for a renewal that hangs in the database."""
         self._ended.set()
         self._thread.join(_LET_GO_S)
 
     def keep(self, lease: ExecutionLease, holding: RunnerHolding, *, taken_at: float) -> None:
-        """Keep a lease alive that was taken no earlier than this moment."""
+        """Keep a lease alive; it was leased no earlier than `taken_at`."""
         # From the moment before the lease was asked for: what the statement took is on the safe side.
-        holding.good_until(taken_at + self._settings.jobs.stale_s)
+        holding.good_until(taken_at + self._settings.timings.jobs.stale_s)
         with self._lock:
             self._held[lease.execution_id] = _Held(lease, holding, taken_at)
 
     def ends(self, lease: ExecutionLease) -> None:
-        """Say that a run's ending is about to be written; the lease is kept alive until it is dropped."""
+        """Mark that a run's ending is about to be written; its lease stays alive until it is dropped."""
         with self._lock:
             if (held := self._held.get(lease.execution_id)) is not None:
                 # The rows name no holder a moment before the lease is dropped: without this the heartbeat would take
@@ -108,12 +101,11 @@ class Heartbeat:
                 held.is_ending = True
 
     def drop(self, lease: ExecutionLease) -> None:
-        """Keep a lease alive no longer: it was settled, handed back or lost."""
         with self._lock:
             self._held.pop(lease.execution_id, None)
 
     def _run(self) -> None:
-        pause = min(_LISTEN_S, self._settings.jobs.heartbeat_s / 2)
+        pause = min(_LISTEN_S, self._settings.timings.jobs.heartbeat_s / 2)
         while not self._ended.is_set():
             try:
                 with open_heartbeat(self._settings) as connections:
@@ -136,25 +128,25 @@ class Heartbeat:
             except Exception as exc:
                 # The one place where a lease may fail to beat: the others do not wait for it.
                 _log.error("worker.beat_failed", action="beat", execution=one.lease.execution_id, error=repr(exc))
-        if now - self._owner_at >= min(_OWNER_S, self._settings.jobs.heartbeat_s):
+        if now - self._owner_at >= min(_OWNER_S, self._settings.timings.jobs.heartbeat_s):
             # A database that is away is no reason to stop: the next beat writes the row.
             with suppress(Unavailable), connections.runtime.raw_db.write() as tx:
                 self._owner.beat(tx)
                 self._owner_at = now
 
     def _renew(self, connections: HeartbeatConnections, one: _Held, now: float) -> None:
-        settings = self._settings.jobs
+        timings = self._settings.timings.jobs
         if one.holding.stop is StopReason.LOST:
             return
         try:
             # Written at each heartbeat, only read every second: a stop is heard soon, and SQLite's one writer is not
             # asked all the time.
-            if now - one.renewed_at >= settings.heartbeat_s:
+            if now - one.renewed_at >= timings.heartbeat_s:
                 word = connections.leases.renew(one.lease)
                 one.renewed_at = now
-                one.holding.good_until(now + settings.stale_s)
+                one.holding.good_until(now + timings.stale_s)
             else:
-                word = connections.leases.hear(one.lease)
+                word = connections.leases.poll_signals(one.lease)
         except LeaseLost as exc:
             with self._lock:
                 # Settled meanwhile, or about to be: the runner has come back, and who settles hears of a lost lease.
@@ -171,14 +163,14 @@ class Heartbeat:
 
 
 def name_of(owner_id: int) -> str:
-    """Return the name under which a worker holds jobs: its machine, and its number among the owners."""
+    """Return the name under which a worker holds jobs: its machine, and its owner id."""
     return f"{socket.gethostname()}/{owner_id}"
 
 
 def dead_holders(runtime: Runtime, database: Database) -> list[str]:
-    """Return the holders of jobs that are gone, as far as can be told from here, whatever their machine was called.
+    """Return the dead holders of jobs that are detectable from this machine, whatever its host name was.
 
-    Holders of another machine are left to the stale period: their run files cannot be seen from here.
+    Holders on other machines are left to the stale period: their run files are not visible here.
     """
     with database.read() as session:
         names = lock_owners(session)
@@ -196,11 +188,11 @@ def dead_holders(runtime: Runtime, database: Database) -> list[str]:
 
 _LOOK_S = 0.1
 SCHEDULING, RUNNING = WORKER_KINDS
-"""What a worker is called among the owners: one that also queues what is due, and one that leaves it to others."""
+"""Owner kinds of workers: one that also queues due jobs, and one that does not."""
 
 
 class RunnerTable(NamedTuple):
-    """Which runner has which backend, and what is done in the background: `RUNNERS` and `BACKGROUND_TASKS` below."""
+    """Runners by backend, and the background tasks: `RUNNERS` and `BACKGROUND_TASKS` below."""
 
     runners: Mapping[str, Callable[[Settings], Runner]]
     tasks: Sequence[Callable[[BackgroundContext], BackgroundTask]] = ()
@@ -208,34 +200,30 @@ class RunnerTable(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
-    """What a worker is asked to do."""
-
     once: bool = False
-    """Run what is due now, with all that follows it, and end."""
+    """Run what is due now, with its follow-up work, and exit."""
     poll_s: float = 10.0
     concurrency: int = 1
     kinds: tuple[str, ...] | None = None
     schedules: bool = True
     """Whether it also turns due jobs into queued executions."""
     job_id: int | None = None
-    """Run one execution of this job alone, and end."""
+    """Run only one execution of this job, and exit."""
 
 
 @dataclass(slots=True)
 class WorkerReport:
-    """What a worker did."""
-
     endings: Counter[str] = field(default_factory=Counter)
-    """completed, failed, cancelled, released, lost, unsettled."""
+    """completed, failed, cancelled, released, lost or unsettled."""
     executions: list[int] = field(default_factory=list)
     low_disk: bool = False
-    """Whether something waits that was not begun for want of space."""
+    """Whether anything was not started for lack of disk space."""
     background_errors: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerContext:
-    """What a worker works with; of its main thread, but for the heartbeat and the background work."""
+    """Dependencies of a worker; used by its main thread, except for heartbeat and background work."""
 
     runtime: Runtime
     jobs: Jobs
@@ -247,7 +235,7 @@ class WorkerContext:
 
 
 def _recover_at_end(runtime: Runtime) -> None:
-    """Clean up after dead processes; what cannot be reached any more is left to the next start."""
+    """Clean up after dead processes; log failures, and leave the rest to the next start."""
     try:
         recover(runtime)
         free_dead_indexers(runtime.raw_db, runtime.clock, runtime.run_folder)
@@ -256,7 +244,7 @@ def _recover_at_end(runtime: Runtime) -> None:
 
 
 def _mend_note(jobs: Jobs, settings: Settings) -> None:
-    """Let the data directory say which sources are for members, should a process have died before it did."""
+    """Record in the data directory which sources are for members only, in case a process died before doing so."""
     try:
         note_members(jobs.database, settings.home)
     except HoldfastError as exc:
@@ -265,7 +253,7 @@ def _mend_note(jobs: Jobs, settings: Settings) -> None:
 
 @contextmanager
 def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: bool = True) -> Iterator[WorkerContext]:
-    """Open connections, register the worker, start its heartbeat and background work; all of it ends with the block."""
+    """Open connections, register the worker, start heartbeat and background work; end all with the block."""
     with ExitStack() as stack:
         runtime = stack.enter_context(open_runtime(settings))
         directory = IndexDirectory(settings.home).identity()
@@ -292,7 +280,7 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
             stack.enter_context(open_deliveries(settings))
         # Runs report from threads of their own, and the database's clock of the main thread is for that thread alone.
         clock = SessionClock(SystemClock())
-        run_leases = ExecutionLeases(jobs.database, clock, RunSettler(settings.jobs, Placement()), home=settings.home)
+        run_leases = ExecutionLeases(jobs.database, clock, RunSettler(settings, Placement()), home=settings.home)
         yield WorkerContext(
             runtime=runtime,
             jobs=jobs,
@@ -310,8 +298,6 @@ def _end_owner(owner: OwnerProcess) -> None:
 
 
 class Worker:
-    """The main thread of a worker."""
-
     def __init__(self, context: WorkerContext, options: WorkerOptions, stops: Stops, runner_table: RunnerTable) -> None:
         self._context, self._options, self._stops, self._runners = context, options, stops, runner_table.runners
         self._settings, self._clock = context.jobs.settings, context.runtime.clock
@@ -328,7 +314,7 @@ class Worker:
         self.report = WorkerReport()
 
     def run(self) -> WorkerReport:
-        """Work until told to stop, or with `once` until nothing is due and nothing follows from what was done."""
+        """Work until stopped, or with `once` until nothing is due and no follow-up work remains."""
         self._patiently(self._begin)
         while not self._is_over():
             self._patiently(self._look)
@@ -363,11 +349,9 @@ class Worker:
         return bool(self._stops.count) or self._is_done() or (self._options.once and self._is_empty)
 
     def _is_done(self) -> bool:
-        """Return whether the one execution that was wanted has been run."""
         return self._options.job_id is not None and bool(self.report.executions)
 
     def _look(self) -> None:
-        """Settle what has ended; when it is time, queue what is due and take what is queued."""
         ended = [run for run in self._runs if run.is_over]
         for run in ended:
             self._settle(run)
@@ -384,7 +368,7 @@ class Worker:
         self._is_empty = not (queued or taken)
 
     def _schedule(self) -> bool:
-        """Free what the dead of this machine held, and queue what is due; return whether there was any of it."""
+        """Release leases of dead holders on this machine, and queue due jobs; return whether there were any."""
         jobs = self._context.jobs
         # At each look: the jobs of a worker of this machine that was killed go on within seconds, not after the stale
         # period.
@@ -396,7 +380,7 @@ class Worker:
         return bool(freed or (tick is not None and (tick.queued or tick.cleared)))
 
     def _take(self) -> bool:
-        """Begin as many executions as there is room for; return whether one was begun or may be at the next look."""
+        """Start as many executions as there is room for; return whether one started, or may start next time."""
         taken = False
         while len(self._runs) < self._options.concurrency and not self._is_done() and self._is_ready():
             # Before the statement: the lease is good from a moment that is not later than the row's.
@@ -411,7 +395,6 @@ class Worker:
         return taken or bool(self._runs)
 
     def _is_ready(self) -> bool:
-        """Return whether something may be begun: a contact is known, and there is room for what is captured."""
         # A worker that stays waits for the contact that comes with the first website; a single pass runs what is due.
         if not self._options.once and self._is_anonymous is not False:
             is_news, self._is_anonymous = self._is_anonymous is None, known_contact(self._settings) is None
@@ -422,7 +405,7 @@ class Worker:
         return self._has_space()
 
     def _has_space(self) -> bool:
-        """Return whether every volume has room for new work; the first time that one has not is told."""
+        """Return whether every volume has space for new work; log when one first has not."""
         # Looked at whenever something would be begun: nothing else could act on it.
         low = low_volume(self._settings)
         if low is not None and not self._is_low:
@@ -460,7 +443,7 @@ class Worker:
         return _NoRunner(backend) if make is None else make(self._settings)
 
     def _settle(self, run: WorkerRun) -> None:
-        """Write how a run ended, under its lease; a database that is away leaves it for the next look."""
+        """Write how a run ended, under its lease; if the database is unavailable, retry in the next round."""
         # Only this thread writes how a run ended, under the token and epoch of its lease.
         self._context.heartbeat.ends(run.lease)
         try:
@@ -484,7 +467,6 @@ class Worker:
         )
 
     def _write(self, run: WorkerRun, ending: RunEnding | None) -> str:
-        """Settle or hand back what is still ours; return the word for it."""
         leases = self._context.jobs.leases
         try:
             # One that only lapsed is handed back, so that its job does not wait for the stale period.
@@ -498,7 +480,7 @@ class Worker:
             return "lost"
 
     def _give_up(self, run: WorkerRun, exc: Exception) -> str:
-        """Settle a run as failed whose ending could not be written; if that fails, too, its lock goes stale."""
+        """Settle a run as failed if its ending could not be written; if that fails too, its lock goes stale."""
         error = f"its ending could not be written: {exc!r}"
         try:
             return self._write(
@@ -511,7 +493,6 @@ class Worker:
             return "unsettled"
 
     def _pass_on(self) -> None:
-        """Pass on what the signals said; runs that do not let go are left to the next worker."""
         if not self._stops.count:
             return
         self._context.background.ask_to_stop()
@@ -524,13 +505,11 @@ class Worker:
 
 
 class _NoRunner:
-    """Stands in for a backend that no runner is known for."""
-
     def __init__(self, backend: str) -> None:
         self._backend = backend
 
     def run(self, _lease: ExecutionLease, _holding: object) -> RunEnding:
-        """Fail: trying again changes nothing."""
+        """Return a configuration failure: retrying changes nothing."""
         return RunEnding(
             result=RunResult.FAILED,
             failure=FailureCause.CONFIG,
@@ -540,7 +519,7 @@ class _NoRunner:
 
 
 def work(settings: Settings, options: WorkerOptions, stops: Stops, runner_table: RunnerTable) -> WorkerReport:
-    """Be a worker until told to stop, or until nothing is due; Unavailable if it cannot even begin."""
+    """Run a worker until stopped, or until nothing is due; raise Unavailable if it cannot start."""
     with open_worker(settings, runner_table, schedules=options.schedules) as context:
         _log.info("worker.starts", name=context.name, concurrency=options.concurrency, schedules=options.schedules)
         report = Worker(context, options, stops, runner_table).run()
@@ -553,10 +532,10 @@ RUNNERS: Final[Mapping[str, Callable[[Settings], Runner]]] = {
     "zimit": ZimitRunner,
     "feed": FeedRunner,
 }
-"""By the words that `backend_of` gives; a source's configuration names the first two."""
+"""Keys are the results of `backend_of`; a source's configuration may use the first two."""
 BACKGROUND_TASKS: Final[tuple[Callable[[BackgroundContext], BackgroundTask], ...]] = (
     AfterCrawl,
     Accounting,
     LinkSignals,
 )
-"""In the order in which they are looked at."""
+"""In the order in which they run."""

@@ -1,4 +1,4 @@
-"""Runs an execution with our own crawler: the source's configuration becomes a plan, and a supervisor crawls it."""
+"""Runs an execution with our own crawler: turns the source's configuration into a plan, and supervises the crawl."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from holdfast.frontier.queries import summary
 from holdfast.jobs import execution_queries
 from holdfast.jobs.endings import Counts, FailureCause, Retry, RunEnding, RunReading, RunResult, Shortfall, StartPage
 from holdfast.jobs.execution_queries import from_json
-from holdfast.jobs.executions import Begun, files_are_away, read_ending
+from holdfast.jobs.executions import StartedRun, files_are_away, read_ending
 from holdfast.jobs.leases import ExecutionLease, start_etag, start_page
 from holdfast.jobs.specs import CrawlDefaults, crawl_plan, job_config, start_url
 from holdfast.jobs.views.status import ExecutionStatus, read_status
@@ -46,20 +46,18 @@ _UNSUPPORTED: Final = "unsupported_type"
 
 
 def counts_of(outcomes: dict[str, int], *, pages: int, queue: int) -> Counts:
-    """Return the counts of an execution from its totals, while it runs or at its end."""
     failed = sum(count for word, count in outcomes.items() if word not in (*_CAPTURED, *_RULED_OUT))
     return Counts(items_crawled=pages, items_failed=failed, items_total=sum(outcomes.values()) + queue)
 
 
 def counted(summary: Summary) -> Counts:
-    """Return the counts of an execution that is over, from its rows: a killed process may have told too much."""
+    """Return the final counts of an execution from its rows: a killed process may have reported too many."""
     failed = sum(count for word, count in summary.outcomes.items() if word not in (*_CAPTURED, *_RULED_OUT))
     crawled = summary.kinds.get((UrlKind.PAGE.value, Outcome.SUCCESS.value), 0) - summary.redirects
     return Counts(items_crawled=crawled, items_failed=failed, items_total=summary.total)
 
 
 def crawl_metrics(summary: Summary, *, requests: int) -> dict[str, Any]:
-    """Return the metrics of an execution that is over."""
     failed: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     for (outcome, reason), count in summary.reasons.items():
@@ -92,7 +90,7 @@ _PLAIN: Final = ("event", "level", "timestamp")
 
 
 class CrawlWatch:
-    """Passes on what the supervisor shows and what the processes write to their log; used by the runner's thread."""
+    """Reports the supervisor's status and the crawl processes' log; used by the runner's thread."""
 
     def __init__(self, holding: RunnerHolding, log_path: Path, *, now: float) -> None:
         self._holding, self._log_path = holding, log_path
@@ -103,7 +101,6 @@ class CrawlWatch:
         self._metrics_at = now
 
     def look(self, status: ExecutionStatus, cost: Cost, *, now: float) -> None:
-        """Tell what is new since the last look, with what it has cost so far."""
         self.read_log()
         if status.condition != self._condition:
             self._condition = status.condition
@@ -121,7 +118,6 @@ class CrawlWatch:
         self._holding.progress(RunProgress(counts=with_cost(status, cost)))
 
     def note_metrics(self, status: ExecutionStatus) -> None:
-        """Tell how it stands, in numbers."""
         self._holding.note(
             "info",
             "metrics",
@@ -142,7 +138,7 @@ class CrawlWatch:
         self._slow = set(slow)
 
     def read_log(self) -> None:
-        """Pass on the events that the processes have written up to now; half a line waits, one over long is dropped."""
+        """Pass on new events from the processes' logs; an incomplete line waits, an overlong one is dropped."""
         with suppress(OSError), self._log_path.open("rb") as file:
             end = os.fstat(file.fileno()).st_size
             # Up to the size that the file had at the beginning: a crawl that writes faster than it is read would hold
@@ -176,7 +172,6 @@ class CrawlWatch:
 
 
 def with_cost(status: ExecutionStatus, cost: Cost) -> Counts:
-    """Return the counts of a crawl, and what its processes have cost."""
     counts = counts_of(status.outcomes, pages=status.pages, queue=status.queue)
     return replace(counts, cpu_ms=round(cost.cpu_s * 1000), peak_memory_bytes=cost.peak_bytes or None)
 
@@ -203,7 +198,7 @@ _LISTED = 100
 
 
 class LeaseStops(Stops):
-    """The stop requests that a supervisor sees, from what its worker asks of the run."""
+    """Stop requests for a supervisor, from the stop reason of its run."""
 
     def __init__(self, holding: RunnerHolding, mount: MountIdentity, clock: Clock) -> None:
         super().__init__()
@@ -214,7 +209,7 @@ class LeaseStops(Stops):
 
     @property
     def count(self) -> int:
-        """1 for a word that drains, 2 for one that does not wait."""
+        """1 for a reason that drains, 2 for one that does not wait."""
         word, now = self._holding.stop, self._clock.monotonic()
         if not self.has_vanished and now - self._looked_at >= _LOOK_S:
             self._looked_at, self.has_vanished = now, not self._mount.is_same
@@ -224,20 +219,16 @@ class LeaseStops(Stops):
 
     @property
     def abandoned(self) -> bool:
-        """Whether the lease is lost."""
         return self._holding.stop is StopReason.LOST
 
 
 class NativeRunner:
-    """One run of one execution."""
-
     def __init__(self, settings: Settings, *, plan: CrawlPlan | None = None) -> None:
-        """Take a plan of another's making (a poll of feeds), or make one from the source's configuration."""
+        """Use a given plan (a poll of feeds), or by default one from the source's configuration."""
         self._settings, self._given = settings, plan
         self._etag: str | None = None
 
     def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
-        """Crawl, as `Runner` has it."""
         plan, self._etag = self._given or plan_of(self._settings, lease), self._known_etag(lease)
         # Connections of its own: a runner has its own thread.
         with open_runtime(self._settings) as runtime:
@@ -278,13 +269,13 @@ class NativeRunner:
         conclusion: Conclusion,
         status: ExecutionStatus,
     ) -> RunEnding | None:
-        """Return how it went: what was drained for the worker's sake is to be continued, the rest is over."""
+        """Return the ending; None for a run drained because the worker ends, which will continue."""
         reading, counts = conclusion.reading, with_cost(status, conclusion.cost)
         if conclusion.state == "cancelled":
             return RunEnding(result=RunResult.CANCELLED, reason="discarded")
         if conclusion.state == "stopped":
             # Asked once more: a stop that a person wrote a moment ago must not be taken for the worker's own drain.
-            word = holding.hear()
+            word = holding.poll_signals()
             if word not in (StopReason.FINISH, StopReason.CANCEL, StopReason.DISCARD):
                 holding.tell(RunProgress(counts=counts))
                 return None
@@ -301,7 +292,6 @@ class NativeRunner:
     def _complete(
         self, runtime: Runtime, lease: ExecutionLease, status: ExecutionStatus, ending: RunEnding
     ) -> RunEnding:
-        """Return the ending with its metrics, its start page, and whether there is something to index."""
         with runtime.raw_db.read() as tx:
             has_files = bool(files.files_of(tx, execution_id=lease.execution_id))
         found = summary(runtime.raw_db, status.frontier_id)
@@ -327,7 +317,7 @@ class NativeRunner:
             return start_page(session, execution_id=frontier_id, url=url, etag=self._etag)
 
     def _known_etag(self, lease: ExecutionLease) -> str | None:
-        """Return the start page's ETag of earlier runs; None for a resumed run, which may have seen the page itself."""
+        """Return the start page's ETag of earlier runs; None for a resumed run, which may have fetched it itself."""
         if (url := start_url(lease.job, lease.source)) is None or lease.resumed:
             return None
         with closing(Database(self._settings.database)) as database, database.read() as session:
@@ -335,7 +325,7 @@ class NativeRunner:
 
 
 def plan_of(settings: Settings, lease: ExecutionLease) -> CrawlPlan:
-    """Return the plan of a leased execution; Invalid if its source cannot be crawled as it is configured."""
+    """Return the plan of a leased execution; raise Invalid if its source cannot be crawled as configured."""
     networks, most_s = tuple(map(str, settings.allow_networks)), settings.worker.max_time_s or None
     house = CrawlDefaults(contact_of(settings), settings.user_agent, networks, most_s, settings.politeness.delay_s)
     plan = crawl_plan(job_config(lease.job, lease.source), house, number=lease.number)
@@ -346,7 +336,7 @@ def plan_of(settings: Settings, lease: ExecutionLease) -> CrawlPlan:
 
 
 def _prepared(runtime: Runtime, lease: ExecutionLease) -> str | None:
-    """Make the output directory and return what is wrong with it; one that holds files is never made again."""
+    """Create the output directory, or return an error; never recreates one that had files."""
     folder, home = lease.output_dir, runtime.settings.home
     with runtime.raw_db.read() as tx:
         ids = [lease.execution_id, *execution_queries.runs_before(tx, execution_id=lease.execution_id)]
@@ -375,8 +365,8 @@ def _infra(trouble: str, *, stack: str | None = None) -> RunEnding:
     )
 
 
-def _begin(runtime: Runtime, lease: ExecutionLease, plan: CrawlPlan, *, resumes: bool) -> Begun:
-    """Write the plan into the execution, with where its seeds landed before; ignoring robots.txt lands in the audit."""
+def _begin(runtime: Runtime, lease: ExecutionLease, plan: CrawlPlan, *, resumes: bool) -> StartedRun:
+    """Write the plan into the execution, including earlier landings of its seeds; audit if it ignores robots.txt."""
     frontier_id = frontier_for(runtime, lease.execution_id) if resumes else lease.execution_id
     with runtime.raw_db.write() as tx:
         row = execution_queries.execution(tx, lease.execution_id)
@@ -399,7 +389,7 @@ def _begin(runtime: Runtime, lease: ExecutionLease, plan: CrawlPlan, *, resumes:
                 subject=f"execution {row.id}",
                 detail={"reason": plan.robots_reason, "seeds": list(plan.seeds)},
             )
-    return Begun(
+    return StartedRun(
         execution_id=row.id,
         source_code=lease.source.code,
         output_dir=lease.output_dir,
@@ -411,10 +401,10 @@ def _begin(runtime: Runtime, lease: ExecutionLease, plan: CrawlPlan, *, resumes:
 
 
 def frontier_for(runtime: Runtime, execution_id: int) -> int:
-    """Return whose frontier a run works on: a retry goes on with that of the last run before it that had one.
+    """Return whose frontier a run uses: a retry continues that of the last run before it that had one.
 
-    A run whose storage was away had none. What was captured is not asked again; what was left open, and what was given
-    up, is. Where files with captures were struck out (quarantined, discarded), everything is asked for again.
+    A run whose storage was unreachable had none. Captured URLs are not requested again; open and failed ones are.
+    If files with captures were discarded (for example quarantined), everything is requested again.
     """
     with runtime.raw_db.read() as tx:
         known = execution_queries.frontier_of(tx, execution_id)
@@ -442,7 +432,7 @@ def frontier_for(runtime: Runtime, execution_id: int) -> int:
 
 
 def _given_up(runtime: Runtime, status: ExecutionStatus, word: StopReason) -> RunReading:
-    """Close what will not be asked any more, because a person wants this run to end; return what it is."""
+    """Close the remaining URLs because a person wants this run to end; return its reading."""
     left = runtime.frontier.open_count(status.frontier_id) + runtime.frontier.reread_count(status.frontier_id)
     if word is StopReason.CANCEL:
         _close_rest(runtime, status.frontier_id, "cancelled")

@@ -1,6 +1,6 @@
-"""What a worker and the runner of an execution say to each other: a lease in, an ending out, a stop word between.
+"""Interface between a worker and the runner of an execution: lease in, ending out, stop reasons in between.
 
-A runner never writes a job or an execution itself: what it returns is settled under the lease, or not at all.
+A runner never writes a job or an execution itself: its ending is settled under the lease, or not at all.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Protocol
@@ -26,7 +26,8 @@ from holdfast.db.raw import DatabaseDamaged
 from holdfast.errors import Invalid, LeaseLost, Unavailable
 from holdfast.jobs.endings import Counts, FailureCause, RunEnding, RunResult
 from holdfast.jobs.journal import LogBook
-from holdfast.jobs.leases import ExecutionLease, ExecutionLeases, HolderNews
+from holdfast.jobs.leases import ExecutionLease, ExecutionLeases, LeaseUpdate
+from holdfast.values import dataclass
 
 _log = log.get()
 # Progress is reported each ten items or five seconds, and only if something changed.
@@ -37,37 +38,35 @@ _EVERY_S = 5.0
 # The numbers are an order: a worker that ends at once outdoes a person who asks to finish, and a lost lease outdoes
 # all.
 class StopReason(IntEnum):
-    """Why a run is to end; a later word in this list outdoes an earlier one."""
+    """Why a run must end; a later reason in this list overrides an earlier one."""
 
     DRAIN = 1
-    """The worker ends: finish what is in flight, seal, and return None: another worker goes on with it."""
+    """The worker is ending: finish running requests, seal, and return None; another worker continues."""
     FINISH = 2
-    """A person asked this run to stop: seal, and return a completed ending with what there is, reason `stopped`."""
+    """A person stopped this run: seal, and return a completed ending with reason `stopped`."""
     CANCEL = 3
-    """Its job was cancelled: seal, keep what was captured, return a cancelled ending."""
+    """Its job was cancelled: seal, preserve the captures, return a cancelled ending."""
     DISCARD = 4
-    """A person asked to throw this run away: remove its files, return a cancelled ending."""
+    """A person discarded this run: delete its files, return a cancelled ending."""
     NOW = 5
-    """The worker ends at once: let go of everything without waiting, return None."""
+    """The worker is ending immediately: release everything without waiting, return None."""
     LOST = 6
-    """Another worker holds the execution: end at once and write nothing; what is returned is not heard."""
+    """Another worker holds the execution: stop immediately and write nothing; the result is ignored."""
 
 
 LEAVING = (StopReason.DRAIN, StopReason.NOW, StopReason.LOST)
-"""Words after which this worker has no more to do with a run; another may go on with it."""
+"""Reasons after which this worker is done with a run; another may continue it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunProgress:
-    """How far a run is."""
-
     counts: Counts = field(default_factory=Counts)
     metrics: dict[str, Any] = field(default_factory=dict)
-    """So far, in the form of `RunEnding.metrics`."""
+    """So far, in the format of `RunEnding.metrics`."""
 
 
 class RunnerHolding:
-    """What a runner holds beside its lease: the stop word, the log, and where it reports progress. For any thread."""
+    """Connection of a runner to its worker: the stop reason, the log, and progress reports. Thread-safe."""
 
     def __init__(
         self,
@@ -89,7 +88,7 @@ class RunnerHolding:
 
     @property
     def stop(self) -> StopReason | None:
-        """The strongest word so far, None while the run may go on."""
+        """The strongest reason so far, None while the run may continue."""
         # Judged by the reader itself: whatever holds up the heartbeat's thread, a run knows until when its lease is
         # good.
         if self._stop is not StopReason.LOST and self._clock.monotonic() > self._good_until:
@@ -98,26 +97,26 @@ class RunnerHolding:
         return self._stop
 
     def good_until(self, moment: float) -> None:
-        """Say until when, by the monotonic clock, the lease is good if nothing more is heard of it."""
+        """Set until when, by the monotonic clock, the lease is valid without another renewal."""
         self._good_until = moment
 
     def ask(self, word: StopReason) -> None:
-        """Ask the run to end; a weaker word than before changes nothing."""
+        """Request the run to end; a weaker reason than before changes nothing."""
         with self._changed:
             # Never weaker: a second look at the rows must not turn "now" into "drain".
             if self._stop is None or word > self._stop:
                 self._stop = word
                 self._changed.notify_all()
 
-    def hear(self) -> StopReason | None:
-        """Return the word as the rows have it at this moment: what was asked a second ago is not missed."""
+    def poll_signals(self) -> StopReason | None:
+        """Return the stop reason after reading the rows now, so that a request of a second ago is not missed."""
         with suppress(Unavailable):
             if (word := self._listen()) is not None:
                 self.ask(word)
         return self.stop
 
     def wait(self, seconds: float) -> StopReason | None:
-        """Wait so long, or until there is a stronger word than before; return the word."""
+        """Wait up to `seconds`, or until a stronger stop reason arrives; return the reason."""
         with self._changed:
             # Only a new word wakes it: one that was heard before must not make this wait a busy loop.
             before = self._stop
@@ -125,7 +124,7 @@ class RunnerHolding:
         return self.stop
 
     def note(self, level: str, category: str, message: str, **fields: Any) -> None:
-        """Write a line of the execution's log; the word after `crawler.` names the category, such as `lifecycle`."""
+        """Write a line of the execution's log; `category` is the part after `crawler.`, such as `lifecycle`."""
         # While the database is away the line waits for the next flush.
         with self._lock, suppress(Unavailable):
             # Another worker writes this log now: lines of a run that was lost would stand among its lines.
@@ -133,13 +132,13 @@ class RunnerHolding:
                 self._book.write(level, f"crawler.{category}", message, **fields)
 
     def flush(self) -> None:
-        """Make the lines readable that were noted so far; a database that is away keeps them waiting."""
+        """Make the logged lines readable; while the database is unavailable they stay buffered."""
         with self._lock, suppress(Unavailable):
             if self._stop is not StopReason.LOST:
                 self._book.flush()
 
     def progress(self, progress: RunProgress) -> None:
-        """Tell how far the run is, as often as one likes: it is passed on each ten items or five seconds."""
+        """Report progress, as often as you like: it is stored every ten items or five seconds."""
         now = self._clock.monotonic()
         with self._lock:
             same = progress.counts.items == self._reported.counts.items and progress.metrics == self._reported.metrics
@@ -154,7 +153,7 @@ class RunnerHolding:
         self._report(progress)
 
     def tell(self, progress: RunProgress) -> None:
-        """Tell how far the run is and what it cost, whenever that was last told: before it is handed back."""
+        """Report progress and cost immediately: before the run is released."""
         if self._stop is not StopReason.LOST:
             self._report(progress)
 
@@ -164,16 +163,16 @@ def _items(progress: RunProgress) -> int:
 
 
 class Runner(Protocol):
-    """Runs executions with one backend; made anew for each run, and run on a thread of its own.
+    """Runs executions with one backend; created for each run, and run on its own thread.
 
-    Registered in `worker.loop.RUNNERS`, by the word that `backend_of` gives for the backend.
+    Registered in `worker.loop.RUNNERS` under the name that `backend_of` returns.
     """
 
     def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
-        """Bring the execution to its end and say how it went; None hands it back, to be continued by another worker.
+        """Run the execution to its end and return the ending; None releases it for another worker to continue.
 
-        It looks at `holding.stop` at least each half second. What it raises is settled as a failed run: an OSError of
-        the storage as the machine's fault, Invalid as the configuration's, the rest as the crawl's.
+        It checks `holding.stop` at least every half second. Exceptions are settled as failures: an OSError of the
+        storage as the machine's, Invalid as the configuration's, the rest as the crawl's.
         """
         ...
 
@@ -182,7 +181,7 @@ _TAIL_BYTES = 16_384
 
 
 def crashed(exc: BaseException, output_dir: Path) -> RunEnding:
-    """Return the ending of a run that raised this, with the stack and whose fault it was."""
+    """Return the ending of a run that raised this, with stack and failure cause."""
     failure = failure_of(exc, output_dir)
     stack = "".join(traceback.format_exception(exc))
     error = f"{type(exc).__name__}: {exc}" if failure is FailureCause.FAILED else str(exc) or type(exc).__name__
@@ -190,10 +189,10 @@ def crashed(exc: BaseException, output_dir: Path) -> RunEnding:
 
 
 def failure_of(exc: BaseException, output_dir: Path) -> FailureCause:
-    """Return whose fault an exception is.
+    """Return the failure cause of an exception.
 
-    Storage and network trouble of this machine (errno), an output directory that is gone, a database that is away or
-    damaged: the machine's. What cannot be used as it is: the configuration's. Anything else counts as the crawl's.
+    The machine: storage and network errors (errno), a missing output directory, an unavailable or damaged
+    database. The configuration: it cannot be used as it is. Anything else counts as the crawl's.
     """
     seen: BaseException | None = exc
     while seen is not None:
@@ -210,7 +209,6 @@ def failure_of(exc: BaseException, output_dir: Path) -> FailureCause:
 
 
 def _is_about_storage(exc: OSError, output_dir: Path) -> bool:
-    """Return whether we may not write where the run writes, or whether that place is gone altogether."""
     if exc.filename is None or not Path(os.fsdecode(exc.filename)).is_relative_to(output_dir):
         return False
     # A file that is missing in a directory that is there is the crawl's fault; a missing directory is a lost mount.
@@ -228,8 +226,7 @@ def tail(path: Path) -> str:
         return ""
 
 
-def asked_for(word: HolderNews) -> StopReason | None:
-    """Return what a holder is asked by the rows."""
+def asked_for(word: LeaseUpdate) -> StopReason | None:
     # Before the stop word: a cancelled job leaves one as well, and its run is to end as cancelled.
     if word.cancelled:
         return StopReason.CANCEL
@@ -239,7 +236,7 @@ def asked_for(word: HolderNews) -> StopReason | None:
 
 
 class WorkerRun:
-    """Started with its lease; `is_over` once the runner has come back."""
+    """Runner thread of an execution; `is_over` once the runner has returned."""
 
     def __init__(
         self,
@@ -258,7 +255,6 @@ class WorkerRun:
         self._thread = threading.Thread(target=self._work, name=f"execution {lease.execution_id}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         lease = self.lease
         self.holding.note(
             "info",
@@ -276,7 +272,6 @@ class WorkerRun:
 
     @property
     def is_over(self) -> bool:
-        """Whether the runner has come back."""
         return not self._thread.is_alive()
 
     def _work(self) -> None:
@@ -320,7 +315,7 @@ class WorkerRun:
 def holding_for(
     lease: ExecutionLease, database: Database, leases: ExecutionLeases, settings: JobSettings
 ) -> RunnerHolding:
-    """Return what a runner holds beside this lease; the clock of `leases` must be one that any thread may read."""
+    """Return the `RunnerHolding` of a lease; the clock of `leases` must be one that any thread may read."""
 
     def report(progress: RunProgress) -> None:
         try:
@@ -332,7 +327,7 @@ def holding_for(
 
     def listen() -> StopReason | None:
         try:
-            return asked_for(leases.hear(lease))
+            return asked_for(leases.poll_signals(lease))
         except LeaseLost:
             return StopReason.LOST
 

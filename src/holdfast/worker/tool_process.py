@@ -1,6 +1,6 @@
-"""A running `archive-tool` as a worker sees it: one that it started, or one that a worker before it left behind.
+"""A running `archive-tool` as a worker controls it: started by this worker, or left behind by an earlier one.
 
-Both write to files in the output directory, never to a pipe: a tool outlives the worker that started it.
+Either writes to files in the output directory, never to a pipe: a tool outlives the worker that started it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, Protocol, Self
 from urllib.parse import urljoin
 
 from holdfast.archive_tool.contract import ToolMissing
@@ -39,40 +38,35 @@ from holdfast.wiring import Runtime
 from holdfast.worker.runner import LEAVING, RunnerHolding, RunProgress
 
 KILLED = -signal.SIGKILL
-"""The exit code of a tool that left no word of its end."""
+"""The exit code of a tool that recorded no exit code."""
 HURRY = (signal.SIGTERM, signal.SIGINT)
-"""Two requests to end. Two signals of one kind could be one by the time that they are heard."""
+"""Two requests to end. Two signals of the same kind could be merged into one."""
 _GUARD_S = 0.2
 
 
 class Tool(Protocol):
-    """One run of the tool, while it lasts."""
-
     log_path: Path | None
-    """Where its output goes; None if that is not known."""
 
     def poll(self) -> int | None:
-        """Return the exit code, None while it runs; KILLED if it ended without a word."""
+        """Return the exit code, None while it runs; KILLED if it recorded none."""
         ...
 
-    def ask_to_end(self) -> None:
-        """Ask it to stop its container and end."""
-        ...
+    def ask_to_end(self) -> None: ...
 
     def hurry(self) -> None:
-        """Ask it to end without its container's grace, whether it was asked before or not."""
+        """Request it to exit without its container's grace period, whether or not it had a request before."""
         ...
 
     def kill(self) -> None:
-        """End it at once; its container is stopped by the next run in the same directory."""
+        """Kill it immediately; the next run in the same directory stops its container."""
         ...
 
 
 class StartedTool:
-    """A tool in a session of its own, so that nothing that ends the worker ends it by the way."""
+    """A tool in a session of its own, so that signals to the worker do not end it."""
 
     def __init__(self, command: Sequence[str], output_dir: Path, environment: Mapping[str, str], now: datetime) -> None:
-        """Start it; ToolMissing if the program cannot be started, OSError if the directory takes no log."""
+        """Start it; raise ToolMissing if the program cannot start, OSError if no log can be created."""
         self.log_path: Path | None = output_dir / f"tool_{now:%Y%m%dT%H%M%S%fZ}.log"
         # A file and never a pipe: a tool whose reader died would be killed by its next line, or stand still when the
         # pipe is full.
@@ -107,7 +101,7 @@ class StartedTool:
 
 
 class AdoptedTool:
-    """A tool that another worker started, known by its hold on the directory; its end stands there as well."""
+    """A tool that another worker started, known by its lock on the directory, which also records its exit."""
 
     def __init__(self, output_dir: Path, holder: Holder) -> None:
         self._output_dir, self._holder = output_dir, holder
@@ -118,7 +112,7 @@ class AdoptedTool:
         if holder_of(self._output_dir) is not None:
             return None
         end = last_end(self._output_dir)
-        return KILLED if end is None else end.exit_code
+        return KILLED if end is None else end[1]
 
     def ask_to_end(self) -> None:
         self._signal(signal.SIGTERM)
@@ -135,13 +129,13 @@ class AdoptedTool:
 
 
 class ToolGuard:
-    """Ends a tool before the leases of its hosts can be over: another crawl may ask them from then on.
+    """Ends a tool before the leases of its hosts can expire: another crawl may fetch from them afterwards.
 
-    On a thread of its own that asks no database: whatever holds up the one that renews the leases, the tool ends.
+    Runs on its own thread without the database: the tool ends even if lease renewal hangs.
     """
 
     def __init__(self, tool: Tool, good_until: Callable[[], float], clock: Clock, *, gently_s: float) -> None:
-        """`good_until` says until when (monotonic) the hosts are ours; so long before it the tool is asked to end."""
+        """`good_until` returns when (monotonic) our leases expire; `gently_s` before that the tool must end."""
         self._tool, self._good_until, self._clock, self._gently_s = tool, good_until, clock, gently_s
         self._lock, self._over = threading.Lock(), threading.Event()
         self._asked = False
@@ -158,7 +152,7 @@ class ToolGuard:
         self._thread.join()
 
     def ask_to_end(self) -> None:
-        """Ask the tool to end, once: a second request would take its container's grace away."""
+        """Request the tool to end, only once: a second request would skip its container's grace period."""
         with self._lock:
             if not self._asked:
                 self._asked = True
@@ -177,7 +171,7 @@ class ToolGuard:
 
 
 def signal_holder(output_dir: Path, holder: Holder, number: signal.Signals) -> bool:
-    """Send a signal to the tool that holds a directory; False if it is not here, or is not what it says it is."""
+    """Send a signal to the tool that holds a directory; return False if it is not here, or is another program."""
     # A number alone is no identity: it may belong to another program by now, or to one of another machine. The process
     # must have this directory as its output directory.
     if not holder.is_here or not _works_in(holder.pid, output_dir):
@@ -189,9 +183,9 @@ def signal_holder(output_dir: Path, holder: Holder, number: signal.Signals) -> b
 
 
 def hurry_tools(output_dir: Path) -> int:
-    """Ask every tool that writes to this directory to end at once; return how many there were.
+    """Request all tools that write to this directory to end immediately; return how many there were.
 
-    The directory itself is not touched: it may be on storage that never lets go of a process that does.
+    Does not access the directory itself: on broken storage, that could hang forever.
     """
     asked = 0
     for entry in Path("/proc").iterdir():
@@ -213,44 +207,32 @@ def _works_in(pid: int, output_dir: Path) -> bool:
 
 
 def newest_tool_log(output_dir: Path) -> Path | None:
-    """Return the file to which the last tool in a directory wrote, None if no worker started one there."""
     return max(output_dir.glob("tool_*.log"), default=None)
 
 
 def end_of_log(output_dir: Path, log_path: Path | None) -> str:
-    """Return the end of a tool's log, and after it how the last run ended, if the directory says so."""
+    """Return the end of a tool's log, followed by the recorded exit of the last run, if any."""
     text = "" if log_path is None else tail(log_path, FAILURE_BYTES).decode("utf-8", "replace")
     end = last_end(output_dir)
-    return text if end is None else f"{text}\narchive-tool: {end.state}\n"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeptFiles:
-    """What became of the WARC files of one execution."""
-
-    registered: int
-    errors: tuple[str, ...]
-    """One for each file that holds no readable record; it stays where it is."""
-
-    @property
-    def index_state(self) -> str:
-        """What the execution's index waits for: `index_failed` says that there is nothing to read."""
-        return "pending" if self.registered else "index_failed"
+    return text if end is None else f"{text}\narchive-tool: {end[0]}\n"
 
 
 def keep_files(
     runtime: Runtime, database: Database, execution_id: int, output_dir: Path, holding: RunnerHolding
-) -> KeptFiles:
-    """Register every WARC file of a directory with an execution; the same again changes nothing.
+) -> tuple[int, list[str]]:
+    """Register every WARC file of a directory with an execution; idempotent.
 
-    OutputBusy if a tool works there; Interrupted if the worker ends; NoSpace, Unavailable if the disk refuses.
+    Return how many were registered, and an error for each file without a readable record, which stays where it is.
+
+    Raise OutputBusy if a tool works there, Interrupted if the worker ends, NoSpace or Unavailable for disk
+    errors.
     """
     with hold_output(output_dir):
         # Stable names first: a clean-up of temporary directories then never takes what is registered.
         consolidate(output_dir, warcs_in(all_temp_dirs(output_dir)), runtime.clock, allow_copy=True)
         paths = discover_warcs(output_dir).paths
         if not paths:
-            return KeptFiles(registered=0, errors=())
+            return 0, []
         folder = output_dir / KEPT
         folder.mkdir(exist_ok=True)
         with closing(Indexer(runtime.raw_db, runtime.clock, runtime.settings.home)) as indexer:
@@ -265,8 +247,8 @@ def keep_files(
 
             importer.on_step = on_step
             done = [_noted(one, holding) for one in importer.run(paths)]
-    errors = tuple(one.error for one in done if one.error is not None)
-    return KeptFiles(registered=len(done) - len(errors), errors=errors)
+    errors = [one.error for one in done if one.error is not None]
+    return len(done) - len(errors), errors
 
 
 # Records in which a start page is looked for: a crawler captures its seeds first.
@@ -276,26 +258,21 @@ _MOST_REDIRECTS = 5
 
 
 def start_page_in(paths: Sequence[Path], url: str) -> StartPage:
-    """Return what a crawl of another program captured at its start address, redirects followed inside its own captures.
+    """Return another program's capture of its start URL, following redirects inside its own captures.
 
-    Nothing to judge by if it is not among the first records of the first files.
+    Unknown if it is not among the first records of the first files.
     """
     seen = dict(_first_answers(paths))
     for _ in range(_MOST_REDIRECTS + 1):
         found = seen.get(_page(url))
-        if found is None or found.target is None:
-            return StartPage(content_hash=found.content_hash if found else None)
-        url = found.target
+        if found is None or found[1] is None:
+            return StartPage(content_hash=found[0] if found else None)
+        url = found[1]
     return StartPage()
 
 
-class _Answer(NamedTuple):
-    content_hash: str | None
-    target: str | None
-    """Where it led, if it was a redirect."""
-
-
-def _first_answers(paths: Sequence[Path]) -> Iterator[tuple[int | None, _Answer]]:
+def _first_answers(paths: Sequence[Path]) -> Iterator[tuple[int | None, tuple[str | None, str | None]]]:
+    """Return the first captured URLs, each with the hash of its body and the target of its redirect."""
     left = _LOOKED_AT
     for path in paths:
         try:
@@ -312,14 +289,14 @@ def _first_answers(paths: Sequence[Path]) -> Iterator[tuple[int | None, _Answer]
             continue
 
 
-def _answer(record: Record, address: str) -> _Answer:
+def _answer(record: Record, address: str) -> tuple[str | None, str | None]:
     head, body = record.http()
     location = head.get("location") if head.status in _REDIRECTS else None
     hasher = hashlib.sha256()
     for chunk in body if head.status < 300 else ():
         hasher.update(chunk)
     content_hash = f"sha256:{hasher.hexdigest()}" if 200 <= head.status < 300 else None
-    return _Answer(content_hash, urljoin(address, location) if location else None)
+    return content_hash, urljoin(address, location) if location else None
 
 
 def _page(url: str) -> int | None:
@@ -354,8 +331,6 @@ _PIECE = 256 * 1024
 
 
 class ToolFollower:
-    """Follows one run; used by one thread."""
-
     def __init__(self, output_dir: Path, log_path: Path | None, holding: RunnerHolding, clock: Clock) -> None:
         self._output_dir, self._log_path, self._holding, self._clock = output_dir, log_path, holding, clock
         self._at = 0
@@ -365,7 +340,6 @@ class ToolFollower:
         self._reported_at: float | None = None
 
     def look(self) -> None:
-        """Pass on what is new."""
         for line in self._new_lines():
             self._tell(line)
         newest = newest_log(self._output_dir)
@@ -377,7 +351,7 @@ class ToolFollower:
         self._report_statistics(newest)
 
     def _new_lines(self) -> list[bytes]:
-        """Return the whole lines that were written since the last look; one that is over long is dropped."""
+        """Return the complete lines written since the last call; an overlong one is dropped."""
         if self._log_path is None:
             return []
         try:
@@ -418,7 +392,6 @@ class ToolFollower:
 
 
 def counts_of(found: Statistics | None) -> Counts:
-    """Return what an execution keeps of a crawl's statistics."""
     if found is None:
         return Counts()
     return Counts(items_crawled=found.crawled, items_failed=max(found.failed, 0), items_total=found.total)

@@ -1,7 +1,7 @@
-"""Runs executions with zimit: `archive-tool` as a subprocess, followed, stopped gently, and its end read from outside.
+"""Runs executions with zimit: `archive-tool` as a subprocess, followed, stopped gently, its exit read from files.
 
-A tool that a dead worker left behind is adopted, and a crawl that has come to its end is not run again: the directory
-says so. No job and no execution is written here, but for the configuration of the latter, which the index reads.
+A tool that a dead worker left behind is adopted, and a finished crawl is not run again: the directory records
+both. This module writes no job or execution, except for the execution's configuration, which the index reads.
 """
 
 from __future__ import annotations
@@ -57,7 +57,6 @@ from holdfast.worker.runner import LEAVING, RunnerHolding, StopReason
 from holdfast.worker.tool_process import (
     KILLED,
     AdoptedTool,
-    KeptFiles,
     StartedTool,
     Tool,
     ToolFollower,
@@ -67,6 +66,11 @@ from holdfast.worker.tool_process import (
     keep_files,
     start_page_in,
 )
+
+_DOMAIN_WAIT_S = 30.0
+"""How long a run waits for a host that another crawl is fetching from; then it is retried later."""
+_STOP_S = 150.0
+"""Timeout for a tool to stop its container and exit: the tool itself allows its container two minutes."""
 
 _TURN_S = 0.2
 _FOLLOW_S = 1.0
@@ -82,13 +86,11 @@ _FAILURES = {CrawlerStatus.INFRA: FailureCause.INFRA, CrawlerStatus.CONFIG: Fail
 
 
 class ZimitRunner:
-    """Runs one execution after the other with zimit."""
-
     def __init__(self, settings: Settings, outer: Mapping[str, str] = os.environ) -> None:
         self._settings, self._outer = settings, outer
 
     def run(self, lease: ExecutionLease, holding: RunnerHolding) -> RunEnding | None:
-        """Run the tool to its end and say how it went; None hands the execution back."""
+        """Run the tool to its end and return the ending; None releases the execution."""
         with open_runtime(self._settings) as runtime, closing(Database(self._settings.database)) as database:
             run = _Run(runtime, database, lease, holding)
             try:
@@ -101,8 +103,6 @@ class ZimitRunner:
 
 
 class _Run:
-    """One execution."""
-
     def __init__(self, runtime: Runtime, database: Database, lease: ExecutionLease, holding: RunnerHolding) -> None:
         self._runtime, self._database, self._lease, self._holding = runtime, database, lease, holding
         self._settings, self._dir = runtime.settings, lease.output_dir
@@ -113,15 +113,14 @@ class _Run:
         """Why the hosts of this run are not its own any more, None while they are."""
 
     def run(self, outer: Mapping[str, str]) -> RunEnding | None:
-        """Crawl unless that is done, then see to the files."""
         self._config = job_config(self._lease.job, self._lease.source)
         job = zimit_config(self._config, self._settings)
         self._prepare(job)
         # A crawl that came to its end while no worker was there is registered and indexed, not crawled again.
         end = last_end(self._dir) if holder_of(self._dir) is None else None
-        if end is not None and self._meaning(end.exit_code, None).status == "completed":
+        if end is not None and self._meaning(end[1], None).status == "completed":
             self._holding.note("info", "lifecycle", "the crawl had come to its end before; only its files are seen to")
-            return self._completed(end.exit_code, None)
+            return self._completed(end[1], None)
         host = Host.of(self._settings.zimit)
         host = replace(host, command=shlex.join(find_program(host.command, outer)))
         command = tool_command(job, host, name=self._name(), output_dir=self._dir)
@@ -132,10 +131,10 @@ class _Run:
         except (DomainBusy, DomainForbidden, Interrupted) as exc:
             ended = self._end_left_behind()
             # Handed back to be tried later: nothing failed, and no retry is spent.
-            if isinstance(exc, DomainBusy) and self._holding.hear() is None:
+            if isinstance(exc, DomainBusy) and self._holding.poll_signals() is None:
                 self._come_back(str(exc))
                 return None
-            if isinstance(exc, DomainForbidden) and self._holding.hear() is None:
+            if isinstance(exc, DomainForbidden) and self._holding.poll_signals() is None:
                 # To come back would help nothing: a person has to decide.
                 raise
         if ended is None:
@@ -147,10 +146,10 @@ class _Run:
         return self._conclude(*ended)
 
     def _hold_domains(self, job: JobConfig) -> AbstractContextManager[DomainLeases]:
-        """Hold the hosts of the seeds, so that no crawl asks them beside this one; DomainBusy if that takes too long.
+        """Lease the hosts of the seeds, so that no other crawl fetches from them; raise DomainBusy on timeout.
 
-        And their www twins: a seed mostly leads there, and the scope of a host has both. DomainForbidden if a seed may
-        not be asked. Interrupted if this run is to end while it waits.
+        Includes their www twins: seeds often redirect there, and the scope of a host has both. Raise DomainForbidden
+        if a seed is forbidden, Interrupted if this run must end while it waits.
         """
         assert self._config is not None
         # A worker that died here a moment ago may still hold them.
@@ -166,17 +165,17 @@ class _Run:
             [seed.domain for seed in seeds],
             twins=[domain for seed in seeds for domain in twins_of(seed)],
             delay_s=max(self._config.delay_s or 0.0, self._settings.politeness.delay_s),
-            patience_s=self._settings.zimit.domain_wait_s,
+            patience_s=_DOMAIN_WAIT_S,
             sleep=sleep,
         )
 
     def _come_back(self, why: str) -> None:
-        """Hand the execution back, to be taken again after a while: nothing failed, and no retry is spent."""
-        self._holding.rest_s = self._settings.jobs.infra_cooldown_s
+        """Release the execution for a later run: nothing failed, and no retry is used."""
+        self._holding.rest_s = self._settings.timings.jobs.infra_cooldown_s
         self._holding.note("warning", "lifecycle", why, tried_again_in_s=self._holding.rest_s)
 
     def _end_left_behind(self) -> tuple[int, Path | None] | None:
-        """End a tool that a dead worker left behind, if there is one: its host is not ours, or the run is to end."""
+        """End a tool that a dead worker left behind, if any: its host is not ours, or the run must end."""
         holder = holder_of(self._dir)
         if holder is None:
             return KILLED, None
@@ -187,7 +186,7 @@ class _Run:
     def _crawl(
         self, command: list[str], outer: Mapping[str, str], leases: DomainLeases
     ) -> tuple[int, Path | None] | None:
-        """Run the tool to its end, or follow the one that a dead worker left behind; return its exit code and words."""
+        """Run the tool to its end, or follow one that a dead worker left behind; return its exit code and log."""
         while True:
             holder = holder_of(self._dir)
             tool: Tool
@@ -206,7 +205,7 @@ class _Run:
                 return code, tool.log_path
 
     def _prepare(self, job: JobConfig) -> None:
-        """Make the directory and say with what it is filled; StoreMissing rather than one in a wrong place."""
+        """Create the directory and record its content; raise StoreMissing rather than write to unmounted storage."""
         store_root = self._settings.zimit.store_root
         store = store_root.resolve() if store_root else open_store(self._settings.home, self._lease.source.code)
         # Known by device and inode from here on: a mount that vanishes is never written through.
@@ -231,23 +230,23 @@ class _Run:
                 )
 
     def _name(self) -> str:
-        """Return what the crawl is called: like its job, or by the day on which its first run was queued.
+        """Return the crawl's name: its job's, or the date on which its first run was queued.
 
-        The same whenever this directory is taken up; two shards of one day have two names.
+        Stable for a directory; two shards of one day have different names.
         """
         assert self._config is not None
         queued_at = self._lease.named_at or self._runtime.clock.now()
         return plain_name(self._lease.job.name) or self._config.job_name(self._lease.source.code, queued_at)
 
     def _watch(self, tool: Tool, leases: DomainLeases | None) -> int | None:
-        """Follow a tool until it ends and return its exit code; None if there is no time to wait for that.
+        """Follow a tool until it ends and return its exit code; None if this run cannot wait for that.
 
-        It is asked to end once the hosts that it asks are not ours, or not for much longer.
+        It is requested to end once our leases of its hosts are lost or about to expire.
         """
         if leases is None:
             self._lost = _ASKED_BY_ANOTHER
         good_until = (lambda: math.inf) if leases is None else (lambda: leases.good_until)
-        gently_s = self._settings.lease.seconds * _GENTLY
+        gently_s = self._settings.timings.lease.seconds * _GENTLY
         with ToolGuard(tool, good_until, self._runtime.clock, gently_s=gently_s) as guard:
             return self._follow(tool, guard, leases)
 
@@ -255,7 +254,7 @@ class _Run:
         clock = self._runtime.clock
         follower = ToolFollower(self._dir, tool.log_path, self._holding, clock)
         asked, deadline, look_at, killed = False, float("inf"), 0.0, False
-        renew_s = min(_RENEW_S, self._settings.lease.seconds * _RENEW)
+        renew_s = min(_RENEW_S, self._settings.timings.lease.seconds * _RENEW)
         renew_at = clock.monotonic() + renew_s
         while (code := tool.poll()) is None:
             word = self._holding.wait(_TURN_S)
@@ -276,7 +275,7 @@ class _Run:
                 self._lost = _NOT_RENEWED
             if (word is not None or self._lost is not None) and not asked:
                 guard.ask_to_end()
-                asked, deadline = True, now + self._settings.zimit.stop_s
+                asked, deadline = True, now + _STOP_S
                 why = "domain_lost" if word is None else word.name.lower()
                 self._holding.note("info", "lifecycle", "the tool is asked to end", word=why)
             # Not waited for: the tool keeps its WARC files, and the next worker adopts it or its directory.
@@ -296,7 +295,6 @@ class _Run:
         return code
 
     def _note_log(self) -> None:
-        """Say where the log of the crawl is, while it runs; each stage has one of its own."""
         found = newest_crawl_log(self._dir)
         if found is None or found == self._log_path:
             return
@@ -309,7 +307,7 @@ class _Run:
         return classify_exit(code, self._dir, end_of_log(self._dir, log_path))
 
     def _conclude(self, code: int, log_path: Path | None) -> RunEnding | None:
-        """Say what an exit code and a stop word mean together. A crawl that came to its end has come to its end."""
+        """Return the ending for an exit code and a stop reason. A finished crawl counts as finished in any case."""
         if self._place is not None:
             # A mount that went away took its logs along: nothing there speaks of this run.
             self._place.check_identity()
@@ -330,7 +328,7 @@ class _Run:
         return self._failed(code, result, end_of_log(self._dir, log_path))
 
     def _discard(self) -> None:
-        """Remove the directory, but for what an earlier run in it gave to the archive."""
+        """Delete the directory, except for files that an earlier run in it added to the archive."""
         for path in sorted(self._dir.iterdir()):
             # Registered by an earlier run in this directory: snapshots may point into these files.
             if path.name == KEPT:
@@ -343,26 +341,27 @@ class _Run:
             self._dir.rmdir()
 
     def _completed(self, code: int, stage: str | None) -> RunEnding:
-        kept = keep_files(self._runtime, self._database, self._lease.execution_id, self._dir, self._holding)
+        registered, errors = keep_files(
+            self._runtime, self._database, self._lease.execution_id, self._dir, self._holding
+        )
         stage = stage or (self._meaning(code, None).stage if code else None)
-        error = kept.errors[0] if kept.errors else None
+        error = errors[0] if errors else None
         if error is None and stage == FINALIZATION_FAILED:
             error = failure_reason(self._dir, end_of_log(self._dir, None), code)
         return replace(
             self._ending(endings.RunResult.COMPLETED),
             exit_code=code,
             stage=stage,
-            index_state=kept.index_state,
-            reason=self._shortcoming(kept, stage),
+            index_state="pending" if registered else "index_failed",
+            reason=self._shortcoming(registered, errors, stage),
             error=error,
             start=self._start(),
         )
 
-    def _shortcoming(self, kept: KeptFiles, stage: str | None) -> str | None:
-        """Return what a crawl that came to its end fell short of, the worst first; None if nothing is known."""
-        if not kept.registered:
+    def _shortcoming(self, registered: int, errors: list[str], stage: str | None) -> str | None:
+        if not registered:
             return "no_warcs"
-        if kept.errors:
+        if errors:
             return "damaged_warcs"
         found = crawl_statistics(self._dir)
         if found is not None and found.limit_hit:
@@ -370,7 +369,7 @@ class _Run:
         return "build_failed" if stage == FINALIZATION_FAILED else None
 
     def _start(self) -> StartPage:
-        """Return what the start page looked like; only asked for where it decides when the job runs next."""
+        """Return the observation of the start page; empty unless it decides when the job runs next."""
         job, url = self._lease.job, start_url(self._lease.job, self._lease.source)
         if url is None or not (job.schedule_enabled and job.adaptive_scheduling):
             return StartPage()
@@ -392,14 +391,14 @@ class _Run:
         return self._rescued(ending) if failure is FailureCause.FAILED else ending
 
     def _keep_what_there_is(self) -> None:
-        """Register what a failed crawl captured: it is part of the archive, whatever becomes of the job."""
+        """Register the captures of a failed crawl: they belong to the archive, whatever happens to the job."""
         try:
             keep_files(self._runtime, self._database, self._lease.execution_id, self._dir, self._holding)
         except (HoldfastError, OSError) as exc:
             self._holding.note("warning", "error", "files of the failed crawl were not registered", error=str(exc))
 
     def _rescued(self, ending: RunEnding) -> RunEnding:
-        """Let the policy's fallback take over where it says so; the job keeps that."""
+        """Apply the policy's fallback, if it has one for this failure; the job's configuration keeps it."""
         assert self._config is not None
         policy = zimit_config(self._config, self._settings).execution_policy
         # A promotion is itself a retry: the fallback's own failures are counted from there.
@@ -422,7 +421,7 @@ class _Run:
         return {**self._lease.job.config, "zimit": {**zimit, "passthrough_args": list(zimit["passthrough_args"])}}
 
     def broken(self, exc: HoldfastError | OSError) -> RunEnding:
-        """Say what an error around the run means: storage that went away is tried again, the rest is for a person."""
+        """Return the ending for an error around the run: unreachable storage is retried, the rest needs a person."""
         self._holding.note("error", "error", str(exc), code=getattr(exc, "code", None))
         infra = isinstance(exc, Unavailable | OutputBusy)
         status = CrawlerStatus.INFRA if infra else classify_error(exc, self._dir).crawler_status
@@ -434,7 +433,6 @@ class _Run:
         )
 
     def _ending(self, result: endings.RunResult) -> RunEnding:
-        """Return an end with what the directory shows: counts, and the files beside the WARC files."""
         found, log = crawl_statistics(self._dir), newest_crawl_log(self._dir)
         files = {"combined_log": log, "state_file": self._dir / STATE_NAME, "final_zim": self._zim()}
         return RunEnding(
@@ -449,7 +447,7 @@ class _Run:
 
 
 def environment_of(settings: Settings, outer: Mapping[str, str]) -> dict[str, str]:
-    """Return what the tool sees. Who answers for a crawl of its fallback comes from our settings, wherever they are."""
+    """Return the tool's environment, with contact and User-Agent from our settings for the crawl of its fallback."""
     made = tool_environment(outer)
     for name, value in (("CONTACT", known_contact(settings)), ("USER_AGENT", settings.user_agent)):
         if value:
@@ -461,6 +459,5 @@ def environment_of(settings: Settings, outer: Mapping[str, str]) -> dict[str, st
 
 
 def _set(options: Any) -> dict[str, Any]:
-    """Return the options that differ from their defaults."""
     default = asdict(type(options)())
     return {name: value for name, value in asdict(options).items() if value != default[name]}

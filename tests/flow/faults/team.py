@@ -28,7 +28,7 @@ class Team:
             seeds=tuple(seeds), contact="tests@example.org", delay_s=delay_s, allow_networks=("127.0.0.0/8",)
         )
         with self._runtime() as runtime:
-            wish = executions.ExecutionWish(crawler.home)
+            wish = executions.ExecutionOptions(crawler.home)
             self._begun = executions.begin(runtime.raw_db, runtime.clock, self._plan, wish, is_working=lambda _: False)
             runtime.frontier.add(self._begun.execution_id, seeds_of(self._plan))
         self._members: list[subprocess.Popen[bytes]] = []

@@ -49,7 +49,7 @@ def test_a_crawl_with_few_descriptors_asks_many_hosts_in_turn_and_blames_none(cr
 def port(tmp_path: Path) -> Iterator[int]:
     """The port of a server that may hold 64 descriptors."""
     build_archive(tmp_path, [Shot(url="https://example.org/")]).database.close()
-    variables = {**os.environ, "HOLDFAST_API_RATE_LIMITING": "false", "HOLDFAST_API_HEAD_S": "60"}
+    variables = {**os.environ, "HOLDFAST_API_RATE_LIMITING": "false", "HOLDFAST_TIMINGS_SERVER_HEAD_S": "60"}
     command = [*_FEW, sys.executable, "-m", "holdfast.cli.main", "api", "--port", "0", "--home", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=variables)
     assert process.stdout is not None

@@ -27,7 +27,7 @@ from tests.site import Site, judge
 from tests.site.log import Entry
 
 _LEASE_S = patience.period(1.0)
-_SHORT = {"HOLDFAST_LEASE_SECONDS": str(_LEASE_S), "HOLDFAST_LEASE_RENEW_S": str(_LEASE_S / 4)}
+_SHORT = {"HOLDFAST_TIMINGS_LEASE_SECONDS": str(_LEASE_S), "HOLDFAST_TIMINGS_LEASE_RENEW_S": str(_LEASE_S / 4)}
 _DELAY_S = 0.1
 _AWAKE_S = 0.3
 _NAMES = ("one", "two")
@@ -115,7 +115,7 @@ def test_a_page_that_is_read_again_before_its_first_result_is_refused_brings_its
     held = f"parse:hold:0:{reading},before_sync:hold:0:{settling}"
     with Site.plain(hosts=1, pages=2) as site:
         team = Team(crawler, seeds(site), delay_s=0.05, size=1)
-        pid = team.start("one", HOLDFAST_FAILPOINT=held, HOLDFAST_PARSE_DEADLINE_S="120").pid
+        pid = team.start("one", HOLDFAST_FAILPOINT=held, HOLDFAST_TIMINGS_CRAWL_PARSE_S="120").pid
         until(lambda: disarmed(reading), within_s=30, what="the front page is being read")
         lease = _lease(crawler, site)
         team.free(_owner(crawler, pid))
@@ -137,7 +137,9 @@ def test_a_page_that_was_being_read_when_its_process_was_stopped_is_not_given_up
     crawler: Crawler, tmp_path: Path
 ) -> None:
     reading, deadline_s = arm(tmp_path / "reading", "parse"), patience.period(2.0)
-    crawler.environment.update({"HOLDFAST_LEASE_SECONDS": "60", "HOLDFAST_PARSE_DEADLINE_S": str(deadline_s)})
+    crawler.environment.update(
+        {"HOLDFAST_TIMINGS_LEASE_SECONDS": "60", "HOLDFAST_TIMINGS_CRAWL_PARSE_S": str(deadline_s)}
+    )
     with Site.plain(hosts=1, pages=2) as site:
         team = Team(crawler, seeds(site), delay_s=0.05, size=1)
         pid = team.start("one", HOLDFAST_FAILPOINT=f"parse:hold:0:{reading}").pid

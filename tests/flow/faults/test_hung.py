@@ -20,7 +20,8 @@ def test_a_process_whose_loop_hangs_is_killed_by_its_supervisor_and_replaced(cra
     tokens = arm(tmp_path / "tokens")
     with Site.plain(hosts=6, pages=12) as site:
         process = crawler.start(
-            *seeds(site), "--delay", "0.1", HOLDFAST_FAILPOINT=f"loop:sleep:0:{tokens}", HOLDFAST_ENGINE_WATCHDOG_S="1",
+            *seeds(site), "--delay", "0.1", HOLDFAST_FAILPOINT=f"loop:sleep:0:{tokens}",
+            HOLDFAST_TIMINGS_CRAWL_WATCHDOG_S="1",
         )  # fmt: skip
         until(lambda: settled(crawler) > 5, within_s=20, what="some pages")
         hung = crawler.processes()
@@ -40,7 +41,7 @@ def test_a_page_whose_parser_hangs_is_closed_and_its_process_replaced(crawler: C
     with Site.plain(hosts=6, pages=12) as site:
         process = crawler.start(
             *seeds(site), "--delay", "0.1", HOLDFAST_FAILPOINT=f"parse@{site.hosts[0]}:hang:2:{tokens}",
-            HOLDFAST_PARSE_DEADLINE_S="0.5",
+            HOLDFAST_TIMINGS_CRAWL_PARSE_S="0.5",
         )  # fmt: skip
         crawler.finish(process)
         found, again = crawler.outcomes(), extra(site)

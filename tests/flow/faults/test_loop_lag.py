@@ -19,7 +19,7 @@ _POLITE = 4
 
 def test_twenty_nightmares_at_once_do_not_hold_up_the_loop(crawler: Crawler) -> None:
     """Every one of them is on a host of its own, beside four ordinary hosts whose pages are asked all the while."""
-    crawler.environment["HOLDFAST_PARSE_DEADLINE_S"] = str(patience.allowed(0.5))
+    crawler.environment["HOLDFAST_TIMINGS_CRAWL_PARSE_S"] = str(patience.allowed(0.5))
     paths = list(islice(cycle(_NIGHTMARES), 20))
     with Site.start(hosts=_POLITE + len(paths), pages=25, process=True) as site:
         seeds = [site.url(host) for host in range(_POLITE)]

@@ -71,7 +71,7 @@ def _peak_of(crawler: Crawler, storage: str, *seeds: str) -> int:
 @pytest.mark.parametrize("storage", ["warc", "signals"])
 def test_no_input_makes_a_process_grow_beyond_its_means(crawler: Crawler, tmp_path: Path, storage: str) -> None:
     calm = Crawler(tmp_path / "calm")
-    crawler.environment["HOLDFAST_PARSE_DEADLINE_S"] = str(patience.allowed(1.0))
+    crawler.environment["HOLDFAST_TIMINGS_CRAWL_PARSE_S"] = str(patience.allowed(1.0))
     with Site.start(hosts=len(_INPUTS), pages=20, process=True) as site:
         base = _peak_of(calm, storage, *(site.url(host, f"/a/p{host + 1}.html") for host in range(len(_INPUTS))))
         peak = _peak_of(crawler, storage, *(site.url(host, path) for host, path in enumerate(_INPUTS)))

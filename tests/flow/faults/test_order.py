@@ -48,7 +48,7 @@ def test_warc_bytes_and_their_directory_are_synced_before_every_commit(crawler: 
     needs.program("strace")
     trace = tmp_path / "trace"
     crawler.environment.update(
-        HOLDFAST_ENGINE_SETTLE_S="0.01", HOLDFAST_ENGINE_SETTLE_PAGES="2", HOLDFAST_WARC_BYTES="200000"
+        HOLDFAST_TIMINGS_CRAWL_SETTLE_S="0.01", HOLDFAST_TIMINGS_CRAWL_SETTLE_PAGES="2", HOLDFAST_WARC_BYTES="200000"
     )
     with Site.plain(hosts=8, pages=40) as site:
         team = Team(crawler, seeds(site), delay_s=0.02, size=1)

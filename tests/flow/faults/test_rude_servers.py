@@ -23,8 +23,9 @@ _RUDE = [
     "/framing/reset", "/framing/reset-first", "/framing/garbage-after", "/slow/hints",
 ]  # fmt: skip
 _SHORT = {
-    "HOLDFAST_FETCH_DEADLINE_S": str(_DEADLINE_S), "HOLDFAST_FETCH_CONNECT_S": "1", "HOLDFAST_POLITENESS_RETRIES": "0",
-    "HOLDFAST_POLITENESS_UNREACHABLE_S": "2",
+    "HOLDFAST_FETCH_DEADLINE_S": str(_DEADLINE_S), "HOLDFAST_TIMINGS_CRAWL_CONNECT_S": "1",
+    "HOLDFAST_POLITENESS_RETRIES": "0",
+    "HOLDFAST_TIMINGS_CRAWL_UNREACHABLE_S": "2",
 }  # fmt: skip
 
 

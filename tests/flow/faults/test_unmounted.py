@@ -40,8 +40,8 @@ def plant(crawler: Crawler) -> Iterator[Plant]:
         crawler,
         settings={
             "HOLDFAST_WARC_BYTES": "4096",
-            "HOLDFAST_JOBS_INFRA_COOLDOWN_S": "1",
-            "HOLDFAST_JOBS_INFRA_RETRIES": "1000",
+            "HOLDFAST_TIMINGS_JOBS_INFRA_COOLDOWN_S": "1",
+            "HOLDFAST_TIMINGS_JOBS_INFRA_RETRIES": "1000",
         },
     )
     yield made

@@ -85,7 +85,7 @@ def test_a_domain_is_slowed_in_a_running_crawl_and_undo_takes_it_back(open_windo
         expect(page.get_by_text("Type a number of seconds from 1")).to_be_visible()
         page.get_by_label("Seconds between two requests").fill("7")
         page.get_by_role("button", name="Save").click()
-        expect(page.get_by_text("The domain is asked every 7 s at most")).to_be_visible()
+        expect(page.get_by_text("At most one request every 7 s")).to_be_visible()
         assert delay() == 7
         page.get_by_role("button", name="Undo").click()
         until(lambda: delay() is None, within_s=20, what="the delay is taken back")
@@ -109,9 +109,9 @@ def test_a_file_that_is_chosen_is_imported_and_its_page_is_found(
 
     _send(page, file, "dropped")
 
-    look = page.get_by_role("link", name="Look at dropped")
+    look = page.get_by_role("link", name="Search dropped")
     look.wait_for(timeout=_LONG_MS)
-    expect(page.get_by_text("<b>dropped.warc.gz").first).to_be_visible()
+    expect(page.get_by_text("<b>dropped.warc.gz")).to_have_count(1)
     look.click()
     expect(page.get_by_role("link", name="A dropped page").first).to_be_visible(timeout=_LONG_MS)
     window.visit("/search?q=quillwort")
@@ -144,9 +144,9 @@ def test_an_upload_that_broke_off_goes_on_in_another_tab_where_the_server_is(
         lambda asked: offsets.append(asked.headers["upload-offset"]) if asked.method == "PATCH" else None,
     )
     other.goto(f"{stage.url}/control/imports")
-    expect(other.get_by_text("One file is half here")).to_be_visible()
+    expect(other.get_by_text("One file is only partly here")).to_be_visible()
     _send(other, file, "halved")
-    other.get_by_role("link", name="Look at halved").wait_for(timeout=_LONG_MS)
+    other.get_by_role("link", name="Search halved").wait_for(timeout=_LONG_MS)
 
     assert offsets == ["100"]
     with stage.asking() as client:
@@ -165,12 +165,12 @@ def test_a_takedown_shows_what_disappears_takes_a_reason_and_is_undone(open_wind
     expect(take).to_be_disabled()
     page.get_by_role("dialog").get_by_label("Why").fill(HOSTILE)
     take.click()
-    expect(page.get_by_text("4 captures are out of sight now")).to_be_visible()
+    expect(page.get_by_text("4 captures are taken down")).to_be_visible()
     expect(page.get_by_role("table", name="Takedowns").get_by_text(HOSTILE)).to_be_visible()
     with stage.asking() as client:
         hidden = client.get("/cdx", params={"url": address}).text
         page.get_by_role("button", name="Undo").first.click()
-        expect(page.get_by_text("out of sight now")).to_have_count(0)
+        expect(page.get_by_text("captures are taken down")).to_have_count(0)
         shown = client.get("/cdx", params={"url": address}).text
 
     assert ("fees.html" in hidden, shown.count("text/html")) == (False, 4)
@@ -214,7 +214,7 @@ def test_links_and_tokens_are_shown_once_and_what_was_done_stands_in_the_audit_l
     page.get_by_label("Name").fill("grace@example.org")
     page.get_by_role("button", name="Make the link").click()
     expect(page.get_by_test_id("secret")).to_have_text(re.compile("/setup#token="))
-    page.get_by_role("button", name="I have kept it").click()
+    page.get_by_role("button", name="I've copied it").click()
     expect(page.get_by_test_id("secret")).to_have_count(0)
     page.get_by_role("link", name="grace@example.org").click()
     page.get_by_role("button", name="Disable").click()
@@ -236,7 +236,7 @@ def test_a_webhook_is_added_tested_and_its_failure_is_told(open_window: OpenWind
     page.get_by_label("Address").fill("http://hook.invalid/<b>")
     page.get_by_label("change: all").check()
     page.get_by_role("button", name="Add it").click()
-    page.get_by_role("button", name="I have kept it").click()
+    page.get_by_role("button", name="I've copied it").click()
     page.get_by_role("link", name=re.compile("hook.invalid")).click()
     page.get_by_role("button", name="Send a test").click()
 
@@ -247,7 +247,7 @@ def test_a_webhook_is_added_tested_and_its_failure_is_told(open_window: OpenWind
     page.get_by_role("button", name="New secret").click()
     page.get_by_role("dialog").get_by_role("button", name="Make a new secret").click()
     expect(page.get_by_test_id("secret")).to_have_text(re.compile("^whsec_"))
-    page.get_by_role("button", name="I have kept it").click()
+    page.get_by_role("button", name="I've copied it").click()
     assert window.faults == []
 
 

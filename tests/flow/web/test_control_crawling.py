@@ -49,17 +49,17 @@ def test_the_overview_says_whether_it_is_live_and_shows_what_runs(open_window: O
     _running(stage)
     page = open_window(role=Role.OPERATOR).visit("/control")
     expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=_SOON_MS)
-    runs = page.get_by_role("table", name=re.compile("Runs under way"))
+    runs = page.get_by_role("table", name=re.compile("Running runs"))
     expect(runs.get_by_role("link", name=re.compile("Harbour"))).to_be_visible(timeout=_SOON_MS)
-    expect(page.get_by_role("table", name="Processes at work")).to_contain_text("crawler")
-    page.get_by_text("Pages a second as a table").click()
-    expect(page.get_by_role("region", name="Pages a second as a table")).to_contain_text("Time (UTC)")
+    expect(page.get_by_role("table", name="Running processes")).to_contain_text("crawler")
+    page.get_by_text("Pages per second as a table").click()
+    expect(page.get_by_role("region", name="Pages per second as a table")).to_contain_text("Time (UTC)")
 
     without = open_window(role=Role.OPERATOR)
     without.context.route(re.compile("/events"), lambda route: route.abort())
     without.page.goto(f"{without.stage.url}/control")
     expect(without.page.get_by_text("Every 5 s")).to_be_visible(timeout=_SOON_MS)
-    expect(without.page.get_by_role("table", name=re.compile("Runs under way"))).to_contain_text("Harbour")
+    expect(without.page.get_by_role("table", name=re.compile("Running runs"))).to_contain_text("Harbour")
 
 
 def test_a_run_is_watched_and_its_exclusions_are_edited(open_window: OpenWindow, stage: Stage) -> None:
@@ -82,13 +82,13 @@ def test_a_run_is_watched_and_its_exclusions_are_edited(open_window: OpenWindow,
     expect(page.get_by_role("button", name="Follow again")).to_be_visible()
 
     page.get_by_role("tab", name="Exclusions").click()
-    box = page.get_by_label("Leave out")
+    box = page.get_by_label("Exclude", exact=True)
     box.fill("(")
     expect(page.get_by_text(re.compile("Cannot use the rule"))).to_be_visible(timeout=_SOON_MS)
     box.fill(r"p\d*7\.html")
-    expect(page.get_by_text(re.compile("would not be asked for"))).to_be_visible(timeout=_SOON_MS)
+    expect(page.get_by_text(re.compile("would not be requested"))).to_be_visible(timeout=_SOON_MS)
     page.get_by_role("button", name="Apply to this run").click()
-    expect(page.get_by_text("The run heard of it")).to_be_visible(timeout=_SOON_MS)
+    expect(page.get_by_text("The run applies the patterns")).to_be_visible(timeout=_SOON_MS)
     with stage.asking() as client:
         assert client.get(f"/api/v1/executions/{run}/exclusions").json()["added"] == [r"p\d*7\.html"]
 
@@ -100,13 +100,11 @@ def test_a_run_is_paused_on_a_phone_which_others_see_at_once_and_goes_on(open_wi
     page = phone.visit(f"/control/executions/{run}")
     try:
         page.get_by_role("button", name="Pause run").click()
-        expect(
-            page.get_by_text(re.compile("nothing more is asked of the sites until you resume")).first
-        ).to_be_visible()
+        expect(page.get_by_text(re.compile("no more requests are sent until you resume")).first).to_be_visible()
         expect(page.get_by_text(re.compile("Paused since .* UTC by the-operator"))).to_be_visible(timeout=_SOON_MS)
         found = phone.complaints("run-paused-390")
         # Told live: no one has touched the other window.
-        runs = desk.get_by_role("table", name=re.compile("Runs under way"))
+        runs = desk.get_by_role("table", name=re.compile("Running runs"))
         expect(runs.get_by_text("paused", exact=True)).to_be_visible(timeout=_SOON_MS)
         runs.get_by_role("button", name=f"Resume run #{run}").click()
         expect(page.get_by_role("button", name="Pause run")).to_be_visible(timeout=_SOON_MS)
@@ -176,7 +174,7 @@ def test_what_keeps_and_what_throws_away_is_asked_in_different_words_on_a_phone(
     page.get_by_role("button", name="Cancel, discard").click()
     expect(page.get_by_role("dialog")).to_contain_text("This cannot be undone")
     assert window.complaints("discard-phone") == []
-    page.get_by_role("button", name="Leave it as it is").click()
+    page.get_by_role("button", name="Cancel", exact=True).click()
     page.get_by_role("button", name="Stop, keep").click()
     expect(page.get_by_role("dialog")).to_contain_text("are kept, indexed and can be read")
     page.get_by_role("button", name="Stop and keep").click()
@@ -207,7 +205,7 @@ def test_a_job_is_paused_resumed_and_crawls_are_begun_by_hand(open_window: OpenW
     page.get_by_role("button", name="Pause schedule").click()
     expect(page.get_by_text("Its next runs wait until you resume it.")).to_be_visible(timeout=_SOON_MS)
     page.get_by_role("button", name="Resume schedule").click()
-    expect(page.get_by_text("It goes on, at the emptiest time")).to_be_visible(timeout=_SOON_MS)
+    expect(page.get_by_text("Its schedule is resumed, at the emptiest time")).to_be_visible(timeout=_SOON_MS)
 
     page.goto(f"{stage.url}/control/jobs")
     page.get_by_role("button", name="Crawl once").click()
@@ -216,7 +214,7 @@ def test_a_job_is_paused_resumed_and_crawls_are_begun_by_hand(open_window: OpenW
     expect(page.get_by_role("alert").filter(has_text="no scheme")).to_be_visible(timeout=_SOON_MS)
     page.get_by_label("Addresses").fill("https://by-hand.example/")
     page.get_by_role("button", name="Crawl", exact=True).click()
-    expect(page.get_by_text("The crawl waits for a worker.")).to_be_visible(timeout=_SOON_MS)
+    expect(page.get_by_text("The crawl is queued.")).to_be_visible(timeout=_SOON_MS)
     page.get_by_role("link", name="Watch it").click()
     _end_job(page)
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
+from holdfast import config
 from holdfast.api.web_files import BUILT
+from holdfast.auth.roles import Role
+from holdfast.jobs.specs import JobSpec
+from holdfast.sources import registry
+from holdfast.wiring.jobs import open_jobs
 from tests import needs, patience
 from tests.flow.crawler import Crawler
 from tests.flow.faults.bed import until
 from tests.flow.plant import Plant
-from tests.flow.web.stage import AXE, Stage, Window, opener
+from tests.flow.web.stage import AXE, OpenWindow, Stage, Window, opener
 from tests.site import Site
 
 pytestmark = pytest.mark.slow
@@ -35,6 +40,8 @@ def site() -> Iterator[Site]:
             text = f"<main><h1>{title}</h1><p>The {title.lower()} page tells of otters at the pier.</p>{links}</main>"
             running.serve(path, f"<html lang=en><head><title>{title}</title></head><body>{text}</body></html>", host=0)
         running.serve("/private/a", "<p>not for crawlers</p>", host=0)
+        old = "<title>Old harbour</title><a href=/old/pier>Pier</a> <a href=/ferry>Ferry</a>"
+        running.serve("/old/", f"<html lang=en>{old}</html>", host=0)
         rules = f"User-agent: *\nDisallow: /private/\nSitemap: {running.url(0, '/sitemap.xml')}\n"
         running.serve("/robots.txt", rules, media="text/plain", host=0)
         named = "".join(f"<url><loc>{running.url(0, path)}</loc></url>" for path in (*pages, "/private/a"))
@@ -156,6 +163,15 @@ def test_first_hour_from_empty_directory_to_page_through_time(tmp_path: Path, br
         assert all("ana@example.org" in (entry.user_agent or "") for entry in site.log())
 
 
+def _choose_part(page: Page) -> None:
+    """Choose to crawl only the directory that was entered, and expect that the rest of the site is left out."""
+    rows = page.get_by_role("row")
+    expect(rows.filter(has_text="/ferry")).to_contain_text("yes")
+    page.get_by_label("What to crawl").select_option("prefix")
+    expect(rows.filter(has_text="/ferry")).to_contain_text("outside the scope", timeout=_SOON_MS)
+    expect(rows.filter(has_text="/old/pier")).to_contain_text("yes")
+
+
 def test_start_page_is_honest_without_worker_and_in_trouble(tmp_path: Path, browser: Browser, site: Site) -> None:
     with ExitStack() as stack:
         stage, link = stack.enter_context(_serving(tmp_path / "home", "--no-worker"))
@@ -171,6 +187,7 @@ def test_start_page_is_honest_without_worker_and_in_trouble(tmp_path: Path, brow
             ("hello", "it has no scheme; write https:// in front"),
             ("http://10.0.0.1/", "HOLDFAST_ALLOW_NETWORKS"),
             ("http://127.0.0.9:8099/", "does not accept connections"),
+            (site.url(0, "/old/"), "The whole of 127.0.0.2"),
             (site.url(1, "/"), "robots.txt forbids every address that was found"),
         ):
             ana.fill("Website address", typed)
@@ -179,6 +196,8 @@ def test_start_page_is_honest_without_worker_and_in_trouble(tmp_path: Path, brow
                 ana.fill("Your contact", "ana@example.org")
                 ana.button("Check website")
             expect(page.get_by_text(said, exact=False).first).to_be_visible(timeout=_SOON_MS)
+            if typed.endswith("/old/"):
+                _choose_part(page)
         expect(page.get_by_text("No worker is running, so crawls wait.")).to_be_visible(timeout=_SOON_MS)
         ana.button("Start crawl")
         expect(page.get_by_role("heading", level=1)).to_have_text("About to crawl 127.0.0.3", timeout=_SOON_MS)
@@ -191,3 +210,52 @@ def test_start_page_is_honest_without_worker_and_in_trouble(tmp_path: Path, brow
         page.wait_for_url(re.compile("/control/start"))
         window.settle()
         assert not window.complaints("start-dark")
+
+
+def test_run_that_waits_for_a_contact_keeps_its_address(tmp_path: Path, browser: Browser, site: Site) -> None:
+    with ExitStack() as stack:
+        stage, link = stack.enter_context(_serving(tmp_path / "home"))
+        page = _window(stage, browser, stack).page
+        ana = Newcomer(page)
+        ana.set_up(link)
+        expect(page.get_by_role("heading", level=1)).to_have_text("Add your first website", timeout=_SOON_MS)
+        with open_jobs(config.load(home=stage.home)) as jobs, jobs.database.write() as session:
+            spec = registry.read_spec({"code": "harbour", "config": {"seeds": [site.url(0, "/")]}})
+            source = registry.create(session, jobs.clock, spec)
+            source_id, job = source.id, jobs.actions.upsert(session, JobSpec(source_id=source.id)).job.id
+
+        for place in (f"sources/{source_id}", f"jobs/{job}"):
+            page.goto(f"{stage.url}/control/{place}")
+            expect(page.get_by_text("Waiting for your contact.")).to_be_visible(timeout=_SOON_MS)
+        ana.click(page.get_by_role("link", name="Enter your contact"))
+        expect(page.get_by_label("Website address", exact=True)).to_have_value(site.url(0, "/"))
+        ana.fill("Your contact", "ana@example.org")
+        ana.button("Check website")
+        expect(page.get_by_text("You have this site already.")).to_be_visible(timeout=_SOON_MS)
+
+        page.goto(f"{stage.url}/control/jobs/{job}")
+        expect(page.get_by_text("completed").first).to_be_visible(timeout=_SOON_MS)
+
+        page.get_by_role("link", name="#1", exact=True).first.click()
+        expect(page.get_by_role("link", name="Open the start page")).to_be_visible(timeout=_SOON_MS)
+
+
+def _answering(body: object, *, status: int = 200) -> Callable[[Route], None]:
+    return lambda route: route.fulfill(status=status, json=body)
+
+
+def test_end_of_a_crawl_says_why_search_has_no_pages(open_window: OpenWindow, stage: Stage) -> None:
+    with stage.asking() as client:
+        told = client.get(f"/api/v1/jobs/{stage.job}").json()
+    run = told["latest_execution"] | {"status": "completed", "ending": "completed", "items_crawled": 3}
+    page = open_window(role=Role.OPERATOR).page
+    page.route("**/api/search*", _answering({"error": "The search index is broken", "code": "broken"}, status=422))
+    page.route("**/api/admin/workers*", _answering({"items": []}))
+    for index_state, said in (
+        ("pending", "No worker is running, so crawls wait."),
+        ("indexed", "The search index is broken"),
+    ):
+        shown = told | {"latest_execution": run | {"index_state": index_state}}
+        page.route(f"**/api/v1/jobs/{stage.job}", _answering(shown))
+        page.goto(f"{stage.url}/control/start?job={stage.job}")
+        expect(page.get_by_text(said)).to_be_visible(timeout=_SOON_MS)

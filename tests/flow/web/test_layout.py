@@ -29,7 +29,7 @@ _TOWN = "https://www.kelpsound.example"
 _REDIRECTS = {"/control/scheduler", "/control/sessions"}
 
 
-def _pages(stage: Stage) -> dict[str, str]:
+def pages_of(stage: Stage) -> dict[str, str]:
     """Return an address for each route of the application."""
     with stage.asking() as client:
         found = client.get("/api/search", params={"q": "harbour", "source": "kelpsound"}).json()["results"][0]
@@ -86,7 +86,7 @@ def _pages(stage: Stage) -> dict[str, str]:
 def test_no_page_shifts_its_layout_while_it_loads(open_window: OpenWindow, stage: Stage, width: int) -> None:
     window, found = open_window(role=Role.ADMINISTRATOR, width=width), []
     window.context.add_init_script(_OBSERVE)
-    for name, path in _pages(stage).items():
+    for name, path in pages_of(stage).items():
         page = window.visit(path)
         shifts = page.evaluate(_SHIFTS)
         if sum(one["value"] for one in shifts) > MOST_SHIFT:
@@ -103,4 +103,4 @@ def test_every_route_is_measured(stage: Stage) -> None:
         for file in ("crawlRoutes.tsx", "careRoutes.tsx")
         for path in re.findall(r'path: "(/[^"]*)"', (folder / file).read_text("utf-8"))
     ]
-    assert {*public, *control} - _pages(stage).keys() == _REDIRECTS
+    assert {*public, *control} - pages_of(stage).keys() == _REDIRECTS

@@ -56,7 +56,24 @@ def test_search_page_waits_for_the_first_index(open_window: OpenWindow) -> None:
     window.page.route(re.compile(r"/api/search\?"), refuse_once)
     window.page.goto(f"{window.stage.url}/search?q=ferry")
 
-    expect(window.page.get_by_text("The search index is being made")).to_be_visible()
+    expect(window.page.get_by_text("The search index is being built")).to_be_visible()
     expect(window.page.get_by_role("alert")).to_have_count(0)
     # Without a click: the page asks again by itself.
     expect(window.page.get_by_role("link", name=re.compile("ferry", re.I)).first).to_be_visible()
+
+
+def test_facet_counts_of_an_inexact_search_are_lower_bounds(open_window: OpenWindow) -> None:
+    window = open_window()
+
+    def as_inexact(route: Route) -> None:
+        answer = route.fetch()
+        years = [{"value": year, "label": year, "count": 761} for year in ("2024", "2025")]
+        found = answer.json()
+        found |= {"totalIsExact": False, "total": 465, "facets": {**found["facets"], "year": years}}
+        route.fulfill(response=answer, json=found)
+
+    window.page.route(re.compile(r"/api/search\?"), as_inexact)
+    page = window.visit("/search?q=ferry")
+
+    expect(page.get_by_role("status").filter(has_text="at least 465 results")).to_be_visible()
+    expect(page.get_by_role("button", name="2025 at least 761").first).to_be_visible()

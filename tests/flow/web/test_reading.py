@@ -95,6 +95,21 @@ def test_the_bar_moves_along_with_the_page(open_window: OpenWindow, stage: Stage
     assert not [one for one in window.faults if "404" not in one], window.faults
 
 
+def test_archived_page_has_room_at_zoom_and_keeps_its_arrow_keys(open_window: OpenWindow) -> None:
+    window = open_window()
+    window.page.set_viewport_size({"width": 640, "height": 422})
+    page = window.visit(f"/view/latest?url={quote(HOSTILE_URL, safe='')}")
+    box = page.locator("iframe").bounding_box()
+    assert box is not None
+    assert box["height"] >= 300, "at 200 % zoom the bar leaves most of the window to the page"
+
+    shown = page.url
+    for key in ("ArrowLeft", "ArrowRight"):
+        page.keyboard.press(key)
+    page.frame_locator("iframe").locator("body").press("ArrowLeft")
+    assert page.url == shown, "arrow keys scroll the page and do not leave the capture"
+
+
 def _is_elsewhere(href: str, start: str) -> bool:
     live = href.partition("mp_/")[2].partition("#")[0]
     return (
@@ -157,7 +172,7 @@ def test_search_goes_by_keyboard_from_the_box_to_the_page(open_window: OpenWindo
     assert str(page.evaluate("document.activeElement.textContent")) == first
     page.keyboard.press("/")
     expect(page.get_by_role("searchbox")).to_be_focused()
-    page.get_by_text("Take away").click()
+    page.get_by_text("Export", exact=True).click()
     path = str(page.get_by_role("link", name="Table (CSV)").get_attribute("href"))
     page.keyboard.press("Escape")
     page.locator("article a").first.press("Enter")

@@ -35,13 +35,13 @@ class Harbour:
     stage: Stage
     site: Site
 
-    def crawl(self, code: str, **config: Any) -> int:
+    def crawl(self, code: str, *, start: str = "/", **config: Any) -> int:
         """Crawl the site as a source of this code, and return the job."""
-        settings = {"seeds": [self.site.url(0)], "delay_s": 0.05, "max_depth": 3, **config}
+        settings = {"seeds": [self.site.url(0, start)], "delay_s": 0.05, "max_depth": 3, **config}
         with self.stage.asking() as client:
             source = client.post("/api/v1/sources", json={"code": code, "name": code.title(), "config": settings})
             assert source.is_success, source.text
-            job = client.post("/api/v1/jobs", json={"source_id": source.json()["id"], "url": self.site.url(0)})
+            job = client.post("/api/v1/jobs", json={"source_id": source.json()["id"], "url": self.site.url(0, start)})
             assert job.is_success, job.text
             return int(job.json()["id"])
 
@@ -147,18 +147,20 @@ def test_finished_run_leads_to_its_start_page_and_its_errors(
     open_run_window: OpenWindow, harbour: Harbour, whole: int
 ) -> None:
     run = harbour.job(whole)["latest_execution"]["id"]
-    page = open_run_window(role=Role.OPERATOR).visit(f"/control/executions/{run}")
+    window = open_run_window(role=Role.OPERATOR)
+    page = window.visit(f"/control/jobs?q=%23{run}")
+    page.get_by_role("link", name=f"Open run #{run}").click()
     brought = page.get_by_role("navigation", name="What this run brought")
     expect(brought.get_by_role("link", name="Open the start page")).to_be_visible(timeout=_SOON_MS)
     expect(brought.get_by_role("link", name="Search these pages")).to_have_attribute("href", re.compile("source=whole"))
 
     page.get_by_role("tab", name="Errors").click()
     errors = page.get_by_role("table", name="What was not captured, by reason")
-    expect(errors.get_by_role("row").filter(has_text="http_404")).to_contain_text("not found")
-    expect(errors.get_by_role("row").filter(has_text="http_404")).to_contain_text("/missing")
-    expect(errors.get_by_role("row").filter(has_text="no_sitemap")).to_contain_text("no sitemap there")
-    expect(errors.get_by_role("row").filter(has_text="robots:line 3")).to_contain_text("1 address")
-    errors.get_by_role("row").filter(has_text="http_500").get_by_role("link", name="1 address").click()
+    expect(errors.get_by_role("row").filter(has_text="HTTP 404")).to_contain_text("not found")
+    expect(errors.get_by_role("row").filter(has_text="HTTP 404")).to_contain_text("/missing")
+    expect(errors.get_by_role("row").filter(has_text="no sitemap there")).to_be_visible()
+    expect(errors.get_by_role("row").filter(has_text="robots.txt line 3")).to_contain_text("1 address")
+    errors.get_by_role("row").filter(has_text="HTTP 500").get_by_role("link", name="1 address").click()
     expect(_row(page, harbour.site, "/broken")).to_be_visible()
     expect(_row(page, harbour.site, "/missing")).to_have_count(0)
 
@@ -178,9 +180,18 @@ def test_limit_is_named_and_its_rest_listed(open_run_window: OpenWindow, harbour
     page = open_run_window(role=Role.OPERATOR).visit(f"/control/executions/{run}")
     expect(page.locator("main header").get_by_text("incomplete", exact=True)).to_be_visible()
     expect(page.get_by_text(re.compile("The limit of pages was reached"))).to_be_visible()
-    page.get_by_label("Outcome").select_option("excluded")
+    page.get_by_role("link", name="Show what was left out").click()
     table = page.get_by_role("table", name="Addresses of this run")
     expect(table).to_contain_text("not crawled: the run ended first", timeout=_SOON_MS)
+
+
+def test_links_over_built_in_limits_are_listed_by_rule(open_run_window: OpenWindow, harbour: Harbour) -> None:
+    harbour.site.serve("/loops", f"<html lang=en><title>Loops</title><a href='{'/loop' * 9}'>on</a></html>")
+    run = harbour.ended(harbour.crawl("trapped", start="/loops"))
+    page = open_run_window(role=Role.OPERATOR).visit(f"/control/executions/{run}")
+    page.get_by_role("link", name="Show what was left out").click()
+    table = page.get_by_role("table", name="Links that were not followed, by rule and host")
+    expect(table).to_contain_text("path repeats itself", timeout=_SOON_MS)
 
 
 def test_run_is_stopped_resumed_and_ends_with_the_right_words(open_run_window: OpenWindow, harbour: Harbour) -> None:
@@ -193,7 +204,7 @@ def test_run_is_stopped_resumed_and_ends_with_the_right_words(open_run_window: O
     until(lambda: harbour.job(job)["latest_execution"]["items_crawled"] > 0, within_s=40, what="a page is captured")
     page.get_by_role("button", name="Stop, keep").click()
     page.get_by_role("button", name="Stop and keep").click()
-    expect(page.get_by_text("Stopped before it was complete.")).to_be_visible(timeout=_SOON_MS)
+    expect(page.get_by_text("Stopped early.")).to_be_visible(timeout=_SOON_MS)
     expect(page.locator("main header").get_by_text("stopped", exact=True)).to_be_visible()
     expect(page.get_by_text("Live", exact=True)).to_have_count(0)
     assert harbour.job(job)["run_may"] == "resume"
@@ -203,7 +214,7 @@ def test_run_is_stopped_resumed_and_ends_with_the_right_words(open_run_window: O
 
     harbour.ended(job)
     page.get_by_role("button", name="Resume run").click()
-    expect(page.get_by_text(re.compile("It goes on as run #"))).to_be_visible(timeout=_SOON_MS)
+    expect(page.get_by_text(re.compile("It continues as run #"))).to_be_visible(timeout=_SOON_MS)
     second = harbour.ended(job, runs=2)
     page = window.visit(f"/control/executions/{second}")
     expect(page.locator("main header").get_by_text("completed", exact=True)).to_be_visible(timeout=_SOON_MS)
@@ -211,6 +222,14 @@ def test_run_is_stopped_resumed_and_ends_with_the_right_words(open_run_window: O
         expect(_row(page, harbour.site, path)).to_contain_text("captured")
     page.get_by_role("button", name="Re-crawl what failed").click()
     expect(page.get_by_text(re.compile("2 pages are queued again"))).to_be_visible(timeout=_SOON_MS)
+    page.get_by_role("link", name="Watch it").click()
+    again = re.compile(r"/control/jobs/\d+$")
+    page.wait_for_url(again)
+    once = int(page.url.rpartition("/")[2])
+    run = harbour.ended(once)
+    assert (harbour.job(once)["status"], harbour.job(once)["latest_execution"]["id"]) == ("failed", run)
+    page = window.visit(f"/control/executions/{run}")
+    expect(page.get_by_text("It failed.")).to_have_count(1)
 
     page = window.visit(f"/control/jobs/{job}")
     expect(page.get_by_role("heading", name=f"Log of run #{second}")).to_be_visible()
@@ -228,10 +247,10 @@ def test_member_explains_an_address_and_sees_no_control_room(
     page.get_by_role("link", name="Explain this address").click()
     expect(page.get_by_text(re.compile("It belongs to .*whole")).first).to_be_visible(timeout=_SOON_MS)
     expect(page.get_by_role("navigation", name="Control room")).to_have_count(0)
-    expect(page.get_by_role("heading", name="How its domain stands")).to_have_count(0)
+    expect(page.get_by_role("heading", name="State of its domain")).to_have_count(0)
     assert window.complaints("explain-member") == []
     window.page.goto(f"{harbour.stage.url}/control/jobs")
-    expect(page.get_by_text("The control room is for operators")).to_be_visible(timeout=_SOON_MS)
+    expect(page.get_by_text("This page is for operators")).to_be_visible(timeout=_SOON_MS)
 
 
 @pytest.mark.parametrize("look", _LOOKS, ids=lambda look: f"{look['theme']}-{look['width']}")

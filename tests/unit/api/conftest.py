@@ -27,7 +27,11 @@ def make_archive(tmp_path: Path, clock: FakeClock) -> Iterator[MakeArchive]:
     with ExitStack() as stack:
 
         def make(*, replay_origin: str | None = None, **api: Any) -> Archive:
-            settings = Settings(home=tmp_path, api=ApiSettings(**api), replay=ReplaySettings(origin=replay_origin))
+            limited = [name for name in api if name.endswith("_per_minute")]
+            rates = [f"{name.removesuffix('_per_minute')}={api.pop(name)}" for name in limited]
+            settings = Settings(
+                home=tmp_path, api=ApiSettings(**api, rates=rates), replay=ReplaySettings(origin=replay_origin)
+            )
             prepare(settings)
             database = Database(settings.database)
             stack.callback(database.close)

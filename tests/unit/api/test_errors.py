@@ -10,7 +10,6 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from fastapi import APIRouter
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.datastructures import State
@@ -21,7 +20,7 @@ from holdfast.api.app import assemble
 from holdfast.api.error_codes import ERROR_CODES
 from holdfast.api.errors import STATUS, status_of
 from holdfast.api.middleware.request_ids import RequestIds
-from holdfast.api.permissions import PERMISSIONS
+from holdfast.api.routing import LazyRouter
 from holdfast.api.session_cookie import cookie_name
 from holdfast.auth.credentials import TOKEN_PREFIX, new_secret
 from holdfast.auth.roles import Permission
@@ -132,19 +131,16 @@ def test_what_breaks_is_answered_without_a_trace() -> None:
     assert "Traceback" not in answer.text
 
 
-def test_what_the_database_library_raises_is_told_plainly(
-    monkeypatch: pytest.MonkeyPatch, make_archive: MakeArchive
-) -> None:
+def test_what_the_database_library_raises_is_told_plainly(make_archive: MakeArchive) -> None:
     def full() -> None:
         raise PoolTimeout("QueuePool limit of size 5")
 
     def broken() -> None:
         raise ArgumentError("a secret statement")
 
-    router = APIRouter()
+    router = LazyRouter()
     for path, route in (("/full", full), ("/broken", broken)):
-        router.add_api_route(path, route)
-        monkeypatch.setitem(PERMISSIONS, f"GET {path}", Permission.READ)
+        router.get(path, Permission.READ)(route)
     app = assemble("Broken", (router,), make_archive())
     client = Client(RequestIds(app, SystemClock(), State({"metrics": ServerMetrics(started=0.0)})))
     with captured() as logged:
@@ -258,9 +254,8 @@ def test_public_errors_show_no_folder_and_no_pattern(
             "there is no file /srv/archive/holdfast/warcs/a.warc.gz; see /api/sources, <a href=/web/x>"
         )
 
-    router = APIRouter()
-    router.add_api_route("/lost", lost)
-    monkeypatch.setitem(PERMISSIONS, "GET /lost", Permission.READ)
+    router = LazyRouter()
+    router.get("/lost", Permission.READ)(lost)
     own = Client(RequestIds(assemble("Lost", (router,), make_archive()), SystemClock(),
                        State({"metrics": ServerMetrics(started=0.0)})))  # fmt: skip
     answer = own.get("/lost")

@@ -16,7 +16,7 @@ from starlette.types import Message
 
 from holdfast import cancellation
 from holdfast.api.errors import ServerBusy
-from holdfast.api.heavy import EXPORT_THREADS, HEAVY_THREADS, HeavyWork, ReplayTurns, Streamed
+from holdfast.api.heavy import EXPORT_THREADS, HEAVY_THREADS, ReplayTurns, SlowTaskPool, Streamed
 from holdfast.cancellation import WorkAbandoned
 from holdfast.config import DiskSettings
 from holdfast.errors import NoSpace, Unavailable
@@ -53,7 +53,7 @@ def _endless(began: Callable[[], None]) -> None:
 
 
 async def _leave_before_the_answer() -> tuple[list[BaseException | Response], Response]:
-    heavy = HeavyWork()
+    heavy = SlowTaskPool()
     clients = [_Client() for _ in range(HEAVY_THREADS)]
 
     def work(client: _Client) -> Response:
@@ -86,7 +86,7 @@ async def _leave_in_the_middle() -> tuple[list[bytes], bool]:
     async def send(message: Message) -> None:
         sent.append(message.get("body", b""))
 
-    heavy = HeavyWork()
+    heavy = SlowTaskPool()
     response = await heavy.answer(client.receive, lambda: Streamed(pieces(), "text/plain", {}))
     scope = {"type": "http", "asgi": {"spec_version": "2.3"}}
     await response(scope, client.receive, send)
@@ -102,7 +102,7 @@ def test_a_streamed_answer_whose_client_left_ends_in_the_middle_of_a_piece_and_l
 
 async def _read_slowly() -> tuple[list[type[BaseException]], int, Response]:
     """Ask for more answers that hold something than may be read at once; none of their clients reads on."""
-    heavy, closed = HeavyWork(), []
+    heavy, closed = SlowTaskPool(), []
 
     def holding(number: int) -> Iterator[bytes]:
         try:
@@ -146,7 +146,7 @@ def test_answers_that_hold_files_until_they_are_read_are_counted_and_let_go_when
 
 async def _export_for_long() -> tuple[Response, list[BaseException | Response]]:
     """Ask for more exports than are begun at once, all of which take long; and then for something else."""
-    heavy, clients, began = HeavyWork(), [_Client() for _ in range(HEAVY_THREADS + EXPORT_THREADS)], Event()
+    heavy, clients, began = SlowTaskPool(), [_Client() for _ in range(HEAVY_THREADS + EXPORT_THREADS)], Event()
 
     def sort() -> Response:
         _endless(began.set)

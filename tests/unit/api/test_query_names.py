@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.api.late_routes import LateRoute, LateRouter
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from holdfast.api.routing import LazyRoute, LazyRouter
 from holdfast.config import ApiSettings, Settings
 from holdfast.db.engine import Database
 from holdfast.wiring import prepare
@@ -31,15 +31,15 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     archive.database.close()
 
 
-def _routes(routers: tuple[LateRouter, ...]) -> list[LateRoute]:
-    return [route for router in routers for route in router.routes if isinstance(route, LateRoute)]
+def _routes(routers: tuple[LazyRouter, ...]) -> list[LazyRoute]:
+    return [route for router in routers for route in router.routes]
 
 
-_READ = [route for route in _routes(ROUTERS) if "GET" in (route.methods or ())]
+_READ = [route for route in _routes(ROUTERS) if "GET" in route.methods]
 
 
 @pytest.mark.parametrize("route", _READ, ids=lambda route: route.path)
-def test_unknown_query_parameter_is_refused(client: Client, route: LateRoute) -> None:
+def test_unknown_query_parameter_is_refused(client: Client, route: LazyRoute) -> None:
     path = re.sub(r"\{[^}]*\}", "1", route.path)
     if route.any_query:
         return

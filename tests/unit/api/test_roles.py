@@ -5,28 +5,26 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
 import pytest
-from fastapi import APIRouter
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from holdfast.api import routes
 from holdfast.api.dependencies import open_session
 from holdfast.api.job_dependencies import open_write
-from holdfast.api.late_routes import LateRouter
-from holdfast.api.permissions import PERMISSIONS, demand_permissions, permission_of
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
+from holdfast.api.routing import LazyRouter
 from holdfast.auth.roles import Permission
 from holdfast.wiring.archive import Archive
+from tests.api_routes import PERMISSIONS, REPLAY_ROUTES, ROUTES
 from tests.client import Client, asking
 from tests.unit.api.conftest import MakeArchive, MakeClient
 
 _TOKEN = "a token of sixteen or more"
-_ROUTES = [route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)]
-_REPLAY_ROUTES = [route for router in REPLAY_ROUTERS for route in router.routes if isinstance(route, APIRoute)]
 
 
 def _filled(path: str) -> str:
@@ -37,17 +35,19 @@ def _method(route: APIRoute) -> str:
     return sorted(route.methods or {"GET"})[0]
 
 
-_ADMIN = [route for route in _ROUTES if permission_of(_method(route), route.path) is not Permission.READ]
+_ADMIN = [route for route in ROUTES if route.permission is not Permission.READ]
 
 
-def test_every_route_has_a_row_and_every_row_a_route() -> None:
-    declared = {(method, route.path) for route in _ROUTES + _REPLAY_ROUTES for method in route.methods or ()}
-    rows = {f"{method} {path}" for method, path in declared} | {f"ANY {path}" for _, path in declared}
+def test_permissions_of_all_routes_are_the_listed_ones() -> None:
+    listed = Path(__file__).with_name("permissions.txt").read_text("utf-8").splitlines()
 
-    assert len(_ROUTES) > 12
-    for method, path in declared:
-        permission_of(method, path)
-    assert set(PERMISSIONS) <= rows
+    assert sorted(f"{permission.value:<11} {row}" for row, permission in PERMISSIONS.items()) == listed
+
+
+def test_head_needs_the_permission_of_get() -> None:
+    heads = {row.removeprefix("HEAD "): asked for row, asked in PERMISSIONS.items() if row.startswith("HEAD ")}
+
+    assert {path: PERMISSIONS[f"GET {path}"] for path in heads} == heads
 
 
 def test_every_router_of_every_file_is_served() -> None:
@@ -55,7 +55,7 @@ def test_every_router_of_every_file_is_served() -> None:
         value
         for file in iter_modules(routes.__path__)
         for value in vars(import_module(f"{routes.__name__}.{file.name}")).values()
-        if isinstance(value, LateRouter)
+        if isinstance(value, LazyRouter)
     ]
 
     assert {id(router) for router in found} == {id(router) for router in (*ROUTERS, *REPLAY_ROUTERS)}
@@ -65,7 +65,7 @@ def test_no_route_holds_a_session_while_it_waits_for_its_turn_to_write() -> None
     def asked(dependant: Dependant) -> set[object]:
         return {dependant.call}.union(*(asked(one) for one in dependant.dependencies))
 
-    found = [(route.path, asked(route.dependant)) for route in _ROUTES]
+    found = [(route.path, asked(route.dependant)) for route in ROUTES]
 
     # There are five of them: as many changes that wait would keep every reader waiting, for ten seconds.
     assert [path for path, calls in found if {open_session, open_write} <= calls] == []
@@ -73,7 +73,7 @@ def test_no_route_holds_a_session_while_it_waits_for_its_turn_to_write() -> None
 
 
 def test_the_replay_host_has_public_routes_alone() -> None:
-    asked = {permission_of(method, route.path) for route in _REPLAY_ROUTES for method in route.methods or ()}
+    asked = {route.permission for route in REPLAY_ROUTES for method in route.methods or ()}
 
     assert asked == {Permission.READ}
 
@@ -81,9 +81,9 @@ def test_the_replay_host_has_public_routes_alone() -> None:
 def test_what_changes_something_is_public_only_where_a_reader_reports_or_signs_in() -> None:
     public = {
         (method, route.path)
-        for route in _ROUTES
+        for route in ROUTES
         for method in route.methods or ()
-        if method not in ("GET", "HEAD", "OPTIONS") and permission_of(method, route.path) is Permission.READ
+        if method not in ("GET", "HEAD", "OPTIONS") and route.permission is Permission.READ
     }
 
     assert {path for _, path in public} <= {
@@ -91,7 +91,7 @@ def test_what_changes_something_is_public_only_where_a_reader_reports_or_signs_i
         # A captured request is looked up by its body; the tools for assistants only read.
         *("/web/{target:path}", "/mcp"),
     }
-    assert permission_of("GET", "/metrics") is Permission.WATCH
+    assert PERMISSIONS["GET /metrics"] is Permission.WATCH
 
 
 def test_admin_routes_are_shut_without_the_token_and_with_a_wrong_one(make_client: MakeClient) -> None:
@@ -156,8 +156,8 @@ def test_a_public_route_asks_nobody_who_they_are(make_client: MakeClient) -> Non
     client = make_client(admin_token=_TOKEN, rate_limiting=False)
     public = [
         route
-        for route in _ROUTES
-        if permission_of(_method(route), route.path) is Permission.READ
+        for route in ROUTES
+        if route.permission is Permission.READ
         # Which say so of a name without its password.
         and (_method(route), route.path) not in (("POST", "/signin"), ("POST", "/setup"))
     ]
@@ -171,7 +171,7 @@ def test_a_public_route_asks_nobody_who_they_are(make_client: MakeClient) -> Non
 
 def test_no_reading_changes_anything(shared: tuple[Archive, Client]) -> None:
     archive, client = shared
-    reading = [route for route in _ROUTES if "GET" in (route.methods or ())]
+    reading = [route for route in ROUTES if "GET" in (route.methods or ())]
     with closing(sqlite3.connect(archive.home / "holdfast.db")) as watcher:
         before = watcher.execute("PRAGMA data_version").fetchone()
         for route in reading:
@@ -182,11 +182,8 @@ def test_no_reading_changes_anything(shared: tuple[Archive, Client]) -> None:
     assert before == after
 
 
-def test_a_route_that_stands_in_no_row_is_refused() -> None:
-    forgotten, other = APIRouter(), APIRouter()
-    forgotten.add_api_route("/forgotten", lambda: None)
-    other.add_api_route("/api/search", lambda: None, methods=["POST"])
+def test_route_without_a_permission_fails_when_it_is_declared() -> None:
+    declare: Any = LazyRouter().get
 
-    for router in (forgotten, other):
-        with pytest.raises(RuntimeError, match="no row"):
-            demand_permissions(router.routes)
+    with pytest.raises(TypeError, match="permission"):
+        declare("/forgotten")

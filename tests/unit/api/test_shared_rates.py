@@ -14,7 +14,8 @@ import pytest
 from holdfast import log
 from holdfast.api.app import create_app
 from holdfast.api.middleware import shared_rates
-from holdfast.api.middleware.rate_counts import CountedRequest, Tier, rates_of
+from holdfast.api.middleware.rate_counts import CountedRequest, Tier
+from holdfast.api.middleware.rate_limits import rates_of
 from holdfast.api.middleware.shared_rates import SharedRates
 from holdfast.clock import SystemClock
 from holdfast.config import Settings
@@ -62,7 +63,7 @@ def test_of_many_requests_at_once_exactly_the_limit_is_answered(tmp_path: Path, 
     settings = Settings(
         home=tmp_path,
         redis_url=redis_url if where == "redis" else None,
-        api={"general_per_minute": 11, "connections_per_address": 100},
+        api={"rates": "general=11", "connections_per_address": 100},
     )
 
     async def ask() -> list[httpx.Response]:

@@ -40,8 +40,11 @@ def test_only_good_answers_count(empty_client: Client) -> None:
     assert totals == {"searchRequests": 0, "snapshotDetailViews": 0, "rawSnapshotViews": 0, "reportSubmissions": 1}
 
 
-def test_the_window_ends_today_and_has_a_row_a_day(make_client: MakeClient, clock: FakeClock) -> None:
-    client = make_client(usage_window_days=3)
+def test_the_window_ends_today_and_has_a_row_a_day(
+    make_client: MakeClient, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.api.routes.archive.USAGE_DAYS", 3)
+    client = make_client()
     client.post("/api/reports", json=_REPORT)
     clock.advance(86_400)
     client.post("/api/reports", json=_REPORT)

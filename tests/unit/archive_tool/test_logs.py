@@ -20,6 +20,7 @@ from holdfast.archive_tool.logs import (
     read_progress,
     read_statistics,
     stage_log,
+    stream_log,
 )
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -123,8 +124,8 @@ def test_progress_is_the_last_change_and_the_rate_over_what_is_seen(tmp_path: Pa
     found = read_progress(log)
 
     assert found is not None
-    assert found.changed_at == AT + timedelta(minutes=1)
-    assert found.pages_per_minute == pytest.approx(2.0)
+    assert found[:2] == (5, AT + timedelta(minutes=1))
+    assert found[2] == pytest.approx(2.0)
 
 
 def test_a_flat_window_counts_from_its_oldest_event(tmp_path: Path) -> None:
@@ -133,9 +134,7 @@ def test_a_flat_window_counts_from_its_oldest_event(tmp_path: Path) -> None:
 
     found = read_progress(log)
 
-    assert found is not None
-    assert found.changed_at == AT + timedelta(minutes=1)
-    assert found.pages_per_minute == 0
+    assert found == (5, AT + timedelta(minutes=1), 0)
     assert read_progress(tmp_path / "none.log") is None
 
 
@@ -168,13 +167,13 @@ def test_errors_of_other_programs_count_by_name(line: bytes, kind: str | None) -
 
 def test_logs_of_one_second_have_different_names(tmp_path: Path) -> None:
     first = stage_log(tmp_path, "Resume Crawl - Attempt 2", AT)
-    first.combined.touch()
+    first.touch()
     second = stage_log(tmp_path, "Resume Crawl - Attempt 2", AT)
 
-    assert first.combined.name == "archive_resume_crawl_-_attempt_2_20260102_030405.combined.log"
-    assert first.stderr.name.endswith("030405.stderr.log")
-    assert second.combined.name == "archive_resume_crawl_-_attempt_2_20260102_030405_02.combined.log"
-    assert newest_log(tmp_path) == first.combined
+    assert first.name == "archive_resume_crawl_-_attempt_2_20260102_030405.combined.log"
+    assert stream_log(first, "stderr").name.endswith("030405.stderr.log")
+    assert second.name == "archive_resume_crawl_-_attempt_2_20260102_030405_02.combined.log"
+    assert newest_log(tmp_path) == first
     assert newest_log(tmp_path / "none") is None
 
 

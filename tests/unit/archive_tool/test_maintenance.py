@@ -122,7 +122,7 @@ def test_files_with_nothing_to_drop_have_no_copy(tmp_path: Path, clock: FakeCloc
 
 def _codes(job: Path) -> tuple[str, list[str]]:
     report = integrity_report(job)
-    return report["verdict"], [issue["code"] for issue in report["issues"]]
+    return report.verdict, [issue.code for issue in report.issues]
 
 
 def test_the_report_goes_from_incomplete_over_pass_to_fail(tmp_path: Path, clock: FakeClock) -> None:
@@ -150,5 +150,5 @@ def test_a_file_that_the_disk_would_not_give_is_left_alone(tmp_path: Path, clock
     job = _job(tmp_path)
     path = discover_warcs(job).paths[0]
 
-    assert quarantine(job, [WarcVerdict(path, False, ErrorKind.INFRA, "errno 5")], clock) == []
+    assert quarantine(job, [WarcVerdict(path=path, ok=False, error_kind=ErrorKind.INFRA, error="errno 5")], clock) == []
     assert path.exists()

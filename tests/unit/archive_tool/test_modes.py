@@ -8,14 +8,7 @@ import pytest
 
 from holdfast.archive_tool.docker import SUCCESS_CODES
 from holdfast.archive_tool.options import Options
-from holdfast.archive_tool.run import EndState, RunMode, Situation, choose_mode
-
-
-def _situation(*words: bool) -> Situation:
-    zim, overwrite, build, resume, warcs, may = words
-    return Situation(
-        zim_exists=zim, overwrite=overwrite, wants_build=build, has_resume=resume, has_warcs=warcs, may_resume=may
-    )
+from holdfast.archive_tool.run import EndState, RunMode, choose_mode
 
 
 @pytest.mark.parametrize("words", list(itertools.product([False, True], repeat=6)))
@@ -29,7 +22,10 @@ def test_every_combination_has_the_mode_of_its_first_row(words: tuple[bool, ...]
         (True, RunMode.FRESH),
     )
 
-    assert choose_mode(_situation(*words)) is next(mode for holds, mode in rows if holds)
+    chosen = choose_mode(
+        zim_exists=zim, overwrite=overwrite, wants_build=build, has_resume=resume, has_warcs=warcs, may_resume=may
+    )
+    assert chosen is next(mode for holds, mode in rows if holds)
 
 
 def test_stages_are_called_after_their_mode() -> None:

@@ -6,14 +6,15 @@ import json
 
 import pytest
 
-from holdfast.archive_tool.stage import HTTP_ERRORS, NO_PROGRESS, NO_STATISTICS, TIMEOUTS, Monitor, TroubleLimits
+from holdfast.archive_tool.options import WatchOptions
+from holdfast.archive_tool.stage import HTTP_ERRORS, NO_PROGRESS, NO_STATISTICS, TIMEOUTS, Monitor
 
 TIMEOUT = b"Navigation timeout of 1 ms exceeded"
 HTTP = b"net::ERR_FAILED"
 
 
 def _monitor(started: float = 0.0) -> Monitor:
-    return Monitor(limits=TroubleLimits(stall_s=100.0, timeout_errors=3, http_errors=2), started=started)
+    return Monitor(limits=WatchOptions(stall_s=100.0, timeout_errors=3, http_errors=2), started=started)
 
 
 def _stats(crawled: int, pending: int | None = 1) -> bytes:

@@ -24,7 +24,7 @@ def test_the_defaults_are_those_of_the_document() -> None:
     assert (watch.enabled, watch.interval_s, watch.stall_s, watch.backoff_s) == (False, 30, 1800, 300)
     assert (watch.timeout_errors, watch.http_errors, watch.min_workers, watch.max_reductions) == (10, 10, 1, 3)
     assert (watch.max_restarts, watch.max_rotations, watch.rotation_every_s) == (5, 3, 3600)
-    assert (options.recovery.policy, options.recovery.fallback) == (ResumePolicy.AUTO, None)
+    assert (options.resume_policy, options.fallback) == (ResumePolicy.AUTO, None)
     assert (options.relax_perms_s, options.max_attempts) == (None, 100)
 
 

@@ -15,7 +15,6 @@ from holdfast.archive_tool.errors import OutputBusy
 from holdfast.archive_tool.output_directory import (
     END_NAME,
     LOCK_NAME,
-    LastEnd,
     forget_end,
     hold_output,
     holder_of,
@@ -48,7 +47,7 @@ def test_a_holder_that_says_nonsense_is_nobody_we_could_signal(tmp_path: Path, t
 
 def test_the_end_of_a_run_stands_in_the_directory_until_the_next(tmp_path: Path) -> None:
     assert last_end(tmp_path) is None
-    note_end(tmp_path, LastEnd("success", 0), NOW)
+    note_end(tmp_path, "success", 0, NOW)
     assert last_end(tmp_path) == ("success", 0)
     assert json.loads((tmp_path / END_NAME).read_text())["at"] == NOW.isoformat()
     forget_end(tmp_path)

@@ -15,11 +15,11 @@ def test_values_get_the_declared_types() -> None:
         ["resume_policy=fresh_only", "max_temp_dirs_before_reset=3", "auto_reset_poisoned_state=1"],
     )  # fmt: skip
 
-    assert made.tool_options == {
+    assert made["tool_options"] == {
         "cleanup": True, "overwrite": False, "initial_workers": 4, "docker_shm_size": "2g",
         "stall_timeout_minutes": None, "browsertrix_config": {"a": 1},
     }  # fmt: skip
-    assert made.execution_policy == {
+    assert made["execution_policy"] == {
         "resume_policy": "fresh_only", "max_temp_dirs_before_reset": 3, "auto_reset_poisoned_state": True,
     }  # fmt: skip
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from holdfast.archive_tool.logs import MAX_LINE_BYTES, stage_log
+from holdfast.archive_tool.logs import MAX_LINE_BYTES, stage_log, stream_log
 from holdfast.archive_tool.stage import StageLog
 from tests import patience
 
@@ -41,9 +41,9 @@ def test_both_outputs_are_kept_apart_and_together_line_by_line(tmp_path: Path) -
     output.close(30)
 
     assert output.is_over
-    assert output.log.stdout.read_bytes() == b"one\ntwo\nlast without end"
-    assert output.log.stderr.read_bytes() == b"err\n"
-    assert sorted(output.log.combined.read_bytes().splitlines()) == [b"err", b"last without end", b"one", b"two"]
+    assert stream_log(output.log, "stdout").read_bytes() == b"one\ntwo\nlast without end"
+    assert stream_log(output.log, "stderr").read_bytes() == b"err\n"
+    assert sorted(output.log.read_bytes().splitlines()) == [b"err", b"last without end", b"one", b"two"]
     assert sorted(heard) == [b"err", b"last without end", b"one", b"two"]
     assert process.stdin is not None
     process.stdin.close()
@@ -57,13 +57,13 @@ def test_the_end_of_an_endless_line_is_not_taken_for_a_line_of_its_own(tmp_path:
     )
     output, process, heard = _record(tmp_path, code)
     assert process.stdin is not None
-    _until(lambda: output.log.stdout.stat().st_size == MAX_LINE_BYTES)
+    _until(lambda: stream_log(output.log, "stdout").stat().st_size == MAX_LINE_BYTES)
     process.stdin.write(b"\n")
-    _until(lambda: output.log.combined.stat().st_size == MAX_LINE_BYTES + 1)
+    _until(lambda: output.log.stat().st_size == MAX_LINE_BYTES + 1)
     process.stdin.write(b"\n")
     process.wait(patience.deadline(30))
     output.close(30)
     process.stdin.close()
 
     assert heard == [b"next"]
-    assert output.log.combined.stat().st_size == MAX_LINE_BYTES + 1 + len(b"fake\nnext\n")
+    assert output.log.stat().st_size == MAX_LINE_BYTES + 1 + len(b"fake\nnext\n")

@@ -101,9 +101,9 @@ def test_the_report_counts_by_kind(tmp_path: Path) -> None:
 
     report = warc_report([verify_warc(path, 2) for path in files], 2)
 
-    assert (report["warcs_total"], report["warcs_ok"], report["warcs_failed"]) == (3, 2, 1)
-    assert report["errors"]["empty_file"] == 1
-    assert [result["records"] for result in report["results"]] == [2, None, 1]
+    assert (report.warcs_total, report.warcs_ok, report.warcs_failed) == (3, 2, 1)
+    assert report.errors["empty_file"] == 1
+    assert [result.records for result in report.results] == [2, None, 1]
 
 
 def test_the_manifest_is_compared_as_closely_as_asked(tmp_path: Path, clock: FakeClock) -> None:
@@ -118,14 +118,14 @@ def test_the_manifest_is_compared_as_closely_as_asked(tmp_path: Path, clock: Fak
     assert valid() == (True, True, True)
     stable.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))
     assert valid() == (True, True, False)
-    assert verify_manifest(job, ManifestLevel.HASH).hash_mismatches == (stable.name,)
+    assert verify_manifest(job, ManifestLevel.HASH).hash_mismatches == [stable.name]
     stable.write_bytes(data[:-1])
     assert valid() == (True, False, False)
     stable.rename(job / "warcs" / "warc-000009.warc.gz")
     report = verify_manifest(job)
-    assert (report.missing, report.orphaned) == (("warc-000001.warc.gz",), ("warc-000009.warc.gz",))
+    assert (report.missing, report.orphaned) == (["warc-000001.warc.gz"], ["warc-000009.warc.gz"])
     assert report.describe().endswith("Status: FAILED")
-    assert report.as_json()["entries_total"] == 1
+    assert report.entries_total == 1
 
 
 def test_an_orphan_alone_only_warns_and_a_missing_manifest_fails(tmp_path: Path, clock: FakeClock) -> None:
@@ -148,4 +148,4 @@ def test_files_that_cannot_be_seen_are_not_taken_for_files_that_are_not_there(tm
     for look in (discover_warcs, temp_dirs_in, storage_statistics):
         with pytest.raises(OSError, match="too long"):
             look(unseen)
-    assert [issue["code"] for issue in integrity_report(unseen)["issues"]] == ["infra_error"]
+    assert [issue.code for issue in integrity_report(unseen).issues] == ["infra_error"]

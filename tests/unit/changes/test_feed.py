@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import UTC, datetime
 
 import pytest
 from lxml import etree
 
-from holdfast.changes.listing import ListedChange, rss
+from holdfast.changes.listing import rss
+from holdfast.changes.records import ChangeEvent
 
 _HOSTILE = [
     "<script>alert(1)</script>", "]]><x/>", '" onload="x', "&lt;b&gt; &amp; &unknown;", "{{7*7}} ${7*7} %s%n",
@@ -15,10 +17,10 @@ _HOSTILE = [
 ]  # fmt: skip
 
 
-def _event(text: str) -> ListedChange:
+def _event(text: str) -> ChangeEvent:
     moment = datetime(2026, 3, 1, tzinfo=UTC)
-    empty = dict.fromkeys(ListedChange._fields)
-    return ListedChange(**{  # type: ignore[arg-type]
+    empty = dict.fromkeys(one.name for one in fields(ChangeEvent))
+    return ChangeEvent(**{  # type: ignore[arg-type]
         **empty, "id": 1, "type": "updated", "source_code": "x", "source_name": text, "group": f"https://x.test/{text}",
         "to_snapshot_id": 7, "to_captured_at": moment, "to_execution_id": 1,
     })  # fmt: skip

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from lxml import etree
 
-from holdfast.changes.listing import MAX_ITEMS, ListedChange, rss
+from holdfast.changes.listing import MAX_ITEMS, rss
+from holdfast.changes.records import ChangeEvent
 from holdfast.changes.site_comparison import Cursor
 from holdfast.changes.verdict import AnswerKind, ChangeType, ComparedCapture, judge
 from holdfast.errors import Invalid
@@ -113,39 +115,31 @@ def test_answers(status: int | None, answer: str) -> None:
 
 def event(
     kind: str = "updated", *, diff: bool = True, counts: tuple[int, ...] = (0, 0, 0, 0, 0), noisy: bool = False
-) -> ListedChange:
+) -> ChangeEvent:
     """Return an event; counts are sections added, removed, changed, then lines added, removed."""
-    made = ListedChange(
-        7,
-        kind,
-        "x",
-        "X & Co",
-        "https://example.org/<p>",
-        1,
-        2,
-        MOMENT,
-        MOMENT + timedelta(days=1),
-        1,
-        2,
-        None,
-        None,
-        None,
-        None,
-        None,
-        None,
-        0.1,
-        noisy,
-        False,
-        True,
-        1,
-        None,
-        MOMENT,
+    made = ChangeEvent(
+        id=7,
+        type=kind,
+        source_code="x",
+        source_name="X & Co",
+        group="https://example.org/<p>",
+        from_snapshot_id=1,
+        to_snapshot_id=2,
+        from_captured_at=MOMENT,
+        to_captured_at=MOMENT + timedelta(days=1),
+        from_execution_id=1,
+        to_execution_id=2,
+        ratio=0.1,
+        diff_noise=noisy,
+        truncated=False,
+        has_diff=True,
+        computed_at=MOMENT,
     )
     if not diff:
         return made
     a, b, c, d, e = counts
-    return made._replace(
-        diff_id=1, added_sections=a, removed_sections=b, changed_sections=c, added_lines=d, removed_lines=e
+    return replace(
+        made, diff_id=1, added_sections=a, removed_sections=b, changed_sections=c, added_lines=d, removed_lines=e
     )
 
 
@@ -162,12 +156,12 @@ def event(
         (event("unchanged", diff=False), "No change since the capture before"),
         (event("gone", diff=False), "The page is gone"),
         (
-            event("error", diff=False)._replace(error="the server answered 500"),
+            replace(event("error", diff=False), error="the server answered 500"),
             "The page could not be captured: the server answered 500",
         ),
     ],
 )
-def test_sentences(shown: ListedChange, text: str) -> None:
+def test_sentences(shown: ChangeEvent, text: str) -> None:
     assert shown.summary == text
 
 
@@ -182,7 +176,7 @@ def test_every_kind_has_a_sentence() -> None:
 
 
 def test_the_feed_is_xml_whatever_pages_are_called() -> None:
-    hostile = event()._replace(group="https://e.org/\x00\x08]]><![CDATA[<b>&amp;\ud800\ufffe", source_name="<x>")
+    hostile = replace(event(), group="https://e.org/\x00\x08]]><![CDATA[<b>&amp;\ud800\ufffe", source_name="<x>")
 
     tree = etree.fromstring(rss([hostile] * 60, site="http://s", title="T & <T>"))
 

@@ -59,12 +59,12 @@ def test_feeds_that_are_asked_for_by_a_word_and_are_not_there_are_no_reason_to_t
     none_yet = typed("feed list").out
     typed("feed add https://example.org/news.rss --source ex")
 
-    assert none_yet.startswith("no feeds yet; they are found by themselves for sources with feeds on")
-    assert typed("feed list --disabled").out == "no such feeds; see all with: holdfast feed list\n"
-    assert typed("feed list --kind sitemap").out == "no such feeds; see all with: holdfast feed list\n"
+    assert none_yet.startswith("no feeds yet; they are discovered for sources with feeds on")
+    assert typed("feed list --disabled").out == "no such feeds; list all with: holdfast feed list\n"
+    assert typed("feed list --kind sitemap").out == "no such feeds; list all with: holdfast feed list\n"
     assert "https://example.org/news.rss" in typed("feed list --enabled --kind feed").out
     wrong = typed("feed list --kind rss")
-    assert (wrong.code, "'rss' is none of feed, sitemap" in wrong.err) == (2, True)
+    assert (wrong.code, "'rss' is not one of feed, sitemap" in wrong.err) == (2, True)
 
 
 @pytest.mark.parametrize(

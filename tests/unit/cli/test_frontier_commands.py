@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast import config
-from holdfast.types import CircuitState, DomainUpdate, FoundUrl, RobotsAnswer, RobotsState, UrlKind
+from holdfast.types import CircuitState, DomainUpdate, FoundUrl, RobotsAnswer, RobotsRecord, UrlKind
 from holdfast.urls import parse
 from holdfast.wiring import Runtime, open_runtime
 from tests.typed import Typist
@@ -84,7 +84,7 @@ def test_a_purge_and_a_clearing_only_count_without_apply(typed: Any) -> None:
 
     assert (counted["removed"], counted["queued"], counted["executions"]) == (0, 5, [1])
     assert purged["removed"] == 5
-    assert typed("frontier", "clear", "1") == {"execution": 1, "removed": 0, "queued": 0}
+    assert typed("frontier", "clear", "1") == {"execution": 1, "removed": 0, "queued": 0, "applied": False}
     typed("frontier", "add", "https://ex.example/x")
     assert typed("frontier", "clear", "1", "--apply")["removed"] == 1
     actions = [event["action"] for event in typed("audit", "--limit", "20")["events"]]
@@ -95,7 +95,7 @@ def test_what_robots_txt_says_is_told_from_what_was_read(typed: Any, home: Path)
     with open_runtime(config.load(home=home)) as runtime:
         now = runtime.clock.now()
         [lease] = runtime.frontier.lease(1, 7, domains=1, pages=1)
-        state = RobotsState(origin="https://ex.example", answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now,
+        state = RobotsRecord(origin="https://ex.example", answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now,
                             failures=0, status=200, body=b"User-agent: *\nDisallow: /no\n\x1b[2J")  # fmt: skip
         update = DomainUpdate(domain_id=lease.domain_id, token=lease.token, next_allowed_at=now,
                               circuit=CircuitState(), robots=(state,))  # fmt: skip

@@ -28,10 +28,10 @@ def _loaded(module: str) -> set[str]:
     ("module", "absent", "most"),
     [
         ("url", HEAVY | {"sqlalchemy", "rich", "holdfast.db"}, 25),
-        ("settings", HEAVY | {"sqlalchemy", "rich", "holdfast.db"}, 15),
+        ("settings", HEAVY | {"sqlalchemy", "rich", "holdfast.db"}, 17),
         ("status", HEAVY | {"sqlalchemy", "holdfast.archive_tool", "holdfast.index"}, 80),
-        ("report", HEAVY | {"sqlalchemy", "holdfast.archive_tool", "holdfast.index"}, 65),
-        ("lists", HEAVY | READING, 60),
+        ("report", HEAVY | {"sqlalchemy", "holdfast.archive_tool", "holdfast.index"}, 67),
+        ("lists", HEAVY | READING - {"holdfast.urls", "holdfast.crawl"}, 75),
         ("job_show", HEAVY | {"holdfast.frontier", "holdfast.wiring", "rich", "numpy"}, 100),
     ],
 )

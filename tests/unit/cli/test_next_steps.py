@@ -48,7 +48,7 @@ def test_a_package_of_a_crawl_that_is_not_indexed_names_the_command_that_does_it
     done = typed("export wacz 1 -o", str(tmp_path / "one.wacz"))
 
     assert (refused.code, done.code) == (1, 0)
-    assert "index what is sealed with: holdfast index, see" in refused.err
+    assert "index the sealed files with: holdfast index, see" in refused.err
 
 
 def test_a_worker_without_a_contact_names_what_it_takes(typed: Typist, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ _STATUS = ExecutionStatus(
     active_domains=1,
     outcomes={},
     condition="running",
-    slow=(),
+    slow=[],
     config={},
     frontier_id=1,
     shortfalls={},
@@ -43,7 +43,7 @@ def _shown(**limits: float) -> str:
     console = Console(width=120, force_terminal=False)
     plan = CrawlPlan(seeds=("https://example.org/",), contact="t@example.org", **limits)  # type: ignore[arg-type]
     with console.capture() as captured:
-        console.print(progress.panel(_STATUS, 1.0, plan))
+        console.print(progress.panel(_STATUS, plan))
     return captured.get()
 
 

@@ -26,9 +26,9 @@ def test_a_crawl_that_no_process_works_on_is_told_as_that(
         )
         if not is_worked_on:
             owner.end()
-        status(execution, json=True, home=tmp_path)
+        status(execution=execution, json=True, home=tmp_path)
         found = json.loads(capsys.readouterr().out)
-        status(execution, home=tmp_path)
+        status(execution=execution, home=tmp_path)
         words = capsys.readouterr().out
         if is_worked_on:
             owner.end()

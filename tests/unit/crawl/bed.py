@@ -13,7 +13,7 @@ from typing import Any, cast
 from holdfast.config import Settings
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.domain_worker import DomainWorker, PageRequests
-from holdfast.crawl.link_filter import LinkSieve
+from holdfast.crawl.link_filter import LinkFilter
 from holdfast.crawl.outcomes import PageUnderWay
 from holdfast.crawl.paced_client import Fetcher, PacedClient
 from holdfast.crawl.page_reading import DocumentReader
@@ -32,7 +32,7 @@ from holdfast.types import (
     FetchProblem,
     FetchRequest,
     LeaseRefusal,
-    RobotsState,
+    RobotsRecord,
     Truncated,
     UrlKind,
 )
@@ -123,7 +123,7 @@ class Bed:
     lend: Callable[[str], Pace | LeaseRefusal]
     """Says whether a turn at another domain can be had."""
     pages: list[PageUnderWay] = field(default_factory=list)
-    recalled: dict[str, RobotsState] = field(default_factory=dict)
+    recalled: dict[str, RobotsRecord] = field(default_factory=dict)
     """What other processes have learned of robots files, by origin."""
     landed: list[str] = field(default_factory=list)
     """Where seeds landed."""
@@ -148,7 +148,7 @@ class Bed:
     async def borrow(self, domain: str) -> AsyncIterator[Pace | LeaseRefusal]:
         yield self.lend(domain)
 
-    async def recall_robots(self, origin: str) -> RobotsState | None:
+    async def recall_robots(self, origin: str) -> RobotsRecord | None:
         return self.recalled.get(origin)
 
     def worker(self, domain: str = "a.test", engine: EnginePort | None = None, **lease: Any) -> DomainWorker:
@@ -156,19 +156,19 @@ class Bed:
         facts: dict[str, Any] = {
             "domain_id": 1, "domain": domain, "token": 7, "expires_at": self.clock.now() + timedelta(minutes=1),
             "delay_s": 0.0, "next_allowed_at": self.clock.now(), "taken_over": False, "circuit": CircuitState(),
-            "robots": cast(tuple[RobotsState, ...], ()), "attempts": (),
+            "robots": cast(tuple[RobotsRecord, ...], ()), "attempts": (),
         }  # fmt: skip
         return self.make_worker(DomainLease(**{**facts, **lease}), float("inf"), engine)
 
     def make_worker(self, lease: DomainLease, lease_until: float, engine: EnginePort | None = None) -> DomainWorker:
         politeness = DomainPoliteness(
-            lease, self.settings.politeness, self.clock, delay_s=self.plan.delay_s, lease_until=lease_until,
+            lease, self.settings, self.clock, delay_s=self.plan.delay_s, lease_until=lease_until,
             random=self.random,
         )  # fmt: skip
         return DomainWorker(politeness, self.client, self.requests, self.robots, self.scope, engine or self)
 
-    def sieve(self) -> LinkSieve:
-        return LinkSieve(self.scope, self.settings, self.clock)
+    def link_filter(self) -> LinkFilter:
+        return LinkFilter(self.scope, self.settings, self.clock)
 
     def reader(self, child: object = None) -> DocumentReader:
         """Return a reader that notes where seeds land."""

@@ -6,7 +6,7 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from holdfast.config import PolitenessSettings
+from holdfast.config import Settings
 from holdfast.crawl.politeness import DomainPoliteness
 from holdfast.types import CircuitState, DomainLease
 from tests.clock import FakeClock
@@ -18,7 +18,7 @@ def _politeness(clock: FakeClock, *, delay_s: float = 1.0, **lease: Any) -> Doma
         "next_allowed_at": clock.now(), "taken_over": False, "circuit": CircuitState(), "robots": (), "attempts": (),
     }  # fmt: skip
     return DomainPoliteness(
-        DomainLease(**{**facts, **lease}), PolitenessSettings(), clock, delay_s=delay_s, lease_until=float("inf"),
+        DomainLease(**{**facts, **lease}), Settings(), clock, delay_s=delay_s, lease_until=float("inf"),
         random=Random(1),
     )  # fmt: skip
 

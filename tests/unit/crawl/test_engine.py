@@ -17,7 +17,7 @@ from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.engine import CrawlEngine
 from holdfast.crawl.politeness import Pace
 from holdfast.crawl.process_watch import slowest
-from holdfast.crawl.progress import CrawlLimits, CrawlNews
+from holdfast.crawl.progress import CrawlEvent, CrawlLimits
 from holdfast.errors import LeaseLost, Unavailable
 from holdfast.fetch.body import MemoryBody
 from holdfast.fetch.client import Client, ClientSettings
@@ -46,7 +46,7 @@ def test_a_page_that_two_threads_finish_counts_once() -> None:
 
 def test_fetching_pauses_while_the_writer_is_behind_and_bodies_are_let_go_when_it_has_them() -> None:
     async def work(bed: Bed, engine: CrawlEngine) -> None:
-        pages = [page_under_way(bed, str(number)) for number in range(bed.settings.engine.backlog)]
+        pages = [page_under_way(bed, str(number)) for number in range(64)]
         for page in pages:
             engine.hand_over(page)
         assert not engine.room.is_set()
@@ -64,7 +64,7 @@ def test_fetching_pauses_while_the_database_takes_no_results() -> None:
             engine.hand_over(page)
             engine.finished(page, visit_of(bed, page))
             done += 1
-        assert done == 5 * bed.settings.engine.settle_pages
+        assert done == 5 * bed.settings.timings.crawl.settle_pages
         batch = engine.results.take(200)
         engine.look_for_room()
         assert engine.room.is_set()
@@ -429,7 +429,7 @@ def test_what_takes_long_to_find_out_is_asked_of_the_database_only_when_it_may_h
         frontier = _Counting()
         engine.session.frontier = cast(Any, frontier)
         engine.limits = CrawlLimits(replace(bed.plan, max_pages=1), bed.progress, ends_at=None, processes=2)
-        engine.limits.take_news(CrawlNews(other_pages=1))
+        engine.limits.take_news(CrawlEvent(other_pages=1))
         async with asyncio.TaskGroup() as tasks:
             worker = engine.leased_domains.start(tasks, bed.worker().lease, lease_until=float("inf"))
             for _ in range(10):

@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.crawl.engine import CrawlEngine, ProcessEnding
 from holdfast.crawl.outcomes import PageUnderWay
-from holdfast.crawl.progress import CrawlLimits, CrawlNews
+from holdfast.crawl.progress import CrawlEvent, CrawlLimits
 from holdfast.crawl.writer_thread import CaptureWriter
 from holdfast.errors import Unavailable
 from holdfast.frontier.adding import DepthRules
@@ -236,8 +236,8 @@ def test_a_page_that_a_seed_led_to_comes_to_a_worker_after_the_scope_that_it_wid
             return [landed]
 
     class Others:
-        def read_news(self) -> CrawlNews:
-            return CrawlNews(landing=("http://new.test/",))
+        def read_news(self) -> CrawlEvent:
+            return CrawlEvent(landing=("http://new.test/",))
 
     async def work(bed: Bed, engine: CrawlEngine) -> None:
         engine.session.frontier = cast(Any, Refilling())

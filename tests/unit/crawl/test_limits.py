@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl.progress import CrawlLimits, CrawlNews, CrawlProgress
+from holdfast.crawl.progress import CrawlEvent, CrawlLimits, CrawlProgress
 from holdfast.types import UrlKind
 from tests.clock import FakeClock
 from tests.unit.crawl.bed import attempt
@@ -44,13 +44,13 @@ def test_many_domains_asked_at_once_pass_the_limit_of_bytes_by_one_answer_at_mos
 def test_what_the_other_processes_have_and_are_at_counts_as_well() -> None:
     limits, progress = _limits(processes=2)
     progress.asked(_EACH)
-    limits.take_news(CrawlNews(other_bytes=_LIMIT - 4 * _EACH))
+    limits.take_news(CrawlEvent(other_bytes=_LIMIT - 4 * _EACH))
     one = attempt("http://a.test/")
 
     assert limits.may_start(one)
     assert not limits.may_start(one), "two of ours and two of theirs would be too many"
     limits.answered()
-    limits.take_news(CrawlNews(other_bytes=_LIMIT - _EACH))
+    limits.take_news(CrawlEvent(other_bytes=_LIMIT - _EACH))
     assert not limits.may_start(one)
     assert limits.over(0.0) == "max_bytes"
 

@@ -136,7 +136,7 @@ def test_no_commit_points_at_bytes_that_are_not_synced(tmp_path: Path) -> None:
 
 
 def _output(tmp_path: Path) -> WatchedOutput:
-    settings = WarcSettings(bytes=100_000, age_s=3600, idle_s=600)
+    settings = WarcSettings(bytes=100_000)
     (tmp_path / "warcs").mkdir()
     output = WatchedOutput(tmp_path / "warcs", "code-1", info={}, clock=SystemClock(), settings=settings)
     output.whole = set()
@@ -163,7 +163,7 @@ def _store(output: WarcOutput, stored: SimpleQueue[Visit], attempts: tuple[Attem
 
 
 class _Bench:
-    """Results that wait for a real frontier, and what they made the sieve forget."""
+    """Results that wait for a real frontier, and what they made the link_filter forget."""
 
     def __init__(self, runtime: Any, execution_id: int) -> None:
         self.raw_db = _Forgetful(runtime.raw_db)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.crawl.link_filter import SievedLinks
+from holdfast.crawl.link_filter import FilteredLinks
 from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
 from holdfast.crawl.page_reading import DocumentFacts, SlowDocument
 from holdfast.crawl.plan import CrawlPlan, Polled, seeds_of
@@ -29,7 +29,7 @@ def _list(url: str = _FEED, **more: Any) -> Attempt:
     return attempt(url, kind=UrlKind.SITEMAP, **more)
 
 
-def _sifted(bed: Bed, *answers: Answer, one: Attempt | None = None) -> SievedLinks:
+def _sifted(bed: Bed, *answers: Answer, one: Attempt | None = None) -> FilteredLinks:
     """Return what a process makes of the answers to one attempt: all but the last are redirects inside the domain."""
     one = one or _list()
     urls = [one.url, *(f"http://a.test/hop{n}" for n in range(1, len(answers)))]
@@ -42,7 +42,7 @@ def _sifted(bed: Bed, *answers: Answer, one: Attempt | None = None) -> SievedLin
     if isinstance(reading, SlowDocument):
         reading = reading.call()
     assert isinstance(reading, DocumentFacts)
-    return reader.sift(bed.sieve(), page, one, reading)
+    return reader.sift(bed.link_filter(), page, one, reading)
 
 
 def _listing(*answers: Answer) -> PolledListing:
@@ -88,16 +88,16 @@ def test_a_poll_is_not_retried_and_its_items_are(line: Any) -> None:
 
 
 def test_a_feed_gives_items_in_scope_with_their_dates() -> None:
-    sieved = _sifted(_bed(), Answer(200, _RSS))
-    listing = sieved.listing
+    filtered = _sifted(_bed(), Answer(200, _RSS))
+    listing = filtered.listing
 
     assert listing is not None
     assert [(one.found.url, one.told_at) for one in listing.items] == [
         ("http://a.test/1", datetime(2026, 9, 1, 10, tzinfo=UTC)), ("http://a.test/3", None),
     ]  # fmt: skip
     assert (listing.is_feed, listing.named, listing.problem) == (True, 3, None)
-    assert sum(sieved.excluded.values()) == 1
-    assert sieved.found == []
+    assert sum(filtered.excluded.values()) == 1
+    assert filtered.found == []
 
 
 def test_an_answer_says_why_it_could_not_be_read_and_how_long_to_stay_away() -> None:
@@ -137,17 +137,17 @@ _PAGE = Answer(
 
 @pytest.mark.parametrize(("feeds", "expected"), [("off", []), ("notice", 2), ("poll", 2)])
 def test_pages_name_their_feeds_where_that_is_asked_for(feeds: str, expected: Any) -> None:
-    sieved = _sifted(_bed(feeds=feeds), _PAGE, one=attempt("http://a.test/"))
+    filtered = _sifted(_bed(feeds=feeds), _PAGE, one=attempt("http://a.test/"))
 
-    assert [one.url for one in sieved.feeds] == ["http://a.test/rss", "http://feeds.test/atom"][: expected or 0]
+    assert [one.url for one in filtered.feeds] == ["http://a.test/rss", "http://feeds.test/atom"][: expected or 0]
 
 
 def test_the_links_of_an_item_are_not_followed_but_what_it_needs_is() -> None:
     page = Answer(200, b"<img src=/i.png><a href=/next>n</a>", (("Content-Type", "text/html"),))
-    sieved = _sifted(_bed(), page, one=attempt("http://a.test/1"))
+    filtered = _sifted(_bed(), page, one=attempt("http://a.test/1"))
 
-    assert [(one.url, one.kind) for one in sieved.found] == [("http://a.test/i.png", UrlKind.REQUISITE)]
-    assert sieved.excluded["max_depth", "a.test"] == 1
+    assert [(one.url, one.kind) for one in filtered.found] == [("http://a.test/i.png", UrlKind.REQUISITE)]
+    assert filtered.excluded["max_depth", "a.test"] == 1
 
 
 def test_an_item_that_leads_elsewhere_widens_no_scope() -> None:
@@ -157,6 +157,6 @@ def test_an_item_that_leads_elsewhere_widens_no_scope() -> None:
     page = PageUnderWay(
         attempt=one, token=1, started_at=bed.clock.now(), hops=[hop], reason="ok", redirected_to="http://ads.test/"
     )
-    sieved = bed.reader().sift(bed.sieve(), page, one, DocumentFacts())
+    filtered = bed.reader().sift(bed.link_filter(), page, one, DocumentFacts())
 
-    assert (bed.landed, sieved.found) == ([], [])
+    assert (bed.landed, filtered.found) == ([], [])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.crawl.link_filter import REQUISITE_PRIORITY, SievedLinks
+from holdfast.crawl.link_filter import REQUISITE_PRIORITY, FilteredLinks
 from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
 from holdfast.crawl.page_reading import HOP_PRIORITY, UNREADABLE, DocumentFacts, SlowDocument
 from holdfast.parse import ParseChild
@@ -119,7 +119,7 @@ def test_a_304_whose_original_cannot_be_read_is_a_problem() -> None:
 def _led(bed: Bed, target: str, one: Attempt, **more: Any) -> Any:
     hop = fetched(FetchRequest(url=one.url), Answer(302), bed.clock)
     page = _page(bed, one, [hop], redirected_to=target, **more)
-    return bed.reader().sift(bed.sieve(), page, one, DocumentFacts())
+    return bed.reader().sift(bed.link_filter(), page, one, DocumentFacts())
 
 
 def test_a_redirect_from_domain_to_domain_is_added_first_and_counted() -> None:
@@ -157,13 +157,13 @@ def test_only_a_seeds_redirect_widens_the_scope() -> None:
 
 def test_a_sitemap_index_adds_no_more_sitemaps_than_the_crawl_may_have_pages() -> None:
     bed = make_bed({}, max_pages=10)
-    reader, sieve = bed.reader(), bed.sieve()
+    reader, link_filter = bed.reader(), bed.link_filter()
     one = attempt(_URL, kind=UrlKind.SITEMAP)
     page = _page(bed, one, [fetched(FetchRequest(url=one.url), Answer(), bed.clock)])
 
-    def index(name: str) -> SievedLinks:
+    def index(name: str) -> FilteredLinks:
         children = tuple(f"http://a.test/{name}-{number}.xml" for number in range(50_000))
-        return reader.sift(sieve, page, one, DocumentFacts(children=children))
+        return reader.sift(link_filter, page, one, DocumentFacts(children=children))
 
     first, second = index("a"), index("b")
     assert [found.kind for found in first.found] == [UrlKind.SITEMAP] * 10
@@ -171,7 +171,7 @@ def test_a_sitemap_index_adds_no_more_sitemaps_than_the_crawl_may_have_pages() -
     assert second.found == []
 
 
-def _sifted(bed: Bed, answer: Answer, one: Attempt | None = None, *, payload: bytes | None) -> SievedLinks:
+def _sifted(bed: Bed, answer: Answer, one: Attempt | None = None, *, payload: bytes | None) -> FilteredLinks:
     """Return what a document brings that is read whole, or not at all if its payload is None."""
     one = one or attempt(_URL)
     hop = fetched(FetchRequest(url=one.url), answer, bed.clock)
@@ -180,31 +180,33 @@ def _sifted(bed: Bed, answer: Answer, one: Attempt | None = None, *, payload: by
     with ParseChild(deadline_s=patience.deadline(60)) as child:
         reader = bed.reader(child)
         reading = reader.read(page, one, stored)
-        return reader.sift(bed.sieve(), page, one, reading.call() if isinstance(reading, SlowDocument) else reading)
+        return reader.sift(
+            bed.link_filter(), page, one, reading.call() if isinstance(reading, SlowDocument) else reading
+        )
 
 
 @pytest.mark.parametrize("count", [20_000, 20_001, 100_000, 100_300])
 def test_links_beyond_the_limit_of_one_page_are_counted(count: int) -> None:
     body = "".join(f"<a href=/{n}></a>" for n in range(count)).encode()
-    sieved = _sifted(make_bed({}), _typed("text/html", body), payload=body)
+    filtered = _sifted(make_bed({}), _typed("text/html", body), payload=body)
 
-    assert len(sieved.found) == 20_000
-    assert sieved.excluded["over_limit:links", "a.test"] == count - 20_000
+    assert len(filtered.found) == 20_000
+    assert filtered.excluded["over_limit:links", "a.test"] == count - 20_000
 
 
 @pytest.mark.parametrize("plan", [{"max_depth": 0}, {"scope": "page"}, {"exclude": ("a.test/[0-9]",)}])
 def test_links_that_the_scope_leaves_out_are_not_over_the_limit(plan: dict[str, Any]) -> None:
     body = "".join(f"<a href=/{n}></a>" for n in range(20_500)).encode()
-    sieved = _sifted(make_bed({}, **plan), _typed("text/html", body), payload=body)
+    filtered = _sifted(make_bed({}, **plan), _typed("text/html", body), payload=body)
 
-    assert sieved.found == []
-    assert [count for (rule, _), count in sieved.excluded.items() if not rule.startswith("over_limit")] == [20_500]
+    assert filtered.found == []
+    assert [count for (rule, _), count in filtered.excluded.items() if not rule.startswith("over_limit")] == [20_500]
 
 
 def test_nofollow_page_is_never_over_the_limit() -> None:
     body = b"<meta name=robots content=nofollow>" + b"".join(b"<a href=/%d></a>" % n for n in range(20_001))
 
-    assert _sifted(make_bed({}), _typed("text/html", body), payload=body) == SievedLinks()
+    assert _sifted(make_bed({}), _typed("text/html", body), payload=body) == FilteredLinks()
 
 
 @pytest.mark.parametrize(
@@ -217,9 +219,9 @@ def test_nofollow_page_is_never_over_the_limit() -> None:
     ],
 )
 def test_document_too_large_to_read_is_counted_as_unread(media: str, kind: UrlKind, unread: int) -> None:
-    sieved = _sifted(make_bed({}), _typed(media, b""), attempt(_URL, kind=kind), payload=None)
+    filtered = _sifted(make_bed({}), _typed(media, b""), attempt(_URL, kind=kind), payload=None)
 
-    assert sieved.excluded["over_limit:unread", "a.test"] == unread
+    assert filtered.excluded["over_limit:unread", "a.test"] == unread
 
 
 def test_page_with_unreadable_encoding_is_counted_as_unread() -> None:
@@ -230,7 +232,7 @@ def test_page_with_unreadable_encoding_is_counted_as_unread() -> None:
 
 def test_sitemap_urls_beyond_the_limit_are_in_the_account() -> None:
     body = b"\n".join(b"http://a.test/%d" % n for n in range(50_007))
-    sieved = _sifted(make_bed({}), _typed("text/plain", body), attempt(_URL, kind=UrlKind.SITEMAP), payload=body)
+    filtered = _sifted(make_bed({}), _typed("text/plain", body), attempt(_URL, kind=UrlKind.SITEMAP), payload=body)
 
-    assert len(sieved.found) == 50_000
-    assert sieved.excluded == {("over_limit:links", "a.test"): 7}
+    assert len(filtered.found) == 50_000
+    assert filtered.excluded == {("over_limit:links", "a.test"): 7}

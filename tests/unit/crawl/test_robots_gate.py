@@ -11,7 +11,7 @@ import pytest
 from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.politeness import Pace
 from holdfast.crawl.robots_gate import MEMORY_BYTES
-from holdfast.types import FetchProblem, LeaseRefusal, RobotsAnswer, RobotsState
+from holdfast.types import FetchProblem, LeaseRefusal, RobotsAnswer, RobotsRecord
 from tests.unit.crawl.bed import Answer, Bed, Line, attempt, make_bed
 
 _ROBOTS, _WWW, _PAGE = "http://a.test/robots.txt", "http://www.a.test/robots.txt", "http://a.test/x"
@@ -81,7 +81,7 @@ def _led_to_www(known: RobotsAnswer | None, body: bytes = b"", refusal: LeaseRef
     bed = make_bed({_ROBOTS: led, _PAGE: Answer()}, borrow=lambda _domain: refusal)
     if known is not None:
         now = bed.clock.now()
-        bed.recalled["http://www.a.test"] = RobotsState(
+        bed.recalled["http://www.a.test"] = RobotsRecord(
             origin="http://www.a.test", answer=known, fetched_at=now, checked_at=now, status=200, body=body
         )
     return bed
@@ -211,7 +211,7 @@ def test_a_page_of_errors_in_an_odd_coding_is_still_no_robots_file() -> None:
 def test_a_worker_that_visits_a_domain_takes_no_sitemaps_from_the_one_that_crawls_it() -> None:
     bed = make_bed({}, seeds=("http://a.test/", "http://www.a.test/"))
     now, body = bed.clock.now(), b"Sitemap: http://www.a.test/map.xml\n"
-    state = RobotsState(
+    state = RobotsRecord(
         origin="http://www.a.test", answer=RobotsAnswer.RULES, fetched_at=now, checked_at=now, status=200, body=body
     )
     bed.worker("www.a.test", robots=(state,))  # made for one request, and given back

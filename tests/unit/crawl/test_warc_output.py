@@ -65,7 +65,7 @@ def make(tmp_path: Path, clock: FakeClock, registry: Registry) -> Callable[..., 
     (tmp_path / "warcs").mkdir()
 
     def output(folder: Path = tmp_path / "warcs", **limits: float) -> WarcOutput:
-        settings = WarcSettings(bytes=int(limits.get("bytes", 10**9)), age_s=3600, idle_s=600)
+        settings = WarcSettings(bytes=int(limits.get("bytes", 10**9)))
         made = WarcOutput(folder, "code-1", info={}, clock=clock, settings=settings)
         made.register, made.sealed = registry.register, registry.seal
         return made

@@ -56,7 +56,7 @@ class Stage:
         reader = self.bed.reader(self.child)
         self.capture_writer = CaptureWriter(
             storage=WarcStorage(self.output, refer_to=lambda _attempt: None, limit=reader.max_bytes),
-            sieve=self.bed.sieve(), reader=reader, run=self.run, clock=self.bed.clock,
+            link_filter=self.bed.link_filter(), reader=reader, run=self.run, clock=self.bed.clock,
             done=lambda page, visit: self.finished.put((page, visit)),
         )  # fmt: skip
         self.capture_writer.start()

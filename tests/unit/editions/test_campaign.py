@@ -57,24 +57,24 @@ def test_each_seed_has_a_shard_named_by_its_language_or_its_place() -> None:
         "https://a.ca/",
     ]
 
-    assert [made.key for made in shard_seeds(seeds)] == ["lang-en", "lang-fr", "seed-3", "lang-en-2", "seed-5"]
+    assert [key for _, key in shard_seeds(seeds)] == ["lang-en", "lang-fr", "seed-3", "lang-en-2", "seed-5"]
     assert shard_seeds(seeds) == shard_seeds(seeds)
 
 
 def test_caps_on_pages_and_depth_are_lifted_and_told() -> None:
     config = read_config({"seeds": ["https://a.ca/"], "max_depth": 4, "max_pages": 100, "quota_bytes": 10**9})
 
-    free = uncapped(config, config.seeds, Host())
+    overrides, notes = uncapped(config, config.seeds, Host())
 
-    made = merged(config, overrides=free.overrides)
+    made = merged(config, overrides=overrides)
     assert (made.max_depth, made.max_pages, made.quota_bytes) == (-1, None, 10**9)
-    assert [note.split(" ")[0] for note in free.notes] == ["max_depth", "max_pages", "quota_bytes"]
+    assert [note.split(" ")[0] for note in notes] == ["max_depth", "max_pages", "quota_bytes"]
 
 
 def test_a_source_without_caps_has_nothing_to_tell() -> None:
     config = read_config({"seeds": ["https://a.ca/"], "max_depth": -1})
 
-    assert uncapped(config, config.seeds, Host()).notes == ()
+    assert uncapped(config, config.seeds, Host())[1] == ()
 
 
 def test_what_the_server_offers_zimit_counts_in_a_campaign_too() -> None:
@@ -85,9 +85,9 @@ def test_what_the_server_offers_zimit_counts_in_a_campaign_too() -> None:
     config = read_config({"seeds": ["https://a.ca/"], "max_depth": -1, "backend": "zimit", "zimit": zimit})
     host = Host(vpn_command="vpn next", extra_flags=("extraChromeArgs",))
 
-    free = uncapped(config, config.seeds, host)
+    overrides, _ = uncapped(config, config.seeds, host)
 
-    made = merged(config, overrides=free.overrides)
+    made = merged(config, overrides=overrides)
     assert made.zimit.passthrough_args == ("--extraChromeArgs", "headless")
     with pytest.raises(Invalid, match="VPN"):
         uncapped(read_config({**config.stored(), "zimit": {**zimit, "passthrough_args": []}}), config.seeds, Host())
@@ -101,13 +101,13 @@ def test_zimit_gets_the_annual_minima_and_loses_its_caps() -> None:
                                    "error_threshold_http": 5}},
     })  # fmt: skip
 
-    free = uncapped(config, config.seeds, Host())
+    overrides, notes = uncapped(config, config.seeds, Host())
 
-    made = merged(config, overrides=free.overrides)
+    made = merged(config, overrides=overrides)
     assert made.zimit.passthrough_args == ("--lang", "en")
     options = made.zimit.tool_options
     assert (options["max_container_restarts"], options["error_threshold_timeout"]) == (30, 50)
     assert (options["error_threshold_http"], options["backoff_delay_minutes"]) == (50, 2)
     assert options["enable_monitoring"] is True
-    assert any("--depth" in note for note in free.notes)
-    assert any("backoff_delay_minutes raised from 9 to 2" in note for note in free.notes)
+    assert any("--depth" in note for note in notes)
+    assert any("backoff_delay_minutes raised from 9 to 2" in note for note in notes)

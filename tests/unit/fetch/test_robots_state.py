@@ -15,7 +15,7 @@ from holdfast.fetch.robots import (
     read_answer,
     verdict,
 )
-from holdfast.types import FetchProblem, RobotsAnswer, RobotsState
+from holdfast.types import FetchProblem, RobotsAnswer, RobotsRecord
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ORIGIN = "https://example.com"
@@ -27,8 +27,8 @@ def answered(status: int, body: bytes = b"") -> RobotsRead:
     return RobotsRead(origin=ORIGIN, status=status, body=body)
 
 
-def state_after(*tries: tuple[timedelta, RobotsRead]) -> RobotsState:
-    state: RobotsState | None = None
+def state_after(*tries: tuple[timedelta, RobotsRead]) -> RobotsRecord:
+    state: RobotsRecord | None = None
     for after, read in tries:
         state = read_answer(state, read, NOW + after)
     assert state is not None
@@ -39,7 +39,7 @@ def state_after(*tries: tuple[timedelta, RobotsRead]) -> RobotsState:
 def test_success_is_rules(status: int) -> None:
     state = read_answer(None, answered(status, b"User-agent: *"), NOW)
 
-    assert state == RobotsState(
+    assert state == RobotsRecord(
         origin=ORIGIN,
         answer=RobotsAnswer.RULES,
         fetched_at=NOW,
@@ -122,7 +122,7 @@ def test_an_answer_is_never_used_beyond_a_day(status: int, held: RobotsVerdict) 
 
 
 def test_failures_are_retried_for_half_an_hour_at_most_a_minute_apart_and_then_every_hour() -> None:
-    state: RobotsState | None = None
+    state: RobotsRecord | None = None
     at = NOW
     waits: list[timedelta] = []
     while sum(waits, timedelta()) < 2 * HOUR:
@@ -139,7 +139,7 @@ def test_failures_are_retried_for_half_an_hour_at_most_a_minute_apart_and_then_e
 
 
 def test_a_failure_long_after_the_last_one_begins_a_new_outage() -> None:
-    state: RobotsState | None = None
+    state: RobotsRecord | None = None
     for _ in range(100):
         state = read_answer(state, OUTAGE, NOW)
     assert state is not None

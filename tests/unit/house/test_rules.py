@@ -76,8 +76,12 @@ _FITS = "def f():\n" + '    """Doc\n\n    of some length.\n    """\n' + "    x =
     [
         (budgets.long_files, "x = 1\n" * 601, "x = 1\n" * 600),
         (budgets.long_functions, _LONG, _FITS),
-        (budgets.many_parameters, "def f(a, b, c, *, d, e, f, g): ...", "def f(self, a, b, c, *, d, e, f): ..."),
-        (budgets.many_parameters, "def f(a, b, c, d, e, *f, **g): ...", "lambda a, b, c, d, e, f, g: 1"),
+        (
+            budgets.many_parameters,
+            "def f(a, b, c, d, *, e, f, g, h, i): ...",
+            "def f(self, a, b, c, d, *, e, f, g, h): ...",
+        ),
+        (budgets.many_parameters, "def f(a, b, c, d, e, f, *g, **h): ...", "lambda a, b, c, d, e, f, g: 1"),
         (budgets.hidden_imports, "def f():\n    import json", "import json"),
         (
             budgets.hidden_imports,
@@ -85,7 +89,6 @@ _FITS = "def f():\n" + '    """Doc\n\n    of some length.\n    """\n' + "    x =
             "def f():\n    try:\n        import extra\n    except ImportError:\n        return None",
         ),
         (budgets.undocumented, "x = 1", _DOC),
-        (budgets.undocumented, _DOC + "def f(): ...", _DOC + "def _f(): ..."),
         (budgets.forbidden_names, "class CrawlManager: ...", "class CrawlContext: ..."),
         (budgets.banners, "# ------- part two", "# why - because"),
         (names.formatter_off, "x = 1  # fmt: sk" + "ip", "x = 1  # the format skips it"),

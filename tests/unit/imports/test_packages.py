@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.imports.packages import BadPackage, open_package
+from holdfast.imports.packages import BadPackage, name_in_package, open_package
 from holdfast.imports.signatures import Worth, check_signed_data
 from tests.unit.index.files import record
 
@@ -30,7 +30,7 @@ def _package(path: Path, *members: tuple[str | zipfile.ZipInfo, bytes], method: 
 
 def _files(path: Path) -> dict[str, bytes]:
     with open_package(path) as package:
-        return {file.name: b"".join(package.pieces(file)) for file in package.files()}
+        return {name_in_package(file): b"".join(package.pieces(file)) for file in package.files()}
 
 
 def _refused(path: Path) -> dict[str, str]:

@@ -113,12 +113,12 @@ def test_an_address_that_nobody_would_ask_for_still_has_an_identity() -> None:
 def test_outlinks_are_groups_once_each_without_assets_and_oneself() -> None:
     hrefs = ["/a", "/a?page=2", "b.html", "/style.css", "http://other.org/x#y", "javascript:void(0)", "/self", "/a#top"]
 
-    anchors = [(href, "") for href in hrefs]
+    anchors = [(href, "", "") for href in hrefs]
     found = outlinks("https://example.org/self", None, anchors, own_hash=hash64("https://example.org/self"))
 
     assert [to_url for _, to_url, _ in found] == [
         "https://example.org/a", "https://example.org/b.html", "http://other.org/x",
     ]  # fmt: skip
     assert all(to_hash == hash64(to_url) for to_hash, to_url, _ in found)
-    many = outlinks("https://example.org/", None, [(f"/{n}", "") for n in range(500)], own_hash=0)
+    many = outlinks("https://example.org/", None, [(f"/{n}", "", "") for n in range(500)], own_hash=0)
     assert len(many) == MAX_EDGES

@@ -10,38 +10,38 @@ import pytest
 from holdfast.config import PolitenessSettings, Settings
 from holdfast.db.models import Job, Source
 from holdfast.jobs.specs import CrawlDefaults, crawl_plan
-from holdfast.jobs.views.listing import ADMIN_STATES, Latest, admin_state
+from holdfast.jobs.views.listing import ADMIN_STATES, admin_state
 from holdfast.sources.config import read_config
 from holdfast.worker.native import plan_of
 
 
 @pytest.mark.parametrize(
-    ("state", "retries", "latest", "word"),
+    ("state", "retries", "run", "index", "word"),
     [
-        ("pending", 0, None, "queued"),
-        ("scheduled", 0, None, "queued"),
-        ("scheduled", 0, Latest("queued"), "queued"),
-        ("scheduled", 1, Latest("failed"), "retryable"),
-        ("scheduled", 0, Latest("completed", "indexed"), "indexed"),
-        ("running", 0, Latest("running"), "running"),
-        ("completed", 0, Latest("completed"), "completed"),
-        ("completed", 0, Latest("completed", "pending"), "completed"),
-        ("completed", 0, Latest("completed", "indexing"), "indexing"),
-        ("completed", 0, Latest("completed", "indexed"), "indexed"),
-        ("completed", 0, Latest("completed", "index_failed"), "index_failed"),
-        ("failed", 3, Latest("failed"), "failed"),
-        ("paused", 0, None, "paused"),
-        ("cancelled", 0, Latest("cancelled"), "cancelled"),
-        (None, 0, Latest("stopped"), "retryable"),
-        (None, 0, Latest("running"), "running"),
-        (None, 0, Latest("completed", "indexed"), "indexed"),
-        (None, 0, None, "queued"),
+        ("pending", 0, None, None, "queued"),
+        ("scheduled", 0, None, None, "queued"),
+        ("scheduled", 0, "queued", None, "queued"),
+        ("scheduled", 1, "failed", None, "retryable"),
+        ("scheduled", 0, "completed", "indexed", "indexed"),
+        ("running", 0, "running", None, "running"),
+        ("completed", 0, "completed", None, "completed"),
+        ("completed", 0, "completed", "pending", "completed"),
+        ("completed", 0, "completed", "indexing", "indexing"),
+        ("completed", 0, "completed", "indexed", "indexed"),
+        ("completed", 0, "completed", "index_failed", "index_failed"),
+        ("failed", 3, "failed", None, "failed"),
+        ("paused", 0, None, None, "paused"),
+        ("cancelled", 0, "cancelled", None, "cancelled"),
+        (None, 0, "stopped", None, "retryable"),
+        (None, 0, "running", None, "running"),
+        (None, 0, "completed", "indexed", "indexed"),
+        (None, 0, None, None, "queued"),
     ],
 )
-def test_a_job_has_a_word_in_the_older_vocabulary(
-    state: str | None, retries: int, latest: Latest | None, word: str
+def test_admin_state_of_job_and_run(
+    state: str | None, retries: int, run: str | None, index: str | None, word: str
 ) -> None:
-    assert admin_state(state, retries=retries, latest=latest) == word
+    assert admin_state(state, retries=retries, run=run, index=index) == word
     assert word in ADMIN_STATES
 
 

@@ -7,15 +7,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.config import RecoverySettings
-from holdfast.jobs.administration.recovering import RecoveryAction, RecoveryNote, RunActivity, decide
+from holdfast.db.models import Recovery
+from holdfast.jobs.administration.recovering import RecoveryAction, RunActivity, decide
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 LIMITS = RecoverySettings()
 STALLED = RunActivity(pages=500, running_s=90_000, idle_s=3600, pages_per_minute=0.0)
 
 
-def _helped(hours_ago: float, action: RecoveryAction = RecoveryAction.RESTART_STALLED, pages: int = 0) -> RecoveryNote:
-    return RecoveryNote(1, NOW - timedelta(hours=hours_ago), action.value, pages)
+def _helped(hours_ago: float, action: RecoveryAction = RecoveryAction.RESTART_STALLED, pages: int = 0) -> Recovery:
+    return Recovery(job_id=1, at=NOW - timedelta(hours=hours_ago), action=action.value, pages=pages)
 
 
 @pytest.mark.parametrize(
@@ -32,23 +33,21 @@ def _helped(hours_ago: float, action: RecoveryAction = RecoveryAction.RESTART_ST
 def test_a_crawl_is_judged_by_how_long_nothing_moved_and_how_fast_it_is(
     activity: RunActivity, help_: RecoveryAction, reason: str
 ) -> None:
-    found = decide(activity, [], LIMITS, now=NOW)
-
-    assert (found.action, found.reason) == (help_, reason)
+    assert decide(activity, [], LIMITS, now=NOW) == (help_, reason)
 
 
 def test_three_restarts_a_day_are_enough() -> None:
     pages = [100, 200, 300]
     today = [_helped(hours, pages=count) for hours, count in zip((20, 10, 5), pages, strict=True)]
 
-    assert decide(STALLED, today, LIMITS, now=NOW).reason == "helped_too_often"
+    assert decide(STALLED, today, LIMITS, now=NOW)[1] == "helped_too_often"
     yesterday = [_helped(25, pages=100), *today[1:]]
-    assert decide(STALLED, yesterday, LIMITS, now=NOW).action is RecoveryAction.RESTART_STALLED
+    assert decide(STALLED, yesterday, LIMITS, now=NOW)[0] is RecoveryAction.RESTART_STALLED
 
 
 def test_a_restart_is_given_its_time() -> None:
-    assert decide(STALLED, [_helped(599 / 3600)], LIMITS, now=NOW).reason == "just_helped"
-    assert decide(STALLED, [_helped(601 / 3600)], LIMITS, now=NOW).action is RecoveryAction.RESTART_STALLED
+    assert decide(STALLED, [_helped(599 / 3600)], LIMITS, now=NOW)[1] == "just_helped"
+    assert decide(STALLED, [_helped(601 / 3600)], LIMITS, now=NOW)[0] is RecoveryAction.RESTART_STALLED
 
 
 @pytest.mark.parametrize(("pages", "reason"), [((481, 485, 491), "breaker_open"), ((480, 490, 491), "stalled")])
@@ -56,27 +55,27 @@ def test_three_restarts_in_vain_open_the_breaker(pages: tuple[int, ...], reason:
     """Each of them led to fewer than 10 new pages; one that led to 10 keeps it closed."""
     days = [_helped(hours, pages=count) for hours, count in zip((80, 60, 40), pages, strict=True)]
 
-    assert decide(STALLED, days, LIMITS, now=NOW).reason == reason
+    assert decide(STALLED, days, LIMITS, now=NOW)[1] == reason
 
 
 def test_a_crawl_that_counts_from_nothing_again_is_not_taken_for_one_in_vain() -> None:
     days = [_helped(80, pages=900), _helped(60, pages=30), _helped(40, pages=35)]
 
-    assert decide(STALLED._replace(pages=38), days, LIMITS, now=NOW).action is RecoveryAction.RESTART_STALLED
+    assert decide(STALLED._replace(pages=38), days, LIMITS, now=NOW)[0] is RecoveryAction.RESTART_STALLED
 
 
 def test_a_slow_crawl_is_restarted_at_the_sixth_look_in_a_row() -> None:
     slow = STALLED._replace(idle_s=60, pages_per_minute=0.5)
     looks = [_helped(hour, RecoveryAction.SEEN_SLOW) for hour in (5, 4, 3, 2, 1)]
 
-    assert decide(slow, looks, LIMITS, now=NOW).action is RecoveryAction.RESTART_SLOW
-    assert decide(slow, looks[1:], LIMITS, now=NOW).reason == "slow 5 of 6"
+    assert decide(slow, looks, LIMITS, now=NOW)[0] is RecoveryAction.RESTART_SLOW
+    assert decide(slow, looks[1:], LIMITS, now=NOW)[1] == "slow 5 of 6"
     interrupted = [*looks[:3], _helped(2.5, RecoveryAction.SEEN_FINE), *looks[3:]]
-    assert decide(slow, interrupted, LIMITS, now=NOW).reason == "slow 3 of 6"
+    assert decide(slow, interrupted, LIMITS, now=NOW)[1] == "slow 3 of 6"
 
 
 def test_a_crawl_that_gets_on_again_ends_its_streak() -> None:
     fine = STALLED._replace(idle_s=60, pages_per_minute=9.0)
 
-    assert decide(fine, [_helped(1, RecoveryAction.SEEN_SLOW)], LIMITS, now=NOW).action is RecoveryAction.SEEN_FINE
-    assert decide(fine, [_helped(1, RecoveryAction.SEEN_FINE)], LIMITS, now=NOW).action is RecoveryAction.NOTHING
+    assert decide(fine, [_helped(1, RecoveryAction.SEEN_SLOW)], LIMITS, now=NOW)[0] is RecoveryAction.SEEN_FINE
+    assert decide(fine, [_helped(1, RecoveryAction.SEEN_FINE)], LIMITS, now=NOW)[0] is RecoveryAction.NOTHING

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.jobs.endings import Again, FailureCause, RetryPolicy, after_failure, backoff, policy_for
+from holdfast.jobs.endings import FailureCause, RetryDecision, RetryPolicy, after_failure, backoff, policy_for
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_the_machines_faults_burn_no_retry_and_are_given_up_after_five() -> None
     policy = RetryPolicy()
 
     for count in range(5):
-        assert after_failure(FailureCause.INFRA, policy, retries=1, infra_retries=count) == Again(
+        assert after_failure(FailureCause.INFRA, policy, retries=1, infra_retries=count) == RetryDecision(
             wait=timedelta(minutes=10), retries=1, infra_retries=count + 1
         )
     assert after_failure(FailureCause.INFRA, policy, retries=1, infra_retries=5) is None
@@ -49,7 +49,11 @@ def test_a_wrong_configuration_is_never_tried_again() -> None:
 def test_zimit_gets_two_more_chances_at_once() -> None:
     policy = policy_for("zimit", RetryPolicy(max_retries=3, base_s=60))
 
-    assert after_failure(FailureCause.FAILED, policy, retries=0, infra_retries=0) == Again(wait=timedelta(), retries=1)
-    assert after_failure(FailureCause.FAILED, policy, retries=1, infra_retries=0) == Again(wait=timedelta(), retries=2)
+    assert after_failure(FailureCause.FAILED, policy, retries=0, infra_retries=0) == RetryDecision(
+        wait=timedelta(), retries=1
+    )
+    assert after_failure(FailureCause.FAILED, policy, retries=1, infra_retries=0) == RetryDecision(
+        wait=timedelta(), retries=2
+    )
     assert after_failure(FailureCause.FAILED, policy, retries=2, infra_retries=0) is None
     assert policy_for("native", RetryPolicy()) == RetryPolicy()

@@ -13,7 +13,6 @@ from holdfast.jobs.slots import (
     MovedJob,
     Reason,
     ScheduledTurn,
-    Skipped,
     SlotTable,
     distribution,
     next_turn,
@@ -133,7 +132,7 @@ def test_jobs_that_each_have_a_slot_of_their_own_are_spread_as_evenly_as_can_be(
     apart = distribution([NOW + number * 15 * MINUTE for number in range(7)], now=NOW)
     together = distribution([NOW] * 7, now=NOW)
 
-    assert (apart.score, apart.rebalance_advised) == (1.0, False)
+    assert (apart.distribution_score, apart.rebalance_advised) == (1.0, False)
     assert together.rebalance_advised
 
 
@@ -141,17 +140,17 @@ def test_the_distribution_counts_the_coming_day_by_hour() -> None:
     shown = distribution([at(0), at(1.5), at(1.75), at(23.9), at(25)], now=NOW)
 
     assert (shown.total_jobs, shown.peak_hour, shown.peak_count) == (4, 13, 2)
-    assert {hour: count for hour, count in enumerate(shown.hours) if count} == {12: 1, 13: 2, 11: 1}
-    assert [(slot.starts_at, slot.runs) for slot in shown.slots] == [
+    assert {one.hour: one.job_count for one in shown.hourly_distribution if one.job_count} == {12: 1, 13: 2, 11: 1}
+    assert [(slot.starts_at, slot.job_count) for slot in shown.slot_distribution] == [
         (at(0), 1),
         (at(1.5), 1),
         (at(1.75), 1),
         (at(23.75), 1),
     ]
     assert (shown.window_hours, shown.slot_minutes, shown.rebalance_advised) == (24, 15, False)
-    assert distribution([], now=NOW).score == 1.0
+    assert distribution([], now=NOW).distribution_score == 1.0
     overdue = distribution([at(-3), at(0.1), at(0.24)], now=NOW)
-    assert [(slot.starts_at, slot.runs) for slot in overdue.slots] == [(at(0), 3)]
+    assert [(slot.starts_at, slot.job_count) for slot in overdue.slot_distribution] == [(at(0), 3)]
 
 
 def test_a_rebalance_spreads_a_heap_and_lists_everybody() -> None:
@@ -167,25 +166,28 @@ def test_a_rebalance_spreads_a_heap_and_lists_everybody() -> None:
 
     assert {move.job_id for move in plan.moved} | {skip.job_id for skip in plan.skipped} == {t.job_id for t in turns}
     assert len(plan.moved) + len(plan.skipped) == len(turns)
-    assert set(plan.skipped) >= {
-        Skipped(100, Reason.JOB_RUNNING), Skipped(101, Reason.PROTECTION_WINDOW),
-        Skipped(102, Reason.PLACEMENT_COOLDOWN), Skipped(103, Reason.BELOW_SLOT), Skipped(104, Reason.JOB_RUNNING),
+    assert {(skip.job_id, skip.reason) for skip in plan.skipped} >= {
+        (100, Reason.JOB_RUNNING), (101, Reason.PROTECTION_WINDOW), (102, Reason.PLACEMENT_COOLDOWN),
+        (103, Reason.BELOW_SLOT), (104, Reason.JOB_RUNNING),
     }  # fmt: skip
-    assert plan.score > 0.9
+    assert plan.new_distribution_score > 0.9
     assert all(move.new_time > NOW for move in plan.moved)
 
 
 def test_the_longest_interval_is_moved_first() -> None:
     heap = [ScheduledTurn(job_id=n, interval=timedelta(hours=n), next_run_at=at(5)) for n in (1, 2, 3)]
 
-    assert plan_rebalance(heap, now=NOW).moved == (MovedJob(3, at(5), at(0.25)), MovedJob(2, at(5), at(1)))
+    assert plan_rebalance(heap, now=NOW).moved == [
+        MovedJob(job_id=3, old_time=at(5), new_time=at(0.25)),
+        MovedJob(job_id=2, old_time=at(5), new_time=at(1)),
+    ]
 
 
 def test_of_equal_slots_a_rebalance_takes_the_one_in_the_emptier_hour() -> None:
     turns = [ScheduledTurn(job_id=n, interval=24 * HOUR, next_run_at=at(5)) for n in range(24)]
     plan = plan_rebalance(turns, now=NOW)
 
-    assert plan.score == 1.0
+    assert plan.new_distribution_score == 1.0
     assert len({move.new_time.hour for move in plan.moved}) == 23
 
 
@@ -215,7 +217,7 @@ def test_a_rebalance_never_makes_it_worse_and_never_moves_what_it_must_not(turns
     plan = plan_rebalance(turns, now=NOW)
     by_id = {turn.job_id: turn for turn in turns}
 
-    assert plan.score >= before.score
+    assert plan.new_distribution_score >= before.distribution_score
     assert sorted([m.job_id for m in plan.moved] + [s.job_id for s in plan.skipped]) == sorted(by_id)
     for move in plan.moved:
         assert refusal(by_id[move.job_id], now=NOW) is None

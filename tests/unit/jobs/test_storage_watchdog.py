@@ -7,14 +7,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.config import StorageSettings
-from holdfast.jobs.administration.recovering import FREED, SEEN_ALIVE, SEEN_DEAD, RecoveryNote, decide_storage
+from holdfast.db.models import Recovery
+from holdfast.jobs.administration.recovering import FREED, SEEN_ALIVE, SEEN_DEAD, decide_storage
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 LIMITS = StorageSettings()
 
 
-def _note(seconds_ago: float, action: str = SEEN_DEAD, job_id: int = 1) -> RecoveryNote:
-    return RecoveryNote(job_id, NOW - timedelta(seconds=seconds_ago), action)
+def _note(seconds_ago: float, action: str = SEEN_DEAD, job_id: int = 1) -> Recovery:
+    return Recovery(job_id=job_id, at=NOW - timedelta(seconds=seconds_ago), action=action)
 
 
 @pytest.mark.parametrize(
@@ -38,15 +39,13 @@ def _note(seconds_ago: float, action: str = SEEN_DEAD, job_id: int = 1) -> Recov
     ],
 )  # fmt: skip
 def test_a_path_is_freed_when_it_is_surely_dead_and_not_too_often(
-    notes: list[RecoveryNote], jobs: tuple[int, ...], reason: str
+    notes: list[Recovery], jobs: tuple[int, ...], reason: str
 ) -> None:
-    found = decide_storage([1], notes, LIMITS, now=NOW)
-
-    assert (found.jobs, found.reason) == (jobs, reason)
+    assert decide_storage([1], notes, LIMITS, now=NOW) == (jobs, reason)
 
 
 def test_a_job_that_was_helped_too_often_does_not_keep_help_from_others_and_one_deed_for_two_jobs_counts_once() -> None:
     earlier = [_note(3600 * hours, FREED, job_id) for hours in (20, 18, 16) for job_id in (1, 2)]
     seen = [_note(200, job_id=job_id) for job_id in (1, 2, 3)]
 
-    assert decide_storage([1, 2, 3], [*earlier, *seen], LIMITS, now=NOW).jobs == (3,)
+    assert decide_storage([1, 2, 3], [*earlier, *seen], LIMITS, now=NOW)[0] == (3,)

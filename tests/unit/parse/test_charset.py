@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.parse.charset import ParseProblem, decode, decode_text, known_charset
 from tests import patience
+from tests.legacy_text import LEGACY_TEXT, undeclared_page
 
 
 @pytest.mark.parametrize(
@@ -60,6 +61,30 @@ def test_utf_8_stays_the_very_bytes() -> None:
     body = "<p>é".encode()
 
     assert decode(body).content is body
+
+
+@pytest.mark.parametrize("encoding", LEGACY_TEXT)
+@pytest.mark.parametrize("with_language", [True, False])
+def test_undeclared_legacy_encoding_is_recognised(encoding: str, with_language: bool) -> None:
+    text, charset = decode_text(undeclared_page(encoding, with_language=with_language))
+
+    assert charset == encoding
+    assert LEGACY_TEXT[encoding][1] in text
+
+
+def test_declared_charset_wins_over_what_the_bytes_look_like() -> None:
+    page = undeclared_page("shift_jis", with_language=True)
+
+    assert decode(page, "windows-1252").charset == "windows-1252"
+    assert decode(b"<meta charset=windows-1251>" + page).charset == "windows-1251"
+
+
+def test_undeclared_bytes_of_any_kind_are_decoded_in_linear_time() -> None:
+    started = time.process_time()
+    for body in (bytes(range(256)) * 20_000, b"\xff" * 5_000_000, b"a\x81" * 2_000_000):
+        assert decode_text(body)[0]
+
+    assert time.process_time() - started < patience.allowed(2)
 
 
 @pytest.mark.parametrize("label", ["utf-7", "UTF-7", "iso-2022-kr", "hz-gb-2312", "replacement"])

@@ -137,7 +137,7 @@ def test_the_content_is_main_without_what_surrounds_it() -> None:
     )
 
     assert page.headings == ("Head ing", "Site"), "headings outside the content come last"
-    assert page.hrefs == (("/in", "again"),)
+    assert page.hrefs == (("/in", "again", ""),)
     assert page.text.startswith("Head ing\nEnough words")
     for word in ("Site", "Search", "secret"):
         assert word not in page.text
@@ -345,11 +345,32 @@ def test_a_link_has_the_longest_of_its_words_or_what_stands_for_a_picture() -> N
         f"<a href=/h>{'x' * 300}</a></main>"
     )
 
-    assert page.hrefs[:-1] == (
+    assert tuple((href, words) for href, words, _ in page.hrefs[:-1]) == (
         ("/a", "At some length"), ("/b", "A map"), ("/c", "What it is called"), ("/d", "Told"), ("/e", ""),
         ("/f", "9.4. String Functions"), ("/g", "Long enough words"),
     )  # fmt: skip
-    assert page.hrefs[-1] == ("/h", "x" * 80)
+    assert page.hrefs[-1] == ("/h", "x" * 80, "")
+
+
+@pytest.mark.parametrize(
+    ("item", "beside"),
+    [
+        ("<li><a href=/t>tides</a> — when the water rises", "when the water rises"),
+        ("<dl><dt><a href=/t>tides</a><dd><p>When the water rises.</dl>", "When the water rises."),
+        ("<dl><dt><span><a href=/t>tides</a></span><span> – the water rises</span></dl>", "the water rises"),
+        ("<table><tr><td><td><a href=/t>tides</a><td><em>When water rises</em></table>", "When water rises"),
+        (f"<li><a href=/t>tides</a>: {'word ' * 40}", " ".join(["word"] * 16)),
+        ("<li>See the <a href=/t>tides</a> for when the water rises", ""),
+        ("<li><a href=/t>tides</a> and <a href=/u>boats</a> in the harbour", ""),
+        ("<li><a href=/t>tides</a> 12 November", ""),
+        ("<li><a href=/t>tides</a> new", ""),
+        ("<p><a href=/t>tides</a> rise twice a day, and fall as often.", ""),
+    ],
+)
+def test_link_has_what_its_list_item_or_row_says_of_it(item: str, beside: str) -> None:
+    page = _read(f"<main><p>{PROSE}</p>{item}</main>")
+
+    assert page.hrefs[0] == ("/t", "tides", beside)
 
 
 def test_the_title_is_the_first_heading_of_the_first_rank_before_the_graphs() -> None:

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast.parse.document import ParsedDocument, parse_document
-from holdfast.parse.metadata import read_microdata, read_moment
+from holdfast.parse.metadata import read_microdata
+from holdfast.parse.moments import read_moment
 from holdfast.parse.text import count_words, tree_of
 
 PROSE = "Enough words to be taken for the content of a page by all who read it, and then a few more of them. " * 8
@@ -23,7 +24,7 @@ def _read(html: str, url: str = "https://example.org/a/page") -> ParsedDocument:
         ("2024-03-01", "2024-03-01T00:00:00+00:00"),
         ("2024-03-01T10:20", "2024-03-01T10:20:00+00:00"),
         ("2024-03-01 10:20:30", "2024-03-01T10:20:30+00:00"),
-        ("2024-03-01T10:20:30.5Z", "2024-03-01T10:20:30+00:00"),
+        ("2024-03-01T10:20:30.5Z", "2024-03-01T10:20:30.500000+00:00"),
         ("2024-03-01T10:20:30+0200", "2024-03-01T08:20:30+00:00"),
         ("2024-03-01T23:59:60Z", "2024-03-01T23:59:59+00:00"),
         ("2024/3/1", "2024-03-01T00:00:00+00:00"),

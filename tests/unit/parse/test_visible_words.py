@@ -129,7 +129,7 @@ def test_preformatted_text_has_lines_headings_links_and_terms() -> None:
     pre = "<pre><h2>Files</h2><a href=/one>one</a>  1 KB\n<dfn>ebb\ntide</dfn></pre>"
     page = _read(f"<main><p>{PROSE}</p>{pre}</main>")
 
-    assert (page.headings, page.hrefs, page.terms) == (("Files",), (("/one", "one"),), ("ebb tide",))
+    assert (page.headings, page.hrefs, page.terms) == (("Files",), (("/one", "one", ""),), ("ebb tide",))
     assert page.text.endswith("Files\none 1 KB\nebb\ntide")
 
 
@@ -138,7 +138,7 @@ def test_xhtml_page_with_a_closed_script_has_its_text() -> None:
 
     page = _read(markup, "application/xhtml+xml")
 
-    assert (page.title, page.hrefs) == ("T", (("/n", "n"),))
+    assert (page.title, page.hrefs) == ("T", (("/n", "n", ""),))
     assert "zz" in page.text
     assert "zz" not in _words(_read(markup)), "in HTML the script goes on"
 
@@ -161,3 +161,11 @@ def test_form_with_less_prose_than_its_page_is_in_the_rest() -> None:
 
     assert "Leave your name" not in page.text
     assert "Leave your name" in page.rest
+
+
+@pytest.mark.parametrize("box", ["<div class=sidebar>{0}</div>", "<aside>{0}</aside>", "<footer>{0}</footer>"])
+def test_heading_outside_the_content_is_a_heading(box: str) -> None:
+    page = _read(f"<main><h1>Tides</h1><p>{PROSE}</p></main>{box.format('<h2>Ferry fares</h2><p>From noon.</p>')}")
+
+    assert page.headings == ("Tides", "Ferry fares")
+    assert "Ferry fares" not in page.text

@@ -237,3 +237,15 @@ def test_many_sources_are_not_marked_without_end(bed: Bed) -> None:
 
     for number in range(1, 31):
         assert notes.documents_of(number).sum() == 1
+
+
+def test_search_out_of_time_shows_snippets_for_passages(bed: Bed) -> None:
+    bed.fill([Capture(url="https://a.test/", text=f"{'The start of a page. ' * 20}\nThe needle stands here.")])
+    in_time = bed.ask("needle").hits[0].passages
+
+    # What was counted is kept, so that only the passages are left to do.
+    bed.search.seconds = 0
+    late = bed.ask("needle").hits[0].passages
+
+    assert "".join(piece.text for piece in in_time[0]) == "The needle stands here."
+    assert "".join(piece.text for piece in late[0]).startswith("The start of a page.")

@@ -68,10 +68,8 @@ class _Archive:
         for url in dict.fromkeys(url for url in urls if hash64(url) not in self.urls):
             self.urls.add(hash64(url))
             text, host = url.encode(), url.split("/")[2]
-            depth, flags = url.count("/"), disk.HAS_QUERY if "?" in url else 0
-            addresses.append(
-                (hash64(url), hash64(url.partition("?")[0]), hash64(host), len(pool), len(text), depth, flags)
-            )
+            flags = disk.HAS_QUERY if "?" in url else 0
+            addresses.append((hash64(url), hash64(url.partition("?")[0]), hash64(host), len(pool), len(text), flags))
             pool += text
         for doc in sorted(set(docs)):
             author = self.chance.choice((b"", b"ann", b"bob", b"kim lee"))
@@ -132,7 +130,7 @@ class _Archive:
             return self.segment(urls, self.chance.choice(([], [late])), [(first, self.last_id)])
         if kind == 5:
             known = [row[2] for row in self.rows.values()]
-            table = [(h, self.chance.randrange(9), 1, 0.5) for h in sorted(set(known)) if self.chance.random() < 0.5]
+            table = [(h, self.chance.randrange(9)) for h in sorted(set(known)) if self.chance.random() < 0.5]
             self.signals = disk.as_table(table, SIGNAL)
             return self.segment([], [], [])
         return self.more()

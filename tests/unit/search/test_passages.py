@@ -7,7 +7,8 @@ import zstandard
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.index.queries import REST_MARK, searched_texts
+from holdfast.index.queries import searched_texts
+from holdfast.parse.text import REST_MARK
 from holdfast.search.highlight import Finder
 from holdfast.search.passages import MAX_PASSAGES, PASSAGE_CHARS
 from holdfast.search.query import parse_query
@@ -130,7 +131,7 @@ def test_passage_is_found_far_down_a_long_text() -> None:
 def test_searched_texts_go_on_from_the_start_of_a_long_one() -> None:
     main, rest = f"{_FILLER}é\n" * 5_000, "Imprint"
 
-    start, whole, beside = searched_texts(zstandard.compress(f"{main}{REST_MARK}{rest}".encode()))
+    start, whole, beside = map(bytes.decode, searched_texts(zstandard.compress(f"{main}{REST_MARK}{rest}".encode())))
 
     assert main.startswith(f"{start}\n")
     assert start.endswith("é")
@@ -140,7 +141,7 @@ def test_searched_texts_go_on_from_the_start_of_a_long_one() -> None:
 def test_searched_texts_of_a_short_one_are_whole() -> None:
     packed = zstandard.compress(f"Main{REST_MARK}Rest".encode())
 
-    assert list(searched_texts(packed)) == ["Main", "Rest"]
+    assert list(searched_texts(packed)) == [b"Main", b"Rest"]
 
 
 def test_a_long_sentence_is_cut_between_words() -> None:

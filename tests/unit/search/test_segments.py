@@ -17,7 +17,7 @@ from holdfast.search.segments import Segment
 
 def _segment(name: str, first: int, last: int, ids: list[int], mark: int) -> Segment:
     rows = disk.as_table([(i, mark, i, 0, 1, 200, 0, 1) for i in ids], disk.ROW)
-    addresses = disk.as_table([(i, 0, 0, 4 * n, 4, 0, 0) for n, i in enumerate(ids)], disk.ADDRESS)
+    addresses = disk.as_table([(i, 0, 0, 4 * n, 4, 0) for n, i in enumerate(ids)], disk.ADDRESS)
     return Segment(
         name=name, rows=rows, addresses=addresses,
         documents=np.empty(0, disk.DOCUMENT), cleared=np.array([[first, last]]),

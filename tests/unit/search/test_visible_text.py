@@ -166,3 +166,9 @@ def test_last_word_of_a_very_long_page_is_found(bed: Bed) -> None:
 
     [hit] = bed.ask("zymurgy").hits
     assert "zymurgy" in "".join(piece.text for piece in hit.passages[0])
+
+
+def test_prefix_of_one_letter_is_that_word(bed: Bed) -> None:
+    bed.fill(pages(["text of the letter v", "text of a vaccine"]))
+
+    assert bed.urls("v*") == bed.urls("v") == ["https://example.org/1"]

@@ -17,8 +17,9 @@ from typing import Any
 import pytest
 
 from holdfast.clock import SystemClock
+from holdfast.coordination.runfile import own_command
 from holdfast.supervision import restarts
-from holdfast.supervision.part_process import ServicePart, own_command
+from holdfast.supervision.part_process import ServicePart
 from holdfast.supervision.state import PartState, PartStatus, read_parts
 from holdfast.supervision.supervisor import ServiceSupervisor
 from tests import patience

@@ -8,14 +8,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from holdfast.cli.url import app_command
+from holdfast.cli.url import url
 from holdfast.urls import url_hash
 
 
 @pytest.fixture
 def app() -> typer.Typer:
     app = typer.Typer()
-    app.command("url")(app_command)
+    app.command("url")(url)
     return app
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 from typer.testing import CliRunner, Result
 
-from holdfast.cli.warc import verify_command
+from holdfast.cli.warc import verify
 from holdfast.errors import NotFound
 from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.writer import WarcWriter
@@ -18,7 +18,7 @@ from tests.unit.warc.archives import INFO, write
 
 def run(*arguments: str | Path) -> Result:
     app = typer.Typer(rich_markup_mode=None)
-    app.command()(verify_command)
+    app.command()(verify)
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 

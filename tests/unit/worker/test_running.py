@@ -9,7 +9,7 @@ from holdfast.config import JobSettings
 from holdfast.db.engine import Database
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.journal import LogBook
-from holdfast.jobs.leases import HolderNews
+from holdfast.jobs.leases import LeaseUpdate
 from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason, asked_for
 from tests import patience
 from tests.clock import FakeClock
@@ -64,7 +64,7 @@ def test_the_rows_are_asked_at_the_moment_of_the_question(tmp_path: Path, clock:
     holding = _holding(tmp_path, clock, [], word=StopReason.FINISH)
 
     assert holding.stop is None
-    assert holding.hear() is StopReason.FINISH
+    assert holding.poll_signals() is StopReason.FINISH
 
 
 def test_a_lease_that_is_not_renewed_in_time_is_lost_whoever_is_at_fault(tmp_path: Path, clock: FakeClock) -> None:
@@ -115,7 +115,7 @@ def test_nothing_is_told_or_written_once_the_lease_is_lost(tmp_path: Path, clock
 
 
 def test_what_the_rows_ask_becomes_the_right_word() -> None:
-    assert asked_for(HolderNews(None, cancelled=False)) is None
-    assert asked_for(HolderNews("drain", cancelled=False)) is StopReason.FINISH
-    assert asked_for(HolderNews("cancel", cancelled=False)) is StopReason.DISCARD
-    assert asked_for(HolderNews("drain", cancelled=True)) is StopReason.CANCEL
+    assert asked_for(LeaseUpdate(None, cancelled=False)) is None
+    assert asked_for(LeaseUpdate("drain", cancelled=False)) is StopReason.FINISH
+    assert asked_for(LeaseUpdate("cancel", cancelled=False)) is StopReason.DISCARD
+    assert asked_for(LeaseUpdate("drain", cancelled=True)) is StopReason.CANCEL

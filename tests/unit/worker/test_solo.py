@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.config import FetchSettings, Settings
 from holdfast.crawl_process.requests import open_polite_client
-from holdfast.types import RobotsAnswer, RobotsState
+from holdfast.types import RobotsAnswer, RobotsRecord
 from holdfast.urls import Normalisation, parse
 from tests.unit.fetch.nameserver import nameserver
 from tests.unit.fetch.servers import answering, run, serving
@@ -16,7 +16,7 @@ from tests.unit.fetch.servers import answering, run, serving
 _RULES = b"User-agent: *\nDisallow: /private\n"
 
 
-async def _robots(url: str, home: Path, nameservers: list[str]) -> RobotsState:
+async def _robots(url: str, home: Path, nameservers: list[str]) -> RobotsRecord:
     settings = Settings(home=home, fetch=FetchSettings(nameservers=nameservers))
     async with open_polite_client(settings, agent="t", networks=["127.0.0.0/8"], delay_s=0.0) as solo:
         return await solo.robots(parse(url))

@@ -12,16 +12,19 @@ import pytest
 from holdfast.config import FetchSettings, PolitenessSettings, Settings
 from holdfast.coordination.owners import VISITOR, OwnerProcess
 from holdfast.coordination.runfile import RunFile
+from holdfast.crawl import outcomes
 from holdfast.crawl.contact import ContactMissing, ContactRefused
 from holdfast.crawl_process.requests import DomainBusy
 from holdfast.errors import AddressForbidden, UrlRefused
+from holdfast.frontier.control import DomainUpdate
+from holdfast.jobs.administration.frontier_actions import set_domain
 from holdfast.operations import survey as flow
 from holdfast.operations.live_pages import LiveFailed
 from holdfast.operations.survey import SiteSurvey, survey_site
 from holdfast.sources.codes import free_code
 from holdfast.sources.queries import SiteSource
 from holdfast.types import RobotsAnswer
-from holdfast.urls import parse
+from holdfast.urls import Normalisation, Url, parse
 from holdfast.wiring import open_runtime
 from tests.site import Exchange, Site
 from tests.unit.fetch.nameserver import nameserver
@@ -110,6 +113,27 @@ def test_survey_of_huge_sitemaps_is_bounded(settings: Settings, site: Site) -> N
     assert (found.page_count, found.page_count_is_exact) == (50_001, False)
     assert len([one for one in site.log() if "map" in one.path]) == flow.MAX_SITEMAPS
     assert len(found.addresses) <= flow.SHOWN + 10
+
+
+def test_survey_resolves_few_of_many_named_sitemaps(
+    settings: Settings, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = "".join(f"Sitemap: {site.url(0, f'/map/{number}')}\n" for number in range(2_000))
+    site.serve("/robots.txt", named, media="text/plain")
+    site.serve("/", front())
+    resolved: list[str] = []
+
+    def follow(url: Url, written: str, policy: Normalisation) -> Url:
+        resolved.append(written)
+        return outcomes.follow(url, written, policy)
+
+    monkeypatch.setattr(flow, "follow", follow)
+
+    found = surveyed(settings, site.url(0, "/"))
+
+    assert len(found.sitemaps) == flow.MAX_SITEMAPS
+    assert len(resolved) <= flow.MAX_SITEMAPS + 1
+    assert not found.page_count_is_exact
 
 
 def test_survey_when_robots_forbids_all(settings: Settings, site: Site) -> None:
@@ -317,3 +341,50 @@ def test_survey_of_a_domain_that_is_crawled_now_says_so(
         with pytest.raises(DomainBusy, match="is being crawled"):
             surveyed(settings, site.url(0, "/"))
     assert site.log() == []
+
+
+def test_survey_of_a_paused_domain_names_the_next_step(settings: Settings, site: Site) -> None:
+    domain = parse(site.url(0, "/")).domain
+    with open_runtime(settings) as runtime:
+        set_domain(runtime.frontier, runtime.clock, domain, DomainUpdate(paused=True))
+
+    with pytest.raises(DomainBusy, match="paused by an operator; resume the domain"):
+        surveyed(settings, site.url(0, "/"))
+    assert site.log() == []
+
+
+def test_survey_leaves_out_a_sitemap_on_a_forbidden_host(settings: Settings, site: Site) -> None:
+    site.serve("/robots.txt", f"Sitemap: {site.url(1, '/map')}\n", media="text/plain")
+    site.serve("/", front("/a"))
+    with open_runtime(settings) as runtime:
+        set_domain(runtime.frontier, runtime.clock, parse(site.url(1, "/")).domain, DomainUpdate(allowed=False))
+
+    found = surveyed(settings, site.url(0, "/"))
+
+    assert [one.problem is not None and "is forbidden by an operator" in one.problem for one in found.sitemaps] == [
+        True
+    ]
+    assert [one.path for one in site.log()] == ["/robots.txt", "/"]
+
+
+def test_survey_asks_a_port_that_the_source_allows(settings: Settings) -> None:
+    def source(_front_page: str) -> SiteSource:
+        return SiteSource("town", {"allow_ports": [23]}, 3)
+
+    with pytest.raises(UrlRefused, match="port 23 is not one"):
+        surveyed(settings, "http://127.0.0.9:23/")
+    with pytest.raises(LiveFailed, match=r"127\.0\.0\.9 does not accept connections"):
+        survey_site(settings, "http://127.0.0.9:23/", site_of=source)
+
+
+def test_survey_follows_a_redirect_into_an_allowed_network_as_a_crawl_does(settings: Settings, site: Site) -> None:
+    async def moved(exchange: Exchange) -> None:
+        await exchange.reply("", status=301, headers=[("Location", site.url(1, "/home"))])
+
+    site.on("/", moved)
+    site.serve("/home", front("/a"))
+
+    found = surveyed(settings, site.url(0, "/"))
+
+    assert found.final_url == site.url(1, "/home")
+    assert found.delay_s == 0.0, "the pace of an allowed network, not of the public web"

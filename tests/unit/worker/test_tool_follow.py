@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from holdfast.archive_tool.output_directory import Holder, hold_output, holder_of, note_end
-from holdfast.archive_tool.output_directory import LastEnd as End
 from holdfast.jobs.journal import LogBook
 from holdfast.worker.runner import RunnerHolding, RunProgress
 from holdfast.worker.tool_process import KILLED, AdoptedTool, ToolFollower, end_of_log, newest_tool_log, signal_holder
@@ -74,7 +73,7 @@ def test_a_tool_that_is_left_behind_is_known_by_its_hold_and_its_last_word(tmp_p
         tool = AdoptedTool(tmp_path, holder)
         assert tool.poll() is None
     assert tool.poll() == KILLED
-    note_end(tmp_path, End("stopped", 1), clock.now())
+    note_end(tmp_path, "stopped", 1, clock.now())
     assert tool.poll() == 1
     assert "archive-tool: stopped" in end_of_log(tmp_path, None)
 

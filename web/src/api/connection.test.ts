@@ -31,6 +31,17 @@ test("a server that is away is probed at growing intervals, and its last answer 
   expect([seen, waits]).toEqual([[1000, null], [1000, 2000, 4000]]);
 });
 
+test("an answer ends the wait for the next probe", async () => {
+  const { made, seen, waits } = stage([false]);
+
+  const back = made.doubt();
+  await vi.waitFor(() => expect(waits).toHaveLength(1));
+  made.answered();
+
+  expect(await back).toBe(true);
+  expect(seen.at(-1)).toBeNull();
+});
+
 test("silence raises a doubt, an answer does not", async () => {
   const { made, probe, pass } = stage([]);
 

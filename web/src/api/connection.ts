@@ -35,9 +35,10 @@ export class Connection {
   /** When the server last answered, while it does not answer; null while it does. */
   readonly since = () => this.awaySince;
 
-  /** An answer of the server has come. */
+  /** An answer of the server has come: while it was away, the next probe need not wait. */
   answered(): void {
     this.lastAnswer = this.around.now();
+    this.hurry?.();
   }
 
   /** Something speaks against the server: probe it. Resolves as soon as it answers; whether it had been away. */

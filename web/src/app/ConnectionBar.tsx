@@ -20,7 +20,7 @@ export function ConnectionBar() {
   const old = useSyncExternalStore(useCallback((listener) => queries.subscribe(listener), [queries]), () => oldestFailed(queries.getAll()));
   const isOpening = useRouterState({ select: (state) => state.status === "pending" });
   const since = away ?? old;
-  const time = since === null ? "" : date(new Date(since), { dateStyle: undefined, timeStyle: "medium", timeZone: undefined, hourCycle: "h23" });
+  const time = since === null ? "" : date(new Date(since), { dateStyle: undefined, timeStyle: "long", hourCycle: "h23" });
   return (
     <div role="status" className={since === null ? "sr-only" : "sticky top-0 z-20 flex flex-wrap items-center gap-x-4 gap-y-1 border-b border-warn bg-warn-wash px-4 py-1.5 text-ink"}>
       {since !== null && (

@@ -72,10 +72,11 @@ function Reader({ onLeave }: { onLeave: () => void }) {
   const { t } = useWords();
   const session = useSession().data;
   const mayWatch = useMay("watch");
+  const mayExplain = useMay("explain");
   const { pathname, searchStr } = useLocation();
   return (
     <div className="flex flex-col gap-1 sm:ml-auto sm:min-h-10 sm:flex-row sm:items-center">
-      {mayWatch && <Link to="/control" onClick={onLeave} className={PLACE}>{t("app.control")}</Link>}
+      {mayWatch ? <Link to="/control" onClick={onLeave} className={PLACE}>{t("app.control")}</Link> : mayExplain && <Link to="/control/explain" onClick={onLeave} className={PLACE}>{t("nav.explain")}</Link>}
       {session?.way === "session" && <a href="/account" title={session.user?.name} className={PLACE}>{t("app.account")}</a>}
       {session?.way === "session" && <SignOut className={`${PLACE} text-left`} />}
       {/* On the server's own machine nobody need sign in, and who has an account still can. */}
@@ -111,7 +112,7 @@ function Footer({ width }: { width: string }) {
       <div className={`mx-auto flex ${width} flex-wrap items-center gap-x-6 gap-y-3 px-4 py-4 text-sm text-soft`}>
         <span>{t("app.name")}, {t("app.tagline")}</span>
         {session?.hasReference && <a href="/docs">API</a>}
-        <label className="ml-auto flex items-center gap-2">{t("app.language")}
+        <label className="flex items-center gap-2 sm:ml-auto">{t("app.language")}
           <select className={box} value={language} onChange={(event) => speak(event.target.value as Language)}>
             {Object.entries(LANGUAGES).map(([code, name]) => <option key={code} value={code}>{name}</option>)}
           </select>

@@ -1,18 +1,22 @@
 import type { Permission } from "@/api/session";
+import type { t } from "@/language/control/menu";
+
+/** The English name of a place; the menu says it in the language of the page. */
+type Name = Parameters<typeof t>[0];
 
 export interface Place {
   to: string;
-  name: string;
+  name: Name;
   /** Hidden from who may not do it; the server refuses it all the same. */
   asks: Permission;
 }
 
 export interface Part {
-  title: string;
+  title: Name;
   places: readonly Place[];
 }
 
-function part(title: string, asks: Permission, ...places: (readonly [to: string, name: string, asks?: Permission])[]): Part {
+function part(title: Name, asks: Permission, ...places: (readonly [to: string, name: Name, asks?: Permission])[]): Part {
   return { title, places: places.map(([to, name, own]) => ({ to, name, asks: own ?? asks })) };
 }
 
@@ -23,7 +27,7 @@ export const MENU: readonly Part[] = [
     "watch",
     ["/control/frontier", "Frontier"],
     ["/control/domains", "Domains"],
-    ["/control/explain", "Explain"],
+    ["/control/explain", "Explain", "explain"],
     ["/control/schedules", "Schedules"],
     ["/control/editions", "Editions"],
   ),
@@ -62,4 +66,9 @@ export function placeOf(asked: string): Place | undefined {
   const all = MENU.flatMap(({ places }) => places);
   const path = Object.entries(BELOW).find(([from]) => asked.startsWith(`${from}/`))?.[1] ?? asked;
   return all.filter(({ to }) => path === to || path.startsWith(`${to}/`)).sort((a, b) => b.to.length - a.to.length)[0];
+}
+
+/** Return what a page of the control room asks of its reader: what its place does, and a form for something new the right to create it. */
+export function needsOf(path: string): Permission {
+  return path === "/control/sources/new" ? "operate" : placeOf(path)?.asks ?? "watch";
 }

@@ -26,3 +26,13 @@ export function keep(name: string, value: string | null, { inWindow = false } = 
     // It holds until the page is left.
   }
 }
+
+/** The language that was chosen. A cookie has it, too: the sign-in and account pages are written by the server. */
+export function keptLanguage(): string | null {
+  return /(?:^|; )language=(en|fr)(?:;|$)/.exec(document.cookie)?.[1] ?? readKept("language");
+}
+
+export function keepLanguage(language: string): void {
+  keep("language", language);
+  document.cookie = `language=${language}; path=/; max-age=31536000; samesite=lax`;
+}

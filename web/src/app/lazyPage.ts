@@ -10,7 +10,7 @@ export class PartMissing extends Error {
   }
 }
 
-type Module<Name extends string> = Record<Name, ComponentType>;
+type Module<Name extends string, Props> = Record<Name, ComponentType<Props>>;
 
 /** Load a part; while the server is away, wait for it. PartMissing if the server answers and the part still does not come. */
 export async function loadPart<Loaded>(load: () => Promise<Loaded>, part: string, doubt = () => connection.doubt()): Promise<Loaded> {
@@ -24,9 +24,9 @@ export async function loadPart<Loaded>(load: () => Promise<Loaded>, part: string
   }
 }
 
-/** A page whose code is loaded when it is first wanted. Unlike the router's own, it never reloads by itself: a window that reloads while the server is away is an error page of the browser. */
-export function lazyPage<Name extends string>(load: () => Promise<Module<Name>>, name: Name): AsyncRouteComponent<object> {
-  let page: ComponentType | null = null;
+/** A page, or a part of one, whose code is loaded when it is first wanted. Unlike the router's own, it never reloads by itself: a window that reloads while the server is away is an error page of the browser. */
+export function lazyPage<Name extends string, Props extends object = object>(load: () => Promise<Module<Name, Props>>, name: Name): AsyncRouteComponent<Props> {
+  let page: ComponentType<Props> | null = null;
   let loading: Promise<void> | null = null;
   function preload(): Promise<void> {
     loading ??= loadPart(load, name).then(
@@ -35,7 +35,7 @@ export function lazyPage<Name extends string>(load: () => Promise<Module<Name>>,
     );
     return loading;
   }
-  function Lazy(props: object) {
+  function Lazy(props: Props) {
     if (!page) use(preload());
     return page && createElement(page, props);
   }

@@ -30,7 +30,7 @@ export function useEditionDifferences(source: string, earlier: number, year: num
     queryKey: ["coverage", source, year, "differences", earlier, kind],
     placeholderData: keepPreviousData,
     initialPageParam: "",
-    queryFn: ({ signal, pageParam }) => body<Schemas["Listed_EditionDifference_"]>(api.GET("/api/coverage/{source}/{year}/comparison/{earlier}", { signal, params: { path: { source, year, earlier }, query: { limit: 100, ...(kind ? { kind } : {}), ...(pageParam ? { cursor: pageParam } : {}) } } })),
+    queryFn: ({ signal, pageParam }) => body<Schemas["Piece_EditionDifference"]>(api.GET("/api/coverage/{source}/{year}/comparison/{earlier}", { signal, params: { path: { source, year, earlier }, query: { limit: 100, ...(kind ? { kind } : {}), ...(pageParam ? { cursor: pageParam } : {}) } } })),
     getNextPageParam: (last) => last.next ?? undefined,
   });
 }

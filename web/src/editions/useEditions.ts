@@ -6,7 +6,7 @@ import type { components } from "@/api/schema";
 import type { AskedEdition } from "./asked";
 
 type Schemas = components["schemas"];
-export type EditionListed = Schemas["EditionListed"];
+export type EditionListed = Schemas["EditionRecord"];
 export type Coverage = Schemas["Coverage"];
 export type CoverageAddress = Schemas["CoverageAddress"];
 
@@ -15,7 +15,7 @@ export function useEditions(source?: string) {
   return useInfiniteQuery({
     queryKey: ["editions", source],
     initialPageParam: "",
-    queryFn: ({ signal, pageParam }) => body<Schemas["Listed_EditionListed_"]>(api.GET("/api/coverage", { signal, params: { query: { ...(source ? { source } : {}), ...(pageParam ? { cursor: pageParam } : {}) } } })),
+    queryFn: ({ signal, pageParam }) => body<Schemas["Piece_EditionRecord"]>(api.GET("/api/coverage", { signal, params: { query: { ...(source ? { source } : {}), ...(pageParam ? { cursor: pageParam } : {}) } } })),
     getNextPageParam: (last) => last.next ?? undefined,
   });
 }
@@ -31,7 +31,7 @@ export function useAddresses(source: string, year: number, asked: AskedEdition) 
     queryKey: ["coverage", source, year, asked],
     enabled: asked.outcome !== undefined,
     initialPageParam: "",
-    queryFn: ({ signal, pageParam }) => body<Schemas["Listed_CoverageAddress_"]>(api.GET("/api/coverage/{source}/{year}/addresses", { signal, params: { path: { source, year }, query: { ...asked, ...(pageParam ? { cursor: pageParam } : {}) } } })),
+    queryFn: ({ signal, pageParam }) => body<Schemas["Piece_CoverageAddress"]>(api.GET("/api/coverage/{source}/{year}/addresses", { signal, params: { path: { source, year }, query: { ...asked, ...(pageParam ? { cursor: pageParam } : {}) } } })),
     getNextPageParam: (last) => last.next ?? undefined,
   });
 }

@@ -1,6 +1,7 @@
 import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
-import { keep, readKept } from "@/app/kept";
+import { keepLanguage, keptLanguage } from "@/app/kept";
 import type { Word } from "./en";
+import { speakOutside } from "./spoken";
 import { localeOf, say, startLanguage, writtenDate, writtenNumber, type Language } from "./words";
 
 interface Spoken {
@@ -27,16 +28,16 @@ export function useWords(): Spoken {
 }
 
 export function LanguageProvider({ children }: { children: ReactNode }) {
-  const [language, speak] = useState<Language>(() => startLanguage(readKept("language"), navigator.languages));
+  const [language, choose] = useState<Language>(() => speakOutside(startLanguage(keptLanguage(), navigator.languages)));
   useEffect(() => {
     document.documentElement.lang = language;
-    keep("language", language);
+    keepLanguage(language);
   }, [language]);
   const spoken = useMemo<Spoken>(() => {
     const locale = localeOf(language, navigator.languages);
     return {
       language,
-      speak,
+      speak: (chosen) => choose(speakOutside(chosen)),
       t: (word, values) => say(language, word, values),
       number: (value) => writtenNumber(locale, value),
       // Dates of captures are UTC: the day that the archive filed them under.

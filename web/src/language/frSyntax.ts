@@ -3,7 +3,7 @@ export const frSyntax: Readonly<Record<string, string>> = {
   "flu vaccine": "Tous les mots, où qu’ils soient dans le texte et sous toutes leurs formes.",
   '"flu vaccine"': "Les mots côte à côte.",
   "example.org/a": "Une adresse, quelle que soit la façon de l’écrire.",
-  "title:flu (url:/en/ OR snippet:clinic) -archived": "Des parties du titre, de l’extrait ou de l’adresse ; avec AND, OR, NOT, des parenthèses et `-mot`, chaque mot est une telle partie.",
+  "title:flu (url:/en/ OR snippet:clinic) -archived": "title:, snippet: et url: cherchent des lettres dans un champ. AND, OR, NOT, les parenthèses et `-mot` relient des mots.",
   site: "Sur cet hôte et tous ceux qui en dépendent, quel que soit le port sauf s’il est donné ; `www.` est un hôte à part. Un nom comme `gov.uk` ou `ca` vaut pour tout ce qui en dépend. Avec un chemin, seulement ce qui se trouve dans ce répertoire, par segments entiers, sans égard aux majuscules.",
   before: "Capturé avant le début de cette année, de ce mois ou de ce jour (UTC), qui n’est pas compris.",
   after: "Capturé depuis le début de cette année, de ce mois ou de ce jour (UTC), qui est compris : `after:2023 before:2024` est l’année 2023.",

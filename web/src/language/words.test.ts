@@ -62,3 +62,16 @@ test("the language that was chosen decides, and a name that no standard knows is
 test("the help of the query language marks what is typed in pairs", () => {
   for (const [name, meaning] of Object.entries(frSyntax)) expect(meaning.split("`").length % 2, name).toBe(1);
 });
+
+const rooms = Object.entries(import.meta.glob<{ t: { en: Record<string, string>; fr: Record<string, string> } }>("./control/*.ts", { eager: true })).map(([path, { t }]) => ({ name: path.replace(/.*\/|\.ts/g, ""), ...t }));
+
+test("every part of the control room says the same in both languages", () => {
+  for (const { name, en: english, fr: french } of rooms) {
+    const holes = (text = "") => [...new Set(text.match(/\{\w+\}/g) ?? [])].sort();
+    expect(Object.keys(french).sort(), name).toEqual(Object.keys(english).sort());
+    for (const [key, sentence] of Object.entries(english)) {
+      expect(french[key]?.trim(), `${name} ${key}`).toBeTruthy();
+      expect(holes(french[key]), `${name} ${key}`).toEqual(holes(sentence));
+    }
+  }
+});

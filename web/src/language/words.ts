@@ -16,8 +16,8 @@ function held<Key, Made>(kept: Map<Key, Made>, key: Key, make: () => Made): Made
 }
 
 /** No line of French begins with a sign that belongs to the word before it. */
-function unbroken(catalogue: Record<Word, string>): Record<Word, string> {
-  return Object.fromEntries(Object.entries(catalogue).map(([word, sentence]) => [word, sentence.replace(/ (?=[:;?!»])/g, "\u00a0")])) as Record<Word, string>;
+export function unbroken<Key extends string>(catalogue: Record<Key, string>): Record<Key, string> {
+  return Object.fromEntries(Object.entries<string>(catalogue).map(([word, sentence]) => [word, sentence.replace(/ (?=[:;?!»%])|(?<=«) /g, "\u00a0")])) as Record<Key, string>;
 }
 
 /** Write a number; the rules of a language are read once, for a page has hundreds of them. */
@@ -30,9 +30,13 @@ export function writtenDate(locale: string, moment: string | Date, options: Intl
   return held(dates, `${locale} ${JSON.stringify(options)}`, () => new Intl.DateTimeFormat(locale, options)).format(new Date(moment));
 }
 
-/** Return a sentence of the catalogue, filled in; `one|many` by the rules of the language. */
+/** Return a sentence of the catalogue, filled in. */
 export function say(language: Language, word: Word, values: Record<string, string | number> = {}): string {
-  const found = CATALOGUES[language][word];
+  return fill(language, CATALOGUES[language][word], values);
+}
+
+/** Fill in a sentence; `one|many` by the rules of the language. */
+export function fill(language: Language, found: string, values: Record<string, string | number> = {}): string {
   const [one = "", many = one] = found.split("|");
   const count = Number(values["count"]);
   const chosen = "count" in values && held(plurals, language, () => new Intl.PluralRules(language)).select(count) !== "one" ? many : one;

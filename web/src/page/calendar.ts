@@ -2,7 +2,7 @@ import type { components } from "@/api/schema";
 import type { Only } from "./asked";
 
 export type HistoryCapture = components["schemas"]["HistoryCapture"];
-export type DayShown = components["schemas"]["DayShown"];
+export type DayShown = components["schemas"]["HistoryDay"];
 
 /** How a server answered, as a colour and a shape. */
 export type StatusClass = "2xx" | "3xx" | "4xx" | "5xx" | "other";

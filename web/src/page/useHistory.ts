@@ -2,7 +2,7 @@ import { queryOptions, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
 
-export type PageHistory = components["schemas"]["PageHistoryShown"];
+export type PageHistory = components["schemas"]["History"];
 /** Answers that are read for one year: with 500 captures each, more than a list on a screen is good for. */
 const PIECES = 4;
 

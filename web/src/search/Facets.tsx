@@ -24,13 +24,13 @@ export function Facets({ found, asked, onChange }: { found: SearchResults; asked
   const languages = found.facets.language.map((one) => ({ ...one, label: shownLanguage(language, one.value) }));
   return (
     <div className="space-y-5">
-      <Facet name="year" values={[...found.facets.year].sort((one, other) => other.value.localeCompare(one.value))} isChosen={(value) => isYear(asked, value)} onPick={(value, isChosen) => onChange(isChosen ? { from: undefined, to: undefined } : yearSpan(value))} />
-      {FILTERS.map((filter) => <Facet key={filter} name={filter} values={filter === "language" ? languages : found.facets[filter]} isChosen={(value) => asked[filter] === value} onPick={(value, isChosen) => onChange({ [filter]: isChosen ? undefined : value })} />)}
+      <Facet name="year" isExact={found.totalIsExact} values={[...found.facets.year].sort((one, other) => other.value.localeCompare(one.value))} isChosen={(value) => isYear(asked, value)} onPick={(value, isChosen) => onChange(isChosen ? { from: undefined, to: undefined } : yearSpan(value))} />
+      {FILTERS.map((filter) => <Facet key={filter} name={filter} isExact={found.totalIsExact} values={filter === "language" ? languages : found.facets[filter]} isChosen={(value) => asked[filter] === value} onPick={(value, isChosen) => onChange({ [filter]: isChosen ? undefined : value })} />)}
     </div>
   );
 }
 
-function Facet({ name, values, isChosen, onPick }: { name: "year" | (typeof FILTERS)[number]; values: Values; isChosen: (value: string) => boolean; onPick: (value: string, isChosen: boolean) => void }) {
+function Facet({ name, isExact, values, isChosen, onPick }: { name: "year" | (typeof FILTERS)[number]; isExact: boolean; values: Values; isChosen: (value: string) => boolean; onPick: (value: string, isChosen: boolean) => void }) {
   const { t, number } = useWords();
   const [isWhole, showWhole] = useState(false);
   if (values.length === 0 || (values.length === 1 && !values.some((one) => isChosen(one.value)))) return null;
@@ -43,7 +43,7 @@ function Facet({ name, values, isChosen, onPick }: { name: "year" | (typeof FILT
           <li key={one.value}>
             <button type="button" aria-pressed={isChosen(one.value)} onClick={() => onPick(one.value, isChosen(one.value))} className="flex min-h-8 w-full items-baseline justify-between gap-3 rounded-part px-2 py-1 text-left hover:bg-sunk aria-pressed:bg-wash aria-pressed:font-semibold">
               <span className="min-w-0 wrap-anywhere">{one.label}</span>
-              <span className="text-sm text-soft tabular-nums">{number(one.count)}</span>
+              <span className="shrink-0 text-sm text-soft tabular-nums">{isExact ? number(one.count) : t("search.countAtLeast", { count: one.count })}</span>
             </button>
           </li>
         ))}

@@ -3,6 +3,7 @@ import { Fragment, type Ref } from "react";
 import { Tag } from "@/design/Tag";
 import { useWords } from "@/language/LanguageContext";
 import { digits } from "@/page/calendar";
+import { changed, type Asked } from "./asked";
 import type { Piece, SearchResult } from "./useSearch";
 
 /** Text with what was looked for marked; pieces come from the server as text and stay text. */
@@ -19,7 +20,7 @@ export function shownLanguage(language: string, code: string): string {
 }
 
 /** One result: what it is called, where it was, when, and the passages that match. */
-export function Result({ result, ref }: { result: SearchResult; ref?: Ref<HTMLAnchorElement> }) {
+export function Result({ result, asked, ref }: { result: SearchResult; asked: Asked; ref?: Ref<HTMLAnchorElement> }) {
   const { t, date, localMoment, language } = useWords();
   const title = result.highlights.title.length > 0 ? <Marked pieces={result.highlights.title} /> : result.title || t("search.noTitle");
   const count = result.pageSnapshotsCount;
@@ -33,7 +34,7 @@ export function Result({ result, ref }: { result: SearchResult; ref?: Ref<HTMLAn
         <span className="break-words">{result.sourceName}</span>
         {result.language && <span>{shownLanguage(language, result.language)}</span>}
         <Link to="/page" search={{ url: result.originalUrl }}>{count !== null ? t("search.capturesOf", { count }) : t("search.openPage")}<span className="sr-only">: {result.originalUrl}</span></Link>
-        {result.similarCount ? <Link to="/search" search={{ similarTo: result.id, view: "snapshots" }}>{t("search.similar", { count: result.similarCount })}</Link> : null}
+        {result.similarCount ? <Link to="/search" search={changed(asked, { similarTo: result.id })}>{t("search.similar", { count: result.similarCount })}</Link> : null}
         {result.statusCode !== null && result.statusCode >= 300 && <Tag tone={result.statusCode >= 400 ? "bad" : "warn"}>{result.statusCode}</Tag>}
         {result.noise && <Tag tone="warn">{t("search.noise")}</Tag>}
       </p>

@@ -1,6 +1,7 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { X } from "lucide-react";
 import { useEffect, useState } from "react";
+import { useAwaySince } from "@/app/ConnectionBar";
 import { Problem } from "@/app/Problem";
 import { searchRoute } from "@/app/publicRoutes";
 import { useMay } from "@/app/useSession";
@@ -22,7 +23,9 @@ export function SearchPage() {
   const { t } = useWords();
   const asked = readAsked({ ...searchRoute.useSearch() });
   const navigate = useNavigate();
-  const { data, error, refetch, isFetching } = useSearch(asked);
+  const { data: found, error, refetch, isFetching, isPlaceholderData } = useSearch(asked);
+  // While the server is away, the results of the question before would stand below this one for long.
+  const data = useAwaySince() !== null && isPlaceholderData ? undefined : found;
   const mayWatch = useMay("watch");
   const [isHelping, help] = useState(false);
   const focusOn = useKeys();
@@ -50,7 +53,7 @@ export function SearchPage() {
               ? <div className="mt-4"><Notice title={t("search.pastEnd")} actions={<Button onClick={() => go({})}>{t("search.toStart")}</Button>} /></div>
               : data.results.length === 0
               ? <div className="mt-4"><Notice title={t("search.none")}>{t("search.noneHow")}</Notice></div>
-              : data.results.map((result, at) => <Result key={result.id} result={result} ref={focusOn(at)} />)}
+              : data.results.map((result, at) => <Result key={result.id} result={result} asked={asked} ref={focusOn(at)} />)}
             {data.results.length > 0 && <p className="mt-3 hidden text-sm text-soft sm:block">{t("search.keys")}</p>}
             <Pages found={data} onPage={(page) => { go({ page }); scrollTo({ top: 0 }); }} />
           </div>
@@ -87,7 +90,7 @@ function Head({ found, asked, onChange }: { found: SearchResults; asked: Asked; 
       <Chosen found={found} asked={asked} onChange={onChange} />
       {found.didYouMean && <p className="mt-3 rounded-part bg-warn-wash px-3 py-2 text-warn">{t("search.didYouMean", { query: found.didYouMean })}</p>}
       {found.mode === "relevance_some_words" && <p className="mt-3 text-soft">{t("search.someWords")}</p>}
-      {bars.length > 1 && <div className="mt-3"><TimeBars bars={bars} label={t("search.overTime")} onSpan={(from, to) => onChange({ from, to })} /></div>}
+      {bars.length > 1 && <div className="mt-3"><TimeBars bars={bars} isExact={found.totalIsExact} label={t("search.overTime")} onSpan={(from, to) => onChange({ from, to })} /></div>}
     </div>
   );
 }

@@ -9,8 +9,8 @@ const HEIGHT = 64;
  * Results over time. Drag over it to keep to a span. For the keyboard it is one stop: the arrows go from bar to bar,
  * with Shift they take more of them along, and Enter keeps to what is taken.
  */
-export function TimeBars({ bars, label, onSpan }: { bars: Bar[]; label: string; onSpan?: (from: string, to: string) => void }) {
-  const { date, number } = useWords();
+export function TimeBars({ bars, isExact = true, label, onSpan }: { bars: Bar[]; isExact?: boolean; label: string; onSpan?: (from: string, to: string) => void }) {
+  const { t, date, number } = useWords();
   const [from, startAt] = useState<number | null>(null);
   const [to, endAt] = useState<number | null>(null);
   const [stop, stopAt] = useState(0);
@@ -54,7 +54,7 @@ export function TimeBars({ bars, label, onSpan }: { bars: Bar[]; label: string; 
         <div className="min-w-0 grow">
           <div ref={row} className="flex h-16 items-end gap-px border-b border-l border-edge">
             {bars.map((bar, at) => {
-              const told = `${date(bar.start)} – ${date(bar.end)}: ${number(bar.count)}`;
+              const told = `${date(bar.start)} – ${date(bar.end)}: ${isExact ? number(bar.count) : t("search.countAtLeast", { count: bar.count })}`;
               const isIn = from !== null && at >= low && at <= high;
               const look = `min-w-0 flex-1 flex h-16 items-end ${isIn ? "bg-wash" : ""}`;
               const inner = <svg aria-hidden className="h-16 w-full" preserveAspectRatio="none" viewBox={`0 0 1 ${HEIGHT}`}><rect x="0" width="1" y={HEIGHT - heightOf(bar.count, most)} height={heightOf(bar.count, most)} className="fill-accent" /></svg>;

@@ -4,8 +4,8 @@ import type { components } from "@/api/schema";
 
 type Schemas = components["schemas"];
 export type CaptureView = Schemas["CaptureView"];
-export type Neighbour = Schemas["NeighbourShown"];
-export type Parts = Schemas["PartsShown"];
+export type Neighbour = Schemas["Neighbour"];
+export type Parts = Schemas["Parts"];
 
 /** GET /api/replay/resolve */
 export function askResolved(url: string, timestamp: string | undefined, signal?: AbortSignal) {

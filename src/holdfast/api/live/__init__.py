@@ -1,1 +1,1 @@
-"""Live streams: one poller a process and topic reads what is new, and fans it out to all who listen."""
+"""Live streams: one poller per process and topic reads new events and sends them to all listeners."""

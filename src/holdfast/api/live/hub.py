@@ -1,7 +1,7 @@
-"""The listeners of one process, and the pollers that read for them. Nothing is read for a topic without listeners.
+"""The listeners of one process, and the pollers that read for them. Topics without listeners are not polled.
 
-A poller makes one hop to a thread a look, however many listen; a listener that does not read is dropped, never waited
-for. Everything here belongs to the event loop but `Topic`, whose methods run on threads.
+Each poll switches to a thread once, however many clients listen; a listener that does not read is dropped,
+never waited for. Everything here runs on the event loop, except the methods of `Topic`, which run on threads.
 """
 
 from __future__ import annotations
@@ -25,42 +25,36 @@ _log = log.get()
 BEAT_S = 15.0
 """The longest silence of a stream."""
 RECHECK_S = 60.0
-"""How often it is asked whether everyone who listens still may."""
+"""How often the access of all listeners is checked."""
 QUEUED_BYTES = 256 * 1024
-"""What may wait for one listener beyond the buffers of its connection."""
+"""Maximum size of a listener's queue, beyond the buffers of its connection."""
 # Looks and replays; requests have threads of their own.
 _THREADS = 2
 
 
 class Topic(Protocol):
-    """What can be listened to, under one or many keys (a job each, say); called on threads, one call at a time."""
+    """A source of events under one or many keys (a job each, for example); called on threads, one call at a time."""
 
     @property
-    def name(self) -> str:
-        """What it is called."""
-        ...
+    def name(self) -> str: ...
 
     @property
-    def interval_s(self) -> float:
-        """The time between two looks."""
-        ...
+    def interval_s(self) -> float: ...
 
     def begin(self, key: Hashable) -> None:
-        """Note where a key stands now: what comes after is found by `poll`."""
+        """Record the current position of a key; `poll` returns what comes after it."""
         ...
 
     def poll(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Sequence[Frame]]:
-        """Return what is new under these keys; one cheap statement if nothing is."""
+        """Return new events for these keys; costs one cheap statement if there are none."""
         ...
 
     def forget(self, key: Hashable) -> None:
-        """Forget a key that has no listener left."""
+        """Drop a key that has no more listeners."""
         ...
 
 
 class Listener:
-    """One client: who it is, and what waits to be sent to it."""
-
     def __init__(self, principal: Principal, permission: Permission, scope: Scope) -> None:
         self.principal, self.permission, self.scope = principal, permission, scope
         self._waiting: deque[FrameBatch | bytes] = deque()
@@ -74,18 +68,18 @@ class Listener:
 
     @property
     def credentials(self) -> Hashable:
-        """What it showed: listeners that showed the same are asked about once."""
+        """The client's credentials; listeners with the same ones are checked together."""
         shown = [pair for pair in self.scope["headers"] if pair[0] in (b"cookie", b"authorization", b"x-admin-token")]
         peer = self.scope.get("client")
         return self.permission, str(peer[0]) if peer else "", tuple(shown)
 
     def has_seen(self, frames: Sequence[Frame]) -> None:
-        """Note up to where a replay has told it everything, on each track."""
+        """Record the positions that a replay has already sent, on each track."""
         for one in frames:
             self._seen[one.track] = max(one.order, self._seen.get(one.track, NOTHING))
 
     def put(self, batch: FrameBatch) -> None:
-        """Queue what a poller found; a listener that is too far behind is ended."""
+        """Queue the frames of a poll; a listener that is too far behind is ended."""
         if self.reason is not None:
             return
         if self._bytes + len(batch.data) > QUEUED_BYTES and self._bytes:
@@ -97,14 +91,14 @@ class Listener:
         self._wake.set()
 
     def beat(self) -> None:
-        """Send a heartbeat if nothing else was sent for long."""
+        """Send a heartbeat if nothing else was sent for a while."""
         if self.was_quiet and not self._waiting and self.reason is None:
             self._waiting.append(BEAT)
             self._wake.set()
         self.was_quiet = True
 
     def end(self, reason: EndReason) -> None:
-        """End the stream with one last event; of a slow one, what waits is let go."""
+        """End the stream with one last event; the queue of a slow listener is dropped."""
         if self.reason is not None:
             return
         self.reason = reason
@@ -114,7 +108,7 @@ class Listener:
         self._wake.set()
 
     async def next(self) -> tuple[bytes, bool]:
-        """Wait for something to send; return it, and whether more may follow."""
+        """Wait for data to send; return it, and whether more may follow."""
         while True:
             sent = b""
             while self._waiting:
@@ -142,7 +136,7 @@ class Channel:
         self._poller: asyncio.Task[None] | None = None
 
     async def join(self, key: Hashable, listener: Listener) -> None:
-        """Let a listener hear what comes under a key from now on; what the database says goes to the caller."""
+        """Subscribe a listener to new events of a key; database errors reach the caller."""
         # Counted before anything is awaited: the last listener that leaves meanwhile must not forget the key.
         self._interest[key] += 1
         try:
@@ -157,7 +151,7 @@ class Channel:
             self._poller = asyncio.create_task(self._poll(), name=f"poll {self.topic.name}")
 
     def leave(self, key: Hashable, listener: Listener) -> None:
-        """Forget a listener; the poller ends with the last one."""
+        """Remove a listener; the poller ends with the last one."""
         listeners = self._listeners.get(key)
         if listeners is None or listener not in listeners:
             return
@@ -203,7 +197,7 @@ class Channel:
 
 
 class Hub:
-    """All listeners of this process: their number, their heartbeats, and their right to listen."""
+    """All listeners of this process: their number, heartbeats and access."""
 
     def __init__(self, *, in_all: int, per_principal: int, lasts_s: float) -> None:
         self._in_all, self._per_principal = in_all, per_principal
@@ -224,19 +218,17 @@ class Hub:
 
     @property
     def threads(self) -> CapacityLimiter:
-        """The threads that looks and replays run on."""
         if self._threads is None:
             self._threads = CapacityLimiter(_THREADS)
         return self._threads
 
     def channel(self, name: str, make: Callable[[], Topic]) -> Channel:
-        """Return the channel of a topic, made when it is first asked for."""
         if name not in self._channels:
             self._channels[name] = Channel(make(), self.threads)
         return self._channels[name]
 
     def enter(self, listener: Listener) -> None:
-        """Count a listener; TooManyStreams or StreamsFull if there is no place for it."""
+        """Add a listener; raise TooManyStreams or StreamsFull if a limit is reached."""
         if self._is_ending or len(self._listeners) >= self._in_all:
             raise StreamsFull
         owner = _owner(listener.principal)
@@ -248,7 +240,6 @@ class Hub:
             self._beating = asyncio.create_task(self._watch(), name="heartbeats of streams")
 
     def leave(self, listener: Listener) -> None:
-        """Give a listener's place back."""
         if listener not in self._listeners:
             return
         self._listeners.discard(listener)
@@ -261,13 +252,12 @@ class Hub:
             self._beating = None
 
     def end(self) -> None:
-        """End all streams, and serve no more: the server stops."""
+        """End all streams and accept no more, because the server is shutting down."""
         self._is_ending = True
         for listener in self._listeners:
             listener.end(EndReason.SHUTDOWN)
 
     async def _watch(self) -> None:
-        """Send heartbeats, and now and then ask whether everyone still may listen."""
         loop = asyncio.get_running_loop()
         checked_at = loop.time()
         while True:
@@ -279,7 +269,7 @@ class Hub:
                 checked_at = loop.time()
 
     async def recheck(self, listeners: Iterable[Listener]) -> None:
-        """End the streams of those whose session was revoked, whose token has expired, or whose role was changed."""
+        """End streams whose session was revoked, whose token has expired, or whose user's role has changed."""
         by_credentials: dict[Hashable, list[Listener]] = {}
         for listener in listeners:
             by_credentials.setdefault(listener.credentials, []).append(listener)
@@ -304,5 +294,5 @@ class Hub:
 
 
 def _owner(principal: Principal) -> Hashable:
-    """Return whose streams are counted together: a user's, however they signed in."""
+    """Return the key under which streams are counted: the user, however they signed in."""
     return ("user", principal.user_id) if principal.user_id is not None else ("name", principal.name)

@@ -1,4 +1,4 @@
-"""One stream to one client: greeting, replay, then what is new, until the client goes or the stream is ended."""
+"""One stream to one client: greeting, replay, then new events, until the client leaves or the stream ends."""
 
 from __future__ import annotations
 
@@ -24,19 +24,17 @@ _random = SystemRandom()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamWish:
-    """What a client listens to."""
+    """The topic and key that a client subscribes to."""
 
     channel: Channel
     key: Hashable
     replay: Callable[[], Sequence[Frame]]
-    """What it is told first, read on a thread once it listens: nothing falls between the two."""
+    """The first events, read on a thread after subscribing, so that no event between the two is missed."""
     is_over: Callable[[], bool] = lambda: False
-    """Whether nothing can follow the replay; asked after it."""
+    """Whether the stream ends after the replay; called after it."""
 
 
 class EventStream(Response):
-    """A response of server-sent events (text/event-stream) that lasts."""
-
     media_type = "text/event-stream"
     charset = "utf-8"
 
@@ -49,7 +47,7 @@ class EventStream(Response):
         self._hub, self._listener, self._wish = hub, listener, wish
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the stream; what refuses it is raised before the first byte is sent."""
+        """Serve the stream; errors that reject it are raised before the first byte is sent."""
         hub, listener, wish = self._hub, self._listener, self._wish
         hub.enter(listener)
         scope.setdefault("state", {})[IS_STREAM] = True

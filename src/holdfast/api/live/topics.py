@@ -1,4 +1,4 @@
-"""What can be listened to: the events of jobs, everything that is told outside, health, figures, and logs of jobs."""
+"""Topics for live streams: job events, all public events, health, figures, and job logs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from holdfast.jobs.journal import (
     read_events,
     read_lines,
 )
-from holdfast.jobs.views.listing import NewestLog, execution, newest_logs, numbered_execution
+from holdfast.jobs.views.listing import execution, newest_logs, numbered_execution
+from holdfast.records import Operator, record
 from holdfast.webhooks.events import Position, PublicEvent, newest, read_after, read_position
 from holdfast.wiring.archive import Archive
 
@@ -36,7 +37,9 @@ LOOK_S = 0.5
 # Figures are counted anew only if something was settled, and never for more than a tenth of the time (`Counting`).
 FIGURES_S = 1.0
 CAUGHT_UP = 1000
-"""What a client that comes back is told of what it missed; beyond that it is told of a gap and asks the routes."""
+"""Maximum number of missed events that a reconnecting client receives; beyond it, the client is sent a gap event
+and must reload from the routes.
+"""
 _AT_ONCE = 500
 _EVENTS_AT_ONCE = 200
 # Looks of one replay. Nearly all changes may be captures at which nothing had changed: a client that was away for a
@@ -55,9 +58,9 @@ _Place = TypeVar("_Place")
 
 
 class _Stand(Generic[_Place]):
-    """Up to where a topic has read; a new one for a listener that comes after the last had left.
+    """The read position of a topic, replaced when a listener joins after the last one left.
 
-    A look may still be under way then: what it writes into the old one is read by no other.
+    A poll may still be running then; what it writes into the old one is not read.
     """
 
     def __init__(self, after: _Place) -> None:
@@ -65,8 +68,6 @@ class _Stand(Generic[_Place]):
 
 
 class CrawlerTopic:
-    """The events of jobs: status, progress, completed."""
-
     name = "crawler"
     interval_s = LOOK_S
 
@@ -75,17 +76,14 @@ class CrawlerTopic:
         self._stand: _Stand[int] | None = None
 
     def begin(self, key: Hashable) -> None:
-        """Start behind the newest event."""
         if self._stand is None:
             with self._database.read() as session:
                 self._stand = _Stand(last_event(session))
 
     def forget(self, key: Hashable) -> None:
-        """Forget where it stood."""
         self._stand = None
 
     def poll(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Sequence[Frame]]:
-        """Return the events since the last look."""
         stand = self._stand
         if stand is None:
             return {}
@@ -96,7 +94,7 @@ class CrawlerTopic:
         return {None: [one for row in rows for one in _job_frames(row)]}
 
     def replay(self, last_id: str | None) -> list[Frame]:
-        """Return what came after an event that a client had seen last; nothing for a new one."""
+        """Return the events after the last one that a client has seen; empty for a new client."""
         after = _number(last_id)
         if after is None:
             return []
@@ -112,7 +110,7 @@ _STAGES = "stages"
 
 
 def _job_frames(row: JobEvent) -> list[Frame]:
-    """Return an event, after `pipeline:stage` where it says that a run entered or left a stage."""
+    """Return a job event, preceded by `pipeline:stage` if a run entered or left a stage."""
     told = frame(row.name, payload(row), order=row.id, event_id=str(row.id))
     details = row.data.get("details") or {}
     if "index_state" in details:
@@ -130,7 +128,7 @@ def _number(last_id: str | None) -> int | None:
 
 
 class EventsTopic:
-    """Everything that webhooks can be told of."""
+    """All events that webhooks can receive."""
 
     name = "events"
     interval_s = LOOK_S
@@ -140,17 +138,14 @@ class EventsTopic:
         self._stand: _Stand[Position] | None = None
 
     def begin(self, key: Hashable) -> None:
-        """Start behind everything that has happened."""
         if self._stand is None:
             with self._database.read() as session:
                 self._stand = _Stand(newest(session))
 
     def forget(self, key: Hashable) -> None:
-        """Forget where it stood."""
         self._stand = None
 
     def poll(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Sequence[Frame]]:
-        """Return what has happened since the last look; one statement if nothing has."""
         stand = self._stand
         if stand is None:
             return {}
@@ -160,7 +155,7 @@ class EventsTopic:
         return {None: list(_event_frames(found, after, stand.after))}
 
     def replay(self, last_id: str | None) -> list[Frame]:
-        """Return what happened after an event that a client had seen last; nothing for a new one."""
+        """Return the events after the last one that a client has seen; empty for a new client."""
         after = read_position(last_id) if last_id else None
         if after is None:
             return []
@@ -184,7 +179,7 @@ def _seen_up_to(end: Position) -> list[Frame]:
 
 
 def _event_frames(events: Sequence[PublicEvent], after: Position, following: Position) -> Iterator[Frame]:
-    """Yield events with the position behind each; behind the last of them it is where the next look begins."""
+    """Yield events, each with the position after it; the last one is where the next poll begins."""
     at = after
     for number, event in enumerate(events, 1):
         kind, _, row_id = event.key.partition(":")
@@ -195,7 +190,7 @@ def _event_frames(events: Sequence[PublicEvent], after: Position, following: Pos
 
 
 class SampledTopic:
-    """A state that is looked at from time to time and told when it changes, or when it was not told for long."""
+    """A state that is polled and sent when it changes, or when it was not sent for a long time."""
 
     interval_s = FIGURES_S
 
@@ -205,13 +200,13 @@ class SampledTopic:
         self._same = self._count = 0
 
     def begin(self, key: Hashable) -> None:
-        """Nothing: each listener is shown the state first."""
+        """Do nothing: each listener receives the state first."""
 
     def forget(self, key: Hashable) -> None:
-        """Nothing is kept."""
+        """Do nothing: no state per key is stored."""
 
     def poll(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Sequence[Frame]]:
-        """Return the state if it has changed."""
+        """Return the state if it has changed or was not sent for a long time."""
         found = self._sample()
         self._same = self._same + 1 if found == self._told else 0
         if self._same % _AGAIN:
@@ -221,13 +216,11 @@ class SampledTopic:
         return {None: [frame(self._event, found, order=self._count)]}
 
     def replay(self, _last_id: str | None) -> list[Frame]:
-        """Return the state now."""
         # Its place is before everything that a look finds later.
         return [frame(self._event, self._sample(), order=-1)]
 
 
 def sample_health(archive: Archive) -> dict[str, Any]:
-    """Return how the archive does, in a few words."""
     try:
         with archive.database.read() as session:
             workers = len(queries.active_workers(session, archive.clock))
@@ -239,32 +232,54 @@ def sample_health(archive: Archive) -> dict[str, Any]:
     return {"status": status, "checks": {"db": "ok", "disk": disk, "writes": writes}, "workers": workers}
 
 
-def sample_figures(database: Database, work: CountedWork) -> dict[str, Any]:
-    """Return the figures of jobs and crawls, as they were last counted."""
+@record
+class CrawlerFigures:
+    """Current crawl figures, as `metrics:update` of `/api/metrics/events` streams them."""
+
+    jobs: Operator[dict[str, int]]
+    """By `admin_status`."""
+    pages: Operator[int]
+    """Of all crawls since the archive was created."""
+    pages_per_second: Operator[float]
+    """In the last whole minute."""
+    success_rate: Operator[float | None]
+    """Over the last five whole minutes; null without any request."""
+    queue: Operator[int]
+    """Queued addresses."""
+    domains_leased: Operator[int]
+    domains_waiting: Operator[int]
+    circuits: Operator[dict[str, int]]
+    """Domains that are paused after failures, by state."""
+    workers: Operator[int]
+    alerts: Operator[list[str]]
+    """Names of the firing alerts."""
+    warc_bytes: Operator[int]
+
+
+def read_figures(database: Database, work: CountedWork) -> CrawlerFigures:
+    """Return the figures of jobs and crawls, as of the last count."""
     with database.read() as session:
         found = work.read(session)
     recorded = found.recorded
-    return {
-        "jobs": found.jobs,
-        "pages": sum(counts["pages"] for counts in recorded.by_source.values()),
-        "pagesPerSecond": recorded.pages_per_second,
-        "successRate": recorded.success_rate,
-        "queue": recorded.queue,
-        "domainsLeased": recorded.domains_leased,
-        "domainsWaiting": recorded.domains_waiting,
-        "circuits": dict(recorded.circuits),
-        "workers": recorded.workers,
-        "alerts": sorted(name for name, fires in recorded.alerts.items() if fires),
-        "warcBytes": sum(found.storage.bytes_by_kind["warc"].values()),
-    }
+    return CrawlerFigures(
+        jobs=found.jobs,
+        pages=sum(counts["pages"] for counts in recorded.by_source.values()),
+        pages_per_second=recorded.pages_per_second,
+        success_rate=recorded.success_rate,
+        queue=recorded.queue,
+        domains_leased=recorded.domains_leased,
+        domains_waiting=recorded.domains_waiting,
+        circuits=dict(recorded.circuits),
+        workers=recorded.workers,
+        alerts=sorted(name for name, fires in recorded.alerts.items() if fires),
+        warc_bytes=sum(found.storage.bytes_by_kind["warc"].values()),
+    )
 
 
 class LogKey(NamedTuple):
-    """Whose log is followed."""
-
     job_id: int
     number: int | None
-    """Of one execution; None for the newest, and the next one after it."""
+    """Number of the execution; None follows the newest one, and then the next."""
 
 
 class LogTopic:
@@ -278,18 +293,18 @@ class LogTopic:
         self._state: dict[Hashable, _LogState] = {}
 
     def begin(self, key: Hashable) -> None:
-        """Start behind the newest line of a log."""
         if key not in self._state:
             assert isinstance(key, LogKey)
             with self._database.read() as session:
                 self._state[key] = _state_of(session, key)
 
     def forget(self, key: Hashable) -> None:
-        """Forget a log."""
         self._state.pop(key, None)
 
     def poll(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Sequence[Frame]]:
-        """Return the new lines of these logs: one statement for all, and one more for each that has any."""
+        """Return the new lines of these logs; costs one statement for all, and one more for each log with new
+        lines.
+        """
         found: dict[Hashable, Sequence[Frame]] = {}
         wanted = [key for key in keys if isinstance(key, LogKey)]
         with self._database.read() as session:
@@ -302,9 +317,9 @@ class LogTopic:
         return found
 
     def replay(self, job_id: int, number: int | None, last_id: str | None) -> list[Frame]:
-        """Return the last lines of a job's log, or those after the one that a client had seen last.
+        """Return the last lines of a job's log, or those after the last one that a client has seen.
 
-        Of a numbered execution that is over, also that it is.
+        For a numbered execution that has ended, also return the end event.
         """
         after = _number(last_id)
         with self._database.read() as session:
@@ -318,7 +333,6 @@ class LogTopic:
         return frames
 
     def missed(self, job_id: int, number: int | None, last_id: str) -> bool:
-        """Return whether a run has lines that a client has not seen."""
         after = _number(last_id)
         with self._database.read() as session:
             run = numbered_execution(session, job_id=job_id, number=number)
@@ -326,7 +340,7 @@ class LogTopic:
 
 
 def _missed(session: Session, run: Execution, after: int) -> list[LogLine]:
-    """Return what was written after a line; the last lines if that is more than is told again."""
+    """Return the lines after one; only the last lines if there are more than a replay may send."""
     lines = read_lines(session, run.id, after=after, limit=CAUGHT_UP + 1)
     return last_lines(session, run.id) if len(lines) > CAUGHT_UP else lines
 
@@ -340,46 +354,45 @@ def _state_of(session: Session, key: LogKey) -> _LogState:
 
 
 class _LogState:
-    """How far one log was told."""
-
     def __init__(
         self, key: LogKey, execution_id: int | None = None, after: int = 0, *, lines: int = 0, is_over: bool = False
     ) -> None:
         self._key, self._execution_id, self._after = key, execution_id, after
         self._lines, self._is_over = lines, is_over
 
-    def look(self, session: Session, newest: NewestLog) -> list[Frame]:
-        """Return what is new; a statement only if the count of lines has grown."""
-        if newest.execution_id == self._execution_id:
+    def look(self, session: Session, newest: Execution) -> list[Frame]:
+        """Return new frames; runs a statement only if the number of lines has grown.
+
+        Of `newest` only the columns of `newest_logs` are there.
+        """
+        if newest.id == self._execution_id:
             return self._new(session, newest)
         frames: list[Frame] = []
         if self._execution_id is not None and not self._is_over:
             # Between two looks it has ended, and the next one has begun: its last lines come first.
             run = execution(session, self._execution_id)
             if run is not None:
-                ended = NewestLog(run.job_id, run.id, run.state, run.log_lines)
-                frames = self._new(session, ended)
+                frames = self._new(session, run)
                 if not self._is_over and run.finished_at is not None:
                     return frames
         if self._key.number is not None:
             return frames
         # Lines are numbered over all executions: those of the next one come behind.
-        self._execution_id, self._lines, self._is_over = newest.execution_id, 0, False
+        self._execution_id, self._lines, self._is_over = newest.id, 0, False
         return [*frames, *self._new(session, newest)]
 
-    def _new(self, session: Session, log: NewestLog) -> list[Frame]:
-        """Return the lines that have come, and that the execution is over once they are all told."""
+    def _new(self, session: Session, log: Execution) -> list[Frame]:
         frames: list[Frame] = []
-        if log.lines != self._lines:
-            rows = read_lines(session, log.execution_id, after=self._after, limit=_AT_ONCE)
+        if log.log_lines != self._lines:
+            rows = read_lines(session, log.id, after=self._after, limit=_AT_ONCE)
             frames = [_line_frame(self._key.job_id, row) for row in rows]
             if rows:
                 self._after = rows[-1].id
             # A full page: the rest is read at the next look, whatever the count says.
-            self._lines = log.lines if len(rows) < _AT_ONCE else -1
-        if log.state in ("completed", "failed", "cancelled") and not self._is_over and self._lines == log.lines:
+            self._lines = log.log_lines if len(rows) < _AT_ONCE else -1
+        if log.state in ("completed", "failed", "cancelled") and not self._is_over and self._lines == log.log_lines:
             self._is_over = True
-            told = _archived(self._key.job_id, log.execution_id, log.state, self._after)
+            told = _archived(self._key.job_id, log.id, log.state, self._after)
             frames.append(told._replace(is_last=self._key.number is not None))
         return frames
 
@@ -389,7 +402,7 @@ def _line_frame(job_id: int, line: LogLine) -> Frame:
 
 
 def _numbered(line: LogLine, job_id: int) -> dict[str, Any]:
-    """Return a line with its number: who is told the last lines once more knows which it has."""
+    """Return a line with its number, so that a client that receives lines twice can skip the ones it has."""
     return {"id": line.id, **entry(line, job_id=job_id)}
 
 

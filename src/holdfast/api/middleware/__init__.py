@@ -1,4 +1,4 @@
-"""What every request passes, outermost first: request ids, requests at once, host routing, headers, origins, rates,
+"""Middleware of every request, outermost first: request ids, concurrency, host routing, headers, origins, rates,
 bodies, HEAD as GET, usage.
 
 Plain ASGI. None of it buffers a response, so that exports and replay stream.

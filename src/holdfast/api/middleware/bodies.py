@@ -1,4 +1,4 @@
-"""What may come in: small, whole, uncompressed and JSON, read before any route sees it; the rest is refused."""
+"""Limits request bodies to small, complete, uncompressed JSON, and reads them before any route does."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.api.errors import BodyRefused, BodyTooLarge, BodyTooSlow
 from holdfast.api.middleware.host_routing import UNREAD, RefuseAll
-from holdfast.api.permissions import FORM_PATHS
+from holdfast.api.routing import FORM_PATHS
 from holdfast.errors import HoldfastError, Invalid
 
 DEPTH = 32
-"""How deep the JSON of a request may nest."""
+"""Maximum nesting depth of JSON in a request."""
 VALUES = 50_000
-"""How many values it may hold: 50,000 numbers take about 20 ms to check, and a thousand sources have 20,000."""
+"""Maximum number of values in it: 50,000 numbers take about 20 ms to check, and a thousand sources have 20,000."""
 _ARRIVAL_S = 30.0
 # Where something else than JSON may come in. A page of another origin cannot send files without asking first; it could
 # send a form, which its route refuses.
@@ -36,9 +36,9 @@ _INSIDE = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.S)
 
 
 class JsonShape:
-    """Measures JSON while it arrives, without parsing it: how deep it nests and how many values it has, about.
+    """Measures JSON while it arrives, without parsing it: its nesting depth and approximate number of values.
 
-    Each byte is looked at once, and counting ends at either limit.
+    It reads each byte once, and stops counting at either limit.
     """
 
     # What comes in is read on the event loop: whatever takes long here keeps every other request waiting.
@@ -49,7 +49,7 @@ class JsonShape:
 
     @property
     def refusal(self) -> str | None:
-        """What is wrong with it, None as long as nothing is."""
+        """The reason for rejecting it, None as long as it is within the limits."""
         if self.deepest > DEPTH:
             return f"the JSON nests deeper than {DEPTH}; send it flatter"
         if self.values > VALUES:
@@ -57,7 +57,6 @@ class JsonShape:
         return None
 
     def feed(self, piece: bytes) -> None:
-        """Look at the next piece."""
         if not piece:
             return
         at = self._skip_string(piece, 0) if self._is_open else 0
@@ -76,7 +75,6 @@ class JsonShape:
                 self._depth -= 1
 
     def _skip_string(self, piece: bytes, at: int) -> int:
-        """Return where a string ends, the end of the piece if it goes on behind it."""
         found = _INSIDE.match(piece, at + self._is_escaped)
         end = found.end() if found else at
         closed = piece[end : end + 1] == b'"'
@@ -89,11 +87,11 @@ class Bodies:
     """Reads a request's body up to a limit and passes it on in one piece."""
 
     def __init__(self, app: ASGIApp, *, limit: int, arrival_s: float = _ARRIVAL_S, any_type: bool = False) -> None:
-        """Take what comes behind; `any_type` lets bodies of any type in, for a host that only looks them up."""
+        """Wrap `app`; `any_type` accepts any content type, for a host that only looks the bodies up."""
         self._app, self._limit, self._arrival_s, self._any_type = app, limit, arrival_s, any_type
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or refuse its body with 408, 413, 415 or 422."""
+        """Serve one request, or reject its body with 408, 413, 415 or 422."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -1,7 +1,7 @@
-"""The replay host is read as everybody may see it; an address that begins with a capability shows one source more.
+"""Serves the replay host as the public sees it; a path that begins with a capability also shows one source.
 
-There is no session here, and no cookie: what an address does not say, no one may do. No answer that a capability opened
-may be read by a page of another site, or kept by a cache.
+The replay host has no sessions and no cookies: the path alone grants access. Pages of other sites cannot read a
+response that a capability opened, and caches do not store it.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from holdfast.withdrawals.viewers import PUBLIC, Viewer, seen_by
 
 
 class Capabilities:
-    """Takes the capability off a path and lets the rest be read by who holds it."""
+    """Removes the capability from a path and serves the rest with the access that it grants."""
 
     def __init__(self, app: ASGIApp, keys: ReplayKeys, settings: Settings) -> None:
         self._app, self._keys, self._settings = app, keys, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; a capability that is none, or has ended, is refused whatever it is for."""
+        """Serve one request; reject invalid or expired capabilities, whatever the path."""
         text, rest = split_root(scope["path"]) if scope["type"] == "http" else ("", "")
         if not text:
             with seen_by(PUBLIC):

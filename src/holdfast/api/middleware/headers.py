@@ -1,4 +1,4 @@
-"""The headers that guard a reader: strict on the application's host, sandboxed on the host of archived pages."""
+"""Adds security headers: strict ones on the application's host, a sandbox on the host of archived pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast.api.errors import OriginRefused, WorkerRefused
 from holdfast.api.middleware.host_routing import RefuseAll
 from holdfast.api.middleware.rate_limits import RATE_FIELDS
-from holdfast.api.permissions import PathPermissions
+from holdfast.api.routing import PathPermissions
 from holdfast.auth.roles import Permission
 
 # As they are sent: what every answer has is not made anew for each.
@@ -44,7 +44,7 @@ _WEB_POLICY = (
     "frame-ancestors 'none'"
 )
 CLOSED_POLICY = "sandbox; default-src 'none'"
-"""For an answer of the replay host that chose no policy: it can do nothing."""
+"""For responses of the replay host without a policy of their own: they can do nothing."""
 
 
 # X-Frame-Options for browsers that do not know `frame-ancestors`.
@@ -55,7 +55,6 @@ _CLOSED = (b"content-security-policy", CLOSED_POLICY.encode())
 
 
 def web_policy(replay_origin: str) -> str:
-    """Return the policy of the browser application: its own files and answers, and archived pages in a frame."""
     return _WEB_POLICY.format(replay=replay_origin)
 
 
@@ -68,13 +67,12 @@ def _is_html(headers: list[tuple[bytes, bytes]]) -> bool:
 
 
 class AppHeaders:
-    """Adds the headers that guard the application's own answers."""
+    """Adds security headers to the application's own responses."""
 
     def __init__(self, app: ASGIApp, *, hsts: bool) -> None:
         self._app, self._hsts = app, hsts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and add headers to its answer."""
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -93,26 +91,25 @@ class AppHeaders:
 
 
 _RENDERER_WORKER = ("/replay-web-page/sw.js", b"serveIndex=1")
-"""The one script of the replay host that may become a service worker, asked for as ReplayWeb.page asks for it."""
+"""The only script of the replay host that may become a service worker, with the query that ReplayWeb.page uses."""
 
 
 def _installs_worker(scope: Scope) -> bool:
-    """Return whether a browser asks for a script to make it a service worker, other than the renderer's own.
+    """Return whether a browser requests a script as a service worker, other than the renderer's own.
 
-    An archived script that became one would stand between readers and the archive.
+    An archived script that became one would intercept requests between readers and the archive.
     """
     asks = any(name == b"service-worker" for name, _ in scope["headers"])
     return asks and (scope["path"], scope["query_string"]) != _RENDERER_WORKER
 
 
 class ReplayHeaders:
-    """Keeps the replay host without authority: cookies and tokens never reach it, cookies never leave it."""
+    """Keeps credentials off the replay host: removes cookies and tokens from requests and cookies from responses."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on without its credentials, and add headers to its answer."""
         # A sibling domain may have set a cookie for this one, too: an archived page must never see what it holds.
         refused = (b"cookie", b"authorization", b"x-admin-token")
         without_credentials = {
@@ -146,13 +143,13 @@ _SHOWN = (
 
 
 class CorsOrigins:
-    """Answers preflights and marks what a page of another origin may read."""
+    """Responds to CORS preflights and marks responses that pages of another origin may read."""
 
     def __init__(self, app: ASGIApp, *, allowed: Sequence[str], permissions: PathPermissions) -> None:
         self._app, self._allowed, self._permissions = app, frozenset(allowed), permissions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; without an Origin nothing is added but Vary."""
+        """Serve one request; without an Origin, add only Vary."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -211,13 +208,12 @@ def _marked(send: Send, origin: str | None) -> Send:
 
 
 class HeadRequests:
-    """Answers HEAD like GET without the body; a route with a cheaper way of its own is asked first."""
+    """Responds to HEAD like GET without the body; tries a route's own, cheaper HEAD first."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
         if scope["type"] != "http" or scope["method"] != "HEAD":
             await self._app(scope, receive, send)
             return
@@ -235,7 +231,7 @@ class HeadRequests:
             await self._get({**scope, "method": "GET"}, receive, send)
 
     async def _get(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Ask with GET until the headers are there."""
+        """Run the request as GET until the headers are there."""
         # Then the work is cancelled: the body of an export would be made for minutes and thrown away.
         with CancelScope() as asking:
 
@@ -249,7 +245,7 @@ class HeadRequests:
 
 
 def _without_zero(message: Message) -> Message:
-    """Return a message that does not say the body of a GET would be empty."""
+    """Return the message without a Content-Length of 0, which would claim that the body of a GET is empty."""
     # The route did not make the body: its length is not known, and 0 would be a lie (RFC 9110, section 8.6).
     if message["type"] != "http.response.start":
         return message

@@ -1,4 +1,4 @@
-"""Which application a request is for, by its Host alone; refuses hosts that are not ours and heads that lie."""
+"""Chooses the application for a request by its Host alone; rejects unknown hosts and malformed headers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 def host_of(scope: Scope) -> str:
-    """Return the host that a request names, lower-case and without port; HostRefused if it is not one plain name."""
+    """Return the request's host, in lower case and without port; raise HostRefused if it is not one plain name."""
     # Two of them are how requests are smuggled past a proxy that reads the other one.
     given = [value for name, value in scope["headers"] if name == b"host"]
     found = _HOST.fullmatch(given[0].decode("latin-1")) if len(given) == 1 else None
@@ -29,8 +29,6 @@ def host_of(scope: Scope) -> str:
 
 
 class Hosts:
-    """The names that the two applications answer to."""
-
     def __init__(self, settings: Settings) -> None:
         configured = urlsplit(settings.replay.origin or "").hostname
         self.replay = frozenset({configured.lower()} if configured else {REPLAY_HOST})
@@ -45,7 +43,7 @@ def _hostname(url: str | None) -> str | None:
 
 
 class HostRouting:
-    """Routes a request to the application or to the replay host's own; decides on path and Host, nothing else."""
+    """Routes a request to the application or to the replay host, by path and Host only."""
 
     def __init__(
         self,
@@ -59,7 +57,7 @@ class HostRouting:
         self._hosts, self._app, self._replay, self._refuse, self._query_chars = hosts, app, replay, refuse, query_chars
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request; the life of the server is the application's."""
+        """Serve one request; lifespan events go to the application."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         # Nothing here speaks it, and a handshake would pass the other layers.
@@ -83,19 +81,17 @@ class HostRouting:
 
 
 UNREAD = "holdfast_body_unread"
-"""Where a request's scope says whether a part of its body has still to come; absent before the body is read."""
+"""Key in the request's scope: whether part of its body has not arrived yet; absent before the body is read."""
 _DROPPED_BYTES = 32 * 1024**2
 _DROPPED_S = 10.0
 
 
 class RefuseAll:
-    """Answers every request with one error."""
-
     def __init__(self, error: HoldfastError) -> None:
         self._error = error
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the error's body, as plain data, when what the client is sending has been read and dropped."""
+        """Read and drop the rest of the request's body, then send the error as plain data."""
         request_id = str(scope.get("holdfast_request_id", ""))
         response = response_to(self._error, path=scope["path"], request_id=request_id)
         if await _drop_body(scope, receive):
@@ -104,7 +100,6 @@ class RefuseAll:
 
 
 async def _drop_body(scope: Scope, receive: Receive) -> bool:
-    """Read and drop what is left of a body, and return whether more would come."""
     # A client that is still sending reads no answer, and a connection that is closed on it is reset: most clients would
     # never see why they were refused.
     headers = Headers(scope=scope)

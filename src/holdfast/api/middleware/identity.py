@@ -1,6 +1,6 @@
-"""Finds out who asks, once a request: `request.state.principal`. Routes, rate limits and the log read it there.
+"""Authenticates each request once: routes, rate limits and the log read `request.state.principal`.
 
-A credential that is shown and not valid never becomes an anonymous request: it is answered 401.
+An invalid credential never makes an anonymous request: the response is 401.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast.api.errors import OriginRefused, failed_outside
 from holdfast.api.middleware.host_routing import RefuseAll
 from holdfast.api.origins import is_own_origin
-from holdfast.api.permissions import SAFE_METHODS, PathPermissions
+from holdfast.api.routing import SAFE_METHODS, PathPermissions
 from holdfast.api.session_cookie import SessionCookie
 from holdfast.auth.credentials import TOKEN_PREFIX, csrf_token, digest_of, is_same
 from holdfast.auth.errors import CredentialWrong
@@ -28,7 +28,7 @@ from holdfast.wiring.accounts import Accounts
 SIGN_IN_PATHS = frozenset(
     {"/signin", "/setup", "/setup.js", "/signin/oidc", "/signin/oidc/callback", "/account.css", "/style.css"}
 )
-"""What a browser needs to sign in again: a session that has ended does not keep it out of these."""
+"""Paths that a browser needs to sign in again; an expired session does not block them."""
 SIGN_IN_ROUTES = frozenset({("POST", "/api/session"), ("POST", "/api/auth/login")})
 # Where a credential may be shown: most requests have none of them, and need not be looked through for each.
 _SHOWN = frozenset((b"authorization", b"x-admin-token", b"cookie"))
@@ -37,7 +37,7 @@ _THREADS = 2
 
 
 class Principals:
-    """Puts the principal into the state of each request, or what is wrong with the credential that it shows."""
+    """Stores the principal in the state of each request, or the error of its credential."""
 
     def __init__(self, app: ASGIApp, settings: Settings, accounts: Accounts, permissions: PathPermissions) -> None:
         self._app, self._settings, self._permissions = app, settings, permissions
@@ -47,14 +47,13 @@ class Principals:
         self._limiter: CapacityLimiter | None = None
 
     async def identify(self, scope: Scope) -> Principal:
-        """Return who asks; streams ask again while they last, and a session that has ended is anonymous to them."""
+        """Return the principal. Streams call this repeatedly; for them an expired session is anonymous."""
         try:
             return await self.find(scope, {})
         except CredentialWrong:
             return ANONYMOUS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request in the name of who asks."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -81,7 +80,7 @@ class Principals:
         await self._app(scope, receive, send)
 
     def _is_foreign_change(self, scope: Scope, principal: Principal) -> bool:
-        """Return whether a page of another origin had a browser send a change in the name of its reader."""
+        """Return whether a page of another origin made the browser send a change with the reader's session."""
         if scope["method"] in SAFE_METHODS or principal.way is not SignInWay.SESSION:
             return False
         origin = Headers(scope=scope).get("origin")
@@ -90,9 +89,9 @@ class Principals:
         return self._permissions.asked(scope["method"], scope["path"]) is not Permission.READ
 
     async def find(self, scope: Scope, state: dict[str, Any]) -> Principal:
-        """Return who asks; CredentialWrong if what is shown is not valid.
+        """Return the principal; raise CredentialWrong if the credential is invalid.
 
-        What a program shows in a header goes before what a browser sends along by itself.
+        A credential in a header takes precedence over cookies, which the browser sends by itself.
         """
         headers = Headers(scope=scope)
         if _SHOWN.isdisjoint([name for name, _ in scope["headers"]]):
@@ -117,7 +116,7 @@ class Principals:
         return ANONYMOUS
 
     def _is_admin_token(self, shown: str) -> bool:
-        """Return whether this is the admin token; nothing is, where none is set."""
+        """Return whether this is the admin token; always false if none is set."""
         token = self._settings.api.admin_token
         return token is not None and is_same(shown, token.get_secret_value())
 

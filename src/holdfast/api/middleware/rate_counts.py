@@ -1,10 +1,9 @@
-"""How many requests of a client the last minute holds: counted by `limits`, in this process or elsewhere."""
+"""Counts the requests of each client in the last minute with `limits`, in this process or in Redis."""
 
 from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
-from importlib import import_module
 from typing import NamedTuple, Protocol
 
 from limits import RateLimitItemPerMinute
@@ -15,27 +14,25 @@ from holdfast.clock import Clock
 
 
 class Tier(NamedTuple):
-    """One kind of route, and how many of it a minute holds."""
+    """A kind of route, and its limit per minute."""
 
     name: str
     per_minute: int
     is_personal: bool = False
-    """Whether a signed-in user is counted, not their address."""
+    """Whether signed-in users are counted by user instead of by address."""
 
 
 class CountedRequest(NamedTuple):
-    """What counting a request found."""
-
     wait_s: int
-    """0 if it may go on, else the whole seconds after which the next one may."""
+    """Whole seconds until the next request is allowed; 0 if this one is."""
     left: int
-    """How many more the window takes now."""
+    """Number of further requests that are allowed now."""
     reset_s: int
-    """After how many seconds the oldest request of the window is forgotten."""
+    """Seconds until the oldest request leaves the window."""
 
 
 class _Minute:
-    """The requests of one address in the last minute, by the second."""
+    """The requests of one address in the last minute, counted per second."""
 
     __slots__ = ("seconds", "total")
 
@@ -44,12 +41,10 @@ class _Minute:
         self.total = 0
 
     def forget(self, now: float, window_s: float) -> None:
-        """Drop the seconds that lie wholly more than a window back."""
         while self.seconds and self.seconds[0][0] + 1 + window_s <= now:
             self.total -= self.seconds.popleft()[1]
 
     def add(self, now: float, amount: int) -> None:
-        """Count requests."""
         # By the second, not by the request: sixty pairs an address, however often it asks.
         second, count = self.seconds.pop() if self.seconds and self.seconds[-1][0] == int(now) else (int(now), 0)
         self.seconds.append((second, count + amount))
@@ -57,10 +52,10 @@ class _Minute:
 
 
 class AddressWindows(Storage, MovingWindowSupport):
-    """Where `limits` keeps its windows in this process: bounded, and on our own clock.
+    """In-process storage for `limits`: bounded, and with our own clock.
 
-    At most `addresses` are remembered, the least recent forgotten first, so that a flood of addresses costs no memory.
-    The library's own memory keeps every request, goes by the wall clock, and looks through all addresses in a thread
+    Stores at most `addresses` addresses, evicting the least recent, so that a flood of addresses costs no memory.
+    The library's own memory storage stores every request, uses the wall clock, and scans all addresses in a thread
     (decision 0023).
     """
 
@@ -73,7 +68,6 @@ class AddressWindows(Storage, MovingWindowSupport):
 
     @property
     def base_exceptions(self) -> type[Exception]:
-        """What it fails with: nothing."""
         return ValueError
 
     def acquire_entry(self, key: str, limit: int, expiry: int, amount: int = 1) -> bool:
@@ -91,37 +85,32 @@ class AddressWindows(Storage, MovingWindowSupport):
         return True
 
     def get_moving_window(self, key: str, limit: int, expiry: int) -> tuple[float, int]:
-        """Return when the window began, as the end of its first second, and how many requests it holds."""
+        """Return when the window began, as the end of its first second, and its number of requests."""
         now, minute = self._clock.monotonic(), self._seen.get(key) or _Minute()
         minute.forget(now, expiry)
         return (minute.seconds[0][0] + 1.0 if minute.seconds else now), minute.total
 
     def clear(self, key: str) -> None:
-        """Forget one address."""
         self._seen.pop(key, None)
 
     def reset(self) -> int | None:
-        """Forget all of them; return how many there were."""
         forgotten = len(self._seen)
         self._seen.clear()
         return forgotten
 
     def check(self) -> bool:
-        """Return that it is in order: it is memory."""
         return True
 
     def get(self, key: str) -> int:
-        """Return how many requests a window holds."""
         found = self._seen.get(key)
         return found.total if found else 0
 
     def get_expiry(self, key: str) -> float:
-        """Return when nothing of a window is left."""
         found = self._seen.get(key)
         return found.seconds[-1][0] + 1.0 if found and found.seconds else self._clock.monotonic()
 
     def incr(self, key: str, expiry: int, amount: int = 1) -> int:
-        """Refuse: fixed windows, which let twice the limit through at their border, are not counted here."""
+        """Raise: fixed windows let twice the limit through at their border, so they are not supported."""
         raise NotImplementedError
 
 
@@ -134,17 +123,16 @@ class Rates:
         self._limiter = MovingWindowRateLimiter(self._windows)
 
     is_away = None
-    """Whether what counts elsewhere does not answer; None where nothing is counted elsewhere."""
+    """Whether the external counter does not respond; None without one."""
 
     async def close(self) -> None:
-        """End nothing: it is memory."""
+        """Do nothing: the counts are in memory."""
 
     def ask(self, tier: Tier, key: str) -> int:
-        """Count a request; return 0 if it may go on, else the whole seconds after which the next one may."""
+        """Count a request; return 0 if it is allowed, else the whole seconds until the next one is."""
         return self.count(tier, key).wait_s
 
     def count(self, tier: Tier, key: str) -> CountedRequest:
-        """Count a request if its window has room for it."""
         item = RateLimitItemPerMinute(tier.per_minute)
         has_room = self._limiter.hit(item, tier.name, key)
         reset, left = self._limiter.get_window_stats(item, tier.name, key)
@@ -152,30 +140,18 @@ class Rates:
 
 
 def counted_request(has_room: bool, left: int, reset_s: float) -> CountedRequest:
-    """Return what was found, given the seconds until the oldest request is forgotten."""
     # Rounded up: a client that comes back a moment too early would be refused again.
     seconds = max(1, math.ceil(reset_s))
     return CountedRequest(0 if has_room else seconds, left if has_room else 0, seconds)
 
 
 class CountedElsewhere(Protocol):
-    """Counts outside this process."""
-
     @property
     def is_away(self) -> bool | None:
-        """Whether it did not answer lately."""
+        """Whether it failed to respond recently."""
 
     async def count(self, tier: Tier, key: str) -> CountedRequest:
         """Count a request if its window has room for it."""
 
     async def close(self) -> None:
-        """Let go of connections."""
-
-
-def rates_of(redis_url: str | None, clock: Clock) -> Rates | CountedElsewhere:
-    """Return what counts requests: Redis if there is one, else this process."""
-    if redis_url is None:
-        return Rates(clock)
-    # By name: its libraries take as long to load as the rest of the limits, and most servers have no Redis.
-    shared: CountedElsewhere = import_module("holdfast.api.middleware.shared_rates").SharedRates(redis_url, clock)
-    return shared
+        """Close the connections."""

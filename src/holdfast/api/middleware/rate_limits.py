@@ -1,8 +1,9 @@
-"""How often a client may ask, by kind of route and by role; what is too often is refused with the time to wait."""
+"""Limits the rate of requests by kind of route and by role; a rejected request gets the time to wait."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable
+from importlib import import_module
 from typing import Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -10,10 +11,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from holdfast.api.errors import TooManyRequests
 from holdfast.api.middleware.host_routing import RefuseAll
 from holdfast.api.middleware.rate_counts import CountedElsewhere, CountedRequest, Rates, Tier
-from holdfast.api.permissions import PERMISSIONS, PathPermissions, credential_error, principal_of
+from holdfast.api.routing import LazyRoute, PathPermissions, credential_error, principal_of
 from holdfast.api.web_files import FILES, PAGES, first_word
 from holdfast.auth.principal import Principal
 from holdfast.auth.roles import Permission, Role
+from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.replay.capabilities import without_capability
@@ -25,19 +27,19 @@ def _word(path: str) -> str:
     return rest.partition("/")[0] if first == "api" else first
 
 
-# Of the one table of routes; files and parameters are no words.
-_WORDS: Final = (_word(row.partition(" ")[2]) for row in PERMISSIONS)
-_KINDS: Final = frozenset(word for word in _WORDS if word.replace("-", "").isalnum())
+def kinds_of(routes: Iterable[LazyRoute]) -> frozenset[str]:
+    """Return the path segments by which metrics group routes, without file names and parameters."""
+    return frozenset(word for word in (_word(route.path) for route in routes) if word.replace("-", "").isalnum())
 
 
-def kind_of(path: str) -> str:
-    """Return the kind of route that a path belongs to: a bounded word for metrics."""
+def kind_of(path: str, kinds: Container[str]) -> str:
+    """Return the kind of route that a path belongs to: one of `kinds`, or `other`."""
     # The pages of the application are one file: `/search` says nothing about how quick `/api/search` is.
     if first_word(path) in (FILES, *PAGES):
         return FILES
     word = _word(path)
     # A path is free text: as a label it would give every scanner a series of its own.
-    return word if word in _KINDS else "other"
+    return word if word in kinds else "other"
 
 
 _HEALTH = ("/api/health", "/health", "/health/live", "/health/ready")
@@ -61,23 +63,25 @@ def _is_made_anew(path: str) -> bool:
 
 
 def address_of(scope: Scope) -> str:
-    """Return the address to count a request for: its peer, or what a trusted proxy names; see `client_key`."""
+    """Return the client address that a request counts for: its peer, or what a trusted proxy names; see
+    `client_key`.
+    """
     peer = scope.get("client")
     return client_key(str(peer[0]) if peer else "")
 
 
 def counted_as(scope: Scope, principal: Principal) -> str:
-    """Return whom a request of a signed-in principal is counted for: the user, or the address that has the token."""
+    """Return the counting key of a signed-in principal: the user, or the address that uses the token."""
     # A user who moves between addresses, or shares one with colleagues, has one count of their own.
     return address_of(scope) if principal.user_id is None else f"user {principal.user_id}"
 
 
 RATE_FIELDS: Final = "holdfast_rate_fields"
-"""Where a request's scope holds the headers that say how much of a limit is left."""
+"""Key in the request's scope: the headers that say how much of a limit is left."""
 
 
 def rate_fields(tier: Tier, counted: CountedRequest) -> list[tuple[bytes, bytes]]:
-    """Return the headers of a counted request: those that clients know, and those of the current draft (IETF)."""
+    """Return the rate limit headers of a counted request: the common ones, and those of the current IETF draft."""
     limit, left, reset = tier.per_minute, counted.left, counted.reset_s
     return [
         (b"ratelimit-limit", b"%d" % limit),
@@ -89,7 +93,7 @@ def rate_fields(tier: Tier, counted: CountedRequest) -> list[tuple[bytes, bytes]
 
 
 class RateLimits:
-    """Refuses what comes too often, with Retry-After."""
+    """Rejects requests beyond the limit, with Retry-After."""
 
     def __init__(
         self,
@@ -99,11 +103,10 @@ class RateLimits:
         *,
         permissions: PathPermissions | None = None,
     ) -> None:
-        """Take what comes behind; without permissions, everything is public and counts as replay."""
+        """Wrap `app`; without permissions, everything is public and counts as replay."""
         self._app, self._rates, self._settings, self._permissions = app, rates, settings, permissions
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or refuse it."""
         if scope["type"] != "http" or not self._settings.api.rate_limiting:
             await self._app(scope, receive, send)
             return
@@ -125,51 +128,50 @@ class RateLimits:
             await self._app(scope, receive, send)
 
     def _tier(self, scope: Scope, principal: Principal) -> Tier | None:
-        """Return what a request counts as; None for what monitors ask, which is never limited."""
+        """Return the tier of a request; None for monitoring paths, which are never limited."""
         settings, path = self._settings.api, scope["path"]
         # First: no ending of a path makes guessing tokens quicker.
         permissions = self._permissions
         asked = None if permissions is None else permissions.asked(scope["method"], path)
         if credential_error(scope) is not None:
-            return Tier("intruder", settings.intruder_per_minute)
+            return Tier("intruder", settings.per_minute("intruder"))
         if permissions is not None and asked not in (None, Permission.READ):
             if not principal.role.is_at_least(Role.MEMBER):
-                return Tier("intruder", settings.intruder_per_minute)
+                return Tier("intruder", settings.per_minute("intruder"))
             if not principal.may(Permission.WATCH):
-                return Tier("member", settings.member_per_minute, is_personal=True)
+                return Tier("member", settings.per_minute("member"), is_personal=True)
             if path in _MONITORS:
                 return None
             if permissions.is_seeding(scope["method"], path):
-                return Tier("seeds", settings.seeds_per_minute, is_personal=True)
-            return Tier("admin", settings.admin_per_minute, is_personal=True)
+                return Tier("seeds", settings.per_minute("seeds"), is_personal=True)
+            return Tier("admin", settings.per_minute("admin"), is_personal=True)
         # On both hosts, and behind a capability: a walk through the index costs more than a page.
         if (without_capability(path) if permissions is None else path) in _CDX:
-            return Tier("cdx", settings.cdx_per_minute)
+            return Tier("cdx", settings.per_minute("cdx"))
         if permissions is None and path.startswith(_RENDERED) and scope["method"] != "HEAD":
-            return Tier("packages", settings.packages_per_minute)
+            return Tier("packages", settings.per_minute("packages"))
         if permissions is not None and _is_made_anew(path):
-            return Tier("exports", settings.exports_per_minute)
+            return Tier("exports", settings.per_minute("exports"))
         is_package = path.endswith(("/wacz", ".wacz"))
         if permissions is None or is_package or path.startswith(("/web/", "/api/snapshots/raw/")):
-            return Tier("replay", settings.replay_per_minute)
+            return Tier("replay", settings.per_minute("replay"))
         if path in _MONITORS:
             return None
         # The tools of assistants search, too: they are no second way past the limit of searches.
         if path in ("/api/search", "/api/terms", "/mcp"):
-            return Tier("search", settings.search_per_minute)
+            return Tier("search", settings.per_minute("search"))
         if path == "/api/reports" or (path == "/report" and scope["method"] == "POST"):
-            return Tier("reports", settings.reports_per_minute)
-        return Tier("general", settings.general_per_minute)
+            return Tier("reports", settings.per_minute("reports"))
+        return Tier("general", settings.per_minute("general"))
 
 
 class RequestsAtOnce:
-    """Refuses a request of a client that has as many under way as it may; a slow reader's lasts until it has read."""
+    """Limits a client's concurrent requests; a request lasts until the client has read the response."""
 
     def __init__(self, app: ASGIApp, *, refuse: Callable[[HoldfastError], ASGIApp], per_address: int) -> None:
         self._app, self._refuse, self._counts = app, refuse, AddressCounts(per_address)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or refuse it."""
         # A balancer on this machine has the address of all whose requests it passes on.
         if scope["type"] != "http" or scope["path"] in _HEALTH:
             await self._app(scope, receive, send)
@@ -182,3 +184,12 @@ class RequestsAtOnce:
             await self._app(scope, receive, send)
         finally:
             self._counts.give_back(key)
+
+
+def rates_of(redis_url: str | None, clock: Clock) -> Rates | CountedElsewhere:
+    """Return the counter of requests: in Redis if configured, else in this process."""
+    if redis_url is None:
+        return Rates(clock)
+    # By name: its libraries take as long to load as the rest of the limits, and most servers have no Redis.
+    shared: CountedElsewhere = import_module(".shared_rates", __package__).SharedRates(redis_url, clock)
+    return shared

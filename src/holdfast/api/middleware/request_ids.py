@@ -1,4 +1,4 @@
-"""The outermost layer: an id for every request, a line in the log, and the last resort when something breaks."""
+"""The outermost layer: assigns an id to every request, logs it, and handles errors that nothing else caught."""
 
 from __future__ import annotations
 
@@ -11,32 +11,31 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast import log
 from holdfast.api.errors import broken
 from holdfast.api.middleware.rate_limits import kind_of
-from holdfast.api.permissions import principal_of
+from holdfast.api.routing import principal_of
 from holdfast.clock import Clock
 from holdfast.feedback import UsageTally, Use
 from holdfast.replay.capabilities import without_capability
 
 _log = log.get()
 IS_STREAM = "is_stream"
-"""Where a live stream says in the state of its request that it is one."""
+"""Key in a request's state: set by live streams."""
 FOR_MEMBERS = "is_for_members"
-"""Where a route says in the state of its request that it shows what not everybody may see."""
+"""Key in a request's state: set by a route whose response is not public."""
 CAPABILITY = "holdfast_capability"
-"""Where a request's scope has what its paths begin with: `/!` and the capability that was taken off."""
+"""Key in a request's scope: the prefix removed from its path, `/!` and the capability."""
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _VERSION = (b"x-api-version", b"1")
 _NAMED = frozenset((b"x-request-id", b"x-api-version"))
 
 
 def _new_id() -> str:
-    """Return a random UUID in words."""
     # As `uuid4` would, without the object.
     digits = urandom(16).hex()
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
 
 
 def name_request(scope: Scope) -> str:
-    """Return the id of a request: the one that it has here, the caller's, or a new one."""
+    """Return a request's id: the one already assigned, the caller's, or a new one."""
     known = scope.get("holdfast_request_id")
     if known is not None:
         return str(known)
@@ -48,10 +47,11 @@ def name_request(scope: Scope) -> str:
 
 
 class RequestIds:
-    """Gives each request its id (a safe one of the caller's is kept), logs it, and answers 500 for what was missed."""
+    """Assigns an id to each request (the caller's if it is safe), logs it, and responds 500 to uncaught errors."""
 
-    def __init__(self, app: ASGIApp, clock: Clock, state: State) -> None:
-        self._app, self._clock = app, clock
+    def __init__(self, app: ASGIApp, clock: Clock, state: State, kinds: frozenset[str] = frozenset()) -> None:
+        """Wrap `app`; `kinds` are the kinds of routes by which metrics are grouped."""
+        self._app, self._clock, self._kinds = app, clock, kinds
         self.state = state
         """What the application holds: metrics, totals, usage counts."""
 
@@ -83,7 +83,7 @@ class RequestIds:
         path = without_capability(scope["path"])
         # A stream lasts for as long as its client likes: an hour of it says nothing about how quick answers are.
         if not scope.get("state", {}).get(IS_STREAM):
-            self.state.metrics.answered(kind_of(path), status, seconds)
+            self.state.metrics.answered(kind_of(path, self._kinds), status, seconds)
         if status == 429:
             self.state.metrics.refused(principal_of(scope).role.value)
         _log.info(
@@ -105,18 +105,17 @@ _COUNTED = (
 
 
 def usage_of(method: str, path: str) -> Use | None:
-    """Return what a request counts as, None if it is not counted."""
+    """Return the usage category of a request, None if it is not counted."""
     return next((use for verb, shape, use in _COUNTED if verb == method and shape.fullmatch(path)), None)
 
 
 class UsageCounts:
-    """Counts the requests that were answered well; not those for members' captures, for everybody reads the counts."""
+    """Counts successful requests, except for members-only captures, because the counts are public."""
 
     def __init__(self, app: ASGIApp, tally: UsageTally) -> None:
         self._app, self._tally = app, tally
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, and count it once its answer starts."""
         use = usage_of(scope["method"], scope["path"]) if scope["type"] == "http" else None
         if use is None:
             await self._app(scope, receive, send)

@@ -1,4 +1,4 @@
-"""One count of requests for all processes that share a Redis; it may go away at any moment, and nothing stops."""
+"""Counts requests in Redis, shared by all processes; if Redis fails, requests are still served."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ _AWAY_S = 5.0
 
 
 class SharedRates:
-    """Counts in Redis, one count for all processes that use it; in this process while Redis is away.
+    """Counts in Redis, shared by all processes that use it; in this process while Redis is down.
 
-    A request is counted by one script there, so that of many at once exactly as many go on as the limit says.
+    One script in Redis counts a request, so that of many concurrent requests exactly as many pass as the limit
+    allows.
     """
 
     def __init__(self, url: str, clock: Clock, *, prefix: str = "holdfast:rates") -> None:
@@ -49,11 +50,11 @@ class SharedRates:
 
     @property
     def is_away(self) -> bool:
-        """Whether Redis did not answer a moment ago and is left alone for now."""
+        """Whether Redis recently failed to respond and is not used for now."""
         return self._clock.monotonic() < self._away_until
 
     async def close(self) -> None:
-        """End the connections; on the loop that requests were counted on."""
+        """Close the connections; call it on the event loop that counted requests."""
         await self._pool.disconnect()
 
     async def count(self, tier: Tier, key: str) -> CountedRequest:

@@ -1,10 +1,10 @@
-"""What a request may see: everything for members and those above them, what is public for everybody else."""
+"""Sets what a request may see: everything for members and higher roles, public content for everyone else."""
 
 from __future__ import annotations
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from holdfast.api.permissions import principal_of
+from holdfast.api.routing import principal_of
 from holdfast.auth.roles import Role
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by
 
@@ -13,13 +13,13 @@ _PRIVATE = (b"cache-control", b"private, no-store")
 
 
 class Viewers:
-    """Lets the application's host be read as the principal may see it; what only some may see is kept by no cache."""
+    """Serves the application's host with the principal's access; caches do not store what is not public."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request for its viewer; threads that it asks for an answer look with the same eyes."""
+        """Serve one request for its viewer; threads that work on the response have the same access."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -1,7 +1,7 @@
-"""Serves the browser application: the same bytes for everybody, so before it is known who asks.
+"""Serves the browser application before authentication, since its bytes are the same for everyone.
 
-A session that has ended must not keep its reader from the page that says so, and a file costs neither a look into the
-database nor a place among the requests that an address may make in a minute.
+An expired session must not block the page that says so, and a file needs neither a database read nor a share of
+the address's rate limit.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ _JSON = "application/json"
 
 
 class WebPages:
-    """Answers the paths of the application's pages and files, and passes everything else on."""
+    """Serves the application's pages and files, and passes everything else on."""
 
     def __init__(self, app: ASGIApp, files: WebFiles, settings: Settings) -> None:
         self._app, self._files, self._settings = app, files, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
         is_read = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
         found = self._files.find(scope["path"]) if is_read else None
         if found is None:
@@ -41,7 +40,7 @@ class WebPages:
         await send({"type": "http.response.body", "body": body})
 
     def _with_a_page(self, scope: Scope, send: Send) -> Send:
-        """Return a `send` that shows the application instead of a 404 for programs: it says so, and leads on."""
+        """Return a `send` that shows the application instead of a plain 404, so that a person gets a helpful page."""
         is_missing = False
 
         async def shown(message: Message) -> None:
@@ -63,7 +62,6 @@ class WebPages:
         return shown
 
     def _policy(self, scope: Scope, asked: Headers) -> tuple[bytes, bytes]:
-        """Return the policy that lets this page frame archived ones."""
         # By the host that was asked, as `frameUrl` is: a port that a container or a proxy maps is in no setting.
         origins = origins_of(
             scope["scheme"],
@@ -92,5 +90,5 @@ class WebPages:
 
 
 def _wants_a_page(scope: Scope) -> bool:
-    """Return whether a person opened the address in a browser; under /api is nothing but data, for them as well."""
+    """Return whether a person opened the URL in a browser; never below /api, which has only data."""
     return first_word(scope["path"]) != "api" and "text/html" in Headers(scope=scope).get("accept", "")

@@ -1,15 +1,14 @@
-"""One table of all routers: what the application's host answers, and what the replay host answers.
+"""The table of all routers: those of the application's host, and those of the replay host.
 
-A file of routes holds `router = LateRouter(tags=[…])` and plain `def` functions with a row each in
-`api/permissions.py`; they take `SessionDep` and `ArchiveDep`, raise our errors, and say which:
-`@router.get(…, responses=answers(404, 422))`.
+A route file has `router = LazyRouter(tags=[…])` and plain `def` functions, which take `SessionDep` and
+`ArchiveDep` and raise our errors. Each route declares its permission and the statuses of its errors:
+`@router.get(path, Permission.WATCH, errors=(404,))`.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes import (
     account,
     account_pages,
@@ -48,8 +47,9 @@ from holdfast.api.routes import (
     users,
     webhooks,
 )
+from holdfast.api.routing import LazyRouter
 
-ROUTERS: Final[tuple[LateRouter, ...]] = (
+ROUTERS: Final[tuple[LazyRouter, ...]] = (
     archive.home_router,
     archive.router,
     health.router,
@@ -98,13 +98,13 @@ ROUTERS: Final[tuple[LateRouter, ...]] = (
     account_pages.router,
     users.router,
 )
-"""The application's host. Of two routes whose paths overlap the first is taken."""
+"""Routers of the application's host. If the paths of two routes overlap, the first one wins."""
 
-REPLAY_ROUTERS: Final[tuple[LateRouter, ...]] = (
+REPLAY_ROUTERS: Final[tuple[LazyRouter, ...]] = (
     replay.raw_router,
     replay.cdx_router,
     replay.router,
     renderer.router,
     replay.stray_router,
 )
-"""The replay host: only what is public, archived pages included."""
+"""Routers of the replay host: public content only, archived pages included."""

@@ -8,32 +8,33 @@ from fastapi import Path, Request, Response
 from sqlalchemy.orm import Session
 
 from holdfast.api.dependencies import AccountsDep, ArchiveDep, SessionDep, peer_of
-from holdfast.api.errors import OriginRefused, answers
+from holdfast.api.errors import OriginRefused
 from holdfast.api.job_dependencies import AdminWriteDep
-from holdfast.api.late_routes import LateRouter
 from holdfast.api.origins import is_own_origin
-from holdfast.api.permissions import PrincipalDep
-from holdfast.api.schemas.accounts import (
-    EndedSessions,
-    LoginForm,
-    NewToken,
-    PasswordForm,
-    SessionShown,
-    SessionState,
-    SignInForm,
-    TokenForm,
-    TokenShown,
-    UserShown,
-)
+from holdfast.api.routing import LazyRouter, PrincipalDep
+from holdfast.api.schemas.accounts import PasswordForm, SignInForm, TokenForm
 from holdfast.api.schemas.base import RowId
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, piece_of
 from holdfast.api.session_cookie import SessionCookie
 from holdfast.auth import queries
 from holdfast.auth.credentials import csrf_token
 from holdfast.auth.errors import NoAccount, RoleTooLow
 from holdfast.auth.principal import Principal, SignInWay
+from holdfast.auth.records import (
+    EndedSessions,
+    NewToken,
+    SessionRecord,
+    SessionState,
+    TokenRecord,
+    UserRecord,
+    new_token,
+    session_record,
+    session_state,
+    token_record,
+    user_record,
+)
 from holdfast.auth.roles import Permission
-from holdfast.auth.sessions import BegunSession, Browser, end_session, end_sessions
+from holdfast.auth.sessions import Browser, NewSession, end_session, end_sessions
 from holdfast.auth.tokens import end_with, make_token, revoke_token
 from holdfast.auth.users import find_user
 from holdfast.db.models import User
@@ -41,51 +42,35 @@ from holdfast.wiring.accounts import Accounts
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.server import client_key
 
-router = LateRouter(tags=["account"])
+router = LazyRouter(tags=["account"])
 _NO_STORE = {"Cache-Control": "no-store"}
 
 
-@router.get("/api/session", responses=answers(401, 503))
-@router.get("/api/auth/me", include_in_schema=False)
+@router.get("/api/session", Permission.READ)
 async def show_session(
     request: Request, archive: ArchiveDep, principal: PrincipalDep, response: Response
 ) -> SessionState:
-    """Say who asks, what that one may do, and the token that a page sends with each change."""
+    """Return the caller's identity and permissions, and the token that a page must send with each change."""
     response.headers.update(_NO_STORE)
     token = request.scope["state"].get("csrf_token")
-    return SessionState.of(principal, token, has_reference=not archive.settings.api.strict)
+    return session_state(principal, token, has_reference=not archive.settings.api.strict)
 
 
-@router.post("/api/session", responses=answers(401, 403, 413, 415, 422, 429, 503))
+@router.post("/api/session", Permission.READ, errors=(413, 415))
 async def sign_in(
     request: Request, archive: ArchiveDep, accounts: AccountsDep, form: SignInForm, response: Response
 ) -> SessionState:
-    """Begin a session with a name and a password; an older one of this browser ends."""
-    return await _signed_in(request, archive, accounts, form, response)
-
-
-@router.post("/api/auth/login", include_in_schema=False)
-async def login(
-    request: Request, archive: ArchiveDep, accounts: AccountsDep, form: LoginForm, response: Response
-) -> SessionState:
-    """Do the same in an older spelling."""
-    given = SignInForm(name=form.username, password=form.password)
-    return await _signed_in(request, archive, accounts, given, response)
-
-
-async def _signed_in(
-    request: Request, archive: Archive, accounts: Accounts, form: SignInForm, response: Response
-) -> SessionState:
-    begun = await begin_with_password(request, archive, accounts, form)
+    """Start a session with name and password; an older session of this browser ends."""
+    started = await begin_with_password(request, archive, accounts, form)
     response.headers.update(_NO_STORE)
-    for cookie in SessionCookie(archive.settings).begun(request.scope, begun):
+    for cookie in SessionCookie(archive.settings).begun(request.scope, started):
         response.headers.append("Set-Cookie", cookie)
     has_reference = not archive.settings.api.strict
-    return SessionState.of(begun.principal, csrf_token(begun.secret), has_reference=has_reference)
+    return session_state(started.principal, csrf_token(started.secret), has_reference=has_reference)
 
 
-async def begin_with_password(request: Request, archive: Archive, accounts: Accounts, form: SignInForm) -> BegunSession:
-    """Begin a session; OriginRefused if a page of another site sent the name and the password."""
+async def begin_with_password(request: Request, archive: Archive, accounts: Accounts, form: SignInForm) -> NewSession:
+    """Create a session; raise OriginRefused if a page of another site sent the name and password."""
     origin = request.headers.get("origin")
     # Without it, any page could sign its reader in to an account of its own, and see what is done there.
     if origin is not None and not is_own_origin(origin, request.scope, archive.settings):
@@ -95,7 +80,6 @@ async def begin_with_password(request: Request, archive: Archive, accounts: Acco
 
 
 def browser_of(request: Request) -> Browser:
-    """Return what signs in, and from where."""
     peer = peer_of(request.scope)
     return Browser(
         address=client_key(str(peer)) if peer else "unknown",
@@ -105,17 +89,15 @@ def browser_of(request: Request) -> Browser:
     )
 
 
-@router.delete("/api/session", status_code=204, responses=answers(401, 403, 503))
-@router.post("/api/auth/logout", status_code=204, include_in_schema=False)
+@router.delete("/api/session", Permission.OWN_ACCOUNT, status_code=204)
 def sign_out(request: Request, archive: ArchiveDep, accounts: AccountsDep, write: AdminWriteDep) -> Response:
-    """End the session that asks; any other credential stays as it is."""
+    """End the session of this request; other credentials stay valid."""
     end_own_session(request, accounts, write)
     cleared = SessionCookie(archive.settings).cleared(request.scope)
     return Response(status_code=204, headers={"Set-Cookie": cleared, **_NO_STORE})
 
 
 def end_own_session(request: Request, accounts: Accounts, write: AdminWriteDep) -> None:
-    """End the session that a request came with, if it did."""
     principal: Principal = request.state.principal
     if principal.way is SignInWay.SESSION and principal.session_id is not None:
         with write.write() as session:
@@ -124,19 +106,19 @@ def end_own_session(request: Request, accounts: Accounts, write: AdminWriteDep) 
 
 
 def own_user(session: Session, principal: Principal) -> User:
-    """Return the user that asks; NoAccount for a credential that belongs to none."""
+    """Return the user of a principal; raise NoAccount for a credential without a user."""
     if principal.user_id is None:
         raise NoAccount
     return find_user(session, principal.user_id)
 
 
-@router.get("/api/account", responses=answers(401, 403, 409, 503))
-def show_account(session: SessionDep, principal: PrincipalDep) -> UserShown:
-    """Return the user that asks."""
-    return UserShown.of(own_user(session, principal))
+@router.get("/api/account", Permission.OWN_ACCOUNT, errors=(409,))
+def show_account(session: SessionDep, principal: PrincipalDep) -> UserRecord:
+    """Return the calling user."""
+    return user_record(own_user(session, principal))
 
 
-@router.put("/api/account/password", responses=answers(401, 403, 409, 422, 429, 503))
+@router.put("/api/account/password", Permission.OWN_ACCOUNT, errors=(409,))
 async def change_password(
     request: Request, accounts: AccountsDep, principal: PrincipalDep, form: PasswordForm
 ) -> EndedSessions:
@@ -145,7 +127,7 @@ async def change_password(
 
 
 async def password_changed(request: Request, accounts: Accounts, principal: Principal, form: PasswordForm) -> int:
-    """Change the password of who asks; return how many other sessions ended."""
+    """Change the caller's password; return the number of other sessions that ended."""
     if principal.user_id is None:
         raise NoAccount
     user_id, browser = principal.user_id, browser_of(request)
@@ -163,36 +145,33 @@ TokenId = Annotated[RowId, Path(description="A token's id.", examples=[1])]
 
 
 def after_of(cursor: str | None) -> int:
-    """Return the id that a list goes on behind."""
     place = decode_cursor(cursor, int)
     return 0 if place is None else int(place[0])
 
 
-@router.get("/api/account/sessions", responses=answers(401, 403, 409, 422, 503))
+@router.get("/api/account/sessions", Permission.OWN_ACCOUNT, errors=(409,))
 def list_sessions(
     session: SessionDep,
     archive: ArchiveDep,
     principal: PrincipalDep,
     limit: ListLimit = DEFAULT_LIMIT,
     cursor: ListCursor = None,
-) -> Listed[SessionShown]:
+) -> Piece[SessionRecord]:
     """Return one's own sessions, oldest first."""
     return sessions_listed(session, archive, own_user(session, principal), limit, cursor, principal.session_id)
 
 
 def sessions_listed(
     session: Session, archive: Archive, user: User, limit: int, cursor: str | None, current: int | None
-) -> Listed[SessionShown]:
-    """Return a piece of the list of a user's sessions."""
+) -> Piece[SessionRecord]:
     now = archive.clock.now()
-    rows = queries.sessions_of(session, user.id, now=now, after=after_of(cursor), limit=limit)
-    following = encode_cursor(rows[-1].id) if len(rows) == limit else None
-    return Listed(items=[SessionShown.of(row, current=current) for row in rows], next=following, limit=limit)
+    rows = queries.sessions_of(session, user.id, now=now, after=after_of(cursor), limit=limit + 1)
+    return piece_of(rows, limit, lambda row: session_record(row, current=current), lambda row: row.id)
 
 
-@router.delete("/api/account/sessions", responses=answers(401, 403, 409, 503))
+@router.delete("/api/account/sessions", Permission.OWN_ACCOUNT, errors=(409,))
 def end_other_sessions(accounts: AccountsDep, principal: PrincipalDep, write: AdminWriteDep) -> EndedSessions:
-    """End all one's own sessions but the one that asks."""
+    """End all one's own sessions except the current one."""
     with write.write() as session:
         user = own_user(session, principal)
         ended = end_sessions(session, write.job_service.clock, user, keep=principal.session_id)
@@ -200,7 +179,7 @@ def end_other_sessions(accounts: AccountsDep, principal: PrincipalDep, write: Ad
     return EndedSessions(ended=ended)
 
 
-@router.delete("/api/account/sessions/{id}", status_code=204, responses=answers(401, 403, 404, 409, 422, 503))
+@router.delete("/api/account/sessions/{id}", Permission.OWN_ACCOUNT, errors=(404, 409), status_code=204)
 def end_one_session(accounts: AccountsDep, principal: PrincipalDep, write: AdminWriteDep, id: SessionId) -> None:
     """End one of one's own sessions."""
     with write.write() as session:
@@ -208,30 +187,30 @@ def end_one_session(accounts: AccountsDep, principal: PrincipalDep, write: Admin
     accounts.identities.forget()
 
 
-@router.get("/api/account/tokens", responses=answers(401, 403, 409, 422, 503))
+@router.get("/api/account/tokens", Permission.OWN_ACCOUNT, errors=(409,))
 def list_tokens(
     session: SessionDep, principal: PrincipalDep, limit: ListLimit = DEFAULT_LIMIT, cursor: ListCursor = None
-) -> Listed[TokenShown]:
-    """Return one's own tokens, oldest first; expired ones too."""
+) -> Piece[TokenRecord]:
+    """Return one's own tokens, oldest first, including expired ones."""
     return tokens_listed(session, own_user(session, principal), limit, cursor)
 
 
-def tokens_listed(session: Session, user: User, limit: int, cursor: str | None) -> Listed[TokenShown]:
-    """Return a piece of the list of a user's tokens."""
-    rows = queries.tokens_of(session, user.id, after=after_of(cursor), limit=limit)
-    following = encode_cursor(rows[-1].id) if len(rows) == limit else None
-    return Listed(items=[TokenShown.of(row) for row in rows], next=following, limit=limit)
+def tokens_listed(session: Session, user: User, limit: int, cursor: str | None) -> Piece[TokenRecord]:
+    rows = queries.tokens_of(session, user.id, after=after_of(cursor), limit=limit + 1)
+    return piece_of(rows, limit, token_record, lambda row: row.id)
 
 
-@router.post("/api/account/tokens", status_code=201, responses=answers(401, 403, 409, 413, 415, 422, 503))
+@router.post("/api/account/tokens", Permission.OWN_ACCOUNT, errors=(409, 413, 415), status_code=201)
 def create_token(principal: PrincipalDep, write: AdminWriteDep, form: TokenForm, response: Response) -> NewToken:
-    """Make a token. Its secret is shown this once."""
+    """Create a token. Its secret is shown only in this response."""
     response.headers.update(_NO_STORE)
     return token_made(principal, write, form)
 
 
 def token_made(principal: Principal, write: AdminWriteDep, form: TokenForm) -> NewToken:
-    """Make a token for who asks; RoleTooLow if a token asks for more than it has itself. It ends no later than that."""
+    """Create a token for the caller; raise RoleTooLow if it exceeds the caller's rights. It expires no later than the
+    caller's own credential.
+    """
     scopes = {Permission(one) for one in form.scopes}
     if principal.scopes is not None and (beyond := sorted(scopes - principal.scopes - {Permission.READ})):
         raise RoleTooLow(beyond[0])
@@ -240,10 +219,10 @@ def token_made(principal: Principal, write: AdminWriteDep, form: TokenForm) -> N
         made = make_token(session, write.job_service.clock, user, name=form.name, scopes=scopes, days=form.days)
         if principal.ends_at is not None:
             made = end_with(made, principal.ends_at)
-        return NewToken(token=TokenShown.of(made.row), secret=made.secret)
+        return new_token(made)
 
 
-@router.delete("/api/account/tokens/{id}", status_code=204, responses=answers(401, 403, 404, 409, 422, 503))
+@router.delete("/api/account/tokens/{id}", Permission.OWN_ACCOUNT, errors=(404, 409), status_code=204)
 def delete_token(accounts: AccountsDep, principal: PrincipalDep, write: AdminWriteDep, id: TokenId) -> None:
     """Revoke one of one's own tokens."""
     with write.write() as session:

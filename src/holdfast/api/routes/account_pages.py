@@ -1,7 +1,7 @@
-"""`/signin`, `/setup` and `/account`: the pages by which a person signs in and looks after an account.
+"""`/signin`, `/setup` and `/account`: HTML pages for signing in and managing an account.
 
-Plain HTML with one style sheet: they work before anything else does. The one script sends the secret of a one-time
-link; without scripts it is typed.
+Plain HTML with one style sheet, so that they work before anything else does. The only script sends the secret
+of a one-time link; without scripts, the user types it.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from fastapi import Depends, Query, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import ValidationError
 
+from holdfast.api.account_words import COOKIE, speak, spoken, t
 from holdfast.api.dependencies import AccountsDep, ArchiveDep, SessionDep, site_of
 from holdfast.api.errors import OriginRefused, status_of
 from holdfast.api.job_dependencies import AdminWriteDep
-from holdfast.api.late_routes import LateRouter
 from holdfast.api.origins import is_own_origin
-from holdfast.api.permissions import PrincipalDep
 from holdfast.api.routes.account import (
     begin_with_password,
     browser_of,
@@ -30,6 +29,7 @@ from holdfast.api.routes.account import (
     password_changed,
     token_made,
 )
+from holdfast.api.routing import LazyRouter, PrincipalDep
 from holdfast.api.schemas.accounts import PasswordForm, SignInForm, TokenForm
 from holdfast.api.session_cookie import SessionCookie
 from holdfast.auth import queries
@@ -47,7 +47,7 @@ from holdfast.auth.errors import (
 from holdfast.auth.passwords import MIN_CHARS
 from holdfast.auth.principal import Principal, SignInWay
 from holdfast.auth.roles import Permission
-from holdfast.auth.sessions import BegunSession, end_session, end_sessions
+from holdfast.auth.sessions import NewSession, end_session, end_sessions
 from holdfast.auth.sign_in_flow import SignInFlow
 from holdfast.auth.tokens import PER_USER, revoke_token
 from holdfast.auth.users import link_owner
@@ -56,7 +56,7 @@ from holdfast.errors import HoldfastError, Invalid, NotFound
 from holdfast.replay.links import escape
 from holdfast.wiring.archive import Archive
 
-router = LateRouter(tags=["account"], include_in_schema=False, any_query=True)
+router = LazyRouter(tags=["account"], include_in_schema=False, any_query=True)
 _STYLE = (Path(__file__).parents[1] / "account.css").read_text("utf-8")
 _SCRIPT = (Path(__file__).parents[1] / "setup.js").read_text("utf-8")
 # `same-origin` and not `no-referrer`, with which a browser sends `Origin: null`.
@@ -71,31 +71,54 @@ _MAY = {
     Permission.OPERATE: "run crawls, care for the archive",
     Permission.ADMINISTER: "everything",
 }
-"""What a permission lets a token do, in the words of the account page."""
+"""The wording of a token's permissions on the account page."""
 
 
-@router.get("/account.css")
+@router.get("/account.css", Permission.READ)
 def account_style() -> Response:
     """Return the style sheet of these pages."""
     return Response(_STYLE, media_type="text/css", headers={"Cache-Control": "public, max-age=3600"})
 
 
-@router.get("/setup.js")
+@router.get("/setup.js", Permission.READ)
 def setup_script() -> Response:
     """Return the script that sends the secret of a one-time link."""
     return Response(_SCRIPT, media_type="text/javascript", headers={"Cache-Control": "public, max-age=3600"})
 
 
 def _page(title: str, body: str, *, status: int = 200, wide: bool = False, head: str = "") -> HTMLResponse:
+    said = spoken()
+    theme = "<script src=/theme.js></script>" if said.has_pages else ""
     top = (
-        "<!doctype html><html lang=en><head><meta charset=utf-8>"
+        f"<!doctype html><html lang={said.language}><head><meta charset=utf-8>"
         "<meta name=viewport content='width=device-width,initial-scale=1'><meta name=robots content=noindex>"
-        f"<title>{escape(title)} · Holdfast</title><link rel=icon href=/holdfast.svg>"
+        f"<title>{escape(title)} · Holdfast</title><link rel=icon href=/holdfast.svg>{theme}"
         f"<link rel=stylesheet href=/account.css>{head}</head>"
     )
     kind = " class=wide" if wide else ""
-    home = "<nav class=brand aria-label=Holdfast><a href=/>Holdfast</a></nav>"
-    return HTMLResponse(f"{top}<body>{home}<main{kind}>{body}</main></body></html>", status, _HEADERS)
+    answer = HTMLResponse(f"{top}<body>{_header()}<main{kind}>{body}</main></body></html>", status, _HEADERS)
+    if said.is_chosen:
+        # For a year, and readable by the application: the choice of a language is no secret.
+        answer.set_cookie(COOKIE, said.language, max_age=31_536_000, path="/", samesite="lax")
+    return answer
+
+
+_PLACES = (("/search", "Search"), ("/changes", "Changes"), ("/sources", "Sources"), ("/editions", "Editions"))
+_THEMES = (("", "System"), ("light", "Light"), ("dark", "Dark"), ("contrast", "High contrast"))
+
+
+def _header() -> str:
+    said = spoken()
+    other, name = ("en", "English") if said.language == "fr" else ("fr", "Français")
+    choice = f'<a href="{escape(said.other)}" lang={other} hreflang={other}>{name}</a>'
+    if not said.has_pages:
+        return f"<header class=brand><a href=/>Holdfast</a>{choice}</header>"
+    places = "".join(f"<a href={path}>{t(name)}</a>" for path, name in _PLACES)
+    # Hidden until its script runs: without one, a page looks as the system does.
+    options = "".join(f"<option value='{value}'>{t(name)}</option>" for value, name in _THEMES)
+    themes = f"<select id=theme aria-label='{t('Appearance')}' hidden>{options}</select>"
+    menu = f"<nav aria-label='{t('Menu')}'>{places}</nav>"
+    return f"<header class=brand><a href=/>Holdfast</a>{menu}{choice}{themes}</header>"
 
 
 def _alert(message: str | None) -> str:
@@ -103,7 +126,8 @@ def _alert(message: str | None) -> str:
 
 
 async def _fields(request: Request) -> dict[str, str]:
-    """Return the fields of a form that a page of ours sent; OriginRefused for any other, and for what no browser is."""
+    """Return the fields of a form; raise OriginRefused if the request is not from a browser on a page of ours."""
+    speak(request)
     origin = request.headers.get("origin")
     if origin is None or not is_own_origin(origin, request.scope, request.app.state.archive.settings):
         raise OriginRefused
@@ -120,7 +144,7 @@ async def _fields(request: Request) -> dict[str, str]:
 
 
 async def _own_fields(request: Request) -> dict[str, str]:
-    """Return the fields of a form on the page of an account; CrossSiteRefused without the session's token in it."""
+    """Return the fields of a form on the account page; raise CrossSiteRefused without the session's token."""
     principal: Principal = request.state.principal
     if principal.way is not SignInWay.SESSION:
         raise NoAccount
@@ -136,26 +160,26 @@ Next = Annotated[str, Query(alias="next", max_length=2048)]
 
 
 def safe_next(path: str) -> str:
-    """Return where to go after signing in: a path of this host, empty if none was asked for."""
+    """Return where to go after signing in: a path of this host, empty if none was requested."""
     # `//host` and `/\\host` are other hosts to a browser, and it drops tabs and line breaks before it looks.
     is_plain = path.startswith("/") and path.isprintable() and not path.startswith(("//", "/\\"))
     return path if is_plain and not urlsplit(path).netloc else ""
 
 
 def _landing(request: Request, following: str, principal: Principal) -> str:
-    """Return where a person arrives: where they wanted to go, else where they can do something."""
     has_control_room = request.app.state.has_pages and principal.may(Permission.WATCH)
     return following or ("/control" if has_control_room else "/")
 
 
-@router.get("/signin")
+@router.get("/signin", Permission.READ)
 async def sign_in_page(
     request: Request, archive: ArchiveDep, principal: PrincipalDep, following: Next = ""
 ) -> Response:
-    """Show the form to sign in with; who is signed in goes on."""
+    """Show the sign-in form; redirect users who are already signed in."""
+    speak(request)
     if principal.way is SignInWay.SESSION:
         return RedirectResponse(_landing(request, safe_next(following), principal), 303, _HEADERS)
-    return _page("Sign in", _sign_in_form(archive, safe_next(following)))
+    return _page(t("Sign in"), _sign_in_form(archive, safe_next(following)))
 
 
 def _sign_in_form(archive: Archive, following: str, *, name: str = "", problem: str | None = None) -> str:
@@ -163,18 +187,19 @@ def _sign_in_form(archive: Archive, following: str, *, name: str = "", problem: 
     other = ""
     if auth.oidc_issuer:
         query = f"/signin/oidc?next={escape(_quoted(following))}"
-        other = f'<p class=or>or</p><a class="button wide" href="{query}">Sign in with {escape(auth.oidc_name)}</a>'
+        with_name = t("Sign in with {name}", name=escape(auth.oidc_name))
+        other = f'<p class=or>{t("or")}</p><a class="button wide" href="{query}">{with_name}</a>'
     # Who typed a wrong password types it again, and not the name.
     first, second = ("", " autofocus") if name else (" autofocus", "")
     return (
-        f"<h1>Sign in</h1>{_alert(problem)}<section><form method=post action=/signin>"
+        f"<h1>{t('Sign in')}</h1>{_alert(problem)}<section><form method=post action=/signin>"
         f'<input type=hidden name=next value="{escape(following)}">'
-        f'<label for=name>Name</label><input id=name name=name value="{escape(name)}" required{first} '
+        f'<label for=name>{t("Name")}</label><input id=name name=name value="{escape(name)}" required{first} '
         "autocomplete=username autocapitalize=none spellcheck=false maxlength=256>"
-        f"<label for=password>Password</label><input id=password name=password type=password required{second} "
+        f"<label for=password>{t('Password')}</label><input id=password name=password type=password required{second} "
         "autocomplete=current-password maxlength=256>"
-        f"<button class=wide>Sign in</button></form>{other}</section>"
-        "<p class=quiet>No account, or no password any more? An administrator can send you a link.</p>"
+        f"<button class=wide>{t('Sign in')}</button></form>{other}</section>"
+        f"<p class=quiet>{t('No account, or no password any more? An administrator can send you a link.')}</p>"
     )
 
 
@@ -182,9 +207,9 @@ def _quoted(text: str) -> str:
     return text.replace("%", "%25").replace("&", "%26").replace("#", "%23").replace("+", "%2B").replace(" ", "%20")
 
 
-@router.post("/signin")
+@router.post("/signin", Permission.READ)
 async def send_sign_in(request: Request, archive: ArchiveDep, accounts: AccountsDep, fields: Fields) -> Response:
-    """Sign in, or show the form again with what is wrong."""
+    """Sign in, or show the form again with the error."""
     following, name = safe_next(fields.get("next", "")), fields.get("name", "")[:256]
     try:
         form = SignInForm(name=name or " ", password=fields.get("password", "")[:1024] or " ")
@@ -199,28 +224,29 @@ def _again(request: Request, archive: Archive, following: str, *, name: str, pro
         said, status = str(problem), status_of(problem, request.url.path)
     else:
         said, status = "the name or the password is wrong; try again", 401
-    answer = _page("Sign in", _sign_in_form(archive, following, name=name, problem=_sentence(said)), status=status)
+    answer = _page(t("Sign in"), _sign_in_form(archive, following, name=name, problem=_sentence(said)), status=status)
     if isinstance(problem, SignInThrottled):
         answer.headers["Retry-After"] = str(problem.retry_after_s)
     return answer
 
 
 def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + "."
+    return t(text[:1].upper() + text[1:] + ".")
 
 
-def _signed_in(request: Request, archive: Archive, session: BegunSession, following: str) -> Response:
+def _signed_in(request: Request, archive: Archive, session: NewSession, following: str) -> Response:
     answer = RedirectResponse(_landing(request, following, session.principal), 303, _HEADERS)
     for cookie in SessionCookie(archive.settings).begun(request.scope, session):
         answer.headers.append("Set-Cookie", cookie)
     return answer
 
 
-@router.get("/signin/oidc")
+@router.get("/signin/oidc", Permission.READ)
 async def begin_at_provider(
     request: Request, archive: ArchiveDep, accounts: AccountsDep, following: Next = ""
 ) -> Response:
-    """Send a browser to the identity provider."""
+    """Redirect the browser to the identity provider."""
+    speak(request)
     if accounts.provider is None:
         raise NotFound("no identity provider is set; sign in at /signin")
     try:
@@ -235,9 +261,10 @@ def _callback(request: Request, archive: Archive) -> str:
     return f"{site_of(request, archive.settings)}/signin/oidc/callback"
 
 
-@router.get("/signin/oidc/callback")
+@router.get("/signin/oidc/callback", Permission.READ)
 async def finish_at_provider(request: Request, archive: ArchiveDep, accounts: AccountsDep) -> Response:
-    """Take a browser back from the identity provider, and begin its session."""
+    """Handle the return from the identity provider, and create the session."""
+    speak(request)
     if accounts.provider is None:
         raise NotFound("no identity provider is set; sign in at /signin")
     cookies, following = SessionCookie(archive.settings), ""
@@ -254,8 +281,8 @@ async def finish_at_provider(request: Request, archive: ArchiveDep, accounts: Ac
         # leave the new cookie out of what it follows from here.
         target = escape(_landing(request, following, begun.principal))
         answer = _page(
-            "Signed in",
-            f'<h1>Signed in</h1><p><a href="{target}">Go on</a></p>',
+            t("Signed in"),
+            f'<h1>{t("Signed in")}</h1><p><a href="{target}">{t("Go on")}</a></p>',
             head=f'<meta http-equiv=refresh content="0;url={target}">',
         )
         answer.headers.append("Set-Cookie", cookies.written(request.scope, begun.secret))
@@ -265,17 +292,20 @@ async def finish_at_provider(request: Request, archive: ArchiveDep, accounts: Ac
 
 def _at_provider(request: Request, archive: Archive, problem: HoldfastError, following: str) -> Response:
     form = _sign_in_form(archive, following, problem=_sentence(str(problem)))
-    return _page("Sign in", form, status=status_of(problem, request.url.path))
+    return _page(t("Sign in"), form, status=status_of(problem, request.url.path))
 
 
-@router.get("/setup")
-async def setup_page() -> Response:
-    """Send the secret of a one-time link, which is in the fragment; ask for it where no script runs."""
+@router.get("/setup", Permission.READ)
+async def setup_page(request: Request) -> Response:
+    """Send the secret of a one-time link, which is in the fragment; show a field for it if scripts are off."""
+    speak(request)
+    title, label = t("One-time link"), t("Code of your link")
     return _link_page(
-        "One-time link",
-        "<h1>One-time link</h1><section><form method=post action=/setup><label for=token>Code of your link</label>"
+        title,
+        f"<h1>{title}</h1><section><form method=post action=/setup><label for=token>{label}</label>"
         "<input id=token name=token required autocomplete=off autocapitalize=none spellcheck=false maxlength=200>"
-        "<p class=quiet>The characters behind <code>token=</code>.</p><button class=wide>Continue</button>"
+        f"<p class=quiet>{t('The characters behind <code>token=</code>.')}</p>"
+        f"<button class=wide>{t('Continue')}</button>"
         "</form></section>",
     )
 
@@ -285,42 +315,45 @@ def _link_page(title: str, body: str, *, status: int = 200) -> HTMLResponse:
 
 
 def _spent(problem: LinkSpent) -> Response:
-    return _link_page("Link", f"<h1>This link does not work</h1>{_alert(_sentence(str(problem)))}", status=404)
+    return _link_page(
+        t("Link"), f"<h1>{t('This link does not work')}</h1>{_alert(_sentence(str(problem)))}", status=404
+    )
 
 
 def _setup_form(secret: str, owner: User | None, *, name: str = "", problem: str | None = None) -> str:
-    title = "Create your administrator account" if owner is None else "Choose a password"
+    title = t("Create your administrator account") if owner is None else t("Choose a password")
     who = (
-        f'<label for=name>Name</label><input id=name name=name value="{escape(name)}" required autofocus '
+        f'<label for=name>{t("Name")}</label><input id=name name=name value="{escape(name)}" required autofocus '
         "autocomplete=username autocapitalize=none spellcheck=false maxlength=64>"
         if owner is None
-        else f"<p>For <strong>{escape(owner.name)}</strong>.</p><input type=hidden name=name autocomplete=username "
-        f'value="{escape(owner.name)}">'
+        else f"<p>{t('For {name}.', name=f'<strong>{escape(owner.name)}</strong>')}</p>"
+        f'<input type=hidden name=name autocomplete=username value="{escape(owner.name)}">'
     )
     return (
         f"<h1>{title}</h1>{_alert(problem)}<section><form method=post action=/setup>"
         f'<input type=hidden name=token value="{escape(secret)}">{who}'
-        f"{_new_password()}<button class=wide>Save and sign in</button></form></section>"
+        f"{_new_password()}<button class=wide>{t('Save and sign in')}</button></form></section>"
     )
 
 
 def _new_password() -> str:
+    rule = t("At least {count} characters; a few random words are easy to remember.", count=MIN_CHARS)
     return (
-        "<label for=new>New password</label><input id=new name=new type=password required "
+        f"<label for=new>{t('New password')}</label><input id=new name=new type=password required "
         f"autocomplete=new-password minlength={MIN_CHARS} maxlength=256 aria-describedby=rule>"
-        f"<p class=quiet id=rule>At least {MIN_CHARS} characters; a few random words are easy to remember.</p>"
-        "<label for=again>Repeat password</label><input id=again name=again type=password required "
+        f"<p class=quiet id=rule>{rule}</p>"
+        f"<label for=again>{t('Repeat password')}</label><input id=again name=again type=password required "
         f"autocomplete=new-password minlength={MIN_CHARS} maxlength=256>"
     )
 
 
-@router.post("/setup")
+@router.post("/setup", Permission.READ)
 async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDep, fields: Fields) -> Response:
-    """Use a one-time link and sign in; show its form first, and again with what is wrong."""
+    """Use a one-time link and sign in; shows its form first, and again with any error."""
     secret, name = fields.get("token", "")[:200], fields.get("name", "")[:200]
     browser = browser_of(request)
 
-    def choose() -> tuple[BegunSession, str] | None:
+    def choose() -> tuple[NewSession, str] | None:
         if "new" not in fields:
             try:
                 return accounts.sign_in.with_sign_in_link(secret, browser), "/"
@@ -342,19 +375,20 @@ async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDe
     try:
         begun = await accounts.turns.run(choose)
         if begun is None:
-            return _link_page("Choose a password", _setup_form(secret, await accounts.turns.run(owner)))
+            return _link_page(t("Choose a password"), _setup_form(secret, await accounts.turns.run(owner)))
     except LinkSpent as exc:
         return _spent(exc)
     except (Invalid, UserExists) as exc:
         form = _setup_form(secret, await accounts.turns.run(owner), name=name, problem=_sentence(str(exc)))
-        return _link_page("Choose a password", form, status=422)
+        return _link_page(t("Choose a password"), form, status=422)
     accounts.identities.forget()
     return _signed_in(request, archive, *begun)
 
 
-@router.get("/account")
+@router.get("/account", Permission.OWN_ACCOUNT)
 def account_page(request: Request, archive: ArchiveDep, session: SessionDep, principal: PrincipalDep) -> Response:
     """Show one's own account: password, sessions, tokens."""
+    speak(request)
     return _account(request, archive, session, principal)
 
 
@@ -367,79 +401,82 @@ def _account(
     tokens = queries.tokens_of(session, user.id, after=0, limit=_SHOWN)
     body = (
         f"<header><h1>{escape(user.name)}</h1><form method=post action=/signout class=inline>{csrf}"
-        f"<button class=plain>Sign out</button></form></header><p class=quiet>Your role: {escape(user.role)}. "
-        f"<a href=/>To the archive</a></p>{notice}"
+        f"<button class=plain>{t('Sign out')}</button></form></header>"
+        f"<p class=quiet>{t('Your role: {role}.', role=escape(t(user.role)))} "
+        f"<a href=/>{t('To the archive')}</a></p>{notice}"
         f"{_sessions(sessions, principal.session_id, csrf)}{_tokens(tokens, principal, csrf)}{_password(user, csrf)}"
     )
-    return _page("Account", body, status=status, wide=True)
+    return _page(t("Account"), body, status=status, wide=True)
 
 
 def _sessions(rows: list[UserSession], current: int | None, csrf: str) -> str:
     lines = "".join(
-        f"<tr><td class=agent>{escape(row.agent) or 'unknown'}<td>{escape(row.address)}<td>{_when(row.created_at)}"
+        f"<tr><td class=agent>{escape(row.agent) or t('unknown')}<td>{escape(row.address)}<td>{_when(row.created_at)}"
         f"<td>{_when(row.seen_at)}<td>"
         + (
-            "this browser"
+            t("this browser")
             if row.id == current
             else f"<form method=post action=/account/sessions class=inline>{csrf}"
-            f"<button class=plain name=id value={row.id}>End</button></form>"
+            f"<button class=plain name=id value={row.id}>{t('End')}</button></form>"
         )
         for row in reversed(rows)
     )
-    table = _table("Signed in", ("Browser", "Address", "Since", "Last seen"), lines)
+    table = _table(t("Signed in"), (t("Browser"), t("Address"), t("Since"), t("Last seen")), lines)
     return (
-        f"<section><h2>Signed in</h2>{table}<form method=post action=/account/sessions>{csrf}"
-        "<p><button class=plain name=id value=others>End all others</button></p></form></section>"
+        f"<section><h2>{t('Signed in')}</h2>{table}<form method=post action=/account/sessions>{csrf}"
+        f"<p><button class=plain name=id value=others>{t('End all others')}</button></p></form></section>"
     )
 
 
 def _table(caption: str, heads: tuple[str, ...], lines: str) -> str:
-    """Return a table that scrolls on a phone, by keyboard too; its last column holds what can be done."""
     shown = "".join(f"<th scope=col>{head}" for head in heads)
     return (
-        f"<div class=scroll role=region tabindex=0 aria-label='{caption}, table'><table>"
-        f"<tr>{shown}<th scope=col><span class=unseen>Action</span>{lines}</table></div>"
+        f'<div class=scroll role=region tabindex=0 aria-label="{t("{caption}, table", caption=caption)}"><table>'
+        f"<tr>{shown}<th scope=col><span class=unseen>{t('Action')}</span>{lines}</table></div>"
     )
 
 
 def _tokens(rows: list[ApiToken], principal: Principal, csrf: str) -> str:
     lines = "".join(
         f"<tr><td>{escape(row.name)}<td><code>{escape(row.hint)}…</code><td>{escape(', '.join(row.scopes))}"
-        f"<td>{_when(row.expires_at)}<td>{_when(row.used_at) if row.used_at else 'never'}<td>"
+        f"<td>{_when(row.expires_at)}<td>{_when(row.used_at) if row.used_at else t('never')}<td>"
         f"<form method=post action=/account/tokens/revoke class=inline>{csrf}"
-        f"<button class=plain name=id value={row.id}>Revoke</button></form>"
+        f"<button class=plain name=id value={row.id}>{t('Revoke')}</button></form>"
         for row in reversed(rows)
     )
     table = (
-        _table("Tokens", ("Name", "Begins with", "Permissions", "Until", "Last used"), lines)
+        _table(t("Tokens"), (t("Name"), t("Begins with"), t("Permissions"), t("Until"), t("Last used")), lines)
         if rows
-        else "<p class=quiet>A token lets a program act for you. You have none.</p>"
+        else f"<p class=quiet>{t('A token lets a program act for you. You have none.')}</p>"
     )
     choices = "".join(
         f"<label class=choice><input type=checkbox name=scopes value={one.value}"
-        f"{' checked' if one is Permission.READ else ''}><span>{one.value} <span class=quiet>{_MAY[one]}</span></span>"
-        "</label>"
+        f"{' checked' if one is Permission.READ else ''}>"
+        f"<span>{one.value} <span class=quiet>{t(_MAY[one])}</span></span></label>"
         for one in Permission
         if principal.may(one)
     )
     return (
-        f"<section><h2>Tokens</h2>{table}<form method=post action=/account/tokens>{csrf}"
-        "<div class=row><div><label for=token-name>Name of a new token</label><input id=token-name name=name required "
-        "maxlength=100 autocomplete=off></div><div><label for=days>Days</label><input id=days name=days type=number "
-        f"min=1 max=366 value=90 required></div></div><fieldset><legend>Permissions</legend>{choices}</fieldset>"
-        "<p><button>Make a token</button></p></form></section>"
+        f"<section><h2>{t('Tokens')}</h2>{table}<form method=post action=/account/tokens>{csrf}<div class=row>"
+        f"<div><label for=token-name>{t('Name of a new token')}</label><input id=token-name name=name required "
+        f"maxlength=100 autocomplete=off></div><div><label for=days>{t('Days')}</label><input id=days name=days "
+        "type=number min=1 max=366 value=90 required></div></div>"
+        f"<fieldset><legend>{t('Permissions')}</legend>{choices}</fieldset>"
+        f"<p><button>{t('Create token')}</button></p></form></section>"
     )
 
 
 def _password(user: User, csrf: str) -> str:
     if user.password_hash is None:
-        return f"<section><h2>Password</h2><p class=quiet>You sign in at {escape(user.issuer or '')}.</p></section>"
+        where = t("You sign in at {issuer}.", issuer=escape(user.issuer or ""))
+        return f"<section><h2>{t('Password')}</h2><p class=quiet>{where}</p></section>"
     return (
-        f"<section><h2>Password</h2><form method=post action=/account/password>{csrf}"
+        f"<section><h2>{t('Password')}</h2><form method=post action=/account/password>{csrf}"
         f'<input type=hidden autocomplete=username value="{escape(user.name)}">'
-        "<label for=current>Current password</label><input id=current name=current type=password required "
+        f"<label for=current>{t('Current password')}</label><input id=current name=current type=password required "
         f"autocomplete=current-password maxlength=256>{_new_password()}"
-        "<p class=quiet>All other browsers are signed out.</p><p><button>Change it</button></p></form></section>"
+        f"<p class=quiet>{t('All other browsers are signed out.')}</p>"
+        f"<p><button>{t('Change password')}</button></p></form></section>"
     )
 
 
@@ -459,7 +496,7 @@ def _id(fields: Mapping[str, str]) -> int:
     return int(number)
 
 
-@router.post("/account/sessions")
+@router.post("/account/sessions", Permission.OWN_ACCOUNT)
 def send_end_session(
     accounts: AccountsDep, principal: PrincipalDep, write: AdminWriteDep, fields: OwnFields
 ) -> Response:
@@ -474,11 +511,11 @@ def send_end_session(
     return _back()
 
 
-@router.post("/account/tokens")
+@router.post("/account/tokens", Permission.OWN_ACCOUNT)
 def send_token(
     request: Request, archive: ArchiveDep, principal: PrincipalDep, write: AdminWriteDep, fields: OwnFields
 ) -> Response:
-    """Make a token and show its secret, this once."""
+    """Create a token and show its secret, only in this response."""
     try:
         days = fields.get("days", "")
         form = TokenForm(
@@ -488,19 +525,19 @@ def send_token(
         )
         made = token_made(principal, write, form)
         notice = (
-            "<section role=status><h2>Your new token</h2><p>Copy it now: it is not shown again.</p>"
+            f"<section role=status><h2>{t('Your new token')}</h2><p>{t('Copy it now: it is not shown again.')}</p>"
             f"<code class=secret>{escape(made.secret)}</code></section>"
         )
         status = 201
     except ValidationError:
-        notice, status = _alert("A token needs a name, 1 to 366 days, and something that it may do."), 422
+        notice, status = _alert(t("A token needs a name, 1 to 366 days, and something that it may do.")), 422
     except (Invalid, HoldfastError) as exc:
         notice, status = _alert(_sentence(str(exc))), status_of(exc, request.url.path)
     with archive.database.read() as session:
         return _account(request, archive, session, principal, notice=notice, status=status)
 
 
-@router.post("/account/tokens/revoke")
+@router.post("/account/tokens/revoke", Permission.OWN_ACCOUNT)
 def send_revoke(accounts: AccountsDep, principal: PrincipalDep, write: AdminWriteDep, fields: OwnFields) -> Response:
     """Revoke a token."""
     with write.write() as session:
@@ -509,7 +546,7 @@ def send_revoke(accounts: AccountsDep, principal: PrincipalDep, write: AdminWrit
     return _back()
 
 
-@router.post("/account/password")
+@router.post("/account/password", Permission.OWN_ACCOUNT)
 async def send_password(
     request: Request, archive: ArchiveDep, accounts: AccountsDep, principal: PrincipalDep, fields: OwnFields
 ) -> Response:
@@ -519,7 +556,7 @@ async def send_password(
             raise Invalid("the two passwords differ; type the same twice")
         form = PasswordForm(current=fields.get("current", "")[:1024] or " ", new=fields.get("new", "")[:1024] or " ")
         ended = await password_changed(request, accounts, principal, form)
-        notice = f"<p role=status>Your password is changed. {ended} other sessions ended.</p>"
+        notice = f"<p role=status>{t('Your password is changed. Other sessions ended: {count}.', count=ended)}</p>"
         status = 200
     except (Invalid, SignInThrottled) as exc:
         notice, status = _alert(_sentence(str(exc))), status_of(exc, request.url.path)
@@ -531,7 +568,7 @@ async def send_password(
     return await accounts.turns.run(show)
 
 
-@router.post("/signout")
+@router.post("/signout", Permission.OWN_ACCOUNT)
 def send_sign_out(
     request: Request, archive: ArchiveDep, accounts: AccountsDep, write: AdminWriteDep, fields: OwnFields
 ) -> Response:

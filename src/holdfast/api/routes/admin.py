@@ -1,6 +1,6 @@
-"""`/api/admin/jobs`: jobs and their newest runs in an older dialect, ad-hoc crawls and imports included.
+"""`/api/admin/jobs`: jobs and their newest runs in an older format, including ad-hoc crawls and imports.
 
-`/api/admin/audit` and `/metrics` stand here, too.
+Also serves `/api/admin/audit` and `/metrics`.
 """
 
 from __future__ import annotations
@@ -13,22 +13,28 @@ from sqlalchemy.orm import Session
 
 from holdfast.api.capture_queries import captured_by, index_progress
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, SessionDep, Since, TotalsDep, Until, WorkDep
-from holdfast.api.errors import answers
-from holdfast.api.late_routes import LateRouter
-from holdfast.api.schemas.archive import AuditEventShown, AuditList
+from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, Words
 from holdfast.api.schemas.lists import ListCursor, decode_cursor, encode_cursor
-from holdfast.api.schemas.scheduling import AdminCounts, AdminJob, AdminJobDetail, AdminJobList, AdminSnapshot
-from holdfast.audit import AuditFilter, audit_events
+from holdfast.audit import AuditRecord, audit_events
+from holdfast.auth.roles import Permission
+from holdfast.jobs.admin_records import (
+    AdminCounts,
+    AdminJobDetail,
+    AdminJobList,
+    AdminSnapshot,
+    admin_detail,
+    admin_job,
+)
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.specs import shown_config
 from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views import listing
-from holdfast.jobs.views.dialects import admin_detail, admin_summary
-from holdfast.jobs.views.listing import MAX_OFFSET, AdminFilter, ListedJob, WarcTotals
+from holdfast.jobs.views.listing import MAX_OFFSET, JobRow
 from holdfast.metrics import ArchiveFigures, RecordedFigures, exposition
+from holdfast.records import Operator, from_row, record
 
-jobs_router = LateRouter(prefix="/api/admin/jobs", tags=["admin"])
+jobs_router = LazyRouter(prefix="/api/admin/jobs", tags=["admin"])
 JobId = Annotated[int, Path(ge=0, le=MAX_ID, description="A job's id.", examples=[1])]
 Status = Literal[
     "queued",
@@ -43,10 +49,10 @@ Status = Literal[
     "cancelled",
 ]
 Limit = Annotated[int, Query(ge=1, le=500, description="Rows of a page.")]
-Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Rows to leave out first.")]
+Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Rows to skip.")]
 
 
-@jobs_router.get("", responses=answers(403, 422, 503))
+@jobs_router.get("", Permission.WATCH)
 def admin_jobs(
     session: SessionDep,
     source: Annotated[Words | None, Query(description="A source's code.", examples=["example"])] = None,
@@ -55,101 +61,98 @@ def admin_jobs(
     offset: Offset = 0,
 ) -> AdminJobList:
     """Return jobs, newest first."""
-    wanted = AdminFilter(source=source, status=status, limit=limit, offset=offset)
-    rows, total = listing.list_admin_jobs(session, wanted)
+    rows, total = listing.list_admin_jobs(session, source=source, status=status, limit=limit, offset=offset)
     files = listing.files_of(session, [row.latest.id for row in rows if row.latest is not None])
-    none = WarcTotals()
-    items = [AdminJob(**admin_summary(row, files.get(row.latest.id if row.latest else 0, none))) for row in rows]
+    items = [admin_job(row, files.get(row.latest.id if row.latest else 0, (0, 0))) for row in rows]
     return AdminJobList(items=items, total=total, limit=limit, offset=offset)
 
 
-@jobs_router.get("/status-counts", responses=answers(403, 503))
+@jobs_router.get("/status-counts", Permission.WATCH)
 def admin_status_counts(session: SessionDep) -> AdminCounts:
-    """Return how many jobs there are of each status."""
+    """Return the number of jobs by status."""
     return AdminCounts(counts=listing.admin_counts(session))
 
 
-@jobs_router.get("/{id}", responses=answers(403, 404, 422, 503))
-def admin_job(session: SessionDep, archive: ArchiveDep, id: JobId) -> AdminJobDetail:
-    """Return one job with the configuration and the figures of its newest run."""
+@jobs_router.get("/{id}", Permission.WATCH, errors=(404,), name="admin_job")
+def show_admin_job(session: SessionDep, archive: ArchiveDep, id: JobId) -> AdminJobDetail:
+    """Return one job with the configuration and figures of its newest run."""
     row = _job(session, id)
     config = shown_config(row.job, row.source, delay_s=archive.settings.politeness.delay_s)
     if row.latest is None:
-        return AdminJobDetail(**admin_detail(row, WarcTotals(), Counts(), config=config, stats={}))
+        return admin_detail(row, (0, 0), Counts(), config=config, stats={})
     # Read whole: lists leave out stack and metrics.
     run = listing.execution(session, row.latest.id) or row.latest
-    files = listing.files_of(session, [run.id]).get(run.id, WarcTotals())
+    files = listing.files_of(session, [run.id]).get(run.id, (0, 0))
     counts = listing.counts_of(session, run)
-    detail = admin_detail(row, files, counts, config=config, stats=run.metrics)
-    return AdminJobDetail(**detail, index_progress=index_progress(session, run.id))
+    progress = index_progress(session, run.id)
+    return admin_detail(row, files, counts, config=config, stats=run.metrics, index_progress=progress)
 
 
-def _job(session: Session, job_id: int) -> ListedJob:
+def _job(session: Session, job_id: int) -> JobRow:
     found = listing.shown_job(session, job_id, scheduled=False)
     if found is None:
         raise JobNotFound
     return found
 
 
-@jobs_router.get("/{id}/snapshots", responses=answers(403, 404, 422, 503))
+@jobs_router.get("/{id}/snapshots", Permission.WATCH, errors=(404,))
 def admin_job_snapshots(session: SessionDep, id: JobId, limit: Limit = 50, offset: Offset = 0) -> list[AdminSnapshot]:
-    """Return the captures of pages that a job made, its newest run first."""
+    """Return the page captures that a job made, its newest run first."""
     _job(session, id)
     return [
-        AdminSnapshot(
-            id=row.id,
-            url=row.url,
-            capture_timestamp=row.captured_at,
-            status_code=row.status,
-            language=row.language,
-            title=row.title,
-        )
+        from_row(AdminSnapshot, row, capture_timestamp=row.captured_at, status_code=row.status)
         for row in captured_by(session, job_id=id, limit=limit, offset=offset)
     ]
 
 
-audit_router = LateRouter(prefix="/api/admin/audit", tags=["admin"])
+audit_router = LazyRouter(prefix="/api/admin/audit", tags=["admin"])
 
 
 _DAY = timedelta(days=1)
 
 
-@audit_router.get("", responses=answers(403, 422, 503))
+@record
+class AuditList:
+    """A page of the audit log, newest first."""
+
+    items: Operator[list[AuditRecord]]
+    next: Operator[str | None]
+    """Send it as `cursor` to continue; null at the end."""
+    limit: Operator[int]
+    next_before: Operator[int | None]
+    """The same for `before`, for older clients."""
+
+
+@audit_router.get("", Permission.ADMINISTER)
 def audit_log(
     session: SessionDep,
-    actor: Annotated[Words | None, Query(description="Who did it.", examples=["admin@127.0.0.1"])] = None,
-    action: Annotated[Words | None, Query(description="What was done, or its first word.", examples=["source"])] = None,
-    subject: Annotated[Words | None, Query(description="To what.", examples=["report 1"])] = None,
+    actor: Annotated[Words | None, Query(description="Actor.", examples=["admin@127.0.0.1"])] = None,
+    action: Annotated[Words | None, Query(description="Action, or its first word.", examples=["source"])] = None,
+    subject: Annotated[Words | None, Query(description="Subject.", examples=["report 1"])] = None,
     since: Since = None,
     until: Until = None,
-    before: Annotated[int | None, Query(ge=0, le=MAX_ID, description="`nextBefore` of the answer before.")] = None,
+    before: Annotated[int | None, Query(ge=0, le=MAX_ID, description="`nextBefore` of the previous response.")] = None,
     cursor: ListCursor = None,
-    limit: Annotated[int, Query(ge=1, le=500, description="Events of an answer.")] = 50,
+    limit: Annotated[int, Query(ge=1, le=500, description="Events of a response.")] = 50,
 ) -> AuditList:
-    """Return what was done, newest first; ask again with `cursor` set to `next` until that is null."""
+    """Return events, newest first; repeat with `cursor` set to `next` until that is null."""
     place = decode_cursor(cursor, int)
-    wanted = AuditFilter(
+    items = audit_events(
+        session,
         actor=actor,
         action=action,
         subject=subject,
         since=None if since is None else datetime.combine(since, time(), UTC),
-        # The last day counts whole; behind the last of all days there is none.
+        # The whole last day counts; after `date.max` there is no day.
         until=None if until in (None, date.max) else datetime.combine(until, time(), UTC) + _DAY,
         before=int(place[0]) if place else before,
         limit=limit,
     )
-    rows = audit_events(session, wanted)
-    items = [
-        AuditEventShown(
-            id=row.id, at=row.at, actor=row.actor, action=row.action, subject=row.subject, detail=row.detail
-        )
-        for row in rows
-    ]
-    last = rows[-1].id if len(rows) == limit else None
+    last = items[-1].id if len(items) == limit else None
     return AuditList(items=items, next_before=last, next=None if last is None else encode_cursor(last), limit=limit)
 
 
-metrics_router = LateRouter(tags=["admin"])
+metrics_router = LazyRouter(tags=["admin"])
 _TEXT: dict[int | str, dict[str, Any]] = {
     200: {
         "content": {"text/plain": {"example": "holdfast_snapshots_total 26.0\n"}},
@@ -158,9 +161,9 @@ _TEXT: dict[int | str, dict[str, Any]] = {
 }
 
 
-@metrics_router.get("/metrics", response_class=Response, responses=_TEXT | answers(403, 500, 503))
+@metrics_router.get("/metrics", Permission.WATCH, response_class=Response, responses=_TEXT)
 def metrics(session: SessionDep, totals: TotalsDep, work: WorkDep, server: MetricsDep) -> Response:
-    """Return the archive's figures and what the processes of this server counted; what takes long is counted beside."""
+    """Return the metrics of the archive and of this server's processes; slow counts come from the background."""
     found, done = totals.read(session), work.read(session)
     figures = ArchiveFigures(
         jobs={"status": done.jobs, "cleanup_status": done.cleanups},

@@ -1,4 +1,4 @@
-"""What the archive is: `/` for people, totals and usage for programs."""
+"""The archive as a whole: `/` for people, totals and usage for programs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from fastapi.responses import HTMLResponse
 from holdfast import log
 from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, SessionDep, TotalsDep, UsageDep
-from holdfast.api.errors import answers
-from holdfast.api.late_routes import LateRouter
+from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.archive import (
     ArchiveStatus,
     Incident,
@@ -22,6 +21,7 @@ from holdfast.api.schemas.archive import (
     UsageTotals,
     WorkerHeartbeat,
 )
+from holdfast.auth.roles import Permission
 from holdfast.feedback import Day, Use
 from holdfast.jobs.alert_queries import list_alerts
 from holdfast.jobs.alerts import AlertName
@@ -29,6 +29,8 @@ from holdfast.replay.html import html_page
 from holdfast.replay.links import escape
 from holdfast.replay.origins import browse_url
 from holdfast.withdrawals.visibility import members_among
+
+USAGE_DAYS = 30
 
 STYLE = """:root{color-scheme:light dark;--ink:#1b2a2f;--paper:#fff;--soft:#eef3f4;--line:#c9d6d9;--link:#0b4f9e}
 @media(prefers-color-scheme:dark){:root{--ink:#e8eef0;--paper:#14191b;--soft:#243035;--line:#3d4c52;--link:#8ec5ff}}
@@ -43,19 +45,19 @@ box-sizing:border-box}textarea{width:100%;min-height:9rem}.trap{position:absolut
 
 
 def page(title: str, body: str) -> str:
-    """Return a page of this host; the title is escaped here, the body is markup already."""
+    """Return a page of this host; escapes the title, but expects the body to be HTML."""
     # A file of its own: the policy of this host's pages allows no style inside them.
     return html_page(title, body, style="<link rel=stylesheet href=/style.css>")
 
 
-home_router = LateRouter(tags=["archive"], include_in_schema=False, any_query=True)
+home_router = LazyRouter(tags=["archive"], include_in_schema=False, any_query=True)
 _SHOWN = 200
 _UNBUILT = "<p>The browser application is not built here: <code>make web</code> in a checkout builds it.</p>"
 
 
-@home_router.get("/")
+@home_router.get("/", Permission.READ)
 def home(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> HTMLResponse:
-    """Show the sources with the newest capture of each one's first page: what there is without the application."""
+    """Show the sources, each with the newest capture of its first page; used when the application is not built."""
     kept = totals.read(session)
     listed = kept.listed[:_SHOWN]
     # Asked for every time: the counted totals may be older than a withdrawal.
@@ -92,7 +94,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 _log = log.get()
-router = LateRouter(tags=["archive"])
+router = LazyRouter(tags=["archive"])
 _INCIDENTS = {
     AlertName.HIGH_ERROR_RATE: "Many pages cannot be fetched, so new captures may be missing.",
     AlertName.FRONTIER_BACKLOG: "Many pages are waiting to be crawled, so new captures come late.",
@@ -101,9 +103,9 @@ _INCIDENTS = {
 }
 
 
-@router.get("/api/status", responses=answers(503))
+@router.get("/api/status", Permission.READ)
 def archive_status(session: SessionDep, totals: TotalsDep) -> ArchiveStatus:
-    """Return whether the archive works, for everybody: the newest public capture, public sources, and incidents."""
+    """Return the public status of the archive: the newest public capture, public sources, and incidents."""
     # In fixed words: the message of an alert may name hosts and sources that are not public.
     firing = list_alerts(session, is_firing=True, before=None, limit=len(_INCIDENTS))
     incidents = [Incident(since=one.since, message=_INCIDENTS[AlertName(one.name)]) for one in firing]
@@ -112,9 +114,9 @@ def archive_status(session: SessionDep, totals: TotalsDep) -> ArchiveStatus:
     return ArchiveStatus(status=state, last_capture=found.latest, sources=len(found.sources), incidents=incidents)
 
 
-@home_router.get("/status")
+@home_router.get("/status", Permission.READ)
 def status_page(session: SessionDep, totals: TotalsDep) -> HTMLResponse:
-    """Show the same as a page."""
+    """Show the archive's status as an HTML page."""
     told = archive_status(session, totals)
     works = "The archive works." if told.status == "ok" else "The archive answers; something is wrong with its crawls."
     last = f"{told.last_capture:%Y-%m-%d %H:%M} UTC" if told.last_capture else "none yet"
@@ -130,9 +132,9 @@ def status_page(session: SessionDep, totals: TotalsDep) -> HTMLResponse:
 _RECENT = 20
 
 
-@router.get("/api/stats", responses=answers(503))
+@router.get("/api/stats", Permission.READ)
 def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> Stats:
-    """Return the archive's totals and the crawls'. Workers are numbered, not named."""
+    """Return the totals of the archive and of its crawls. Workers are numbered, not named."""
     found = totals.read(session)
     crawls, latest = found.crawls, found.latest
     return Stats(
@@ -165,14 +167,14 @@ def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> Stats:
     )
 
 
-@router.get("/api/usage", responses=answers(503))
+@router.get("/api/usage", Permission.READ)
 def usage(archive: ArchiveDep, tally: UsageDep) -> Usage:
-    """Return what was done in the last days; nothing if counting is switched off."""
+    """Return usage counts of the last days; empty if counting is switched off."""
     settings = archive.settings.api
-    days = tally.days(settings.usage_window_days) if settings.usage else []
+    days = tally.days(USAGE_DAYS) if settings.usage else []
     return Usage(
         enabled=settings.usage,
-        window_days=settings.usage_window_days,
+        window_days=USAGE_DAYS,
         totals=UsageTotals(**_named(days)),
         daily=[UsageDay(date=day.date, **_named([day])) for day in days],
     )

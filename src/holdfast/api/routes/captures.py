@@ -1,4 +1,4 @@
-"""One page through time, and what a single capture is made of: its record, its text, its parts."""
+"""The history of a page, and the contents of a single capture: its record, text and parts."""
 
 from __future__ import annotations
 
@@ -14,28 +14,15 @@ from starlette.responses import Response, StreamingResponse
 
 from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, SessionDep
-from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, export, heavily
-from holdfast.api.late_routes import LateRouter
 from holdfast.api.middleware.request_ids import FOR_MEMBERS
-from holdfast.api.permissions import COMPARE_LIVE, permission_here, principal_of
+from holdfast.api.record_answers import record_response
 from holdfast.api.routes.replay import origins_here
 from holdfast.api.routes.snapshots import SnapshotId
-from holdfast.api.schemas.captures import (
-    CaptureContent,
-    CaptureRecord,
-    CaptureView,
-    DayShown,
-    HeaderShown,
-    HistoryCapture,
-    NeighbourShown,
-    PageHistoryShown,
-    PartShown,
-    PartsShown,
-    YearCount,
-)
+from holdfast.api.routing import LazyRouter, principal_of
 from holdfast.api.schemas.lists import ListCursor, ListLimit, decode_cursor, encode_cursor
 from holdfast.api.search_dependencies import CountedYearsDep, HistoriesDep
+from holdfast.auth.roles import Permission
 from holdfast.clock import digits14
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
@@ -45,12 +32,26 @@ from holdfast.index.queries import StoredRecord, document_of, open_stored, shown
 from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
 from holdfast.parse.charset import decode_text
+from holdfast.records import from_row
 from holdfast.replay import history
 from holdfast.replay.address import Modifier
+from holdfast.replay.capabilities import MEMBERS_S
 from holdfast.replay.finding import FoundCapture, NotCaptured
 from holdfast.replay.history import HistoricCapture, PageHistory
 from holdfast.replay.origins import ReplayOrigins
 from holdfast.replay.page_parts import PagePart, PageParts, captured_beside, page_parts
+from holdfast.replay.records import (
+    CaptureContent,
+    CaptureRecord,
+    CaptureView,
+    Header,
+    History,
+    HistoryCapture,
+    Neighbour,
+    Part,
+    Parts,
+    YearCount,
+)
 from holdfast.replay.renderer import renderer_folder, renderer_path
 from holdfast.replay.serving import CaptureLost
 from holdfast.warc.reader import DamagedWarc
@@ -59,14 +60,14 @@ from holdfast.withdrawals.hidden_captures import hidden_addresses
 from holdfast.withdrawals.viewers import viewer
 from holdfast.withdrawals.visibility import members_source, visibility_mark, visible_snapshot
 
-router = LateRouter(tags=["snapshots"])
+router = LazyRouter(tags=["snapshots"])
 _LISTED = 500
 _MAX_SOURCE_BYTES = 1024 * 1024
 _MAX_TEXT_CHARS = 500_000
 _TEXTUAL = ("text/", "json", "xml", "javascript", "ecmascript", "x-www-form-urlencoded")
 
 
-@router.get("/api/history", responses=answers(400, 404, 422, 503))
+@router.get("/api/history", Permission.READ, errors=(404,))
 def page_history(
     session: SessionDep,
     counted_years: CountedYearsDep,
@@ -75,20 +76,20 @@ def page_history(
     year: Annotated[int | None, Query(ge=1970, le=9999, description="The latest with captures if left out.")] = None,
     limit: ListLimit = _LISTED,
     cursor: ListCursor = None,
-) -> PageHistoryShown:
-    """Return a page through time: captures of every year counted, one year with its days and captures.
+) -> History:
+    """Return the history of a page: captures counted for every year, and one year with its days and captures.
 
-    Each capture says whether its content is another than that of the capture before.
+    Each capture says whether its content differs from that of the previous capture.
     """
     place = decode_cursor(cursor, int)
     at = max(0, int(place[0])) if place else 0
     key = history.known_key(session, url)
-    # Under what decides what may be seen of it: what is withdrawn is gone at once. However the address is spelled, and
-    # whichever year is asked for, its captures are counted once.
+    # The key names the viewer and the newest takedown, so that a takedown takes effect at once. All spellings and
+    # years of an address share one count.
     seen = (key, visibility_mark(session), viewer())
     counted = counted_years.read(seen, lambda: history.count_years(session, key))
     if not counted.years:
-        # Withdrawn since the key was found.
+        # Hidden since the key was found.
         raise NotCaptured(url)
     shown_year = max(counted.years) if year is None else year
 
@@ -100,47 +101,21 @@ def page_history(
     found = histories.read((*seen, shown_year), read) if is_costly else read()
     shown = found.captures[at : at + limit]
     more = at + limit < len(found.captures)
-    return PageHistoryShown(
+    return History(
         url=found.url or url,
         years=[YearCount(year=number, captures=count) for number, count in found.years.items()],
         year=found.year,
-        days=[
-            DayShown(
-                day=one.day,
-                captures=one.captures,
-                changes=one.changes,
-                statuses=one.statuses,
-                first_snapshot_id=one.first.id,
-                first_timestamp=one.first.captured_at,
-            )
-            for one in found.days
-        ],
+        days=found.days,
         is_cut=found.is_cut,
-        items=[_listed(one) for one in shown],
+        items=[from_row(HistoryCapture, one) for one in shown],
         next=encode_cursor(at + limit) if more else None,
         limit=limit,
     )
 
 
-def _listed(one: HistoricCapture) -> HistoryCapture:
-    return HistoryCapture(
-        snapshot_id=one.id,
-        capture_timestamp=one.captured_at,
-        url=one.url,
-        status_code=one.status,
-        mime_type=one.media_type,
-        record_type=one.record_type,
-        digest=one.digest,
-        change=one.change,
-        is_change=one.is_change,
-        noise=one.noise,
-        job_id=one.execution_id,
-    )
-
-
-@router.get("/api/snapshots/{id}/view", responses=answers(404, 422, 503))
+@router.get("/api/snapshots/{id}/view", Permission.READ, errors=(404,))
 def capture_view(request: Request, archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> CaptureView:
-    """Return a capture with where it is shown, where it comes from, and the captures and changes around it."""
+    """Return a capture with its replay URLs, its origin, and the captures and changes around it."""
     found = visible_snapshot(session, id)
     document = document_of(session, found)
     source = queries.sources_by_id(session, [found.source_id])[found.source_id]
@@ -149,36 +124,23 @@ def capture_view(request: Request, archive: ArchiveDep, session: SessionDep, id:
     path = file_paths(session, [found.warc_file_id]).get(found.warc_file_id, "")
     public, shown = _origins(request, archive, session, found)
     digits = digits14(found.captured_at)
-    return CaptureView(
-        snapshot_id=found.id,
-        url=found.url,
-        capture_timestamp=found.captured_at,
+    return from_row(
+        CaptureView,
+        found,
         title=document.title if document else None,
         language=document.language if document else None,
-        status_code=found.status,
-        mime_type=found.media_type,
-        redirect_to=found.redirect_to,
         source_code=source.code,
         source_name=source.name,
-        job_id=found.execution_id,
         job_name=execution_name(source.code, found.execution_id, named),
-        capture_backend=found.backend,
-        capture_fidelity=found.fidelity,
-        noise=found.noise,
-        truncated=found.truncated,
         record_id=None if found.record_id is None else _record_name(found.record_id),
-        record_type=found.record_type,
-        digest=found.payload_digest,
         warc_file=PurePath(path).name,
-        warc_offset=found.warc_offset,
-        warc_length=found.warc_length,
         change=around.change,
         frame_url=shown.memento(digits, Modifier.MAIN, found.url),
-        frame_seconds=archive.settings.replay.members_s if shown.root else None,
+        frame_seconds=MEMBERS_S if shown.root else None,
         permalink=public.memento(digits, "", found.url),
         raw_url=shown.memento(digits, Modifier.RAW, found.url),
         renderer_url=_renderer_url(archive, shown, found),
-        can_compare_live=principal_of(request.scope).may(permission_here(*COMPARE_LIVE, archive.settings)),
+        can_compare_live=archive.settings.api.compare_live or principal_of(request.scope).may(Permission.OPERATE),
         first=_neighbour(around.ends.first),
         previous=_neighbour(around.ends.previous),
         next=_neighbour(around.ends.next),
@@ -191,13 +153,15 @@ def capture_view(request: Request, archive: ArchiveDep, session: SessionDep, id:
 def _origins(
     request: Request, archive: Archive, session: Session, found: Snapshot
 ) -> tuple[ReplayOrigins, ReplayOrigins]:
-    """Return the origins for what is cited, which is to last, and for what is shown now, by a capability if need be."""
+    """Return the origins for citations, which are permanent, and for display now, with a capability if
+    members-only.
+    """
     origins = origins_here(request, archive)
     source_id = members_source(session, found)
     setattr(request.state, FOR_MEMBERS, source_id is not None)
     if source_id is None:
         return origins, origins
-    # Cited is the application's host, which knows who asks and leads a member on: a capability would end.
+    # Citations name the application's host, which redirects members: a capability expires.
     return origins._replace(origin=origins.here), origins._replace(root=request.app.state.replay_keys.root(source_id))
 
 
@@ -213,15 +177,13 @@ def _record_name(record_id: str) -> str:
     return record_id if ":" in record_id else f"urn:uuid:{record_id}"
 
 
-def _neighbour(one: FoundCapture | HistoricCapture | None) -> NeighbourShown | None:
-    if one is None:
-        return None
-    return NeighbourShown(snapshot_id=one.id, capture_timestamp=one.captured_at, url=one.url, status_code=one.status)
+def _neighbour(one: FoundCapture | HistoricCapture | None) -> Neighbour | None:
+    return None if one is None else from_row(Neighbour, one)
 
 
 @contextmanager
 def _opened(archive: Archive, session: Session, found: Snapshot) -> Iterator[StoredRecord]:
-    """Open what a capture shows; CaptureLost if its record cannot be read."""
+    """Yield the record of a capture; raise CaptureLost if it cannot be read."""
     try:
         with open_stored(session, archive.home, found) as stored:
             yield stored
@@ -229,9 +191,9 @@ def _opened(archive: Archive, session: Session, found: Snapshot) -> Iterator[Sto
         raise CaptureLost(found.url, str(exc)) from exc
 
 
-@router.get("/api/snapshots/{id}/record", responses=answers(404, 422, 503))
+@router.get("/api/snapshots/{id}/record", Permission.READ, errors=(404,))
 def capture_record(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> CaptureRecord:
-    """Return the headers of a capture: those that its server sent, and those of its WARC record."""
+    """Return the headers of a capture: those that the server sent, and those of its WARC record."""
     found = visible_snapshot(session, id)
     is_veiled = found.refers_to_url is not None and bool(hidden_addresses(session, [found.refers_to_url]))
     with _opened(archive, session, found) as stored:
@@ -249,9 +211,9 @@ def capture_record(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> 
         )
 
 
-def _header(name: str, value: str) -> HeaderShown:
-    # Bytes that are not UTF-8 stand there as halves of characters, which no JSON takes.
-    return HeaderShown(name=_whole(name), value=_whole(value).strip())
+def _header(name: str, value: str) -> Header:
+    # Bytes that are not UTF-8 are surrogates here, which JSON cannot hold.
+    return Header(name=_whole(name), value=_whole(value).strip())
 
 
 def _whole(text: str) -> str:
@@ -259,27 +221,27 @@ def _whole(text: str) -> str:
 
 
 class ContentForm(StrEnum):
-    """Which text of a capture."""
+    """The form of a capture's content: text or markup."""
 
     TEXT = "text"
     SOURCE = "source"
 
 
-@router.get("/api/snapshots/{id}/content", responses=answers(404, 422, 503))
+@router.get("/api/snapshots/{id}/content", Permission.READ, errors=(404,))
 def capture_content(
     archive: ArchiveDep,
     session: SessionDep,
     id: SnapshotId,
     form: Annotated[ContentForm, Query(description="What the page says, or its markup.")] = ContentForm.TEXT,
 ) -> CaptureContent:
-    """Return what a page says, or its markup as it was sent: up to 500,000 characters, or a mebibyte."""
+    """Return a page's text (at most 500,000 characters) or its markup as sent (at most 1 MiB)."""
     found = visible_snapshot(session, id)
     if form is ContentForm.SOURCE:
         return _source(archive, session, found)
     text = shown_text(session, found)
     return CaptureContent(
         snapshot_id=found.id,
-        form=form.value,
+        form="text",
         text=None if text is None else text[:_MAX_TEXT_CHARS],
         charset=None,
         is_cut=text is not None and len(text) > _MAX_TEXT_CHARS,
@@ -295,16 +257,16 @@ def _source(archive: Archive, session: Session, found: Snapshot) -> CaptureConte
     text, charset = decode_text(body[:_MAX_SOURCE_BYTES], declared) if is_text else (None, None)
     return CaptureContent(
         snapshot_id=found.id,
-        form=ContentForm.SOURCE.value,
+        form="source",
         text=None if text is None else _whole(text),
         charset=charset,
         is_cut=len(body) > _MAX_SOURCE_BYTES,
     )
 
 
-@router.get("/api/snapshots/{id}/parts", responses=answers(404, 422, 503), response_model=PartsShown)
+@router.get("/api/snapshots/{id}/parts", Permission.READ, errors=(404,), response_model=Parts)
 async def capture_parts(request: Request, archive: ArchiveDep, id: SnapshotId) -> Response:
-    """Return what a page needs to be shown, when each of it was captured, and what is missing."""
+    """Return the parts that a page needs, when each was captured, and which are missing."""
 
     def work() -> Response:
         # On a thread for heavy work: a page is parsed, and three hundred addresses are looked up.
@@ -312,15 +274,15 @@ async def capture_parts(request: Request, archive: ArchiveDep, id: SnapshotId) -
             found = page_parts(archive.database, archive.home, id)
         except DamagedWarc as exc:
             raise CaptureLost(f"snapshot {id}", str(exc)) from exc
-        return Response(_parts(id, found).model_dump_json(by_alias=True), media_type="application/json")
+        return record_response(_parts(id, found))
 
     return await heavily(request, work)
 
 
-def _parts(snapshot_id: int, found: PageParts) -> PartsShown:
+def _parts(snapshot_id: int, found: PageParts) -> Parts:
     parts = [_part(one, found) for one in found.parts]
     apart = [one.seconds_apart for one in parts if one.seconds_apart is not None]
-    return PartsShown(
+    return Parts(
         snapshot_id=snapshot_id,
         is_readable=found.is_readable,
         named=found.named,
@@ -331,9 +293,9 @@ def _parts(snapshot_id: int, found: PageParts) -> PartsShown:
     )
 
 
-def _part(one: PagePart, page: PageParts) -> PartShown:
+def _part(one: PagePart, page: PageParts) -> Part:
     capture = one.capture
-    return PartShown(
+    return Part(
         url=one.url,
         kind=one.kind,
         snapshot_id=None if capture is None else capture.id,
@@ -344,7 +306,7 @@ def _part(one: PagePart, page: PageParts) -> PartShown:
     )
 
 
-@router.get("/api/snapshots/{id}/wacz", responses=answers(400, 404, 409, 422, 503), response_class=StreamingResponse)
+@router.get("/api/snapshots/{id}/wacz", Permission.READ, errors=(404, 409), response_class=StreamingResponse)
 async def capture_wacz(request: Request, archive: ArchiveDep, id: SnapshotId) -> Response:
     """Return a page with its parts as a WACZ 1.1.1 package: the captures that replay shows for it."""
     return await export(request, lambda: pack_capture(archive, id))
@@ -355,9 +317,9 @@ _PACKAGING_BYTES = 1_000_000
 
 
 def pack_capture(archive: Archive, snapshot_id: int, most_bytes: int = MOST_BYTES) -> Streamed:
-    """Return a page with its parts as a package, and what was captured beside it as far as `most_bytes` allow.
+    """Return a package of a page, its parts, and nearby captures of the same run, up to `most_bytes`.
 
-    NotFound, CaptureLost, SelectionTooLarge.
+    Raises NotFound, CaptureLost or SelectionTooLarge.
     """
     if not archive.settings.api.exports:
         raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
@@ -376,7 +338,6 @@ def pack_capture(archive: Archive, snapshot_id: int, most_bytes: int = MOST_BYTE
 
 
 def stream_selection(archive: Archive, chosen: SelectedCaptures) -> Streamed:
-    """Return a package of chosen captures as a file to take away."""
     package = pack_selection(archive.database, archive.home, chosen, now=archive.clock.now())
     headers = {
         "Content-Disposition": f'attachment; filename="{chosen.name}.wacz"',

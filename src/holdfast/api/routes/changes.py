@@ -1,4 +1,4 @@
-"""What changed: lists, comparisons, a feed, the history of a page, two crawls of a site held against each other."""
+"""Changes: lists, comparisons, a feed, the history of a page, and comparisons of two crawls of a site."""
 
 from __future__ import annotations
 
@@ -22,34 +22,37 @@ from holdfast.api.dependencies import (
     site_of,
     source_id_of,
 )
-from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, heavily
-from holdfast.api.late_routes import LateRouter
+from holdfast.api.record_answers import record_response
 from holdfast.api.routes.snapshots import SnapshotId
+from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RowId
-from holdfast.api.schemas.changes import (
-    ChangeEvent,
+from holdfast.auth.roles import Permission
+from holdfast.changes import listing
+from holdfast.changes.listing import MAX_ITEMS, MAX_LISTED, ChangeScope, rss, span
+from holdfast.changes.pairs import Compared, TextMode, compare_captures
+from holdfast.changes.records import (
     ChangeList,
+    ComparedSnapshot,
     Comparison,
     Timeline,
     TimelineSnapshot,
-    diff_fields,
-    side,
+    compared_snapshot,
+    text_diff,
 )
-from holdfast.changes import listing
-from holdfast.changes.listing import MAX_ITEMS, MAX_LISTED, ChangeScope, rss, span
-from holdfast.changes.pairs import TextMode, WantedComparison, compare_captures
 from holdfast.changes.site_comparison import SLICE, Cursor, PageDifference, SiteKind, site_slice
 from holdfast.changes.verdict import ChangeType
+from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
 from holdfast.index.queries import document_of
 from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
+from holdfast.records import from_row
 from holdfast.replay.origins import browse_url
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.visibility import members_among, visible_snapshot
 
-router = LateRouter(tags=["changes"])
+router = LazyRouter(tags=["changes"])
 WithNoise = Annotated[NoiseShown, Query(description="`show`: also captures that show something else than their page.")]
 OnlyType = Annotated[
     ChangeType | None, Query(alias="type", description="Only changes of this kind, among the newest ten thousand.")
@@ -58,7 +61,7 @@ OnlyType = Annotated[
 _HISTORY = 1000
 
 
-@router.get("/api/changes", responses=answers(404, 422, 503))
+@router.get("/api/changes", Permission.READ, errors=(404,))
 def changes(
     archive: ArchiveDep,
     session: SessionDep,
@@ -73,9 +76,9 @@ def changes(
     page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     page_size: Annotated[int, Query(alias="pageSize", ge=1, le=100)] = 20,
 ) -> ChangeList:
-    """Return changes, newest first; without any filter, those of the latest crawl of each source."""
+    """Return changes, newest first; without a filter, those of the latest crawl of each source."""
     if not archive.settings.api.changes:
-        return ChangeList(enabled=False, total=0, page=page, page_size=page_size, results=[])
+        return ChangeList(enabled=False, total=0, total_is_exact=True, page=page, page_size=page_size, results=[])
     source_id = source_id_of(session, source)
     since, until = span(from_, to)
     scope = _narrowed(ChangeScope(source_id=source_id, since=since, until=until), noise, type_)
@@ -85,19 +88,13 @@ def changes(
     # Without a filter the newest of each source: a list of all changes says little.
     elif latest or (source is None and since is None and until is None):
         scope = scope._replace(latest=True)
-    found = listing.page_of_events(session, scope, offset=(page - 1) * page_size, limit=page_size)
+    events, total, is_exact = listing.page_of_events(session, scope, offset=(page - 1) * page_size, limit=page_size)
     return ChangeList(
-        enabled=True,
-        total=found.total,
-        total_is_exact=found.is_exact,
-        page=page,
-        page_size=page_size,
-        results=[ChangeEvent.of(event) for event in found.events],
+        enabled=True, total=total, total_is_exact=is_exact, page=page, page_size=page_size, results=events
     )
 
 
 def _narrowed(scope: ChangeScope, noise: NoiseShown, type_: ChangeType | None) -> ChangeScope:
-    """Return a scope with what a reader wants to see: a list and its feed go by the same words."""
     return scope._replace(
         noise=noise is NoiseShown.SHOW or type_ is ChangeType.NOISE,
         unchanged=type_ is ChangeType.UNCHANGED,
@@ -105,7 +102,7 @@ def _narrowed(scope: ChangeScope, noise: NoiseShown, type_: ChangeType | None) -
     )
 
 
-@router.get("/api/changes/compare", responses=answers(400, 404, 422, 503), response_model=Comparison)
+@router.get("/api/changes/compare", Permission.READ, errors=(404,), response_model=Comparison)
 async def compare(
     request: Request,
     archive: ArchiveDep,
@@ -117,37 +114,39 @@ async def compare(
         TextMode, Query(description="The page's content, or all that it shows: navigation and footer too.")
     ] = TextMode.MAIN,
 ) -> Response:
-    """Return what differs between two captures of a page, down to the words of changed lines."""
+    """Return the differences between two captures of a page, down to the words of changed lines."""
     _demand_enabled(archive)
-    wanted = WantedComparison(to_snapshot_id, from_snapshot_id, mode)
 
     def work() -> Response:
-        # Serialised on the thread for heavy work: a diff of 400 lines would hold up the event loop.
-        return Response(_compared(archive, wanted).model_dump_json(by_alias=True), media_type="application/json")
+        # Encoded on the thread for heavy work: a diff of 400 lines would hold up the event loop.
+        found = compare_captures(
+            archive.database, archive.home, archive.clock, to_snapshot_id, from_snapshot_id, mode=mode
+        )
+        return record_response(_compared(archive, found, mode))
 
     return await heavily(request, work)
 
 
-def _compared(archive: Archive, wanted: WantedComparison) -> Comparison:
-    found = compare_captures(archive.database, archive.home, archive.clock, wanted)
+def _compared(archive: Archive, found: Compared, mode: TextMode) -> Comparison:
+    diff = text_diff(found.hunks, found.touched, requested=mode.value, used=found.mode.value, truncated=found.truncated)
     with archive.database.read() as session:
-        titles = {
-            shown.id: document.title if (document := document_of(session, shown)) else None
-            for shown in (found.earlier, found.later)
-            if shown is not None
-        }
-        named = job_names(session, [one.execution_id for one in (found.earlier, found.later) if one is not None])
-    names = {number: execution_name(found.event.source_code, number, name) for number, name in named.items()}
-    earlier = found.earlier
-    return Comparison(
-        event=ChangeEvent.of(found.event),
-        from_snapshot=None if earlier is None else side(earlier, titles[earlier.id], names[earlier.execution_id]),
-        to_snapshot=side(found.later, titles[found.later.id], names[found.later.execution_id]),
-        **diff_fields(found.hunks, found.touched, (wanted.mode, found.mode), truncated=found.truncated),
-    )
+        names = job_names(session, [one.execution_id for one in (found.earlier, found.later) if one is not None])
+
+        def side(row: Snapshot) -> ComparedSnapshot:
+            document = document_of(session, row)
+            name = execution_name(found.event.source_code, row.execution_id, names[row.execution_id])
+            return compared_snapshot(row, title=document.title if document else None, job_name=name)
+
+        return from_row(
+            Comparison,
+            diff,
+            event=found.event,
+            from_snapshot=None if found.earlier is None else side(found.earlier),
+            to_snapshot=side(found.later),
+        )
 
 
-@router.get("/api/changes/rss", responses={**answers(404, 422, 503), 304: {}}, response_class=Response)
+@router.get("/api/changes/rss", Permission.READ, errors=(404,), responses={304: {}}, response_class=Response)
 def feed(
     request: Request,
     archive: ArchiveDep,
@@ -156,25 +155,25 @@ def feed(
     noise: WithNoise = NoiseShown.HIDE,
     type_: OnlyType = None,
 ) -> Response:
-    """Return the 50 newest changes as RSS, of one kind if that is named."""
+    """Return the 50 newest changes as RSS, optionally of one kind."""
     _demand_enabled(archive)
     scope = _narrowed(ChangeScope(source_id=source_id_of(session, source)), noise, type_)
     # Most feeds are full of the newest. What is rare, or behind many changes that the reader may not see, is looked for
     # as far back as in the list.
     for listed in (4 * MAX_ITEMS, MAX_LISTED):
-        found = listing.page_of_events(session, scope, offset=0, limit=MAX_ITEMS, listed=listed)
-        if len(found.events) == MAX_ITEMS:
+        events, _, _ = listing.page_of_events(session, scope, offset=0, limit=MAX_ITEMS, listed=listed)
+        if len(events) == MAX_ITEMS:
             break
     title = "Changes in the archive" if not source else f"Changes of {source}"
     title += "" if type_ is None else f" ({type_.value})"
-    body = rss(found.events, site=site_of(request, archive.settings), title=title)
+    body = rss(events, site=site_of(request, archive.settings), title=title)
     headers = {"ETag": f'"{sha256(body).hexdigest()[:32]}"', "Cache-Control": "no-cache"}
     if headers["ETag"] in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     return Response(body, headers=headers, media_type="application/rss+xml; charset=utf-8")
 
 
-@router.get("/api/changes/site", responses=answers(404, 422, 503), response_class=StreamingResponse)
+@router.get("/api/changes/site", Permission.READ, errors=(404,), response_class=StreamingResponse)
 async def site(
     request: Request,
     archive: ArchiveDep,
@@ -184,11 +183,11 @@ async def site(
     limit: Annotated[int, Query(ge=1, le=20_000, description="Captures to look at in this request.")] = 5000,
     after: Annotated[str | None, Query(max_length=32, description="`next` of the answer before.")] = None,
 ) -> Response:
-    """Hold two crawls against each other: a JSON object a page, then one with the counts and where to go on.
+    """Compare two crawls: one JSON object per page, then one with the counts and where to continue.
 
-    Kinds are new, gone, changed, unchanged (only counted unless asked for), moved, error (nothing can be said of a
-    page that the later crawl asked for in vain or did not get to), and withdrawn, without an address. Ask again with
-    `after` until `next` is null; counts are of one answer.
+    Kinds are new, gone, changed, unchanged (counted; listed on request), moved, error (the later crawl failed to
+    fetch the page or did not reach it), and withdrawn, without a URL. Repeat the request with
+    `after` until `next` is null; counts are of one response.
     """
     _demand_enabled(archive)
     cursor = Cursor() if after is None else Cursor.parse(after)
@@ -211,12 +210,12 @@ def _site_lines(
         cancellation.check()
         most = min(limit, SLICE)
         with archive.database.read() as session:
-            found = site_slice(session, *executions, cursor, limit=most)
-        for entry in found.entries:
+            entries, cursor = site_slice(session, *executions, cursor, limit=most)
+        for entry in entries:
             counts[entry.kind] += 1
             if unchanged or entry.kind != SiteKind.UNCHANGED:
                 yield _line(_site_object(entry))
-        cursor, limit = found.following, limit - most
+        limit -= most
     yield _line({"counts": dict(counts), "next": None if cursor is None else str(cursor)})
 
 
@@ -234,9 +233,9 @@ def _line(content: dict[str, object]) -> bytes:
     return json.dumps(content, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
 
-@router.get("/api/snapshots/{id}/timeline", responses=answers(404, 422, 503))
+@router.get("/api/snapshots/{id}/timeline", Permission.READ, errors=(404,))
 def timeline(archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Timeline:
-    """Return the captures of the page that this one is of, oldest first; the newest thousand if there are more."""
+    """Return the captures of this capture's page, oldest first; only the newest thousand if there are more."""
     asked = visible_snapshot(session, id)
     if asked.group_id is None:
         raise NotFound(f"snapshot {id} is no page, so it has no timeline; see /cdx?url={asked.url}")

@@ -1,9 +1,9 @@
-"""Annual editions: with their shards and gaps to accept below `/api/admin`, as readers see them at `/api/coverage`."""
+"""Annual editions: for operators with shards and gaps below `/api/admin`, for readers at `/api/coverage`."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Path, Query, Request
 from pydantic import AfterValidator
@@ -11,42 +11,30 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, source_id_of, source_of
-from holdfast.api.errors import FieldRefused, answers
+from holdfast.api.errors import FieldRefused
 from holdfast.api.heavy import Streamed, guarded, heavily
 from holdfast.api.job_dependencies import AdminWriteDep, OperationsDep
-from holdfast.api.late_routes import LateRouter
+from holdfast.api.record_answers import record_response
 from holdfast.api.routes.operations import begin
-from holdfast.api.schemas.archive import (
-    AdminEdition,
-    AdminEditionDetail,
-    AdminEditionList,
-    Coverage,
-    CoverageAddress,
-    EditionDifference,
-    EditionListed,
-    EditionShard,
-)
+from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RowId, checked_text
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
-from holdfast.api.schemas.operations import OperationShown
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, encode_cursor
 from holdfast.api.schemas.operator import (
     CompareEditionsForm,
-    EditionPlanEntry,
     EditionPlanForm,
-    EditionPlanShown,
     EditionVerifyForm,
     FreezeForm,
     PageDecisionForm,
     ShardDecisionForm,
 )
 from holdfast.archive_tool.contract import Host
+from holdfast.auth.roles import Permission
 from holdfast.changes.site_comparison import SiteKind
 from holdfast.db.audit_events import acting
-from holdfast.db.models import Edition, Source
+from holdfast.db.models import Edition, Operation, Source
 from holdfast.editions import queries
-from holdfast.editions.campaign import CampaignRequest
+from holdfast.editions.campaign import CampaignRequest, Plan
 from holdfast.editions.comparison import comparison_stem
-from holdfast.editions.composition import shard_object
 from holdfast.editions.decisions import LEAST_CHARS, MOST_CHARS, Decision, EditionDecisions
 from holdfast.editions.edition_files import CSV
 from holdfast.editions.edition_view import Acceptance, EditionNotFound, EditionView, view_edition
@@ -60,11 +48,26 @@ from holdfast.editions.publishing import (
     table_rows,
 )
 from holdfast.editions.queries import edition as find_edition
+from holdfast.editions.records import (
+    AdminEditionDetail,
+    AdminEditionList,
+    Coverage,
+    CoverageAddress,
+    EditionDifference,
+    EditionRecord,
+    admin_edition,
+    coverage_address,
+    coverage_record,
+    edition_detail,
+    edition_difference,
+    edition_record,
+)
 from holdfast.editions.scheduling import Campaigns
-from holdfast.operations.long_running import OperationKind, OperationWish
+from holdfast.operations.long_running import OperationKind
+from holdfast.operations.records import OperationRecord
 from holdfast.wiring.archive import Archive
 
-admin_router = LateRouter(prefix="/api/admin/annual-editions", tags=["admin"])
+admin_router = LazyRouter(prefix="/api/admin/annual-editions", tags=["admin"])
 EditionId = Annotated[RowId, Path(description="An edition's id.", examples=[1])]
 JobId = Annotated[RowId, Path(description="The job of a shard.", examples=[1])]
 Reason = Annotated[
@@ -74,7 +77,7 @@ Reason = Annotated[
 ]
 
 
-@admin_router.get("", responses=answers(403, 422, 503))
+@admin_router.get("", Permission.WATCH)
 def annual_editions(
     session: SessionDep,
     source: Annotated[
@@ -86,269 +89,168 @@ def annual_editions(
 ) -> AdminEditionList:
     """Return editions, the latest year first."""
     rows, total = queries.listed(session, source=source, year=year, limit=limit, offset=offset)
-    items = [AdminEdition(**_fields(edition, kept)) for edition, kept in rows]
+    items = [admin_edition(*row) for row in rows]
     return AdminEditionList(items=items, total=total, limit=limit, offset=offset)
 
 
-@admin_router.get("/{id}", responses=answers(403, 404, 422, 503))
+@admin_router.get("/{id}", Permission.WATCH, errors=(404,))
 def annual_edition(session: SessionDep, id: EditionId) -> AdminEditionDetail:
-    """Return one edition with its shards, as they stand now."""
-    return _detail(view_edition(session, id))
+    """Return one edition with the current state of its shards."""
+    return edition_detail(view_edition(session, id))
 
 
-@admin_router.post("/jobs/{job_id}/accept-gap", responses=answers(403, 404, 409, 422, 503))
+@admin_router.post("/jobs/{job_id}/accept-gap", Permission.OPERATE, errors=(404, 409))
 def accept_shard_gap(archive: ArchiveDep, admin: AdminWriteDep, job_id: JobId, reason: Reason) -> AdminEditionDetail:
-    """Accept what a shard did not bring: it no longer blocks its edition, and the report says why, and who said so."""
+    """Accept the gap of a shard: it no longer blocks its edition; the report names the reason and the operator."""
     # The audit log and the report name the operator behind the request, not the server.
     with acting(admin.actor):
-        return _detail(_decisions(archive).decide_shard(job_id, Decision(Acceptance.ACCEPTED_GAP, reason)))
+        return edition_detail(_decisions(archive).decide_shard(job_id, Decision(Acceptance.ACCEPTED_GAP, reason)))
 
 
 def _decisions(archive: Archive) -> EditionDecisions:
     return EditionDecisions(archive.database, archive.home, archive.clock)
 
 
-@admin_router.put("/jobs/{job_id}/decision", responses=answers(403, 404, 409, 413, 415, 422, 503))
+@admin_router.put("/jobs/{job_id}/decision", Permission.OPERATE, errors=(404, 409, 413, 415))
 def decide_shard(
     archive: ArchiveDep, admin: AdminWriteDep, job_id: JobId, form: ShardDecisionForm
 ) -> AdminEditionDetail:
     """Accept a shard as it is, accept its gap, exclude it from its edition, or undo that (`pending`)."""
     with acting(admin.actor):
-        return _detail(_decisions(archive).decide_shard(job_id, Decision(Acceptance(form.state), form.reason)))
+        return edition_detail(_decisions(archive).decide_shard(job_id, Decision(Acceptance(form.state), form.reason)))
 
 
-@admin_router.put("/{id}/pages", responses=answers(403, 404, 409, 413, 415, 422, 503))
+@admin_router.put("/{id}/pages", Permission.OPERATE, errors=(404, 409, 413, 415))
 def decide_page(archive: ArchiveDep, admin: AdminWriteDep, id: EditionId, form: PageDecisionForm) -> AdminEditionDetail:
-    """Accept that one address is missing, exclude it from the edition, or undo that (`pending`).
+    """Accept that one URL is missing, exclude it from the edition, or undo that (`pending`).
 
-    The next report has the decision in its ledger; `coverageSummary.decisions` lists all of them.
+    The next report lists the decision in its ledger; `coverageSummary.decisions` lists all of them.
     """
     with acting(admin.actor):
-        return _detail(_decisions(archive).decide_page(id, form.url, Decision(Acceptance(form.state), form.reason)))
+        return edition_detail(
+            _decisions(archive).decide_page(id, form.url, Decision(Acceptance(form.state), form.reason))
+        )
 
 
-_STARTED = answers(403, 404, 409, 413, 415, 422, 503)
-
-
-@admin_router.post("/plan", responses=_STARTED)
-def plan_editions(archive: ArchiveDep, admin: AdminWriteDep, form: EditionPlanForm) -> EditionPlanShown:
-    """Say which jobs a year's campaign makes, or make them; a plan with an error in it makes none."""
+@admin_router.post("/plan", Permission.OPERATE, errors=(404, 409, 413, 415))
+def plan_editions(archive: ArchiveDep, admin: AdminWriteDep, form: EditionPlanForm) -> Plan:
+    """Plan the jobs of a year's campaign, or create them; a plan with an error creates none."""
     service = admin.job_service
     campaigns = Campaigns(archive.database, service.actions, service.clock, Host.of(archive.settings.zimit))
     request = CampaignRequest(year=form.year, sources=tuple(form.sources), max_create=form.max_create, apply=form.apply)
     with acting(admin.actor):
-        plan = campaigns.plan_shards(request) if form.shards else campaigns.schedule(request)
-    return EditionPlanShown(
-        year=plan.year,
-        applied=plan.applied,
-        created=len(plan.made),
-        errors=len(plan.errors),
-        entries=[
-            EditionPlanEntry(
-                source=one.source,
-                action=one.step,
-                reason=one.reason,
-                name=one.name,
-                shard_key=one.shard_key,
-                seed=one.seed,
-                queued_at=one.at,
-                job_id=one.job_id,
-                notes=list(one.notes),
-            )
-            for one in plan.entries
-        ],
-    )
+        return campaigns.plan_shards(request) if form.shards else campaigns.schedule(request)
 
 
-def _wish(kind: OperationKind, view: EditionView, verb: str, **parameters: object) -> OperationWish:
-    """Return the wish for an operation on an edition: one at a time, whatever it does to it."""
+def _operation(kind: OperationKind, view: EditionView, verb: str, **parameters: object) -> Operation:
+    """Return the request for an operation on an edition; only one of them runs at a time."""
     named = f"{view.source.code} {view.edition.year}"
-    return OperationWish(
-        kind=kind,
+    return Operation(
+        kind=kind.value,
         flight=f"edition {view.edition.id}",
         subject=f"{verb} {named}",
         parameters={"edition": view.edition.id, **parameters},
     )
 
 
-@admin_router.post("/{id}/report", status_code=202, responses=_STARTED)
+@admin_router.post("/{id}/report", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)
 def report_edition(
     admin: AdminWriteDep, operations: OperationsDep, response: Response, id: EditionId
-) -> OperationShown:
-    """Account for every address that was meant to be kept: ledger, manifest and report are written anew."""
+) -> OperationRecord:
+    """Account for every intended URL: rewrites ledger, manifest and report."""
     with admin.write() as session:
-        wish = _wish(OperationKind.REPORT_EDITION, view_edition(session, id), "report of")
-    return begin(admin, operations, response, wish)
+        wanted = _operation(OperationKind.REPORT_EDITION, view_edition(session, id), "report of")
+    return begin(admin, operations, response, wanted)
 
 
-@admin_router.post("/{id}/freeze", status_code=202, responses=_STARTED)
+@admin_router.post("/{id}/freeze", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)
 def freeze_edition(
     admin: AdminWriteDep,
     operations: OperationsDep,
     response: Response,
     id: EditionId,
     form: FreezeForm,
-) -> OperationShown:
-    """Freeze an edition into a list of its captures that can be cited by its digest."""
+) -> OperationRecord:
+    """Freeze an edition into a list of its captures, which can be cited by its digest."""
     with admin.write() as session:
-        wish = _wish(OperationKind.FREEZE_EDITION, view_edition(session, id), "freezing", again=form.again)
-    return begin(admin, operations, response, wish)
+        wanted = _operation(OperationKind.FREEZE_EDITION, view_edition(session, id), "freezing", again=form.again)
+    return begin(admin, operations, response, wanted)
 
 
-@admin_router.post("/{id}/verify", status_code=202, responses=_STARTED)
+@admin_router.post("/{id}/verify", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)
 def verify_edition(
     admin: AdminWriteDep,
     operations: OperationsDep,
     response: Response,
     id: EditionId,
     form: EditionVerifyForm,
-) -> OperationShown:
-    """Say whether the archive still holds what an edition's frozen list names, down to the WARC files."""
+) -> OperationRecord:
+    """Check that the archive still has everything on an edition's frozen list, down to the WARC files."""
     with admin.write() as session:
-        wish = _wish(OperationKind.VERIFY_EDITION, view_edition(session, id), "verification of", quick=form.quick)
-    return begin(admin, operations, response, wish)
+        wanted = _operation(
+            OperationKind.VERIFY_EDITION, view_edition(session, id), "verification of", quick=form.quick
+        )
+    return begin(admin, operations, response, wanted)
 
 
-@admin_router.post("/{id}/compare", status_code=202, responses=_STARTED)
+@admin_router.post("/{id}/compare", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)
 def compare_editions(
     admin: AdminWriteDep,
     operations: OperationsDep,
     response: Response,
     id: EditionId,
     form: CompareEditionsForm,
-) -> OperationShown:
+) -> OperationRecord:
     """Compare an edition with an earlier one of its source: new, gone, changed, unchanged, moved."""
     with admin.write() as session:
         view = view_edition(session, id)
         if form.earlier_year >= view.edition.year:
             raise FieldRefused("earlierYear", f"it must be before {view.edition.year}")
         earlier, _ = edition_of(session, view.source.code, form.earlier_year)
-        wish = _wish(
+        wanted = _operation(
             OperationKind.COMPARE_EDITIONS,
             view,
             f"comparison of {form.earlier_year} with",
             earlier=earlier.id,
             later=view.edition.id,
         )
-    return begin(admin, operations, response, wish)
+    return begin(admin, operations, response, wanted)
 
 
-def _detail(view: EditionView) -> AdminEditionDetail:
-    return AdminEditionDetail(
-        **_fields(view.edition, view.source),
-        shards=[EditionShard(**shard_object(shard)) for shard in view.shards],
-        missing_seeds=view.edition.coverage_summary.get("missing_seeds", []),
-    )
-
-
-_COLUMNS = (
-    "year",
-    "status",
-    "search_ready",
-    "research_ready",
-    "intended_url_count",
-    "captured_url_count",
-    "failed_url_count",
-    "missing_url_count",
-    "excluded_url_count",
-    "fallback_url_count",
-    "shard_count",
-    "indexed_shard_count",
-    "needs_review_shard_count",
-    "backend_counts",
-    "coverage_summary",
-    "generated_at",
-    "target_ledger_path",
-    "capture_manifest_path",
-    "coverage_report_json_path",
-    "coverage_report_md_path",
-    "frozen_at",
-    "frozen_digest",
-    "frozen_count",
-    "frozen_path",
-    "created_at",
-)
-
-
-def _fields(edition: Edition, source: Source) -> dict[str, object]:
-    shown = {name: getattr(edition, name) for name in _COLUMNS}
-    return {"edition_id": edition.id, "source_code": source.code, "source_name": source.name, **shown}
-
-
-router = LateRouter(tags=["sources"])
+router = LazyRouter(tags=["sources"])
 Code = Annotated[str, Path(description="A source's code.", max_length=64, examples=["example-org"])]
 Year = Annotated[int, Path(ge=1970, le=9999, examples=[2026])]
 _FILES = "coverage-report.json, coverage.csv, frozen.jsonl, comparison-<year>.json or comparison-<year>.csv."
 
 
-@router.get("/api/coverage", responses=answers(404, 422, 503))
+@router.get("/api/coverage", Permission.READ, errors=(404,))
 def readable_editions(
     session: SessionDep, source: SourceCode = None, limit: ListLimit = DEFAULT_LIMIT, cursor: ListCursor = None
-) -> Listed[EditionListed]:
-    """Return the annual editions that may be read, the latest year first."""
+) -> Piece[EditionRecord]:
+    """Return the annual editions that the caller may read, latest year first."""
     place = decode_cursor(cursor, int, str)
     before = None if place is None else (int(place[0]), str(place[1]))
     source_id = source_id_of(session, source)
     rows = queries.readable_editions(session, source_id=source_id, before=before, limit=limit + 1)
     shown = rows[:limit]
     last = shown[-1] if len(rows) > limit else None
-    return Listed[EditionListed](
-        items=[_listed(edition, kept) for edition, kept in shown],
+    return Piece(
+        items=[edition_record(*row) for row in shown],
         next=None if last is None else encode_cursor(last[0].year, last[1].code),
         limit=limit,
     )
 
 
-def _listed(edition: Edition, source: Source) -> EditionListed:
-    return EditionListed(
-        source_code=source.code,
-        source_name=source.name,
-        year=edition.year,
-        status=edition.status,
-        intended_url_count=edition.intended_url_count,
-        captured_url_count=edition.captured_url_count,
-        failed_url_count=edition.failed_url_count,
-        missing_url_count=edition.missing_url_count,
-        excluded_url_count=edition.excluded_url_count,
-        generated_at=edition.generated_at,
-        frozen_at=edition.frozen_at,
-        frozen_digest=edition.frozen_digest,
-    )
-
-
-@router.get("/api/coverage/{source}/{year}", responses=answers(404, 422, 503))
+@router.get("/api/coverage/{source}/{year}", Permission.READ, errors=(404,))
 def coverage(archive: ArchiveDep, session: SessionDep, source: Code, year: Year) -> Coverage:
-    """Return how much of a source was kept in a year, of all that was meant to be."""
+    """Return how much of a source was captured in a year, out of all intended URLs."""
     row, kept = edition_of(session, source, year)
-    return Coverage(
-        edition_id=row.id,
-        source_code=kept.code,
-        source_name=kept.name,
-        year=row.year,
-        status=row.status,
-        search_ready=row.search_ready,
-        research_ready=row.research_ready,
-        intended_url_count=row.intended_url_count,
-        captured_url_count=row.captured_url_count,
-        failed_url_count=row.failed_url_count,
-        missing_url_count=row.missing_url_count,
-        excluded_url_count=row.excluded_url_count,
-        fallback_url_count=row.fallback_url_count,
-        shard_count=row.shard_count,
-        indexed_shard_count=row.indexed_shard_count,
-        needs_review_shard_count=row.needs_review_shard_count,
-        backend_counts=row.backend_counts,
-        # Not the row's own: it names seeds that may have been withdrawn since.
-        coverage_summary=public_summary(session, row),
-        generated_at=row.generated_at,
-        compared_years=compared_years(archive.home, kept, row.year),
-    )
+    # Not the row's own summary: it names seeds that may have been taken down since.
+    return coverage_record(row, kept, public_summary(session, row), compared_years(archive.home, kept, row.year))
 
 
 @router.get(
-    "/api/coverage/{source}/{year}/addresses",
-    responses=answers(404, 422, 503),
-    response_model=Listed[CoverageAddress],
+    "/api/coverage/{source}/{year}/addresses", Permission.READ, errors=(404,), response_model=Piece[CoverageAddress]
 )
 async def coverage_addresses(
     request: Request,
@@ -360,19 +262,14 @@ async def coverage_addresses(
     limit: ListLimit = DEFAULT_LIMIT,
     cursor: ListCursor = None,
 ) -> Response:
-    """Return the addresses behind the figures of an edition, those of one outcome and reason if these are named."""
+    """Return the URLs behind the figures of an edition, optionally of one outcome and reason."""
 
     # On a thread for heavy work: the table of an edition may have millions of rows.
     def work() -> Response:
         named = {"outcome": None if outcome is None else outcome.value, "reason": reason}
         wanted = {name: [value] for name, value in named.items() if value is not None}
         found = _rows_of(archive, (source, year), CSV, wanted, cursor, limit)
-        listed = Listed[CoverageAddress](
-            items=[_address(one) for one in found.rows],
-            next=None if found.following is None else encode_cursor(found.following),
-            limit=limit,
-        )
-        return Response(listed.model_dump_json(by_alias=True), media_type="application/json")
+        return _piece([coverage_address(one) for one in found.rows], found, limit)
 
     return await heavily(request, work)
 
@@ -385,7 +282,6 @@ def _rows_of(
     cursor: str | None,
     limit: int,
 ) -> TableStretch:
-    """Return the next rows of a table of an edition, as the public may read them."""
     place = decode_cursor(cursor, int)
     with archive.database.read() as session:
         row, kept = edition_of(session, *edition)
@@ -394,18 +290,16 @@ def _rows_of(
     return table_rows(table, wanted, start=max(0, int(place[0])) if place else 0, limit=limit)
 
 
-def _address(row: dict[str, str]) -> CoverageAddress:
-    number = row.get("snapshot_id", "")
-    named = ("url", "origin", "outcome", "reason", "detail", "http_status", "via", "redirected_to")
-    return CoverageAddress(
-        **{name: row.get(name, "") for name in named}, snapshot_id=int(number) if number.isdecimal() else None
-    )
+def _piece(items: list[Any], found: TableStretch, limit: int) -> Response:
+    following = None if found.following is None else encode_cursor(found.following)
+    return record_response(Piece(items=items, next=following, limit=limit))
 
 
 @router.get(
     "/api/coverage/{source}/{year}/comparison/{earlier}",
-    responses=answers(404, 422, 503),
-    response_model=Listed[EditionDifference],
+    Permission.READ,
+    errors=(404,),
+    response_model=Piece[EditionDifference],
 )
 async def edition_differences(
     request: Request,
@@ -417,9 +311,9 @@ async def edition_differences(
     limit: ListLimit = DEFAULT_LIMIT,
     cursor: ListCursor = None,
 ) -> Response:
-    """Return what became of each page from an earlier edition to this one, in the order of the addresses.
+    """Return what became of each page from an earlier edition to this one, in URL order.
 
-    The two have been compared by an operator before; `comparedYears` of the edition says with which years.
+    An operator must have compared the two before; `comparedYears` of the edition lists the years.
     """
     kinds = [kind.value] if kind is not None else [one.value for one in SiteKind if one != SiteKind.UNCHANGED]
 
@@ -427,36 +321,18 @@ async def edition_differences(
     def work() -> Response:
         name = f"{comparison_stem(earlier)}.csv"
         found = _rows_of(archive, (source, year), name, {"kind": kinds}, cursor, limit)
-        listed = Listed[EditionDifference](
-            items=[_difference(one) for one in found.rows],
-            next=None if found.following is None else encode_cursor(found.following),
-            limit=limit,
-        )
-        return Response(listed.model_dump_json(by_alias=True), media_type="application/json")
+        return _piece([_difference(one) for one in found.rows], found, limit)
 
     return await heavily(request, work)
 
 
 def _difference(row: dict[str, str]) -> EditionDifference:
-    # What was withdrawn since the two were compared is told like what was withdrawn before: that there is a row.
-    if row["kind"] == SiteKind.WITHDRAWN or WITHDRAWN in (row["url"], row["from_url"]):
-        return EditionDifference(
-            type=SiteKind.WITHDRAWN, url=None, from_url=None, from_snapshot_id=None, to_snapshot_id=None
-        )
-    return EditionDifference(
-        type=SiteKind(row["kind"]),
-        url=row["url"],
-        from_url=row["from_url"] or None,
-        from_snapshot_id=_capture_number(row["from_snapshot_id"]),
-        to_snapshot_id=_capture_number(row["to_snapshot_id"]),
-    )
+    # Pages taken down after the comparison keep their row, without an address, like those taken down before it.
+    is_taken_down = row["kind"] == SiteKind.WITHDRAWN or WITHDRAWN in (row["url"], row["from_url"])
+    return edition_difference(row, is_taken_down=is_taken_down)
 
 
-def _capture_number(cell: str) -> int | None:
-    return int(cell) if cell.isdecimal() else None
-
-
-@router.get("/api/coverage/{source}/{year}/{file}", responses=answers(404, 422, 503), response_class=StreamingResponse)
+@router.get("/api/coverage/{source}/{year}/{file}", Permission.READ, errors=(404,), response_class=StreamingResponse)
 async def coverage_file(
     request: Request,
     archive: ArchiveDep,
@@ -464,7 +340,7 @@ async def coverage_file(
     year: Year,
     file: Annotated[str, Path(max_length=64, description=_FILES, examples=["coverage.csv"])],
 ) -> Response:
-    """Return a file of an edition; what was withdrawn since it was written is taken out as it is read."""
+    """Return a file of an edition; captures taken down since it was written are left out."""
 
     # On a thread for heavy work: the first reader after a withdrawal waits for a copy to be written.
     def work() -> Streamed:
@@ -480,7 +356,7 @@ async def coverage_file(
 
 
 def edition_of(session: Session, code: str, year: int) -> tuple[Edition, Source]:
-    """Return an edition and its source by code and year; NotFound."""
+    """Return an edition and its source; raise NotFound if there is no such edition."""
     kept = source_of(session, code)
     found = find_edition(session, source_id=kept.id, year=year)
     if found is None:

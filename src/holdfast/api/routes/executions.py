@@ -1,4 +1,4 @@
-"""`/api/v1/executions/{id}`: the account of a run, and the rules that an operator adds while it runs."""
+"""`/api/v1/executions/{id}`: the report of a run, and rules that an operator adds while it runs."""
 
 from __future__ import annotations
 
@@ -10,47 +10,48 @@ from sqlalchemy.orm import Session
 from starlette.responses import StreamingResponse
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep
-from holdfast.api.errors import ExecutionNotFound, answers
-from holdfast.api.heavy import Streamed, heavily
+from holdfast.api.errors import ExecutionNotFound
+from holdfast.api.heavy import SlowTaskPool, Streamed, heavily
 from holdfast.api.job_dependencies import FrontierDep, JobServiceDep, RunReportsDep
-from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.frontier import PORTION_S, adding_urls, within
 from holdfast.api.routes.jobs import ExecutionId
+from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, Words
-from holdfast.api.schemas.crawler import AddedTo, RunRequeueForm, RunRequeueReceipt
-from holdfast.api.schemas.executions import ExclusionsForm, ExclusionsPreview, ExclusionsShown, RunReport
+from holdfast.api.schemas.crawler import RunRequeueForm
+from holdfast.api.schemas.executions import ExclusionsForm
 from holdfast.api.schemas.lists import decode_cursor, encode_cursor
+from holdfast.auth.roles import Permission
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
-from holdfast.jobs.administration.requeueing import requeue_failed
+from holdfast.jobs.administration.requeueing import RequeueReceipt, requeue_failed
 from holdfast.jobs.administration.run_exclusions import (
+    MatchedUrls,
     RunExclusions,
     exclude_from_run,
     matched_urls,
     run_exclusions,
 )
 from holdfast.jobs.execution_queries import executions_of
-from holdfast.jobs.views.run_urls import csv_pieces, run_urls
+from holdfast.jobs.views.run_report import RunReport, csv_pieces, run_urls
 from holdfast.jobs.views.status import read_status
+from holdfast.records import from_row
 from holdfast.sources.queries import find_source
 
-router = LateRouter(tags=["jobs"])
+router = LazyRouter(tags=["jobs"])
 _PREVIEW_S = 3.0
 
 
-@router.get("/api/v1/executions/{id}/report", responses=answers(400, 403, 404, 503), response_model=RunReport)
-async def execution_report(request: Request, reports: RunReportsDep, id: ExecutionId) -> Response:
-    """Return the account of a run: its addresses by outcome, reason, status, type, host and depth, and what was left
-    out."""
-
-    def work() -> Response:
-        # All attempts of a run are counted: on a thread for heavy work.
-        return Response(RunReport.of(reports.read(id)).model_dump_json(), media_type="application/json")
-
-    return await heavily(request, work)
+@router.get("/api/v1/executions/{id}/report", Permission.WATCH, errors=(404,))
+async def execution_report(request: Request, reports: RunReportsDep, id: ExecutionId) -> RunReport:
+    """Return the report of a run: its URLs by outcome, reason, status, type, host and depth, and the links that
+    were excluded.
+    """
+    heavy: SlowTaskPool = request.app.state.heavy
+    # All attempts of a run are counted: on a thread for heavy work.
+    return await heavy.result(lambda: reports.read(id))
 
 
-@router.get("/api/v1/failed-urls", responses=answers(400, 403, 404, 422, 503), response_class=StreamingResponse)
+@router.get("/api/v1/failed-urls", Permission.OPERATE, errors=(404,), response_class=StreamingResponse)
 async def failed_urls(
     request: Request,
     archive: ArchiveDep,
@@ -58,7 +59,7 @@ async def failed_urls(
     execution: Annotated[int | None, Query(ge=0, le=MAX_ID, description="Only this run.")] = None,
     reason: Annotated[Words | None, Query(description="Only with this reason, such as `http_404`.")] = None,
 ) -> Response:
-    """Return the addresses that failed as CSV, the newest run first; those of all runs without a source or a run."""
+    """Return failed URLs as CSV, newest run first; without a source or run, those of all runs."""
 
     def opened() -> AbstractContextManager[RawDatabase]:
         # For each slice: another thread may read the next one.
@@ -81,13 +82,13 @@ async def failed_urls(
     return await heavily(request, work)
 
 
-@router.post("/api/v1/executions/{id}/requeue", responses=answers(400, 403, 404, 413, 415, 422, 503))
+@router.post("/api/v1/executions/{id}/requeue", Permission.OPERATE, errors=(404, 413, 415), is_seeding=True)
 def requeue_failed_pages(
     archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, id: ExecutionId, form: RunRequeueForm
-) -> RunRequeueReceipt:
-    """Queue the pages again that failed in a run, by the rules of `/api/frontier/requeue`; without `apply`, only count.
+) -> RequeueReceipt[str]:
+    """Queue a run's failed pages again, with the rules of `/api/frontier/requeue`; without `apply`, only count them.
 
-    They join the run of their source that is under way, wait for its next one, or get a job of their own. A request
+    They join the current run of their source, wait for its next one, or get a job of their own. A request
     ends after a few seconds: repeat it with `cursor` set to the `next` of the response until `next` is null.
     """
     place = decode_cursor(form.cursor, int, int, int)
@@ -95,19 +96,13 @@ def requeue_failed_pages(
     goes_on = within(archive.clock, PORTION_S)
     with adding_urls(archive, job_service, frontier) as adding:
         done = requeue_failed(adding, id, apply=form.apply, after=after, goes_on=goes_on)
-    return RunRequeueReceipt(
-        matched=done.matched,
-        added=done.added,
-        skipped=done.skipped,
-        places=[AddedTo.of(one) for one in done.places],
-        next=None if done.next is None else encode_cursor(*done.next),
-    )
+    return from_row(RequeueReceipt, done, next=None if done.next is None else encode_cursor(*done.next))
 
 
-@router.get("/api/v1/executions/{id}/exclusions", responses=answers(400, 403, 404, 503))
-def list_exclusions(session: SessionDep, id: ExecutionId) -> ExclusionsShown:
-    """Return the patterns by which a run leaves addresses out, and whether more can be added now."""
-    return ExclusionsShown.of(_exclusions(session, id))
+@router.get("/api/v1/executions/{id}/exclusions", Permission.WATCH, errors=(404,))
+def list_exclusions(session: SessionDep, id: ExecutionId) -> RunExclusions:
+    """Return a run's exclusion patterns, and whether more can be added now."""
+    return _exclusions(session, id)
 
 
 def _exclusions(session: Session, execution_id: int) -> RunExclusions:
@@ -117,29 +112,25 @@ def _exclusions(session: Session, execution_id: int) -> RunExclusions:
     return found
 
 
-@router.post("/api/v1/executions/{id}/exclusions/preview", responses=answers(400, 403, 404, 413, 415, 422, 503))
-def preview_exclusions(
-    archive: ArchiveDep, session: SessionDep, id: ExecutionId, form: ExclusionsForm
-) -> ExclusionsPreview:
-    """Return how many of a run's queued addresses patterns match; nothing is changed.
+@router.post("/api/v1/executions/{id}/exclusions/preview", Permission.OPERATE, errors=(404, 413, 415))
+def preview_exclusions(archive: ArchiveDep, session: SessionDep, id: ExecutionId, form: ExclusionsForm) -> MatchedUrls:
+    """Return how many of a run's queued URLs the patterns match; nothing is changed.
 
-    It looks at 50,000 at most and says whether that was all.
+    Checks 50,000 URLs at most, and says whether those were all.
     """
     found = matched_urls(session, id, form.rules, goes_on=within(archive.clock, _PREVIEW_S))
     if found is None:
         raise ExecutionNotFound
-    return ExclusionsPreview.of(found)
+    return found
 
 
-@router.put("/api/v1/executions/{id}/exclusions", responses=answers(400, 403, 404, 413, 415, 422, 503))
-def set_exclusions(
-    archive: ArchiveDep, frontier: FrontierDep, id: ExecutionId, form: ExclusionsForm
-) -> ExclusionsShown:
-    """Let a run under way leave out what patterns match, in the place of those that were added before.
+@router.put("/api/v1/executions/{id}/exclusions", Permission.OPERATE, errors=(404, 413, 415))
+def set_exclusions(archive: ArchiveDep, frontier: FrontierDep, id: ExecutionId, form: ExclusionsForm) -> RunExclusions:
+    """Replace the exclusion patterns that were added to a running run.
 
-    It hears of them within a second; what is queued and matches is not asked for any more. 400 if it does not run.
+    The crawl applies them within a second; matching queued pages are not fetched. 400 if it is not running.
     """
     with archive.database.read() as session:
         before = _exclusions(session, id)
     with frontier.open() as runtime:
-        return ExclusionsShown.of(exclude_from_run(runtime.raw_db, runtime.clock, before, form.rules))
+        return exclude_from_run(runtime.raw_db, runtime.clock, before, form.rules)

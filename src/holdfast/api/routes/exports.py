@@ -1,4 +1,4 @@
-"""`/api/exports`: snapshots, changes and indexes as files to take away. Streamed; no transaction waits for a reader."""
+"""`/api/exports`: snapshots, changes and indexes as files. Streamed; no transaction stays open for a slow reader."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from starlette.responses import Response, StreamingResponse
 
 from holdfast import failpoints
 from holdfast.api.dependencies import ArchiveDep, Since, SourceCode, Until, site_of, source_id_of
-from holdfast.api.errors import ExportTooLarge, answers
-from holdfast.api.heavy import HeavyWork, Streamed, export, gathered, guarded, heavily
-from holdfast.api.late_routes import LateRouter
+from holdfast.api.errors import ExportTooLarge
+from holdfast.api.heavy import SlowTaskPool, Streamed, export, gathered, guarded, heavily
 from holdfast.api.routes.editions import Code, Year, edition_of
+from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.archive import Column, DataDictionary, ExportKind, Exports
 from holdfast.api.schemas.base import RowId
+from holdfast.auth.roles import Permission
 from holdfast.changes.listing import span
 from holdfast.errors import Invalid, NotFound
 from holdfast.exports.package import export_cdxj
@@ -38,7 +39,11 @@ from holdfast.gzip_streams import gzipped
 from holdfast.replay.headers import partial_content
 from holdfast.wiring.archive import Archive
 
-router = LateRouter(tags=["exports"])
+_DEFAULT_ROWS = 1000
+MAX_RECORDS = 10_000_000
+"""Maximum number of records in WARC files whose CDXJ index is sorted for a request; most captures have two."""
+
+router = LazyRouter(tags=["exports"])
 _FORMATS = [form.value for form in Format]
 _GATHERED_BYTES = 64 * 1024
 Form = Annotated[Format, Query(alias="format", description="jsonl (ndjson is the same) or csv.")]
@@ -47,14 +52,14 @@ AfterId = Annotated[RowId | None, Query(alias="afterId", description="Rows behin
 Limit = Annotated[int | None, Query(ge=1, description="Rows at most.")]
 
 
-@router.get("/api/exports", responses=answers(422))
+@router.get("/api/exports", Permission.READ)
 def manifest(archive: ArchiveDep) -> Exports:
-    """Say what can be exported, in which formats, and how much at once."""
+    """Return what can be exported, the formats, and the limits."""
     settings = archive.settings.api
     return Exports(
         enabled=settings.exports,
         formats=_FORMATS,
-        default_limit=settings.exports_default_limit,
+        default_limit=_DEFAULT_ROWS,
         max_limit=settings.exports_max_limit,
         data_dictionary_url="/api/exports/columns",
         snapshots=ExportKind(
@@ -69,9 +74,9 @@ def manifest(archive: ArchiveDep) -> Exports:
     )
 
 
-@router.get("/api/exports/columns", responses=answers(422))
+@router.get("/api/exports/columns", Permission.READ)
 def columns() -> DataDictionary:
-    """Say what each column of each export means."""
+    """Return the meaning of each column of each export."""
     kinds = {"snapshots": SNAPSHOT_MEANINGS, "changes": CHANGE_MEANINGS, "cdxj": CDXJ_MEANINGS}
     return DataDictionary(
         **{
@@ -82,8 +87,6 @@ def columns() -> DataDictionary:
 
 
 class _RowsWanted(NamedTuple):
-    """Which rows are wanted, and how."""
-
     form: Format
     compressed: bool
     source: str | None
@@ -101,17 +104,17 @@ async def rows_wanted(
     from_: Since = None,
     to: Until = None,
 ) -> _RowsWanted:
-    """Return what the parameters of an export of rows come to; Invalid if its days are turned around."""
+    """Return the parsed parameters of an export of rows; raise Invalid if `from` is after `to`."""
     return _RowsWanted(form, compressed, source, after_id, limit, span(from_, to))
 
 
 RowsWanted = Annotated[_RowsWanted, Depends(rows_wanted)]
 
 
-@router.head("/api/exports/snapshots", include_in_schema=False, name="export_snapshots_head")
-@router.get("/api/exports/snapshots", responses=answers(404, 422, 503), response_class=StreamingResponse)
+@router.head("/api/exports/snapshots", Permission.READ, include_in_schema=False, name="export_snapshots_head")
+@router.get("/api/exports/snapshots", Permission.READ, errors=(404,), response_class=StreamingResponse)
 async def export_snapshots(request: Request, archive: ArchiveDep, wanted: RowsWanted) -> Response:
-    """Return captures of pages by id; go on with `afterId` of the last row."""
+    """Return page captures by id; continue with `afterId` set to the last row's id."""
     site = site_of(request, archive.settings)
 
     def work() -> Response | Streamed:
@@ -121,10 +124,10 @@ async def export_snapshots(request: Request, archive: ArchiveDep, wanted: RowsWa
     return await export(request, work)
 
 
-@router.head("/api/exports/changes", include_in_schema=False, name="export_changes_head")
-@router.get("/api/exports/changes", responses=answers(404, 422, 503), response_class=StreamingResponse)
+@router.head("/api/exports/changes", Permission.READ, include_in_schema=False, name="export_changes_head")
+@router.get("/api/exports/changes", Permission.READ, errors=(404,), response_class=StreamingResponse)
 async def export_changes(request: Request, archive: ArchiveDep, wanted: RowsWanted) -> Response:
-    """Return changes by id, of some days in the order of time; go on with `afterId` of the last row."""
+    """Return changes by id, or by time if limited to some days; continue with `afterId` set to the last row's id."""
     site = site_of(request, archive.settings)
 
     def work() -> Response | Streamed:
@@ -134,8 +137,8 @@ async def export_changes(request: Request, archive: ArchiveDep, wanted: RowsWant
     return await export(request, work)
 
 
-@router.head("/api/exports/cdxj", include_in_schema=False, name="export_cdxj_index_head")
-@router.get("/api/exports/cdxj", responses=answers(404, 422, 503), response_class=StreamingResponse)
+@router.head("/api/exports/cdxj", Permission.READ, include_in_schema=False, name="export_cdxj_index_head")
+@router.get("/api/exports/cdxj", Permission.READ, errors=(404,), response_class=StreamingResponse)
 async def export_cdxj_index(
     request: Request,
     archive: ArchiveDep,
@@ -143,7 +146,7 @@ async def export_cdxj_index(
     source: SourceCode = None,
     compressed: Compressed = False,
 ) -> Response:
-    """Return the CDXJ index of a crawl or of a source: captures of any type, sorted by the bytes of their lines."""
+    """Return the CDXJ index of a crawl or source: captures of any type, sorted by the bytes of their lines."""
     _demand_enabled(archive)
     if (job_id is None) == (source is None):
         raise Invalid("name either a crawl with jobId or a source")
@@ -159,10 +162,9 @@ def _index(
         if job_id is not None:
             execution(session, job_id)
         records = records_noted(session, execution_id=job_id, source_id=source_id)
-    most = archive.settings.api.exports_max_records
     # Sorting needs scratch space for all lines at once, and minutes: more than this is a command for an operator.
-    if records > most:
-        raise ExportTooLarge(records, most)
+    if records > MAX_RECORDS:
+        raise ExportTooLarge(records, MAX_RECORDS)
     scratch = archive.home / "cache"
     scratch.mkdir(parents=True, exist_ok=True)
     lines = export_cdxj(archive.database, scratch, execution_id=job_id, source_id=source_id, disk=archive.settings.disk)
@@ -178,7 +180,7 @@ def _extent(archive: Archive, wanted: _RowsWanted) -> ExportExtent:
         reach = ExportReach(source_id_of(session, wanted.source), *wanted.days)
     if wanted.limit is not None and wanted.limit > settings.exports_max_limit:
         raise Invalid(f"limit: at most {settings.exports_max_limit} rows at once; go on with afterId", field="limit")
-    default = min(settings.exports_default_limit, settings.exports_max_limit)
+    default = min(_DEFAULT_ROWS, settings.exports_max_limit)
     return ExportExtent(reach, -1 if wanted.after_id is None else wanted.after_id, wanted.limit or default)
 
 
@@ -191,7 +193,7 @@ def _answer(request: Request, lines: Iterable[bytes], wanted: _RowsWanted, what:
 def _stream(
     request: Request, lines: Iterable[bytes], media_type: str, name: str, *, compressed: bool
 ) -> Response | Streamed:
-    """Return the lines as a file; a compressed one is a gzip file, whatever the client would have unpacked itself."""
+    """Return the lines as a file; if compressed, as a gzip file that clients do not unpack by themselves."""
     name, media_type = (f"{name}.gz", "application/gzip") if compressed else (name, media_type)
     # As a file, not as an encoding: a client that unpacks by itself would store something else than it names.
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "no-store"}
@@ -202,7 +204,7 @@ def _stream(
 
 
 def _reaching(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the lines; the first step may be stalled by a test."""
+    """Yield the lines; a test can stall the first step."""
     failpoints.reach("export.piece")
     yield from lines
 
@@ -215,30 +217,34 @@ def _demand_enabled(archive: Archive) -> None:
 ExecutionId = Annotated[RowId, Path(description="The crawl's number.")]
 
 
-@router.head("/api/executions/{id}.wacz", include_in_schema=False, name="wacz_file_head")
-@router.get("/api/executions/{id}.wacz", include_in_schema=False, name="wacz_file")
-@router.head("/api/executions/{id}/wacz", include_in_schema=False, name="wacz_head")
+@router.head("/api/executions/{id}/wacz", Permission.READ, include_in_schema=False, name="wacz_head")
 @router.get(
     "/api/executions/{id}/wacz",
-    responses={**answers(404, 409, 422, 503), 206: {}, 304: {}, 416: {}},
+    Permission.READ,
+    errors=(404, 409),
+    responses={206: {}, 304: {}, 416: {}},
     response_class=StreamingResponse,
 )
 async def wacz(request: Request, archive: ArchiveDep, id: ExecutionId) -> Response:
-    """Return a crawl as a WACZ 1.1.1 package, whole or in part; nothing is copied, and a broken download goes on.
+    """Return a crawl as a WACZ 1.1.1 package, whole or by range; nothing is copied, and downloads can be resumed.
 
-    `/api/executions/{id}.wacz` is the same, for tools that go by how a name ends.
+    `/api/executions/{id}.wacz` is the same, for tools that depend on the file extension.
     """
     return await _answer_package(request, packages_of(request, archive), lambda packages: packages.of_execution(id))
 
 
-@router.head("/api/coverage/{source}/{year}/edition.wacz", include_in_schema=False, name="edition_wacz_head")
+@router.head(
+    "/api/coverage/{source}/{year}/edition.wacz", Permission.READ, include_in_schema=False, name="edition_wacz_head"
+)
 @router.get(
     "/api/coverage/{source}/{year}/edition.wacz",
-    responses={**answers(404, 409, 422, 503), 206: {}, 304: {}, 416: {}},
+    Permission.READ,
+    errors=(404, 409),
+    responses={206: {}, 304: {}, 416: {}},
     response_class=StreamingResponse,
 )
 async def edition_wacz(request: Request, archive: ArchiveDep, source: Code, year: Year) -> Response:
-    """Return an annual edition as one WACZ 1.1.1 package, all its shards in it."""
+    """Return an annual edition, with all its shards, as one WACZ 1.1.1 package."""
 
     def named(packages: PackageCache) -> WantedPackage:
         with archive.database.read() as session:
@@ -251,8 +257,8 @@ async def edition_wacz(request: Request, archive: ArchiveDep, source: Code, year
 async def _answer_package(
     request: Request, packages: PackageCache, named: Callable[[PackageCache], WantedPackage]
 ) -> Response:
-    """Answer with a package. One that is there waits for no package that is being put together."""
-    heavy: HeavyWork = request.app.state.heavy
+    """Return a package. A cached one does not wait for another package that is being built."""
+    heavy: SlowTaskPool = request.app.state.heavy
 
     def send_ready() -> Response | Streamed | None:
         ready = packages.ready(named(packages))
@@ -265,7 +271,6 @@ async def _answer_package(
 
 
 def _send(request: Request, package: CachedPackage) -> Response | Streamed:
-    """Answer with a package, or with the part of it that was asked for."""
     headers = _headers(package)
     if _names(request.headers.get("if-none-match"), headers["ETag"]):
         return Response(status_code=304, headers=headers)
@@ -284,7 +289,7 @@ def _send(request: Request, package: CachedPackage) -> Response | Streamed:
 
 
 def packages_of(request: Request, archive: Archive) -> PackageCache:
-    """Return the packages of this server, made at the first request; NotFound where exports are not offered."""
+    """Return the package cache of this server, created on first use; raise NotFound if exports are disabled."""
     if not archive.settings.api.exports:
         raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
     state = request.app.state
@@ -307,6 +312,6 @@ def _headers(package: CachedPackage) -> dict[str, str]:
 
 
 def _names(header: str | None, etag: str) -> bool:
-    """Return whether an If-None-Match header names this tag."""
+    """Return whether an If-None-Match header contains this ETag."""
     tags = [tag.strip().removeprefix("W/") for tag in (header or "").split(",")]
     return etag in tags or tags == ["*"]

@@ -1,7 +1,7 @@
-"""`/health/live` and `/health/ready`: for those that restart a process, and those that send requests to it.
+"""`/health/live` and `/health/ready`: for process supervisors, and for load balancers.
 
-Both are answered on the event loop and are never limited; the first touches nothing at all. `/api/health` and `/health`
-tell monitors how the archive does.
+Both respond on the event loop and are never rate-limited; the first one checks nothing at all. `/api/health`
+and `/health` report the state of the archive to monitors.
 """
 
 from __future__ import annotations
@@ -18,30 +18,31 @@ from starlette.responses import JSONResponse
 from holdfast import __version__, log
 from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, RatesDep, TotalsDep, WorkDep
-from holdfast.api.late_routes import LateRouter
 from holdfast.api.readiness import ReadinessProbe
+from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.health import Alive, Checks, Health, Ready, Services
+from holdfast.auth.roles import Permission
 from holdfast.coordination.disk import low_volume
 from holdfast.errors import HoldfastError
 from holdfast.supervision.state import served_parts
 from holdfast.withdrawals.viewers import viewer
 
 _log = log.get()
-router = LateRouter(tags=["archive"])
+router = LazyRouter(tags=["archive"])
 
 
 _NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": Ready, "description": "A part is not ready."}}
 
 
-@router.get("/health/live", response_model=Alive)
+@router.get("/health/live", Permission.READ, response_model=Alive)
 async def liveness(_request: Request) -> Response:
-    """Say that the process answers; nothing else is asked, so a database that is away restarts no server."""
+    """Return that the process is alive. Checks nothing else, so that a database outage restarts no server."""
     return JSONResponse({"status": "alive"}, headers={"Cache-Control": "no-store"})
 
 
-@router.get("/health/ready", response_model=Ready, responses=_NOT_READY)
+@router.get("/health/ready", Permission.READ, response_model=Ready, responses=_NOT_READY)
 async def readiness(request: Request) -> Response:
-    """Say whether requests can be served, within two seconds; 503 with the part that is not ready."""
+    """Return within two seconds whether requests can be served; 503 with the part that is not ready."""
     probe: ReadinessProbe = request.app.state.readiness
     found = await probe.read()
     is_ready = found.is_ready
@@ -82,7 +83,7 @@ async def look(
     rates: RatesDep,
     details: Details = False,
 ) -> Health | None:
-    """Return what is well; None, and a line in the log, if the database is not, or does not say so in time."""
+    """Return the health; None, and a line in the log, if the database fails or does not respond in time."""
 
     def ask() -> tuple[Checks, int]:
         with archive.database.read() as session:
@@ -120,13 +121,17 @@ async def look(
 Found = Annotated[Health | None, Depends(look)]
 
 
-@router.get("/api/health", response_model=Health, response_model_exclude_none=True, responses={500: _EXAMPLE})
+@router.get(
+    "/api/health", Permission.READ, response_model=Health, response_model_exclude_none=True, responses={500: _EXAMPLE}
+)
 async def health(found: Found) -> Health | JSONResponse:
-    """Say whether the archive answers; 500 if its database does not."""
+    """Return whether the archive works; 500 if its database does not respond."""
     return found or JSONResponse(_BROKEN, 500)
 
 
-@router.get("/health", response_model=Health, response_model_exclude_none=True, responses={503: _EXAMPLE})
+@router.get(
+    "/health", Permission.READ, response_model=Health, response_model_exclude_none=True, responses={503: _EXAMPLE}
+)
 async def health_of_service(found: Found) -> Health | JSONResponse:
-    """Say the same as `/api/health`, with 503 if the database does not answer."""
+    """Return the same as `/api/health`, with 503 if the database does not respond."""
     return found or JSONResponse(_BROKEN, 503)

@@ -12,24 +12,23 @@ from fastapi.responses import Response, StreamingResponse
 from sqlalchemy.orm import Session
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep
-from holdfast.api.errors import ExecutionNotFound, answers
-from holdfast.api.late_routes import LateRouter
+from holdfast.api.errors import ExecutionNotFound
 from holdfast.api.routes.jobs import JobId, Limit, Offset, shown
+from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID
-from holdfast.api.schemas.jobs import LogEntry, LogList, LogOfExecution, LogView
+from holdfast.auth.roles import Permission
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, LogLine
 from holdfast.errors import NotFound
 from holdfast.gzip_streams import gzipped
 from holdfast.jobs.journal import REPLAYED, all_lines, entry, last_lines, read_lines
+from holdfast.jobs.records import LogList, LogView, log_entry, log_key, log_record
 from holdfast.jobs.specs import JobRefused
 from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views import listing
-from holdfast.jobs.views.job_view import log_key
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
 
-router = LateRouter(tags=["logs"])
-_READ = answers(400, 403, 404, 503)
+router = LazyRouter(tags=["logs"])
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/gzip": {}}, "description": "JSON lines, compressed: job-<id>-exec-<n>.log.gz"}
 }
@@ -41,16 +40,16 @@ Level = Annotated[Literal["debug", "info", "warning", "error"], Query(descriptio
 Count = Annotated[int, Query(ge=1, le=_LINES, description="Lines of one answer.")]
 
 
-@router.get("/api/v1/jobs/{id}/logs", responses=_READ)
+@router.get("/api/v1/jobs/{id}/logs", Permission.WATCH, errors=(404,))
 def job_logs(session: SessionDep, id: JobId, limit: Limit = DEFAULT_LIMIT, offset: Offset = 0) -> LogList:
-    """Return which runs of a job have a log, newest first."""
+    """Return the runs of a job that have a log, newest first."""
     shown(session, id)
     limit, offset = bounded_limit(limit), min(max(offset, 0), MAX_OFFSET)
     rows, total = listing.executions_of(session, job_id=id, limit=limit, offset=offset)
     newest = listing.numbered_execution(session, job_id=id, number=None)
     return LogList(
         job_id=id,
-        executions=[_available(row) for row in rows],
+        executions=[log_record(row) for row in rows],
         has_live_logs=newest is not None and newest.state == "running",
         stream_v2_available=True,
         total=total,
@@ -59,21 +58,8 @@ def job_logs(session: SessionDep, id: JobId, limit: Limit = DEFAULT_LIMIT, offse
     )
 
 
-def _available(run: Execution) -> LogOfExecution:
-    key = log_key(run)
-    return LogOfExecution(
-        execution_id=run.id,
-        execution_number=run.number,
-        status=run.state,
-        started_at=run.started_at,
-        completed_at=run.finished_at,
-        log_available=key is not None,
-        log_object_key=key,
-    )
-
-
 def _run(session: Session, job_id: int, which: str) -> Execution:
-    """Return the run that is asked for; JobRefused if that is no number, NotFound if there is none."""
+    """Return a run by number or `latest`; raise JobRefused if it is neither, NotFound if there is no such run."""
     if listing.shown_job(session, job_id, scheduled=False) is None:
         raise JobNotFound
     # A number that no column holds would be an error of the database, not of the request.
@@ -86,9 +72,9 @@ def _run(session: Session, job_id: int, which: str) -> Execution:
 
 
 def execution_of(session: Session, job_id: int, which: str, *, must_exist: bool = True) -> bool:
-    """Return whether the run that is asked for is over for good, as a numbered one may be; JobRefused, NotFound.
+    """Return whether the run has ended for good, as only a numbered one can; raises JobRefused or NotFound.
 
-    With `must_exist` false a job that has not run yet is right, too.
+    With `must_exist` false, a job without runs is valid, too.
     """
     try:
         run = _run(session, job_id, which)
@@ -99,7 +85,7 @@ def execution_of(session: Session, job_id: int, which: str, *, must_exist: bool 
     return which != "latest" and run.finished_at is not None
 
 
-@router.get("/api/v1/jobs/{id}/logs/view", responses=_READ)
+@router.get("/api/v1/jobs/{id}/logs/view", Permission.WATCH, errors=(404,))
 def view_log(
     session: SessionDep,
     id: JobId,
@@ -108,12 +94,12 @@ def view_log(
     level: Level = "debug",
     limit: Count = 1000,
 ) -> LogView:
-    """Return a log from its beginning, or from a line on; `next_after` leads to the next page."""
+    """Return a log from its start, or after a given line; `next_after` leads to the next page."""
     run = _run(session, id, execution)
     return _view(run, read_lines(session, run.id, after=after, level=level, limit=limit), after)
 
 
-@router.get("/api/v1/jobs/{id}/logs/tail", responses=_READ)
+@router.get("/api/v1/jobs/{id}/logs/tail", Permission.WATCH, errors=(404,))
 def tail_log(
     session: SessionDep,
     id: JobId,
@@ -124,7 +110,7 @@ def tail_log(
     level: Level = "debug",
     limit: Count = REPLAYED,
 ) -> LogView:
-    """Return the newest lines of a log; ask again with `after` for what has come since, while the job runs."""
+    """Return the newest lines of a log; while the job runs, repeat with `after` to get new lines."""
     run = _run(session, id, execution)
     if after is None:
         lines = last_lines(session, run.id, level=level, limit=limit)
@@ -139,7 +125,7 @@ def _view(run: Execution, lines: list[LogLine], after: int) -> LogView:
         execution_id=run.id,
         execution_number=run.number,
         status=run.state,
-        lines=[LogEntry(id=line.id, **entry(line, job_id=run.job_id)) for line in lines],
+        lines=[log_entry(line, job_id=run.job_id) for line in lines],
         line_count=len(lines),
         total_lines=run.log_lines if log_key(run) else 0,
         dropped_lines=run.log_dropped,
@@ -147,12 +133,19 @@ def _view(run: Execution, lines: list[LogLine], after: int) -> LogView:
     )
 
 
-@router.head("/api/v1/jobs/{id}/logs/download", include_in_schema=False, name="download_log_head")
-@router.get("/api/v1/jobs/{id}/logs/download", response_class=StreamingResponse, responses=_FILE | _READ)
+@router.head("/api/v1/jobs/{id}/logs/download", Permission.WATCH, include_in_schema=False, name="download_log_head")
+@router.get(
+    "/api/v1/jobs/{id}/logs/download",
+    Permission.WATCH,
+    errors=(404,),
+    response_class=StreamingResponse,
+    responses=_FILE,
+)
 def download_log(request: Request, archive: ArchiveDep, id: JobId, execution: Which = "latest") -> Response:
-    """Return a whole log as a compressed file, one JSON object a line; 404 if it has none, or none any more.
+    """Return a whole log as a compressed file, one JSON object per line; 404 if it has none, or it was deleted.
 
-    While the job runs it ends with what was written by then. It is packed as it is sent: parts cannot be asked for.
+    While the job runs, it has the lines written so far. It is compressed while it is sent, so ranges are
+    unsupported.
     """
     # Only to find the run: lines are read while they are sent, and no transaction is open meanwhile.
     with archive.database.read() as session:

@@ -1,4 +1,4 @@
-"""`/api/v1/jobs` and `/api/v2/jobs`: jobs listed, made, changed, deleted, and moved from state to state."""
+"""`/api/v1/jobs` and `/api/v2/jobs`: list, create, change and delete jobs, and change their state."""
 
 from __future__ import annotations
 
@@ -8,52 +8,60 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
 
-from holdfast.api.dependencies import SessionDep
-from holdfast.api.errors import ExecutionNotFound, answers
+from holdfast.api.dependencies import ArchiveDep, SessionDep
+from holdfast.api.errors import ExecutionNotFound
 from holdfast.api.job_dependencies import AdminWrite, AdminWriteDep, JobServiceDep, WriteTurnsDep
-from holdfast.api.late_routes import LateRouter
+from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, Words
-from holdfast.api.schemas.jobs import (
-    EventList,
-    EventShown,
-    ExecutionList,
-    ExecutionShown,
-    ForceRun,
-    JobChanges,
-    JobForm,
-    JobList,
-    JobMade,
-    JobShown,
-    JobStatsShown,
-    Message,
-)
-from holdfast.api.schemas.scheduling import DistributionShown, MetricsShown, RebalanceShown, SyncShown
+from holdfast.api.schemas.jobs import JobChanges, JobForm
+from holdfast.auth.roles import Permission
 from holdfast.db.models import Job
 from holdfast.jobs.administration.actions import Upserted, reset_index
-from holdfast.jobs.administration.source_jobs import sync_in_portions
+from holdfast.jobs.administration.source_jobs import SyncReport, sync_enabled_sources
 from holdfast.jobs.journal import last_event, payload, read_events
+from holdfast.jobs.records import (
+    EventList,
+    ExecutionDetail,
+    ExecutionList,
+    ForceRun,
+    JobEventRecord,
+    JobList,
+    JobRecord,
+    JobStats,
+    JobUpserted,
+    Message,
+    detailed_execution,
+    job_record,
+    stats_record,
+    upserted_record,
+)
 from holdfast.jobs.schedule_queries import last_scheduled_at
-from holdfast.jobs.slots import preview_rebalance, rebalance, record_rebalance, show_distribution
+from holdfast.jobs.slots import (
+    Distribution,
+    Rebalance,
+    preview_rebalance,
+    rebalance,
+    record_rebalance,
+    show_distribution,
+)
 from holdfast.jobs.specs import JobRefused, JobSpec
 from holdfast.jobs.states import IllegalTransition, JobAction, State
 from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views import listing
-from holdfast.jobs.views.dialects import distribution_object, metrics_object, rebalance_object, sync_object
-from holdfast.jobs.views.job_view import execution_view, job_view, stats_view
 from holdfast.jobs.views.listing import (
     DEFAULT_LIMIT,
     MAX_OFFSET,
     JobFilter,
-    ListedJob,
+    JobRow,
+    SchedulerMetrics,
     bounded_limit,
     count_metrics,
     sort_word,
 )
+from holdfast.jobs.waiting import waits_of
 from holdfast.sources.schedule import read_schedule
 
-router = LateRouter(tags=["jobs"])
-_READ = answers(400, 403, 404, 503)
-_CHANGED = answers(400, 403, 404, 413, 415, 503)
+router = LazyRouter(tags=["jobs"])
 _COUNTED: dict[int | str, dict[str, Any]] = {
     200: {"content": {"application/json": {"schema": {"examples": [{state.value: 0 for state in State}]}}}}
 }
@@ -62,8 +70,9 @@ Limit = Annotated[int, Query(description="Rows of a page; more than 250 count as
 Offset = Annotated[int, Query(description="Rows to leave out first.")]
 
 
-@router.get("/api/v1/jobs", responses=_READ)
+@router.get("/api/v1/jobs", Permission.WATCH, errors=(404,))
 def list_jobs(
+    archive: ArchiveDep,
     session: SessionDep,
     limit: Limit = DEFAULT_LIMIT,
     offset: Offset = 0,
@@ -76,7 +85,7 @@ def list_jobs(
     ] = "created_at",
     sort_order: Annotated[str, Query(description="asc or desc.")] = "desc",
 ) -> JobList:
-    """Return jobs. An unknown order means `created_at`, the newest first."""
+    """Return jobs. An unknown order means `created_at`, newest first."""
     wanted = JobFilter(
         states=_states(status),
         source_id=source_id,
@@ -89,8 +98,9 @@ def list_jobs(
         offset=min(max(offset, 0), MAX_OFFSET),
     )
     rows, total = listing.list_jobs(session, wanted)
+    waits = waits_of(archive.settings, archive.clock, (row.latest for row in rows))
     return JobList(
-        jobs=[JobShown(**job_view(row)) for row in rows],
+        jobs=[job_record(row, waits) for row in rows],
         total=total,
         limit=wanted.limit,
         offset=wanted.offset,
@@ -103,15 +113,15 @@ def _states(text: str) -> tuple[str, ...]:
     states = tuple(word.strip() for word in text.split(",") if word.strip())
     for state in states:
         if state not in tuple(State):
-            raise JobRefused("status", f"{state[:40]!r} is none of {', '.join(State)}")
+            raise JobRefused("status", f"{state[:40]!r} is not one of {', '.join(State)}")
     return states
 
 
-@router.post("/api/v1/jobs", status_code=201, responses=_CHANGED)
-def upsert_job(admin: AdminWriteDep, form: JobForm, response: Response) -> JobMade:
-    """Make the crawl job of a source, or give the one it has a new plan; one that runs goes on running.
+@router.post("/api/v1/jobs", Permission.OPERATE, errors=(404, 413, 415), status_code=201)
+def upsert_job(admin: AdminWriteDep, form: JobForm, response: Response) -> JobUpserted:
+    """Create the source's crawl job, or update the existing one. A running job is not interrupted.
 
-    It is marked as the older way to make a job; there is no date at which it ends.
+    It is marked as the older way to create a job, but no end date is planned.
     """
     spec = JobSpec(
         source_id=form.source_id,
@@ -136,34 +146,36 @@ def upsert_job(admin: AdminWriteDep, form: JobForm, response: Response) -> JobMa
         return _made(session, admin.job_service.actions.upsert(session, spec, replaces_schedule=says_when))
 
 
-def _made(session: Session, done: Upserted) -> JobMade:
-    return JobMade(**job_view(shown(session, done.job.id)), created=done.created, warnings=list(done.warnings))
+def _made(session: Session, done: Upserted) -> JobUpserted:
+    return upserted_record(shown(session, done.job.id), created=done.created, warnings=done.warnings)
 
 
-@router.get("/api/v1/jobs/status-counts", responses=_COUNTED | _READ)
+@router.get("/api/v1/jobs/status-counts", Permission.WATCH, errors=(404,), responses=_COUNTED)
 def job_status_counts(session: SessionDep) -> dict[str, int]:
-    """Return how many jobs are in each of the seven states."""
+    """Return the number of jobs in each of the seven states."""
     found = listing.state_counts(session)
     return {state.value: found.get(state.value, 0) for state in State}
 
 
-@router.get("/api/v1/jobs/{id}", responses=_READ)
-def job_detail(session: SessionDep, id: JobId) -> JobShown:
-    """Return one job."""
-    return JobShown(**job_view(shown(session, id)))
+@router.get("/api/v1/jobs/{id}", Permission.WATCH, errors=(404,))
+def job_detail(archive: ArchiveDep, session: SessionDep, id: JobId) -> JobRecord:
+    """Return one job; what its latest run counts while it runs is a few seconds old."""
+    found = shown(session, id)
+    counts = listing.counts_of(session, found.latest) if found.latest else None
+    return job_record(found, waits_of(archive.settings, archive.clock, [found.latest]), counts)
 
 
-def shown(session: Session, job_id: int) -> ListedJob:
-    """Return a job that these routes show; JobNotFound if there is none, or if no scheduler runs it."""
+def shown(session: Session, job_id: int) -> JobRow:
+    """Return a job; raise JobNotFound if it is missing, or if the scheduler does not run it."""
     found = listing.shown_job(session, job_id)
     if found is None:
         raise JobNotFound
     return found
 
 
-@router.put("/api/v1/jobs/{id}", responses=_CHANGED)
-def change_job(admin: AdminWriteDep, id: JobId, form: JobChanges) -> JobMade:
-    """Give a job a new plan; what is left out stays as it is."""
+@router.put("/api/v1/jobs/{id}", Permission.OPERATE, errors=(404, 413, 415))
+def change_job(admin: AdminWriteDep, id: JobId, form: JobChanges) -> JobUpserted:
+    """Change a job's plan; omitted fields keep their values."""
     with admin.write() as session:
         job, _ = admin.job_service.actions.hold(session, id)
         spec = _changed(job, form)
@@ -173,7 +185,6 @@ def change_job(admin: AdminWriteDep, id: JobId, form: JobChanges) -> JobMade:
 
 
 def _changed(job: Job, form: JobChanges) -> JobSpec:
-    """Return the plan of a job with what the request wants to be otherwise."""
     wished = form.model_dump(include=form.model_fields_set - {"type", "source_name", "schedule"})
     # Another interval is no longer the one of its dates.
     if not wished.keys().isdisjoint({"interval_minutes", "interval_type"}):
@@ -186,40 +197,40 @@ def _changed(job: Job, form: JobChanges) -> JobSpec:
     return replace(JobSpec.of(job), **wished)
 
 
-@router.delete("/api/v1/jobs/{id}", responses=_CHANGED)
+@router.delete("/api/v1/jobs/{id}", Permission.OPERATE, errors=(404, 413, 415))
 def delete_job(admin: AdminWriteDep, id: JobId) -> Message:
-    """Remove a job; its runs and what they captured stay. One that runs must be cancelled first."""
+    """Delete a job; its runs and captures remain. A running job must be cancelled first."""
     with admin.write() as session:
         admin.job_service.actions.delete(session, id)
     return Message(message="Job deleted")
 
 
-@router.post("/api/v1/jobs/{id}/pause", responses=_CHANGED)
-def pause_job(admin: AdminWriteDep, id: JobId) -> JobShown:
-    """Let a scheduled job wait until it is resumed."""
+@router.post("/api/v1/jobs/{id}/pause", Permission.OPERATE, errors=(404, 413, 415))
+def pause_job(admin: AdminWriteDep, id: JobId) -> JobRecord:
+    """Pause a scheduled job until it is resumed."""
     return _acted(admin, id, JobAction.PAUSE)
 
 
-@router.post("/api/v1/jobs/{id}/resume", responses=_CHANGED)
-def resume_job(admin: AdminWriteDep, id: JobId) -> JobShown:
-    """Let a paused job go on, in the emptiest slot."""
+@router.post("/api/v1/jobs/{id}/resume", Permission.OPERATE, errors=(404, 413, 415))
+def resume_job(admin: AdminWriteDep, id: JobId) -> JobRecord:
+    """Resume a paused job, in the least busy slot."""
     return _acted(admin, id, JobAction.RESUME)
 
 
-@router.post("/api/v1/jobs/{id}/cancel", responses=_CHANGED)
-def cancel_job(admin: AdminWriteDep, id: JobId) -> JobShown:
-    """End a job for good; what runs is drained, and what it captured is kept."""
+@router.post("/api/v1/jobs/{id}/cancel", Permission.OPERATE, errors=(404, 413, 415))
+def cancel_job(admin: AdminWriteDep, id: JobId) -> JobRecord:
+    """End a job for good; its current run drains, and its captures are preserved."""
     return _acted(admin, id, JobAction.CANCEL)
 
 
-@router.post("/api/v1/jobs/{id}/retry", responses=_CHANGED)
-def retry_job(admin: AdminWriteDep, id: JobId) -> JobShown:
-    """Let a failed job try again at once, with all its retries; where only the index failed, it alone is computed."""
+@router.post("/api/v1/jobs/{id}/retry", Permission.OPERATE, errors=(404, 413, 415))
+def retry_job(admin: AdminWriteDep, id: JobId) -> JobRecord:
+    """Retry a failed job immediately, with all its retries; if only indexing failed, only that is repeated."""
     with admin.write() as session:
         shown(session, id)
         if not reset_index(session, admin.job_service.clock, id):
             _act(admin, session, id, JobAction.RETRY)
-        return JobShown(**job_view(shown(session, id)))
+        return job_record(shown(session, id))
 
 
 # What can be done with a job in each state, where something else was asked for.
@@ -236,7 +247,7 @@ _NEXT = {
 
 
 def _act(admin: AdminWrite, session: Session, job_id: int, action: JobAction) -> None:
-    """Do it; IllegalTransition says what can be done instead."""
+    """Apply a job action; raise IllegalTransition, which lists the possible actions, if the state forbids it."""
     try:
         admin.job_service.actions.act(session, job_id, action)
     except IllegalTransition as exc:
@@ -246,99 +257,97 @@ def _act(admin: AdminWrite, session: Session, job_id: int, action: JobAction) ->
         raise exc.with_hint(_NEXT[exc.state].format(id=job_id)) from exc
 
 
-def _acted(admin: AdminWrite, job_id: int, action: JobAction) -> JobShown:
+def _acted(admin: AdminWrite, job_id: int, action: JobAction) -> JobRecord:
     with admin.write() as session:
         _act(admin, session, job_id, action)
-        return JobShown(**job_view(shown(session, job_id)))
+        return job_record(shown(session, job_id))
 
 
-@router.post("/api/v2/jobs/{id}/force-run", status_code=202, responses=_CHANGED)
+@router.post("/api/v2/jobs/{id}/force-run", Permission.OPERATE, errors=(404, 413, 415), status_code=202)
 def force_run(admin: AdminWriteDep, id: JobId) -> ForceRun:
-    """Let a scheduled job run now; its rhythm stays as it is."""
+    """Run a scheduled job now; its schedule does not change."""
     with admin.write() as session:
         _act(admin, session, id, JobAction.FORCE_RUN)
     return ForceRun(message="Job queued for immediate execution", job_id=id)
 
 
-@router.get("/api/v1/jobs/{id}/stats", responses=_READ)
-def job_stats(session: SessionDep, id: JobId) -> JobStatsShown:
-    """Return a job's history in a few figures."""
-    return JobStatsShown(**stats_view(shown(session, id)))
+@router.get("/api/v1/jobs/{id}/stats", Permission.WATCH, errors=(404,))
+def job_stats(session: SessionDep, id: JobId) -> JobStats:
+    """Return figures of a job's history."""
+    return stats_record(shown(session, id).job)
 
 
 _EVENTS = 1000
 ExecutionId = Annotated[int, Path(ge=0, le=MAX_ID, description="An execution's id.", examples=[1])]
 
 
-@router.get("/api/v1/jobs/{id}/executions", responses=_READ)
-def job_executions(session: SessionDep, id: JobId, limit: Limit = DEFAULT_LIMIT, offset: Offset = 0) -> ExecutionList:
+@router.get("/api/v1/jobs/{id}/executions", Permission.WATCH, errors=(404,))
+def job_executions(
+    archive: ArchiveDep, session: SessionDep, id: JobId, limit: Limit = DEFAULT_LIMIT, offset: Offset = 0
+) -> ExecutionList:
     """Return a job's runs, newest first."""
     shown(session, id)
     limit, offset = bounded_limit(limit), min(max(offset, 0), MAX_OFFSET)
     rows, total = listing.executions_of(session, job_id=id, limit=limit, offset=offset)
-    waits = listing.awaited_machines(session, rows)
-    runs = [ExecutionShown(**execution_view(row, awaited=waits.get(row.id))) for row in rows]
+    waits = waits_of(archive.settings, archive.clock, rows)
+    runs = [detailed_execution(row, wait=waits.get(row.id)) for row in rows]
     return ExecutionList(executions=runs, total=total, limit=limit, offset=offset)
 
 
-@router.get("/api/v1/executions/{id}", responses=_READ)
-def execution_detail(session: SessionDep, id: ExecutionId) -> ExecutionShown:
-    """Return one run, of an ad-hoc crawl or an import too; what it counts while it runs is a few seconds old."""
+@router.get("/api/v1/executions/{id}", Permission.WATCH, errors=(404,))
+def execution_detail(archive: ArchiveDep, session: SessionDep, id: ExecutionId) -> ExecutionDetail:
+    """Return one run, also of an ad-hoc crawl or an import; counts of a running one are a few seconds old."""
     row = listing.execution(session, id)
     if row is None:
         raise ExecutionNotFound
-    awaited = listing.awaited_machines(session, [row]).get(id)
-    return ExecutionShown(**execution_view(row, listing.counts_of(session, row), awaited=awaited))
+    wait = waits_of(archive.settings, archive.clock, [row]).get(id)
+    return detailed_execution(row, listing.counts_of(session, row), wait=wait)
 
 
-@router.get("/api/v1/events", responses=_READ)
+@router.get("/api/v1/events", Permission.WATCH, errors=(404,))
 def events(
     session: SessionDep,
     after: Annotated[int, Query(ge=0, le=MAX_ID, description="The last event that was seen.")] = 0,
     job_id: Annotated[int | None, Query(ge=0, le=MAX_ID, description="Of this job only.", examples=[1])] = None,
     limit: Annotated[int, Query(ge=1, le=_EVENTS, description="Events of an answer.")] = 100,
 ) -> EventList:
-    """Return what happened to jobs after an event, oldest first: ask again with `next_after` to follow."""
+    """Return job events after a given one, oldest first; repeat with `next_after` to follow them."""
     # Before the events are read: one that comes between the two is asked for again, never missed.
     newest = last_event(session)
     rows = read_events(session, after=after, job_id=job_id, limit=limit)
-    found = [EventShown(id=row.id, event=row.name, data=payload(row)) for row in rows]
+    found = [JobEventRecord(id=row.id, event=row.name, data=payload(row)) for row in rows]
     # With fewer than asked for, everything up to the newest was looked at: other jobs' events are not asked for again.
     seen = max(after, newest) if len(rows) < limit else rows[-1].id
     return EventList(events=found, next_after=max(seen, rows[-1].id) if rows else seen, last_id=newest)
 
 
-scheduler_router = LateRouter(tags=["scheduler"])
-_ANSWERS = answers(400, 403, 413, 415, 503)
+scheduler_router = LazyRouter(tags=["scheduler"])
 
 
-@scheduler_router.get("/api/v1/scheduler/metrics", responses=_ANSWERS)
-def scheduler_metrics(session: SessionDep, job_service: JobServiceDep) -> MetricsShown:
-    """Return how many jobs are in which state, and how the runs of the last day went."""
+@scheduler_router.get("/api/v1/scheduler/metrics", Permission.WATCH, errors=(413, 415))
+def scheduler_metrics(session: SessionDep, job_service: JobServiceDep) -> SchedulerMetrics:
+    """Return the number of jobs by state, and results of the runs of the last day."""
     job_service.look(session)
-    found = count_metrics(session, now=job_service.clock.now(), last_check_at=last_scheduled_at(session))
-    return MetricsShown.model_validate(metrics_object(found))
+    return count_metrics(session, now=job_service.clock.now(), last_check_at=last_scheduled_at(session))
 
 
-@scheduler_router.get("/api/v1/scheduler/distribution", responses=_ANSWERS)
-def scheduler_distribution(session: SessionDep, job_service: JobServiceDep) -> DistributionShown:
-    """Return how the runs of the coming 24 hours lie over the hours of the day, UTC."""
+@scheduler_router.get("/api/v1/scheduler/distribution", Permission.WATCH, errors=(413, 415))
+def scheduler_distribution(session: SessionDep, job_service: JobServiceDep) -> Distribution:
+    """Return how the runs of the next 24 hours are distributed over the hours of the day, UTC."""
     job_service.look(session)
-    return DistributionShown.model_validate(
-        distribution_object(show_distribution(session, now=job_service.clock.now()))
-    )
+    return show_distribution(session, now=job_service.clock.now())
 
 
-@scheduler_router.post("/api/v1/scheduler/rebalance/preview", responses=_ANSWERS)
-def preview_now(session: SessionDep, job_service: JobServiceDep) -> RebalanceShown:
+@scheduler_router.post("/api/v1/scheduler/rebalance/preview", Permission.OPERATE, errors=(413, 415))
+def preview_now(session: SessionDep, job_service: JobServiceDep) -> Rebalance:
     """Return what a rebalance would do now; nothing is changed."""
     job_service.look(session)
-    return RebalanceShown.model_validate(rebalance_object(preview_rebalance(session, now=job_service.clock.now())))
+    return preview_rebalance(session, now=job_service.clock.now())
 
 
-@scheduler_router.post("/api/v1/scheduler/rebalance", responses=_ANSWERS)
-def rebalance_now(admin: AdminWriteDep) -> RebalanceShown:
-    """Move jobs into emptier slots, as the preview says; one to which something happened meanwhile stays."""
+@scheduler_router.post("/api/v1/scheduler/rebalance", Permission.OPERATE, errors=(413, 415))
+def rebalance_now(admin: AdminWriteDep) -> Rebalance:
+    """Move jobs into less busy slots, as the preview shows; jobs that changed meanwhile are not moved."""
     job_service = admin.job_service
     # Only to take the database's clock: the moves open their own transactions, some hundred at a time.
     with job_service.database.read() as session:
@@ -346,17 +355,16 @@ def rebalance_now(admin: AdminWriteDep) -> RebalanceShown:
     done = rebalance(job_service.database, now=job_service.clock.now())
     with admin.write() as session:
         record_rebalance(session, job_service.clock, done)
-    return RebalanceShown.model_validate(rebalance_object(done))
+    return done
 
 
-@scheduler_router.post("/api/v1/admin/sync-enabled-sources", responses=_ANSWERS, tags=["sources"])
-def sync_sources(turns: WriteTurnsDep) -> SyncShown:
-    """Give every enabled source a crawl job that has none, and resume what its source's absence had paused."""
+@scheduler_router.post("/api/v1/admin/sync-enabled-sources", Permission.OPERATE, errors=(413, 415), tags=["sources"])
+def sync_sources(turns: WriteTurnsDep) -> SyncReport:
+    """Create missing crawl jobs of enabled sources, and resume those paused while their source was disabled."""
     job_service = turns.job_service
-    done = sync_in_portions(
+    return sync_enabled_sources(
         turns.write,
         job_service.clock,
         job_service.actions,
         interval_minutes=job_service.settings.jobs.auto_interval_minutes,
     )
-    return SyncShown.model_validate(sync_object(done))

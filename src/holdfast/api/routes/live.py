@@ -1,8 +1,9 @@
-"""Pages as they are now: compare a capture with the live page, and fetch one address on demand."""
+"""Live pages: compare a capture with the live page, and fetch one URL on demand."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Annotated, TypeVar
 
 from anyio import CapacityLimiter
@@ -12,24 +13,26 @@ from starlette.responses import Response
 
 from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, actor_of
-from holdfast.api.errors import answers
-from holdfast.api.heavy import HeavyWork, heavily
+from holdfast.api.heavy import SlowTaskPool, heavily
 from holdfast.api.job_dependencies import FrontierDep, JobServiceDep
-from holdfast.api.late_routes import LateRouter
+from holdfast.api.record_answers import record_response
 from holdfast.api.routes.frontier import adding_urls
 from holdfast.api.routes.snapshots import SnapshotId
-from holdfast.api.schemas import changes as schemas
-from holdfast.api.schemas.frontier_v1 import FetchedPage, FetchForm, Submitted
+from holdfast.api.routing import LazyRouter
+from holdfast.api.schemas.frontier_v1 import FetchForm
 from holdfast.api.schemas.sources import SurveyForm
+from holdfast.auth.roles import Permission
 from holdfast.changes.pairs import TextMode
+from holdfast.changes.records import LiveComparison, LiveFetch, compared_snapshot, text_diff
 from holdfast.crawl.contact import contact_of
 from holdfast.db.audit_events import acting
 from holdfast.db.models import Snapshot
 from holdfast.index.queries import document_of
-from holdfast.jobs.administration.frontier_actions import AddWish
+from holdfast.jobs.administration.frontier_actions import AddedPlace, AddRequest
 from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
 from holdfast.operations.live_pages import (
+    FetchedPage,
     LivePage,
     comparable_snapshot,
     compare_live,
@@ -37,18 +40,21 @@ from holdfast.operations.live_pages import (
     fetch_live,
 )
 from holdfast.operations.survey import SiteSurvey, survey_site
+from holdfast.records import from_row
 from holdfast.sources.queries import SiteSource, site_of
 from holdfast.wiring.archive import Archive
 
 _Found = TypeVar("_Found")
-router = LateRouter(tags=["changes"])
+router = LazyRouter(tags=["changes"])
 _HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex"}
 
 
 @router.get(
     "/api/snapshots/{id}/compare-live",
-    responses=answers(400, 403, 404, 413, 422, 429, 502, 503),
-    response_model=schemas.LiveComparison,
+    Permission.OPERATE,
+    errors=(404, 413, 502),
+    response_model=LiveComparison,
+    opened_by="compare_live",
 )
 async def compare_with_live(
     request: Request,
@@ -58,9 +64,10 @@ async def compare_with_live(
         TextMode, Query(description="The page's content, or all that it shows: navigation and footer too.")
     ] = TextMode.MAIN,
 ) -> Response:
-    """Fetch the page of a capture now and return what differs; nothing is stored.
+    """Fetch the page of a capture now and return the differences; nothing is stored.
 
-    The fetch obeys robots.txt and the pace of the domain, takes at most 8 s, 4 redirects and 2 MB, and 4 run at once.
+    The fetch obeys robots.txt and the domain's crawl delay; limits: 8 s, 4 redirects, 2 MB, and 4 fetches at a
+    time.
     """
 
     def find() -> Snapshot:
@@ -71,8 +78,7 @@ async def compare_with_live(
     page = await _fetched(archive, found.url)
 
     def work() -> Response:
-        body = _compared(archive, found, page, mode).model_dump_json(by_alias=True)
-        return Response(body, media_type="application/json", headers=_HEADERS)
+        return record_response(_compared(archive, found, page, mode), headers=_HEADERS)
 
     return await heavily(request, work)
 
@@ -87,31 +93,31 @@ async def _apart(work: Callable[[], _Found]) -> _Found:
     return await run_sync(work, limiter=CapacityLimiter(1))
 
 
-def _compared(archive: Archive, archived: Snapshot, page: LivePage, mode: TextMode) -> schemas.LiveComparison:
-    done = compare_live(archive.database, archive.home, archived, page, mode)
+def _compared(archive: Archive, archived: Snapshot, page: LivePage, mode: TextMode) -> LiveComparison:
+    stats, found, used = compare_live(archive.database, archive.home, archived, page, mode)
     with archive.database.read() as session:
         document = document_of(session, archived)
         source = queries.sources_by_id(session, [archived.source_id])[archived.source_id]
         name = job_names(session, [archived.execution_id])[archived.execution_id]
-    found = done.found
-    return schemas.LiveComparison(
-        archived_snapshot=schemas.side(
-            archived, document.title if document else None, execution_name(source.code, archived.execution_id, name)
-        ),
+    diff = text_diff(
+        None if found is None else found.hunks,
+        found.touched if found else (),
+        requested=mode.value,
+        used=used.value,
+        truncated=found is not None and found.truncated,
+    )
+    title, job_name = document.title if document else None, execution_name(source.code, archived.execution_id, name)
+    return from_row(
+        LiveComparison,
+        diff,
+        archived_snapshot=compared_snapshot(archived, title=title, job_name=job_name),
         source_code=source.code,
-        live_fetch=schemas.LiveFetch(**page.facts()),
-        stats=schemas.LiveStats(**done.stats()),
-        **schemas.diff_fields(
-            None if found is None else found.hunks,
-            found.touched if found else (),
-            (mode, done.mode),
-            truncated=found is not None and found.truncated,
-        ),
+        live_fetch=LiveFetch(**page.facts()),
+        stats=stats,
     )
 
 
-@router.post("/api/internal/v1/fetch", include_in_schema=False)
-@router.post("/api/v1/fetch", responses=answers(400, 403, 404, 413, 429, 502, 503), tags=["crawler"])
+@router.post("/api/v1/fetch", Permission.OPERATE, errors=(404, 413, 502), tags=["crawler"], is_seeding=True)
 async def fetch_page(
     request: Request,
     response: Response,
@@ -120,30 +126,29 @@ async def fetch_page(
     frontier: FrontierDep,
     form: FetchForm,
 ) -> FetchedPage:
-    """Fetch one address now and return its text and metadata; with `capture`, also queue it to be crawled.
+    """Fetch one URL now and return its text and metadata; with `capture`, also queue it to be crawled.
 
-    The fetch itself is never stored. It obeys robots.txt and the pace of the domain, takes at most 8 s, 4 redirects and
-    2 MB, and 4 run at once.
+    The fetch itself is never stored. It obeys robots.txt and the domain's crawl delay; limits: 8 s, 4 redirects,
+    2 MB, and 4 fetches at a time.
     """
-    heavy: HeavyWork = request.app.state.heavy
+    heavy: SlowTaskPool = request.app.state.heavy
     page = await _fetched(archive, form.url)
     found = await heavy.result(lambda: extract(page))
 
-    def queue() -> Submitted:
+    def queue() -> AddedPlace:
         with adding_urls(archive, job_service, frontier) as adding:
-            [place] = adding.add(AddWish(urls=[form.url], source=form.source)).places
-        return Submitted.of(place)
+            return adding.add(AddRequest(urls=[form.url], source=form.source)).places[0]
 
     response.headers.update(_HEADERS)
-    return FetchedPage(**found, queued=await run_sync(queue) if form.capture else None)
+    return replace(found, queued=await run_sync(queue)) if form.capture else found
 
 
-@router.post("/api/v1/sources/survey", responses=answers(400, 403, 413, 415, 422, 429, 502, 503), tags=["sources"])
+@router.post("/api/v1/sources/survey", Permission.OPERATE, errors=(413, 415, 502), tags=["sources"], is_seeding=True)
 async def survey_source(request: Request, archive: ArchiveDep, response: Response, form: SurveyForm) -> SiteSurvey:
-    """Look at a website before it is crawled: robots.txt, sitemaps, the first page, and which addresses would be taken.
+    """Survey a website before crawling it: robots.txt, sitemaps, the first page, and which URLs are in scope.
 
-    Nothing is stored but a contact that is given. The requests obey robots.txt and the pace of the domain; 25 s, 8
-    sitemaps and 100,000 addresses at most, and 4 surveys run at once.
+    Stores nothing but a contact, if given. The requests obey robots.txt and the domain's crawl delay; limits: 25 s,
+    8 sitemaps, 100,000 URLs, and 4 surveys at a time.
     """
 
     def found_site(front_page: str) -> SiteSource:

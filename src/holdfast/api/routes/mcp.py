@@ -1,4 +1,4 @@
-"""`/mcp`: the archive as tools for assistants, in the name of who asks. No session is kept."""
+"""`/mcp`: the archive as tools for assistants, with the caller's permissions. Stateless."""
 
 from __future__ import annotations
 
@@ -14,30 +14,29 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.api.dependencies import ArchiveDep
-from holdfast.api.errors import OriginRefused, answers
-from holdfast.api.heavy import HeavyWork
-from holdfast.api.late_routes import LateRouter
+from holdfast.api.errors import OriginRefused
+from holdfast.api.heavy import SlowTaskPool
 from holdfast.api.origins import is_own_origin
-from holdfast.api.permissions import PrincipalDep
+from holdfast.api.routing import LazyRouter, PrincipalDep
 from holdfast.api.search_dependencies import SearchDep
 from holdfast.auth.errors import Unauthenticated
-from holdfast.auth.roles import Role
+from holdfast.auth.roles import Permission, Role
 
 # JSON-RPC, which the OpenAPI document cannot describe: the protocol has a schema of its own.
-router = LateRouter(tags=["assistants"], include_in_schema=False)
+router = LazyRouter(tags=["assistants"], include_in_schema=False)
 
 
 _ONE: Final = CapacityLimiter(1)
-"""Threads that load the tools: two that begin at once may see modules that are half done."""
+"""One thread loads the tools: two that start together could see half-imported modules."""
 
 
 def _tool_server() -> Any:
-    """Return the module that serves tools. The first request loads it: the SDK takes as long as the whole server."""
+    """Import the module that serves tools on first use: the SDK takes as long to load as the whole server."""
     return importlib.import_module("holdfast.assistants.server")
 
 
 class _Answered(Response):
-    """Hands a request to the tool server, which writes the answer itself."""
+    """Hands a request to the tool server, which writes the response itself."""
 
     def __init__(self, **handed: Any) -> None:
         super().__init__()
@@ -50,11 +49,11 @@ class _Answered(Response):
         await server.serve_request(asked, handed["principal"], scope, receive, send, handed["run"])
 
 
-@router.post("/mcp", responses=answers(401, 403), response_class=Response)
+@router.post("/mcp", Permission.READ, response_class=Response)
 async def call_tools(request: Request, archive: ArchiveDep, search: SearchDep, principal: PrincipalDep) -> Response:
-    """Speak the Model Context Protocol: list tools and call them. Answers are what the caller may see.
+    """Speak the Model Context Protocol: list tools and call them. Results are limited to what the caller may see.
 
-    The protocol wants a page of another origin refused, whatever it shows: OriginRefused.
+    As the protocol requires, raises OriginRefused for a page of another origin, whatever its credentials.
     """
     origin = request.headers.get("origin")
     if origin is not None and not is_own_origin(origin, request.scope, archive.settings):
@@ -63,7 +62,7 @@ async def call_tools(request: Request, archive: ArchiveDep, search: SearchDep, p
         raise Unauthenticated
 
     sessions: Semaphore = request.app.state.sessions
-    heavy: HeavyWork = request.app.state.heavy
+    heavy: SlowTaskPool = request.app.state.heavy
 
     async def run(work: Callable[[], Any], is_heavy: bool) -> Any:
         if is_heavy:

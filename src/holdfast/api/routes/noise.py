@@ -1,26 +1,45 @@
-"""`/api/admin/noise`: captures that show something else than their page, and what persons rule of them."""
+"""`/api/admin/noise`: captures that do not show their page, and manual labels for them."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Query
+from pydantic import Field, StringConstraints
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, source_id_of
-from holdfast.api.errors import answers
 from holdfast.api.job_dependencies import AdminWriteDep
-from holdfast.api.late_routes import LateRouter
-from holdfast.api.schemas.base import MAX_ID
-from holdfast.api.schemas.noise import MarkForm, NoiseCapture, NoiseList, RulingForm, RulingReceipt
+from holdfast.api.routing import LazyRouter
+from holdfast.api.schemas.base import MAX_ID, RequestForm
+from holdfast.auth.roles import Permission
 from holdfast.db.audit_events import acting
 from holdfast.noise import queries
-from holdfast.noise.rulings import GivenRuling, rule
+from holdfast.noise.queries import NoiseList
+from holdfast.noise.rulings import RulingReceipt, rule
 from holdfast.noise.words import NoiseKind
 
-router = LateRouter(prefix="/api/admin/noise", tags=["admin"])
+router = LazyRouter(prefix="/api/admin/noise", tags=["admin"])
+_KINDS = Literal["soft_404", "block_page", "consent_wall", "login_wall", "parked"]
 
 
-@router.get("", responses=answers(403, 404, 422, 503))
+class RulingForm(RequestForm):
+    """The subject of a manual label, and the reason."""
+
+    subject: Annotated[str, StringConstraints(min_length=1, max_length=8192)] = Field(
+        description="A snapshot's id, or an address: all its captures, those to come too.", examples=["4194305"]
+    )
+    reason: Annotated[str, StringConstraints(min_length=1, max_length=2000)] = Field(
+        description="Why; kept in the audit log.", examples=["it is the glossary's entry"]
+    )
+
+
+class MarkForm(RulingForm):
+    """The kind of noise that a capture or page shows."""
+
+    kind: _KINDS = Field(description="What it is.", examples=["soft_404"])
+
+
+@router.get("", Permission.WATCH, errors=(404,))
 def noise_list(
     session: SessionDep,
     source: SourceCode = None,
@@ -28,38 +47,22 @@ def noise_list(
     before: Annotated[int | None, Query(ge=0, le=MAX_ID, description="`nextBefore` of the answer before.")] = None,
     limit: Annotated[int, Query(ge=1, le=500, description="Captures of an answer.")] = 50,
 ) -> NoiseList:
-    """Return captures that show something else than their page, and why; ask again with `before` for more."""
+    """Return captures that do not show their page, with the reason; repeat with `before` for more."""
     source_id = source_id_of(session, source)
     rows = queries.listed(session, source_id=source_id, kind=kind, before=before, limit=limit)
-    return NoiseList(
-        items=[NoiseCapture.of(row) for row in rows], next_before=rows[-1].id if len(rows) == limit else None
-    )
+    return NoiseList(items=rows, next_before=rows[-1].id if len(rows) == limit else None)
 
 
-@router.post("/mark", responses=answers(403, 404, 422, 503))
+@router.post("/mark", Permission.OPERATE, errors=(404,))
 def mark(archive: ArchiveDep, turn: AdminWriteDep, form: MarkForm) -> RulingReceipt:
-    """Rule that a capture, or a page with all its captures, shows something else; it wins over what is found."""
+    """Label a capture, or a page with all its captures, as noise; overrides the classifier."""
     with acting(turn.actor):
-        return _receipt(
-            rule(
-                archive.database,
-                archive.clock,
-                form.subject,
-                kind=NoiseKind(form.kind),
-                reason=form.reason,
-                home=archive.home,
-            )
-        )
+        kind = NoiseKind(form.kind)
+        return rule(archive.database, archive.clock, form.subject, kind=kind, reason=form.reason, home=archive.home)
 
 
-@router.post("/clear", responses=answers(403, 404, 422, 503))
+@router.post("/clear", Permission.OPERATE, errors=(404,))
 def clear(archive: ArchiveDep, turn: AdminWriteDep, form: RulingForm) -> RulingReceipt:
-    """Rule that a capture, or a page with all its captures, shows the page; it wins over what is found."""
+    """Label a capture, or a page with all its captures, as not noise; overrides the classifier."""
     with acting(turn.actor):
-        return _receipt(
-            rule(archive.database, archive.clock, form.subject, kind=None, reason=form.reason, home=archive.home)
-        )
-
-
-def _receipt(done: GivenRuling) -> RulingReceipt:
-    return RulingReceipt(subject=done.subject, noise=done.kind, snapshots=done.snapshots)
+        return rule(archive.database, archive.clock, form.subject, kind=None, reason=form.reason, home=archive.home)

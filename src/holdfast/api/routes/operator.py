@@ -1,4 +1,4 @@
-"""What operators ask of the machine behind the archive: processes, settings, storage, the index; crawls by hand."""
+"""The installation for operators: processes, settings, storage, the index, and starting and stopping crawls."""
 
 from __future__ import annotations
 
@@ -11,36 +11,20 @@ from fastapi import Query, Response
 
 from holdfast.api import operator_queries
 from holdfast.api.dependencies import ArchiveDep, SessionDep
-from holdfast.api.errors import answers
 from holdfast.api.job_dependencies import AdminWriteDep, WriteTurnsDep
-from holdfast.api.late_routes import LateRouter
+from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import Words
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
-from holdfast.api.schemas.operations import OperationShown
-from holdfast.api.schemas.operator import (
-    BrokenFileShown,
-    CrawlBegun,
-    CrawlForm,
-    CrawlHeld,
-    CrawlPaused,
-    CrawlPauseForm,
-    CrawlStopForm,
-    CrawlStopped,
-    ExecutionHeld,
-    IndexedNow,
-    IndexOverview,
-    IndexStateWord,
-    KeptShown,
-    ProcessKind,
-    SealedShown,
-    SearchIndexState,
-    SettingOrigin,
-    SettingShown,
-    StorageState,
-    Volume,
-    WorkerShown,
-    setting_origin,
+from holdfast.api.schemas.lists import (
+    DEFAULT_LIMIT,
+    ListCursor,
+    ListLimit,
+    Piece,
+    decode_cursor,
+    encode_cursor,
+    piece_of,
 )
+from holdfast.api.schemas.operator import CrawlForm, CrawlPauseForm, CrawlStopForm
+from holdfast.auth.roles import Permission
 from holdfast.config import Settings
 from holdfast.config.showing import settings_in_force
 from holdfast.coordination.disk import is_low
@@ -50,31 +34,47 @@ from holdfast.db.audit_events import acting
 from holdfast.db.models import Operation, Owner
 from holdfast.db.raw import sqlite_path
 from holdfast.index.leases import latest_runs
-from holdfast.jobs.administration.adhoc_crawls import CrawlWish, begin_crawl
-from holdfast.jobs.administration.run_pausing import pause_run, resume_run
+from holdfast.jobs.administration.adhoc_crawls import begin_crawl
+from holdfast.jobs.administration.run_pausing import PausedRun, pause_run, resume_run
 from holdfast.jobs.states import state_of
-from holdfast.operations.crawl_stopping import stop_execution
+from holdfast.operations.crawl_actions import stop_execution
 from holdfast.operations.long_running import OperationKind
-from holdfast.operations.operation_queries import latest_of_kinds
-from holdfast.operations.upload_queries import outstanding_bytes
+from holdfast.operations.overview import (
+    BrokenFile,
+    FileIndexing,
+    IndexOverview,
+    IndexState,
+    ProcessKind,
+    ProcessRecord,
+    SearchIndexState,
+    SettingOrigin,
+    SettingRecord,
+    StartedCrawl,
+    StopReceipt,
+    StorageState,
+    VolumeRecord,
+)
+from holdfast.operations.queries import latest_of_kinds, outstanding_bytes
+from holdfast.operations.records import OperationRecord, operation_record
 from holdfast.operations.uploads import uploads_folder
+from holdfast.records import from_row
 from holdfast.search import queries as search_queries
 from holdfast.search.directory import IndexDirectory
 
-router = LateRouter(prefix="/api/admin", tags=["operations"])
+router = LazyRouter(prefix="/api/admin", tags=["operations"])
 _DOMAINS = 10
 _READING = 20
 
 
-@router.get("/workers", responses=answers(403, 422, 503))
+@router.get("/workers", Permission.WATCH)
 def list_workers(
     archive: ArchiveDep,
     session: SessionDep,
     kind: Annotated[ProcessKind | None, Query(description="Only these.")] = None,
     cursor: ListCursor = None,
     limit: ListLimit = DEFAULT_LIMIT,
-) -> Listed[WorkerShown]:
-    """Return the processes at work on all machines, by id, each with the run and the pages that it is at."""
+) -> Piece[ProcessRecord]:
+    """Return the running processes of all machines by id, each with its execution and current pages."""
     place = decode_cursor(cursor, int)
     after = int(place[0]) if place else -1
     rows = [row for row in operator_queries.open_owners(session) if row.id > after]
@@ -90,28 +90,21 @@ def list_workers(
     own = {row.id: [row.execution_id] if row.execution_id else held.get(_name(row), []) for row in shown}
     runs = operator_queries.executions_at_work(session, {one for found in own.values() for one in found})
     items = [
-        WorkerShown(
-            id=row.id,
+        from_row(
+            ProcessRecord,
+            row,
             name=_name(row),
             kind=_kind(row.kind),
-            host=row.host,
-            pid=row.pid,
             is_alive=seen[row.id].state is OwnerState.ALIVE and not seen[row.id].is_silent,
-            started_at=row.started_at,
-            heartbeat_at=row.heartbeat_at,
             age_seconds=_seconds(now, row.started_at),
             silent_seconds=_seconds(now, row.heartbeat_at),
-            executions=[
-                ExecutionHeld(id=run.execution_id, job_id=run.job_id, source=run.source, state=run.state)
-                for one in own[row.id]
-                if (run := runs.get(one)) is not None
-            ],
+            executions=[runs[one] for one in own[row.id] if one in runs],
             domains=operator_queries.domains_held(session, row.id, limit=_DOMAINS),
             urls=[urls[one] for one in attempts[row.id] if one in urls],
         )
         for row in shown
     ]
-    return Listed(items=items, next=rest, limit=limit)
+    return Piece(items=items, next=rest, limit=limit)
 
 
 def _name(row: Owner) -> str:
@@ -127,69 +120,57 @@ def _seconds(now: datetime, since: datetime) -> float:
 
 
 def _owner(row: Owner) -> OwnerRow:
-    return OwnerRow(
-        id=row.id,
-        kind=row.kind,
-        host=row.host,
-        pid=row.pid,
-        run_path=FilePath(row.run_file),
-        execution_id=row.execution_id,
-        started_at=row.started_at,
-        heartbeat_at=row.heartbeat_at,
-        ended_at=row.ended_at,
-    )
+    return from_row(OwnerRow, row, run_path=FilePath(row.run_file), state=OwnerState.ALIVE, is_silent=False)
 
 
-@router.get("/settings", responses=answers(403, 422, 503))
+@router.get("/settings", Permission.ADMINISTER)
 def list_settings(
     archive: ArchiveDep,
-    search: Annotated[Words | None, Query(description="A part of a name or of what it means.")] = None,
+    search: Annotated[Words | None, Query(description="A part of a name or of its description.")] = None,
     origin: Annotated[SettingOrigin | None, Query(description="Only those that were set there.")] = None,
     cursor: ListCursor = None,
     limit: ListLimit = 500,
-) -> Listed[SettingShown]:
-    """Return the settings in force in this process and where each was set; secrets are masked."""
+) -> Piece[SettingRecord]:
+    """Return this process's settings and where each was set; secrets are masked."""
     place = decode_cursor(cursor, str)
     after, wanted = str(place[0]) if place else "", (search or "").lower()
     found = [
-        SettingShown(
-            name=one.name,
-            value=one.value,
-            origin=setting_origin(one.origin),
-            is_secret=one.is_secret,
-            description=one.description,
-        )
+        from_row(SettingRecord, one, origin=_origin(one.origin))
         for one in sorted(settings_in_force(archive.settings))
         if one.name > after and wanted in f"{one.name} {one.description}".lower()
     ]
-    found = [one for one in found if origin is None or one.origin is origin]
-    rest = encode_cursor(found[limit - 1].name) if len(found) > limit else None
-    return Listed(items=found[:limit], next=rest, limit=limit)
+    return piece_of(
+        [one for one in found if origin in (None, one.origin)], limit, lambda one: one, lambda one: one.name
+    )
 
 
-@router.get("/storage-state", responses=answers(403, 503))
+def _origin(word: str) -> SettingOrigin:
+    """Return where a setting was set; any unknown word is the path of a file."""
+    known = {one.value: one for one in SettingOrigin}
+    return SettingOrigin.DOTENV if word == ".env" else known.get(word, SettingOrigin.FILE)
+
+
+@router.get("/storage-state", Permission.WATCH)
 def get_storage_state(archive: ArchiveDep, session: SessionDep) -> StorageState:
-    """Return how much room there is, what takes it, and how the last verification ended."""
+    """Return the free space, the size of the stores, and the result of the last verification."""
     kept = operator_queries.kept_by_source(session)
     verified = latest_of_kinds(session, [OperationKind.VERIFY.value]).get(OperationKind.VERIFY.value)
     return StorageState(
         volumes=_volumes(archive.settings),
-        sources=[KeptShown(source=one.source, files=one.files, bytes=one.size) for one in kept],
+        sources=kept,
         warc_files=sum(one.files for one in kept),
-        warc_bytes=sum(one.size for one in kept),
-        growth=[
-            SealedShown(day=one.day, files=one.files, bytes=one.size) for one in operator_queries.sealed_by_day(session)
-        ],
+        warc_bytes=sum(one.bytes for one in kept),
+        growth=operator_queries.sealed_by_day(session),
         uploads_outstanding_bytes=outstanding_bytes(session),
         last_verification=_operation(verified),
     )
 
 
-def _operation(row: Operation | None) -> OperationShown | None:
-    return None if row is None else OperationShown.of(row)
+def _operation(row: Operation | None) -> OperationRecord | None:
+    return None if row is None else operation_record(row)
 
 
-def _volumes(settings: Settings) -> list[Volume]:
+def _volumes(settings: Settings) -> list[VolumeRecord]:
     places = {"home": settings.home, "warcs": settings.home / "warcs", "uploads": uploads_folder(settings.home)}
     database = sqlite_path(settings.database)
     if database is not None:
@@ -205,7 +186,7 @@ def _volumes(settings: Settings) -> list[Volume]:
     for folder, names in found.values():
         disk = os.statvfs(folder)
         shown.append(
-            Volume(
+            VolumeRecord(
                 holds=names,
                 total_bytes=disk.f_blocks * disk.f_frsize,
                 free_bytes=disk.f_bavail * disk.f_frsize,
@@ -215,29 +196,18 @@ def _volumes(settings: Settings) -> list[Volume]:
     return shown
 
 
-@router.get("/index", responses=answers(403, 503))
+@router.get("/index", Permission.WATCH)
 def get_index_state(archive: ArchiveDep, session: SessionDep) -> IndexOverview:
-    """Return how many files wait to be read, what is being read, and whether search has taken all of it in."""
+    """Return the number of files to index, the ones being indexed, and the state of the search index."""
     counts = operator_queries.files_by_index_state(session)
     kinds = (OperationKind.REBUILD_INDEX.value, OperationKind.REBUILD_SEARCH.value)
     rebuilt = latest_of_kinds(session, kinds)
     directory = IndexDirectory(archive.home)
     exists = directory.exists()
     return IndexOverview(
-        files={word: counts.get(word.value, 0) for word in IndexStateWord},
+        files={word: counts.get(word.value, 0) for word in IndexState},
         reading=[
-            IndexedNow(
-                file=file.id,
-                name=file.path.rpartition("/")[2],
-                source=code,
-                phase=run.phase,
-                records=run.records,
-                pages=run.pages,
-                bytes_done=run.bytes_done,
-                bytes_total=run.bytes_total,
-                started_at=run.started_at,
-                progress_at=run.progress_at,
-            )
+            from_row(FileIndexing, run, file=file.id, name=file.path.rpartition("/")[2], source=code)
             for run, file, code in latest_runs(session, limit=_READING)
             if run.finished_at is None
         ],
@@ -252,78 +222,56 @@ def get_index_state(archive: ArchiveDep, session: SessionDep) -> IndexOverview:
     )
 
 
-@router.get("/index/broken-files", responses=answers(403, 422, 503))
+@router.get("/index/broken-files", Permission.WATCH)
 def list_broken_files(
     session: SessionDep, cursor: ListCursor = None, limit: ListLimit = DEFAULT_LIMIT
-) -> Listed[BrokenFileShown]:
-    """Return sealed files that the index could not read, by id, and why."""
+) -> Piece[BrokenFile]:
+    """Return sealed files that could not be indexed, by id, with the error."""
     place = decode_cursor(cursor, int)
     rows = operator_queries.broken_files(session, after=int(place[0]) if place else -1, limit=limit + 1)
-    items = [
-        BrokenFileShown(
-            file=row.id,
-            name=row.path.rpartition("/")[2],
-            source=row.source,
-            execution_id=row.execution_id,
-            error=row.error,
-        )
-        for row in rows[:limit]
-    ]
-    return Listed(items=items, next=encode_cursor(rows[limit - 1].id) if len(rows) > limit else None, limit=limit)
+    return piece_of(rows, limit, lambda row: row, lambda row: row.file)
 
 
-@router.post("/crawls", status_code=202, responses=answers(403, 404, 409, 413, 415, 422, 503))
-def start_crawl(admin: AdminWriteDep, archive: ArchiveDep, response: Response, form: CrawlForm) -> CrawlBegun:
-    """Crawl addresses once, as soon as a worker is free; a source is made for their host if none is named."""
+@router.post("/crawls", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202, is_seeding=True)
+def start_crawl(admin: AdminWriteDep, archive: ArchiveDep, response: Response, form: CrawlForm) -> StartedCrawl:
+    """Crawl URLs once, as soon as a worker is free; without a source, their host's is used or created."""
     service = admin.job_service
-    wish = CrawlWish(urls=tuple(form.urls), source=form.source, name=form.name, config=form.config)
     with admin.write() as session:
-        job, source, is_new = begin_crawl(session, service.clock, service.actions, wish, archive.settings)
-        begun = CrawlBegun(job_id=job.id, source=source.code, is_new_source=is_new, state=state_of(job))
-    response.headers["Location"] = f"/api/v1/jobs/{begun.job_id}"
-    return begun
+        job, source, is_new = begin_crawl(
+            session, service.clock, service.actions, archive.settings, **form.model_dump()
+        )
+        started = StartedCrawl(job_id=job.id, source=source.code, is_new_source=is_new, state=state_of(job))
+    response.headers["Location"] = f"/api/v1/jobs/{started.job_id}"
+    return started
 
 
-@router.post("/crawls/pause", responses=answers(403, 404, 409, 413, 415, 422, 503))
-def pause_crawl(admin: AdminWriteDep, form: CrawlPauseForm) -> CrawlPaused:
-    """Let a run wait until it is resumed: what is under way is finished and kept, then nothing is asked of its sites.
+@router.post("/crawls/pause", Permission.OPERATE, errors=(404, 409, 413, 415))
+def pause_crawl(admin: AdminWriteDep, form: CrawlPauseForm) -> PausedRun:
+    """Pause an execution until it is resumed: running requests finish and are stored, then no more are sent.
 
-    It hears of it within a second. Its time limit stands still meanwhile, and it can be stopped as ever. One that is
-    paused already stays so; to let the next runs of a job wait is `POST /api/v1/jobs/{id}/pause`.
+    It takes effect within a second. The time limit is suspended meanwhile, and the execution can be stopped as
+    usual. A paused execution stays paused; to hold back the next runs of a job, use `POST /api/v1/jobs/{id}/pause`.
     """
     with admin.write() as session:
-        return CrawlPaused.of(pause_run(session, admin.job_service.clock, form.execution))
+        return pause_run(session, admin.job_service.clock, form.execution)
 
 
-@router.post("/crawls/resume", responses=answers(403, 404, 409, 413, 415, 422, 503))
-def resume_crawl(admin: AdminWriteDep, form: CrawlPauseForm) -> CrawlPaused:
-    """Let a paused run go on where it was; one that is not paused stays as it is.
+@router.post("/crawls/resume", Permission.OPERATE, errors=(404, 409, 413, 415))
+def resume_crawl(admin: AdminWriteDep, form: CrawlPauseForm) -> PausedRun:
+    """Resume a paused execution; one that is not paused is not changed.
 
-    One that was stopped is over: the next run of its job goes on with what it left, as soon as a worker is free.
+    A stopped execution has ended: the next run of its job continues with what it left, as soon as a worker is free.
     """
     with admin.write() as session:
-        return CrawlPaused.of(resume_run(session, admin.job_service.clock, form.execution))
+        return resume_run(session, admin.job_service.clock, form.execution)
 
 
-@router.post("/crawls/stop", status_code=202, responses=answers(403, 404, 409, 413, 415, 422, 503))
-def stop_crawl(archive: ArchiveDep, turns: WriteTurnsDep, form: CrawlStopForm) -> CrawlStopped:
-    """Ask a run to end: it drains and is sealed, or is thrown away; `held` says what has not ended at once.
+@router.post("/crawls/stop", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)
+def stop_crawl(archive: ArchiveDep, turns: WriteTurnsDep, form: CrawlStopForm) -> StopReceipt:
+    """Stop an execution: it drains and is sealed, or is discarded; `held` lists what has not ended yet.
 
-    404 if there is no such run; 409 if it has not begun, or has ended.
+    404 for an unknown execution; 409 if it has not started, or has ended.
     """
     # Without the turn to write: to throw away a run that no process holds may take minutes, in short transactions.
     with acting(turns.actor):
-        ids, held = stop_execution(archive.settings, form.execution, discard=form.discard)
-    return CrawlStopped(
-        execution_ids=ids,
-        held=[
-            CrawlHeld(
-                execution_id=one.execution_id,
-                state=one.state,
-                holder=one.holder,
-                heard_at=one.heard_at,
-                is_silent=one.is_silent,
-            )
-            for one in held
-        ],
-    )
+        return stop_execution(archive.settings, form.execution, discard=form.discard)

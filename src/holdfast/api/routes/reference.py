@@ -1,4 +1,4 @@
-"""The OpenAPI document and a page of it; neither exists in a strict environment."""
+"""The OpenAPI document and an HTML page of it; strict environments have neither."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, JSONResponse
 
 from holdfast.api.dependencies import ArchiveDep
-from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.archive import page
+from holdfast.api.routing import LazyRouter
+from holdfast.auth.roles import Permission
 from holdfast.errors import NotFound
 from holdfast.replay.links import escape
 from holdfast.wiring.archive import Archive
@@ -20,8 +21,6 @@ _CODE: Final = re.compile(r"`([^`\n]+)`")
 
 
 class Parameter(NamedTuple):
-    """One thing that a caller may say."""
-
     name: str
     place: str
     is_required: bool
@@ -30,8 +29,6 @@ class Parameter(NamedTuple):
 
 
 class DocumentedRoute(NamedTuple):
-    """One route as it is documented."""
-
     verb: str
     path: str
     group: str
@@ -40,11 +37,10 @@ class DocumentedRoute(NamedTuple):
     parameters: tuple[Parameter, ...]
     statuses: tuple[tuple[str, str], ...]
     answer: tuple[str, ...]
-    """The names of the fields that a good answer has."""
+    """The names of the fields of a successful response."""
 
 
 def operations(document: Mapping[str, Any]) -> Iterator[DocumentedRoute]:
-    """Yield every operation of an OpenAPI document, in its order."""
     for path, verbs in document["paths"].items():
         for verb, operation in verbs.items():
             yield DocumentedRoute(
@@ -95,7 +91,6 @@ def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping
 
 
 def _kind(schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
-    """Return the type of a parameter in a few words: its bounds, its choices, its default."""
     choices = [choice for choice in schema.get("anyOf", [schema]) if choice.get("type") != "null"]
     first = _resolved(choices[0], document) if choices else schema
     words = [first.get("format") or first.get("type", "any")]
@@ -115,7 +110,7 @@ def _kind(schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
 
 
 def reference_page(document: Mapping[str, Any]) -> str:
-    """Return the routes as an HTML page; everything in it is escaped, what stands in backticks is shown as code."""
+    """Return the routes as an HTML page; all text is escaped, and backticks become code."""
     title = f"{document['info']['title']} API"
     parts = [f"<h1>{escape(title)}</h1><p>The same, for programs: <a href=/openapi.json>openapi.json</a></p>"]
     for operation in operations(document):
@@ -138,24 +133,22 @@ def reference_page(document: Mapping[str, Any]) -> str:
 
 
 def _marked(text: str) -> str:
-    """Return a sentence as markup: escaped, with what stands in backticks as code."""
     # Escaped first: only the marks that we put in ourselves are markup.
     return _CODE.sub(r"<code>\1</code>", escape(text)).replace("\n\n", "</p><p>")
 
 
-router = LateRouter(tags=["reference"], include_in_schema=False, any_query=True)
+router = LazyRouter(tags=["reference"], include_in_schema=False, any_query=True)
 
 
-@router.get("/api/openapi.json", name="openapi_below_api")
-@router.get("/openapi.json")
+@router.get("/openapi.json", Permission.READ)
 def openapi(request: Request, archive: ArchiveDep) -> JSONResponse:
     """Return the OpenAPI document."""
     return JSONResponse(_document(request, archive))
 
 
-@router.get("/docs")
+@router.get("/docs", Permission.READ)
 def docs(request: Request, archive: ArchiveDep) -> HTMLResponse:
-    """Return the routes as a page; it loads nothing from elsewhere and runs no script."""
+    """Return the routes as a page, which loads nothing from elsewhere and runs no script."""
     return HTMLResponse(reference_page(_document(request, archive)))
 
 

@@ -1,7 +1,8 @@
-"""`/replay-web-page/…` on the replay host: ReplayWeb.page as a second way to show a capture, where it is installed.
+"""`/replay-web-page/…` on the replay host: ReplayWeb.page as a second viewer of captures, if it is installed.
 
-The two files of it are the operator's; without them nothing here answers. It shows public captures alone: what it
-replays shares one origin and its storage, in which a page could read what another left there (decision 0049).
+The operator installs its two files; without them, all routes here respond 404. It shows only public captures:
+what it replays shares one origin and its storage, where a page could read what another one stored (decision
+0049).
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from starlette.responses import Response, StreamingResponse
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.heavy import Streamed, export
-from holdfast.api.late_routes import LateRouter
 from holdfast.api.middleware.request_ids import CAPABILITY
 from holdfast.api.routes.captures import pack_capture
 from holdfast.api.routes.replay import origins_here
 from holdfast.api.routes.snapshots import SnapshotId
+from holdfast.api.routing import LazyRouter
+from holdfast.auth.roles import Permission
 from holdfast.clock import digits14
 from holdfast.errors import NotFound
 from holdfast.exports.selection import SelectionTooLarge
@@ -28,7 +30,7 @@ from holdfast.replay.renderer import RENDERER_FILES, renderer_folder
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.visibility import visible_snapshot
 
-router = LateRouter(prefix="/replay-web-page", tags=["replay"], include_in_schema=False, any_query=True)
+router = LazyRouter(prefix="/replay-web-page", tags=["replay"], include_in_schema=False, any_query=True)
 # ReplayWeb.page takes a package of this size at once; a larger one it would ask for in ranges.
 _MOST_BYTES: Final = 25_000_000
 # It styles itself from its script, and compiles WebAssembly to unpack; frames, workers and answers are this host's.
@@ -47,23 +49,25 @@ _SANDBOX: Final = "sandbox allow-scripts allow-same-origin allow-forms allow-dow
 
 
 def _demand_installed(request: Request, archive: Archive) -> Path:
-    """Return the folder with the files; NotFound without them, and below the signed address of a members' capture."""
+    """Return the folder with the files; raise NotFound without them, and below the signed URL of a members'
+    capture.
+    """
     folder = renderer_folder(archive.settings)
     if folder is None or CAPABILITY in request.scope:
         raise NotFound("ReplayWeb.page is not installed here, or not for this; see HOLDFAST_REPLAY_RENDERER_DIR")
     return folder
 
 
-@router.get("/")
+@router.get("/", Permission.READ)
 def renderer_index(request: Request, archive: ArchiveDep) -> HTMLResponse:
-    """Return an empty page: what stands here until the worker of ReplayWeb.page answers in its place."""
+    """Return an empty page: a placeholder until the service worker of ReplayWeb.page responds instead."""
     _demand_installed(request, archive)
     # Every page around it counts: ours on this host, and the viewer around that.
     policy = " ".join(("default-src 'none'; frame-ancestors 'self'", *origins_here(request, archive).viewers))
     return HTMLResponse("<!doctype html><title>ReplayWeb.page</title>", headers=_headers(policy))
 
 
-@router.get("/open/{id}")
+@router.get("/open/{id}", Permission.READ)
 def renderer_page(request: Request, archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> HTMLResponse:
     """Return the page on which ReplayWeb.page shows a capture."""
     _demand_installed(request, archive)
@@ -89,17 +93,17 @@ def renderer_page(request: Request, archive: ArchiveDep, session: SessionDep, id
     return HTMLResponse(html, headers=_headers(f"{_SANDBOX}; {_SOURCES}; frame-ancestors {viewers}"))
 
 
-@router.head("/captures/{id}.wacz", name="renderer_package_head")
+@router.head("/captures/{id}.wacz", Permission.READ, name="renderer_package_head")
 def renderer_package_head(request: Request, archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> Response:
-    """Say that there is such a package, without making it."""
+    """Return that the package exists, without building it."""
     _demand_installed(request, archive)
     visible_snapshot(session, id)
     return Response(media_type="application/wacz", headers=_headers(_SOURCES))
 
 
-@router.get("/captures/{id}.wacz", response_class=StreamingResponse)
+@router.get("/captures/{id}.wacz", Permission.READ, response_class=StreamingResponse)
 async def renderer_package(request: Request, archive: ArchiveDep, id: SnapshotId) -> Response:
-    """Return the package that ReplayWeb.page reads a capture from; SelectionTooLarge."""
+    """Return the package from which ReplayWeb.page reads a capture; raises SelectionTooLarge."""
 
     def work() -> Streamed:
         _demand_installed(request, archive)
@@ -112,7 +116,7 @@ async def renderer_package(request: Request, archive: ArchiveDep, id: SnapshotId
     return await export(request, work)
 
 
-@router.get("/{file}")
+@router.get("/{file}", Permission.READ)
 def renderer_file(request: Request, archive: ArchiveDep, file: str) -> Response:
     """Return a file of ReplayWeb.page."""
     folder = _demand_installed(request, archive)

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import Depends, Query, Request
+from fastapi import Depends, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.types import Scope
 from url import URL, URLError
 
 from holdfast.api.dependencies import ArchiveDep
-from holdfast.api.errors import answers
 from holdfast.api.heavy import ReplayTurns, Streamed, gathered, heavily
-from holdfast.api.late_routes import LateRouter
 from holdfast.api.middleware.rate_limits import address_of
 from holdfast.api.middleware.request_ids import CAPABILITY, FOR_MEMBERS
+from holdfast.api.routing import LazyRouter
+from holdfast.auth.roles import Permission
 from holdfast.config import Settings
 from holdfast.errors import Invalid, NotFound, without_folders
 from holdfast.gzip_streams import gzipped
@@ -48,12 +48,14 @@ from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.viewers import viewer
 from holdfast.withdrawals.visibility import members_among
 
+REWRITE_S = 3.0
+"""Timeout for rewriting a page; a slower page is sent unmodified, with scripts disabled."""
+
 _PIECE_CHARS = 16_384
 _PATH_SAFE = "!$%&'()*+,-./:;=@_~"
 
 
 def replay_of(request: Request, archive: Archive) -> Replay:
-    """Return what serves the captures of an archive."""
     settings = archive.settings.replay
     return Replay(
         database=archive.database,
@@ -63,12 +65,11 @@ def replay_of(request: Request, archive: Archive) -> Replay:
         keys=request.app.state.replay_keys,
         rewritten=request.app.state.rewritten,
         scripts=settings.scripts,
-        rewrite_s=settings.rewrite_s,
+        rewrite_s=REWRITE_S,
     )
 
 
 def origins_here(request: Request, archive: Archive) -> ReplayOrigins:
-    """Return the two origins as this request sees them."""
     settings = archive.settings
     host = request.headers.get("host", "")
     found = origins_of(request.url.scheme, host, replay_origin=settings.replay.origin, site_url=settings.api.site_url)
@@ -76,7 +77,6 @@ def origins_here(request: Request, archive: Archive) -> ReplayOrigins:
 
 
 def replay_request(request: Request, archive: Archive, body: bytes = b"") -> ReplayRequest:
-    """Return what of a request matters to replay; `body` is what it carries."""
     headers = request.headers
     return ReplayRequest(
         origins=origins_here(request, archive),
@@ -92,7 +92,7 @@ def replay_request(request: Request, archive: Archive, body: bytes = b"") -> Rep
 
 
 def sent_with(request: Request, body: bytes) -> str:
-    """Return what a request other than GET and HEAD carries, as the index spells it in a key."""
+    """Return the body of a request other than GET and HEAD, as the index spells it in a key."""
     if request.method in ("GET", "HEAD"):
         return ""
     head = f"{request.method} / HTTP/1.1\r\nContent-Type: {request.headers.get('content-type', '')}\r\n\r\n"
@@ -100,7 +100,7 @@ def sent_with(request: Request, body: bytes) -> str:
 
 
 def takes_gzip(request: Request) -> bool:
-    """Return whether the client takes gzip (RFC 9110, section 12.5.3)."""
+    """Return whether the client accepts gzip (RFC 9110, section 12.5.3)."""
     for part in request.headers.get("accept-encoding", "").lower().split(","):
         coding, _, weight = part.partition(";")
         if coding.strip() in ("gzip", "*"):
@@ -109,7 +109,7 @@ def takes_gzip(request: Request) -> bool:
 
 
 def target_behind(request: Request, prefix: str) -> str:
-    """Return what stands behind a prefix in the request's target, undecoded and with its query."""
+    """Return the part of the request target after a prefix, undecoded and with its query."""
     # Undecoded: `%2F` and `%3F` in an archived address mean something else than `/` and `?`.
     raw = request.scope.get("raw_path") or quote(request.scope["path"], safe=_PATH_SAFE).encode()
     path = raw.decode("latin-1").partition("?")[0].removeprefix(prefix)
@@ -118,7 +118,7 @@ def target_behind(request: Request, prefix: str) -> str:
 
 
 def respond(answer: ReplayAnswer) -> Response:
-    """Return an answer as a response; header names may repeat, and nothing is added but the length."""
+    """Convert an answer to a response; header names may repeat, and only the length is added."""
     headers = [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in answer.headers]
     if isinstance(answer.body, bytes):
         response = Response(answer.body, answer.status)
@@ -132,20 +132,18 @@ def respond(answer: ReplayAnswer) -> Response:
 
 
 def refuse(status: int, title: str, message: str, *links: tuple[str, str]) -> Response:
-    """Return a page that says why there is nothing to show."""
+    """Return a page that says why nothing can be shown."""
     return respond(own_page(refusal(title, message, *links), status))
 
 
-def send_text(texts: Iterable[str], media_type: str, *, packed: bool = False) -> Response:
-    """Return a response of text, streamed unless it is small; what fails before the first piece fails as an error."""
-    made = make_text(texts, media_type, packed=packed)
+def sent(made: Response | Streamed) -> Response:
     if isinstance(made, Response):
         return made
     return StreamingResponse(made.pieces, media_type=made.media_type, headers=dict(made.headers))
 
 
 def make_text(texts: Iterable[str], media_type: str, *, packed: bool = False) -> Response | Streamed:
-    """Return the same for threads for heavy work, which make the pieces one by one."""
+    """Return a text response, streamed unless it is small; errors before the first chunk are raised."""
     pieces: Iterator[bytes] = (text.encode("utf-8", "replace") for text in gathered(texts, size=_PIECE_CHARS))
     if packed:
         # The fastest level: the index is read while a client waits, and its lines repeat themselves.
@@ -161,22 +159,22 @@ def make_text(texts: Iterable[str], media_type: str, *, packed: bool = False) ->
     return Streamed(chain((first, second), pieces), media_type, headers)
 
 
-router = LateRouter(any_query=True, tags=["replay"])
+router = LazyRouter(any_query=True, tags=["replay"])
 
 _HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 
 
 async def sent_body(request: Request) -> bytes:
-    """Return the body of a request, which is in memory already."""
+    """Return the body of a request, which is already in memory."""
     return await request.body()
 
 
 SentBody = Annotated[bytes, Depends(sent_body)]
 
 
-@router.options("/web/{target:path}", include_in_schema=False, name="web_options")
+@router.options("/web/{target:path}", Permission.READ, include_in_schema=False, name="web_options")
 def web_options(request: Request) -> Response:
-    """Let a script of an archived page send any request: what it may read of the answer is decided there."""
+    """Let scripts of an archived page send any request; the actual request decides what they may read."""
     names = request.headers.get("access-control-request-headers", "")
     headers = {"Allow": ", ".join(_METHODS), "Vary": "access-control-request-headers"}
     if "access-control-request-method" in request.headers:
@@ -193,14 +191,14 @@ _SENDING = ["POST", "PUT", "PATCH", "DELETE"]
 _METHODS = ["GET", "HEAD", *_SENDING, "OPTIONS"]
 
 
-@router.api_route("/web/{target:path}", methods=_SENDING, include_in_schema=False, name="web_sent")
-@router.head("/web/{target:path}", include_in_schema=False, name="web_head")
-@router.get("/web/{target:path}", response_class=HTMLResponse)
+@router.route(_SENDING, "/web/{target:path}", Permission.READ, include_in_schema=False, name="web_sent")
+@router.head("/web/{target:path}", Permission.READ, include_in_schema=False, name="web_head")
+@router.get("/web/{target:path}", Permission.READ, response_class=HTMLResponse)
 async def web(request: Request, archive: ArchiveDep, body: SentBody) -> Response:
-    """Show a capture (`/web/<digits><modifier>/<address>`) or choose one (`/web/<address>` with Accept-Datetime).
+    """Show a capture (`/web/<digits><modifier>/<URL>`) or choose one (`/web/<URL>` with Accept-Datetime).
 
-    `/web/timemap/{link,json,cdxj}/<address>` lists all captures, `/web/*/<address>` is a calendar, `/web/*/<address>*`
-    lists the addresses that begin alike.
+    `/web/timemap/{link,json,cdxj}/<URL>` lists all captures, `/web/*/<URL>` is a calendar, `/web/*/<URL>*`
+    lists the URLs with this prefix.
     """
     target = target_behind(request, "/web/")
     return await _in_turn(request, lambda: _web(request, archive, target, body), is_costly=not _CHEAP.match(target))
@@ -211,7 +209,9 @@ _CHEAP = re.compile(r"[0-9]{1,14}(?:im_|js_|id_)/")
 
 
 async def _in_turn(request: Request, work: Callable[[], Response], *, is_costly: bool) -> Response:
-    """Return what the work returns, done on a thread for replay; costly work of one address is done one by one."""
+    """Return the result of `work`, run on a thread for replay; costly work of one client address runs one at a
+    time.
+    """
     turns: ReplayTurns = request.app.state.replay_turns
     return await turns.run(address_of(request.scope) if is_costly else None, work)
 
@@ -238,9 +238,9 @@ def _web(request: Request, archive: Archive, target: str, body: bytes) -> Respon
 
 
 def _page_through_time(request: Request, origins: ReplayOrigins, wanted: AddressListing) -> Response | None:
-    """Lead a reader from a calendar to the page of the browser application that shows the same; None for programs.
+    """Redirect a reader from a calendar to the equivalent page of the browser application; None for programs.
 
-    Also None where that application is not built, or its address is not known.
+    Also None if that application is not built, or its URL is unknown.
     """
     is_read = request.headers.get("sec-fetch-mode") == "navigate"
     if wanted.is_prefix or not is_read or origins.app is None or not getattr(request.app.state, "has_pages", False):
@@ -260,7 +260,7 @@ def _capture(request: Request, archive: Archive, wanted: WantedAddress, body: by
 
 
 def _readable(response: Response, wanted: WantedAddress | AddressListing | None, archive: Archive) -> Response:
-    """Return an answer that a script of the same site may read: what is missing has a status, too."""
+    """Make a response readable to scripts of the same site, which need the status even of missing captures."""
     if isinstance(wanted, WantedAddress) and site_passes(archive.home).admits(wanted.site_pass, wanted.url):
         # Otherwise a script sees a network error where its site answered 404.
         response.headers[READABLE[0]] = READABLE[1]
@@ -278,11 +278,11 @@ def _time_map(archive: Archive, origins: ReplayOrigins, path: str) -> Response:
     with archive.database.read() as session:
         found = memento.time_map(session, archived_url(text), form, page)
         origins = listing_origins(session, origins)
-    return send_text(memento.render(found, origins), memento.TYPES[form])
+    return sent(make_text(memento.render(found, origins), memento.TYPES[form]))
 
 
 def _missing(sentence: str, origins: ReplayOrigins, target: str) -> Response:
-    """Return the page for what is not here; inside a page only its status is seen."""
+    """Return the page for a missing capture; embedded in another page, only its status is visible."""
     try:
         wanted = read_path(target)
     except Invalid:
@@ -299,7 +299,7 @@ def _missing(sentence: str, origins: ReplayOrigins, target: str) -> Response:
 
 
 def refuse_expired(scope: Scope, settings: Settings, rest: str) -> Response:
-    """Return the page for an address whose capability is none, or has ended; the archive itself may give another."""
+    """Return the page for a URL with an invalid or expired capability; the archive itself may issue a new one."""
     request = Request(scope)
     host = request.headers.get("host", "")
     found = origins_of(request.url.scheme, host, replay_origin=settings.replay.origin, site_url=settings.api.site_url)
@@ -311,14 +311,14 @@ def refuse_expired(scope: Scope, settings: Settings, rest: str) -> Response:
     return answer
 
 
-members_router = LateRouter(any_query=True, tags=["replay"], include_in_schema=False)
+members_router = LazyRouter(any_query=True, tags=["replay"], include_in_schema=False)
 
 
-@members_router.get("/members/web/{target:path}")
+@members_router.get("/members/web/{target:path}", Permission.READ)
 def open_for_members(request: Request) -> HTMLResponse:
-    """Lead a reader from a page of the replay host on to `/web/…` of this one.
+    """Redirect a reader from a page of the replay host to `/web/…` on this one.
 
-    A browser sends no session along with a link of another site; with one that a page of this host follows it does.
+    A browser sends no session cookie when it follows a link from another site, but does after a page of this host.
     """
     path = f"/web/{target_behind(request, '/members/web/')}"
     signing_in = f"/signin?next={quote(path, safe='')}"
@@ -333,7 +333,7 @@ def open_for_members(request: Request) -> HTMLResponse:
     )
 
 
-stray_router = LateRouter(any_query=True, tags=["replay"])
+stray_router = LazyRouter(any_query=True, tags=["replay"])
 
 _MODIFIERS = {
     "document": Modifier.PAGE,
@@ -345,14 +345,18 @@ _MODIFIERS = {
 }
 
 
-@stray_router.api_route(
-    "/{target:path}", methods=["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"], include_in_schema=False, name="astray"
+@stray_router.route(
+    ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
+    "/{target:path}",
+    Permission.READ,
+    include_in_schema=False,
+    name="astray",
 )
 def astray(request: Request, archive: ArchiveDep) -> Response:
-    """Lead a request from the root of an archived site back into the archive, by the capture that its Referer names.
+    """Redirect a request for the root of an archived site back into the archive, using the capture in its Referer.
 
-    A page in a sandbox sends none; its module scripts and style sheets do. Our own script (`replay/shim.js`) resolves
-    what the others make before they ask.
+    A sandboxed page sends no Referer; its module scripts and style sheets do. For all others, our own script
+    (`replay/shim.js`) resolves URLs before they are requested.
     """
     origins = origins_here(request, archive)
     root, asker = _asker(request.headers.get("referer", ""), origins)
@@ -365,7 +369,7 @@ def astray(request: Request, archive: ArchiveDep) -> Response:
 
 
 def _asker(referer: str, origins: ReplayOrigins) -> tuple[str, WantedAddress | None]:
-    """Return the capture that asks, with the capability before its path; None if the Referer names none of these."""
+    """Return the capability before the path and the capture that the Referer names; None if it names no capture."""
     if not referer.startswith(f"{origins.origin}/"):
         return "", None
     capability, path = split_root(referer.removeprefix(origins.origin))
@@ -384,13 +388,15 @@ def _meant(asker: WantedAddress, path: str) -> str | None:
         return None
 
 
-raw_router = LateRouter(any_query=True, tags=["replay"])
+raw_router = LazyRouter(any_query=True, tags=["replay"])
 
 
-@raw_router.head("/api/snapshots/raw/{snapshot_id}", include_in_schema=False, name="snapshot_raw_head")
-@raw_router.get("/api/snapshots/raw/{snapshot_id}", response_class=HTMLResponse, responses=answers(404, 422))
+@raw_router.head("/api/snapshots/raw/{snapshot_id}", Permission.READ, include_in_schema=False, name="snapshot_raw_head")
+@raw_router.get("/api/snapshots/raw/{snapshot_id}", Permission.READ, errors=(404,), response_class=HTMLResponse)
 async def snapshot_raw(snapshot_id: int, request: Request, archive: ArchiveDep) -> Response:
-    """Show a capture as it was, with a bar that says what it is; 404 if the snapshot, its file or record is missing."""
+    """Show a capture as it was, with a banner that describes it; 404 if the snapshot, its file or record is
+    missing.
+    """
     return await _in_turn(request, lambda: _raw(request, archive, snapshot_id), is_costly=True)
 
 
@@ -407,33 +413,47 @@ def _listing_origins(archive: Archive, origins: ReplayOrigins) -> ReplayOrigins:
         return listing_origins(session, origins)
 
 
-cdx_router = LateRouter(any_query=True, tags=["replay"])
+cdx_router = LazyRouter(any_query=True, tags=["replay"])
 
 
-@cdx_router.get("/cdx/search/cdx", include_in_schema=False, name="cdx_wayback")
-@cdx_router.get("/cdx", response_class=PlainTextResponse, responses=answers(400, 503))
-async def cdx(
-    request: Request,
-    archive: ArchiveDep,
-    url: str = Query("", description="Required. `*` at the end asks for a prefix, `*.` in front for a domain."),
-    matchType: str = Query("", description="exact, prefix, host, domain, range."),
-    limit: str = Query("", description="Most lines; negative for the last ones. At most 150,000."),
-    output: str = Query("", description="text, json (an array; lines if `fields` is used), ndjson, cdxj, link."),
-    gzip: str = Query("", description="`false` sends plain text to a client that takes gzip."),
-) -> Response:
-    """Answer from the index of captures. docs/cdx.md lists all parameters, also those that are not named here."""
-    # Not by the framework: parameters repeat, have two vocabularies, and are refused with one code.
+def _parameter(name: str, description: str) -> dict[str, Any]:
+    schema = {"type": "string", "default": ""}
+    return {"name": name, "in": "query", "required": False, "description": description, "schema": schema}
+
+
+# Not read by the framework: parameters repeat, have two vocabularies, and are refused with one code.
+_CDX_PARAMETERS = [
+    _parameter("url", "Required. `*` at the end asks for a prefix, `*.` in front for a domain."),
+    _parameter("matchType", "exact, prefix, host, domain, range."),
+    _parameter("limit", "Most lines; negative for the last ones. At most 150,000."),
+    _parameter("output", "text, json (an array; lines if `fields` is used), ndjson, cdxj, link."),
+    _parameter("gzip", "`false` sends plain text to a client that takes gzip."),
+]
+
+
+@cdx_router.get(
+    "/cdx", Permission.READ, response_class=PlainTextResponse, openapi_extra={"parameters": _CDX_PARAMETERS}
+)
+async def cdx(request: Request) -> Response:
+    """Query the index of captures. docs/cdx.md lists all parameters, including those not listed here."""
+    archive: Archive = request.app.state.archive
     question = read_question(request.query_params.multi_items())
-    origins = origins_here(request, archive)
-    if question.output is Output.LINK and not origins.is_replay:
-        origins = await run_in_threadpool(_listing_origins, archive, origins)
-    texts = CdxServer(archive.database, clock=archive.clock).answer(question, origins)
-    packed = takes_gzip(request) and gzip.lower() not in ("false", "0", "no")
-    media_type = TYPES[question.output]
-    if question.is_quick:
-        return await run_in_threadpool(send_text, texts, media_type, packed=packed)
+    packed = takes_gzip(request) and request.query_params.get("gzip", "").lower() not in ("false", "0", "no")
+    server = CdxServer(archive.database, clock=archive.clock)
+
+    def origins() -> ReplayOrigins:
+        found = origins_here(request, archive)
+        is_for_viewer = question.output is Output.LINK and not found.is_replay
+        return _listing_origins(archive, found) if is_for_viewer else found
+
+    def look() -> Response | Streamed | None:
+        texts = server.lookup(question, origins())
+        return None if texts is None else make_text(texts, TYPES[question.output], packed=packed)
 
     def work() -> Response | Streamed:
-        return make_text(texts, media_type, packed=packed)
+        return make_text(server.answer(question, origins()), TYPES[question.output], packed=packed)
 
-    return await heavily(request, work)
+    made = await run_in_threadpool(look) if question.is_lookup else None
+    if made is None and question.is_quick:
+        made = await run_in_threadpool(work)
+    return sent(made or await heavily(request, work))

@@ -1,6 +1,6 @@
-"""Problem reports: `POST /api/reports`, the form at `/report`, and how operators read and triage them.
+"""Problem reports: `POST /api/reports`, the form at `/report`, and operators' list and triage.
 
-The only public routes that take something in.
+These are the only public routes that store something.
 """
 
 from __future__ import annotations
@@ -14,56 +14,64 @@ from pydantic import ValidationError
 
 from holdfast import feedback
 from holdfast.api.dependencies import ArchiveDep, SessionDep, UsageDep
-from holdfast.api.errors import OriginRefused, answers
+from holdfast.api.errors import OriginRefused
 from holdfast.api.job_dependencies import AdminWriteDep
-from holdfast.api.late_routes import LateRouter
 from holdfast.api.origins import is_own_origin
 from holdfast.api.routes.archive import STYLE, page
-from holdfast.api.schemas.archive import ReportChanges, ReportDetail, ReportForm, ReportList, ReportReceipt
+from holdfast.api.routing import LazyRouter
+from holdfast.api.schemas.archive import ReportChanges, ReportForm
 from holdfast.api.schemas.base import RowId, Words
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, decode_cursor, encode_cursor
-from holdfast.db.models import IssueReport
+from holdfast.auth.roles import Permission
 from holdfast.feedback import (
     Category,
-    ProblemReport,
-    Receipt,
-    ReportFilter,
-    ReportNotFound,
+    Report,
+    ReportReceipt,
     ReportStatus,
     UsageTally,
     Use,
+    find_report,
     submit,
     triage,
 )
+from holdfast.records import Operator, from_row, record
 from holdfast.replay.address import raw_path
 from holdfast.replay.links import escape
 from holdfast.wiring.archive import Archive
 
-router = LateRouter(tags=["reports"])
+router = LazyRouter(tags=["reports"])
 
 
-@router.post("/api/reports", status_code=201, responses=answers(413, 415, 422, 429, 503))
+@router.post("/api/reports", Permission.READ, errors=(413, 415), status_code=201)
 def send_report(archive: ArchiveDep, usage: UsageDep, form: ReportForm) -> ReportReceipt:
-    """Keep a report. A filled `website` is answered alike and dropped."""
-    receipt = keep_report(archive, usage, form)
-    return ReportReceipt(report_id=receipt.report_id, status=receipt.status, received_at=receipt.received_at)
+    """Store a report. If `website` is filled in, the response is the same, but the report is dropped."""
+    return keep_report(archive, usage, form)
 
 
-def keep_report(archive: Archive, usage: UsageTally, form: ReportForm) -> Receipt:
-    """Keep what a reader sent, and count it; return what to tell the reader."""
-    receipt = submit(
-        archive.database, archive.clock, ProblemReport(**form.model_dump(by_alias=False, exclude_none=True))
-    )
+def keep_report(archive: Archive, usage: UsageTally, form: ReportForm) -> ReportReceipt:
+    receipt = submit(archive.database, archive.clock, **form.model_dump(by_alias=False))
     if receipt.report_id is not None and archive.settings.api.usage:
         usage.count(Use.REPORT)
     return receipt
 
 
-admin_router = LateRouter(prefix="/api/admin/reports", tags=["admin"])
+admin_router = LazyRouter(prefix="/api/admin/reports", tags=["admin"])
 ReportId = Annotated[RowId, Path(description="A report's id.", examples=[1])]
 
 
-@admin_router.get("", responses=answers(403, 422, 503))
+@record
+class ReportList:
+    """A page of reports, newest first."""
+
+    items: Operator[list[Report]]
+    next: Operator[str | None]
+    """Send it as `cursor` to continue; null at the end."""
+    limit: Operator[int]
+    total: Operator[int]
+    offset: Operator[int]
+
+
+@admin_router.get("", Permission.OPERATE)
 def list_reports(
     session: SessionDep,
     status: Annotated[ReportStatus | None, Query(description="Only these.", examples=["new"])] = None,
@@ -72,11 +80,12 @@ def list_reports(
     snapshot_id: Annotated[RowId | None, Query(alias="snapshotId", description="About this capture.")] = None,
     cursor: ListCursor = None,
     limit: ListLimit = DEFAULT_LIMIT,
-    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Rows to leave out first.")] = 0,
+    offset: Annotated[int, Query(ge=0, le=1_000_000, description="Reports to skip.")] = 0,
 ) -> ReportList:
-    """Return reports, newest first; ask again with `cursor` set to `next` until that is null."""
+    """Return reports, newest first; repeat with `cursor` set to `next` until that is null."""
     place = decode_cursor(cursor, int)
-    wanted = ReportFilter(
+    rows, total = feedback.reports(
+        session,
         status=status,
         category=category,
         search=search,
@@ -85,44 +94,25 @@ def list_reports(
         limit=limit + 1,
         offset=offset,
     )
-    rows, total = feedback.reports(session, wanted)
     after = encode_cursor(rows[limit - 1].id) if len(rows) > limit else None
-    return ReportList(items=[_shown(row) for row in rows[:limit]], next=after, limit=limit, total=total, offset=offset)
+    items = [from_row(Report, row) for row in rows[:limit]]
+    return ReportList(items=items, next=after, limit=limit, total=total, offset=offset)
 
 
-@admin_router.get("/{id}", responses=answers(403, 404, 422, 503))
-def report_detail(session: SessionDep, id: ReportId) -> ReportDetail:
+@admin_router.get("/{id}", Permission.OPERATE, errors=(404,))
+def report_detail(session: SessionDep, id: ReportId) -> Report:
     """Return one report."""
-    row = feedback.report(session, id)
-    if row is None:
-        raise ReportNotFound(id)
-    return _shown(row)
+    return from_row(Report, find_report(session, id))
 
 
-@admin_router.patch("/{id}", responses=answers(403, 404, 413, 415, 422, 503))
-def triage_report(admin: AdminWriteDep, id: ReportId, form: ReportChanges) -> ReportDetail:
-    """Say how far a report is, and note what was found out; the audit log says who did."""
+@admin_router.patch("/{id}", Permission.OPERATE, errors=(404, 413, 415))
+def triage_report(admin: AdminWriteDep, id: ReportId, form: ReportChanges) -> Report:
+    """Change the status and the notes of a report; the audit log records who did it."""
     with admin.write() as session:
-        return _shown(triage(session, admin.job_service.clock, id, status=form.status, notes=form.notes))
+        return from_row(Report, triage(session, admin.job_service.clock, id, **form.model_dump()))
 
 
-def _shown(row: IssueReport) -> ReportDetail:
-    return ReportDetail(
-        report_id=row.id,
-        category=Category(row.category),
-        description=row.description,
-        snapshot_id=row.snapshot_id,
-        original_url=row.original_url,
-        reporter_email=row.reporter_email,
-        page_url=row.page_url,
-        status=ReportStatus(row.status),
-        notes=row.notes,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-    )
-
-
-form_router = LateRouter(tags=["reports"], include_in_schema=False, any_query=True)
+form_router = LazyRouter(tags=["reports"], include_in_schema=False, any_query=True)
 _CATEGORIES = {
     "broken_snapshot": "The page is shown wrongly",
     "incorrect_metadata": "Its title, date or language is wrong",
@@ -134,24 +124,24 @@ _FIELDS = ("category", "description", "snapshotId", "originalUrl", "reporterEmai
 _MAX_FIELDS = 20
 
 
-@form_router.get("/style.css")
+@form_router.get("/style.css", Permission.READ)
 def style() -> Response:
-    """Return the style sheet of the pages of this host."""
+    """Return the style sheet of this host's pages."""
     return Response(STYLE, media_type="text/css", headers={"Cache-Control": "public, max-age=3600"})
 
 
-@form_router.get("/report")
+@form_router.get("/report", Permission.READ)
 def report_form(
     snapshot_id: Annotated[RowId | None, Query(alias="snapshotId")] = None,
     url: Annotated[str | None, Query(max_length=2048)] = None,
 ) -> HTMLResponse:
-    """Show the form, filled with the capture that it is about."""
+    """Show the form, filled in with the capture that it is about."""
     given = {"snapshotId": "" if snapshot_id is None else str(snapshot_id), "originalUrl": url or ""}
     return HTMLResponse(_form(given, problem=None))
 
 
 async def _sent(request: Request) -> dict[str, str]:
-    """Return the fields of a form; OriginRefused if a page of another origin sent it."""
+    """Return the fields of a form; raise OriginRefused if a page of another origin sent it."""
     origin = request.headers.get("origin")
     # `null` too: an archived page is sandboxed.
     if origin is not None and not is_own_origin(origin, request.scope, request.app.state.archive.settings):
@@ -165,16 +155,16 @@ async def _sent(request: Request) -> dict[str, str]:
     return {name: fields[name].strip() for name in _FIELDS if fields.get(name, "").strip()}
 
 
-@form_router.post("/report")
+@form_router.post("/report", Permission.READ)
 def send_form(archive: ArchiveDep, usage: UsageDep, fields: Annotated[dict[str, str], Depends(_sent)]) -> HTMLResponse:
-    """Keep what was sent and say thank you, or show the form again with what is wrong."""
+    """Store a report and thank the reader, or show the form again with the error."""
     try:
         form = ReportForm.model_validate(fields)
     except ValidationError as exc:
         return HTMLResponse(_form(fields, problem=_message(exc.errors()[0])), status_code=422)
     receipt = keep_report(archive, usage, form)
-    # A filled trap is thanked like any report: a program must not learn that it was caught.
-    number = "" if receipt.report_id is None else f" It has the number {receipt.report_id}."
+    # A report with a filled honeypot is thanked for, too: a program must not learn that it was caught.
+    number = "" if receipt.report_id is None else f" Its number is {receipt.report_id}."
     back = f'<p><a href="{raw_path(form.snapshot_id)}">Back to the capture</a></p>' if form.snapshot_id else ""
     return HTMLResponse(page("Thank you", f"<h1>Thank you</h1><p>Your report was received.{number}</p>{back}"))
 
@@ -184,9 +174,9 @@ def _message(error: Any) -> str:
     words = {
         "description": "Please describe the problem in 20 to 4,000 characters.",
         "category": "Please choose what the problem is.",
-        "reporterEmail": "This is no e-mail address; it may be left empty.",
+        "reporterEmail": "This is not an e-mail address; you can leave it empty.",
     }
-    return words.get(field, "Some of this cannot be used; please check it.")
+    return words.get(field, "Some of these entries are invalid; please check them.")
 
 
 def _form(given: dict[str, str], *, problem: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Search over HTTP, and what makes up a score, for operators of the archive."""
+"""Search over HTTP and, for operators, the parts of each score."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from starlette.responses import StreamingResponse
 
 from holdfast import cancellation
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, NoiseShown, SessionDep, Since, Until
-from holdfast.api.errors import answers
 from holdfast.api.heavy import Streamed, export, gathered
-from holdfast.api.late_routes import LateRouter
 from holdfast.api.plain_searches import results_json
 from holdfast.api.routes.captures import stream_selection
 from holdfast.api.routes.replay import origins_here
+from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.search import (
     LinkedHostList,
@@ -29,6 +28,7 @@ from holdfast.api.schemas.search import (
     TermsOverTime,
 )
 from holdfast.api.search_dependencies import SearchDep
+from holdfast.auth.roles import Permission
 from holdfast.clock import digits14
 from holdfast.errors import NotFound
 from holdfast.exports.selection import SelectedCaptures
@@ -53,7 +53,7 @@ from holdfast.search.search import (
 )
 from holdfast.search.terms_over_time import TermsRequest, TimeUnit, split_terms, terms_csv, terms_object
 
-router = LateRouter(tags=["search"])
+router = LazyRouter(tags=["search"])
 
 Words = Annotated[
     str | None,
@@ -62,7 +62,7 @@ Words = Annotated[
         max_length=MAX_QUERY_CHARS,
         examples=["flu vaccine site:example.org after:2023", "title:flu AND NOT url:archive"],
         description="Words, an address, or AND, OR, NOT, parentheses, quotes, title:, snippet:, url:; newest without. "
-        "Operators beside them (site:, before:, and more) are told by /api/search/syntax.",
+        "Operators beside them (site:, before:, and more) are listed by /api/search/syntax.",
     ),
 ]
 SourceCode = Annotated[str | None, Query(pattern=r"^[a-z0-9-]{1,16}$", description="A source's code.", examples=["hc"])]
@@ -75,7 +75,7 @@ Non2xx = Annotated[bool, Query(alias="includeNon2xx", description="Redirects and
 Duplicates = Annotated[bool, Query(alias="includeDuplicates", description="Equal captures of one day too.")]
 Similar = Annotated[
     SimilarResults | None,
-    Query(description="Whether near-duplicates of a better result are left out; by relevance they are."),
+    Query(description="Leave out near-duplicates, or show them. Default: left out of pages by relevance."),
 ]
 SimilarTo = Annotated[
     int | None,
@@ -120,7 +120,7 @@ async def search_request(
     host: Host = None,
     passages: Passages = 1,
 ) -> SearchRequest:
-    """Return what the parameters ask for, the same for a search and its explanation."""
+    """Return the parsed parameters, shared by search and its explanation."""
     return SearchRequest(
         q=q,
         source=source,
@@ -147,27 +147,29 @@ async def search_request(
 Asked = Annotated[SearchRequest, Depends(search_request)]
 
 
-@router.get("/api/search", responses=answers(404, 422, 429, 503), response_model=SearchResults)
+@router.get("/api/search", Permission.READ, errors=(404,), response_model=SearchResults)
 def search(
     archive: ArchiveDep,
     searching: SearchDep,
     metrics: MetricsDep,
     asked: Asked,
 ) -> Response:
-    """Return a page of results with totals, facets and a histogram; past the end an empty one with the same total."""
+    """Return a page of results with totals, facets and a histogram; past the end, an empty page with the same
+    total.
+    """
     answer = searching.ask(asked)
     metrics.searched(answer.mode.value)
     return Response(results_json(answer, asked, archive.settings), media_type="application/json")
 
 
-@router.get("/api/search/syntax")
+@router.get("/api/search/syntax", Permission.READ)
 async def search_syntax() -> SearchSyntax:
-    """Return the query language: every operator with its value, meaning and examples, and the rules for all."""
+    """Return the query language: every operator with its value, meaning and examples, and the general rules."""
     return SearchSyntax.model_validate(as_object())
 
 
 class ResultForm(StrEnum):
-    """How the results of a search are taken away."""
+    """The file format of exported search results."""
 
     CSV = "csv"
     JSONL = "jsonl"
@@ -182,7 +184,7 @@ _COLUMNS = (
 )
 
 
-@router.get("/api/search/export", responses=answers(400, 404, 409, 422, 429, 503), response_class=StreamingResponse)
+@router.get("/api/search/export", Permission.READ, errors=(404, 409), response_class=StreamingResponse)
 async def export_results(
     request: Request,
     archive: ArchiveDep,
@@ -192,7 +194,7 @@ async def export_results(
         ResultForm, Query(alias="format", description="csv, jsonl, or wacz: their records.")
     ] = ResultForm.CSV,
 ) -> Response:
-    """Return the first thousand results of a search as a file, in their order; pages and sizes are not looked at."""
+    """Return the first thousand results of a search as a file, in order; page and page size are ignored."""
     origins = origins_here(request, archive)
 
     def work() -> Streamed:
@@ -248,11 +250,11 @@ Where = Annotated[
         examples=["site:example.org lang:fr"],
     ),
 ]
-ByUnit = Annotated[TimeUnit, Query(description="What is counted by.")]
+ByUnit = Annotated[TimeUnit, Query(description="The field to count by.")]
 TermsForm = Annotated[Literal["json", "csv"], Query(alias="format")]
 
 
-@router.get("/api/terms", responses=answers(404, 422, 429, 503), response_model=TermsOverTime)
+@router.get("/api/terms", Permission.READ, errors=(404,), response_model=TermsOverTime)
 def terms(
     searching: SearchDep,
     q: Terms,
@@ -263,7 +265,7 @@ def terms(
     to: Until = None,
     form: TermsForm = "json",
 ) -> TermsOverTime | Response:
-    """Return how many captures have each term in each year or month, and which share of all captures of that time."""
+    """Return, per year or month, how many captures have each term, and their share of all captures of that time."""
     request = TermsRequest(terms=split_terms(q), unit=unit, source=source, operators=where, start=from_, end=to)
     answer = searching.terms(request)
     if form == "csv":
@@ -271,19 +273,19 @@ def terms(
     return TermsOverTime.model_validate(terms_object(answer))
 
 
-@router.get("/api/admin/linked-hosts", responses=answers(403, 422, 503))
+@router.get("/api/admin/linked-hosts", Permission.WATCH)
 def list_linked_hosts(
     session: SessionDep,
     limit: Annotated[int, Query(ge=1, le=MAX_LISTED, description="Hosts of a page.")] = 50,
     offset: Annotated[int, Query(ge=0, le=100_000, description="Hosts to leave out first.")] = 0,
 ) -> LinkedHostList:
-    """Return hosts that captures link to and of which nothing is kept, those that most sites link to first."""
+    """Return hosts without captures that captures link to, those with the most linking sites first."""
     rows = linked_hosts(session, limit=limit, offset=offset)
     items = [LinkedHostShown.model_validate(one) for one in linked_hosts_object(rows)]
     return LinkedHostList(items=items, limit=limit, offset=offset)
 
 
-@router.get("/api/admin/search-debug", responses=answers(403, 404, 422, 503))
+@router.get("/api/admin/search-debug", Permission.WATCH, errors=(404,))
 def search_debug(archive: ArchiveDep, searching: SearchDep, asked: Asked) -> SearchDebug:
     """Return the same results with the parts of every score."""
     request = replace(asked, explain=True)

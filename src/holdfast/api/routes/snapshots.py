@@ -1,9 +1,10 @@
-"""Single captures: `/api/snapshot/{id}`, the newest of the same page, and the one that answers for an address."""
+"""Single captures: `/api/snapshot/{id}`, the newest of the same page, and the best match for a URL and time."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import PurePath
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from fastapi import Path, Query, Request
 from sqlalchemy.orm import Session
@@ -11,74 +12,70 @@ from sqlalchemy.orm import Session
 from holdfast.api import queries
 from holdfast.api.capture_queries import crawled_pages, pages_by_hash
 from holdfast.api.dependencies import ArchiveDep, SessionDep
-from holdfast.api.errors import answers
-from holdfast.api.late_routes import LateRouter
 from holdfast.api.middleware.request_ids import FOR_MEMBERS
-from holdfast.api.permissions import PrincipalDep
+from holdfast.api.routing import LazyRouter, PrincipalDep
 from holdfast.api.schemas.base import RowId
-from holdfast.api.schemas.search import (
+from holdfast.auth.roles import Permission
+from holdfast.clock import digits14, from_micros
+from holdfast.crawl.signal_pages import PageInFull, PageStatus, SignalPageRow, SignalQuery, find_pages, page_by_hash
+from holdfast.errors import HoldfastError, NotFound
+from holdfast.index.queries import holding_of
+from holdfast.records import from_row
+from holdfast.replay import finding
+from holdfast.replay.address import raw_path
+from holdfast.replay.origins import browse_url
+from holdfast.replay.records import (
     Keyword,
     LatestCapture,
     PageDetail,
     PageList,
-    PageSummary,
+    PageRecord,
     Provenance,
     Resolved,
     SnapshotDetail,
 )
-from holdfast.auth.roles import Permission
-from holdfast.clock import digits14
-from holdfast.crawl.signal_pages import PageInFull, PageStatus, SignalPageRow, SignalQuery, find_pages, page_by_hash
-from holdfast.errors import HoldfastError, NotFound
-from holdfast.index.queries import document_of, holding_of
-from holdfast.noise.queries import verdict_on
-from holdfast.replay import finding
-from holdfast.replay.address import raw_path
-from holdfast.replay.origins import browse_url
 from holdfast.urls import parse, url_hash
 from holdfast.warc.reader import read_warcinfo
 from holdfast.warc.roots import locate
-from holdfast.withdrawals.visibility import members_source, visible_snapshot
+from holdfast.wiring.archive import Archive
+from holdfast.withdrawals.visibility import members_source, no_snapshot, visible_snapshot
 
-router = LateRouter(tags=["snapshots"])
+router = LazyRouter(tags=["snapshots"])
 SnapshotId = Annotated[RowId, Path(description="A snapshot's id.")]
 
 
-@router.get("/api/snapshot/{id}", responses=answers(404, 422, 503))
-def snapshot_detail(request: Request, archive: ArchiveDep, session: SessionDep, id: SnapshotId) -> SnapshotDetail:
+class _Located(NamedTuple):
+    id: int
+    url: str
+    captured_at: datetime
+
+
+@router.get("/api/snapshot/{id}", Permission.READ, errors=(404,))
+def snapshot_detail(request: Request, id: SnapshotId) -> SnapshotDetail:
     """Return one capture."""
-    found = visible_snapshot(session, id)
-    is_for_members = members_source(session, found) is not None
-    setattr(request.state, FOR_MEMBERS, is_for_members)
-    document = document_of(session, found)
-    source = queries.sources_by_id(session, [found.source_id])[found.source_id]
-    why = None if found.noise is None else verdict_on(session, found.id)
-    return SnapshotDetail(
-        id=found.id,
-        title=document.title if document else None,
-        source_code=source.code,
-        source_name=source.name,
-        language=document.language if document else None,
-        capture_date=found.captured_at.date(),
-        capture_timestamp=found.captured_at,
-        job_id=found.execution_id,
-        original_url=found.url,
-        snippet=document.snippet if document else None,
-        raw_snapshot_url=raw_path(found.id),
-        browse_url=browse_url(archive.settings, found, for_members=is_for_members),
-        capture_backend=found.backend,
-        capture_fidelity=found.fidelity,
-        mime_type=found.media_type,
-        status_code=found.status,
-        author=document.author if document else None,
-        published_at=document.published_at if document else None,
-        modified_at=document.modified_at if document else None,
-        keywords=(document.keywords or "").splitlines() if document else [],
-        word_count=document.word_count if document else None,
-        page_type=document.page_type if document else None,
-        noise=found.noise,
-        noise_evidence=None if why is None else why.evidence,
-    )
+    archive: Archive = request.app.state.archive
+    with archive.database.raw_reads.read() as (tx, dialect):
+        found = queries.SNAPSHOT_DETAIL.rows(tx, dialect, snapshot_id=id)
+    if not found:
+        raise no_snapshot(id)
+    is_for_members, *values = found[0]
+    row = dict(zip(queries.SNAPSHOT_DETAIL.names[1:], values, strict=True))
+    setattr(request.state, FOR_MEMBERS, bool(is_for_members))
+    captured_at = from_micros(row["captured_at"])
+    given = {
+        "id": id,
+        "captured_at": captured_at,
+        "capture_date": captured_at.date(),
+        "raw_snapshot_url": raw_path(id),
+        "browse_url": browse_url(
+            archive.settings, _Located(id, row["url"], captured_at), for_members=bool(is_for_members)
+        ),
+        "published_at": None if row["published_at"] is None else from_micros(row["published_at"]),
+        "modified_at": None if row["modified_at"] is None else from_micros(row["modified_at"]),
+        "keywords": (row["keywords"] or "").splitlines(),
+        "noise_evidence": None if row["noise"] is None else row["noise_evidence"],
+    }
+    return SnapshotDetail(**row | given)
 
 
 # Of a run's configuration: nothing that could hold a secret, and no list of seeds, which may be a million.
@@ -92,11 +89,11 @@ _INFO = ("software", "http-header-user-agent", "robots", "conformsto")
 _OPERATORS = frozenset({"zimit_passthrough_args", "execution_policy", "operator"})
 
 
-@router.get("/api/snapshots/{id}/provenance", responses=answers(404, 422, 503))
+@router.get("/api/snapshots/{id}/provenance", Permission.READ, errors=(404,))
 def provenance(
     request: Request, archive: ArchiveDep, session: SessionDep, principal: PrincipalDep, id: SnapshotId
 ) -> Provenance:
-    """Return how a capture came about: its run and job, the program that wrote its record, and with which settings.
+    """Return the provenance of a capture: its run and job, the program that wrote its record, and its settings.
 
     Only operators see flags of zimit and the name of the archive's operator.
     """
@@ -109,15 +106,14 @@ def provenance(
     # A file that is away or damaged leaves the rest of the answer true.
     except HoldfastError:
         info = {}
-    return Provenance(
+    return from_row(
+        Provenance,
+        found,
         snapshot_id=found.id,
         execution_id=execution.id,
         job_id=job.id,
         job_name=job.name,
         **{name: getattr(job, name) for name in ("edition_id", "shard_key", "shard_kind")},
-        **{name: getattr(found, name) for name in ("warc_offset", "warc_length")},
-        capture_backend=found.backend,
-        capture_fidelity=found.fidelity,
         worker_id=file.owner_id,
         settings={name: value for name, value in execution.config.items() if name in shown and value is not None},
         warc_info={name: value for name, value in info.items() if name in shown},
@@ -127,7 +123,7 @@ def provenance(
     )
 
 
-@router.get("/api/snapshots/{id}/latest", responses=answers(404, 422, 503))
+@router.get("/api/snapshots/{id}/latest", Permission.READ, errors=(404,))
 def latest(
     session: SessionDep,
     id: SnapshotId,
@@ -138,12 +134,10 @@ def latest(
     found = queries.latest_of_page(session, asked.url_hash, html=require_html)
     if found is None:
         return LatestCapture(found=False)
-    return LatestCapture(
-        found=True, snapshot_id=found.id, capture_timestamp=found.captured_at, mime_type=found.media_type
-    )
+    return from_row(LatestCapture, found, found=True)
 
 
-@router.get("/api/replay/resolve", responses=answers(422, 503))
+@router.get("/api/replay/resolve", Permission.READ)
 def resolve(
     archive: ArchiveDep,
     session: SessionDep,
@@ -153,24 +147,23 @@ def resolve(
     ] = None,
     job_id: Annotated[RowId | None, Query(alias="jobId", description="Only this crawl.")] = None,
 ) -> Resolved:
-    """Return the capture that answers for an address and a moment: the page, its www and scheme twins, its group."""
+    """Return the capture for a URL and time: of the page, of its www and scheme variants, or of its group."""
     digits = timestamp or digits14(archive.clock.now())
     within = None if job_id is None else holding_of(session, job_id)
     # A crawl without a file has captured nothing; without the range, all crawls would answer for it.
     found = None if job_id is not None and within is None else finding.resolve(session, url, digits, within=within)
     if found is None:
         return Resolved(found=False)
-    return Resolved(
+    return from_row(
+        Resolved,
+        found,
         found=True,
-        snapshot_id=found.id,
-        capture_timestamp=found.captured_at,
-        mime_type=found.media_type,
         resolved_url=found.url,
         browse_url=browse_url(archive.settings, found, for_members=members_source(session, found) is not None),
     )
 
 
-pages_router = LateRouter(tags=["pages"])
+pages_router = LazyRouter(tags=["pages"])
 Limit = Annotated[int, Query(ge=1, le=100, description="Pages to return.")]
 Offset = Annotated[int, Query(ge=0, le=100_000, description="Pages to pass over.")]
 Search = Annotated[
@@ -188,7 +181,7 @@ OfStatus = Annotated[
 DOMAIN = "A host, with its port if that is neither 80 nor 443."
 
 
-@pages_router.get("/api/pages", responses=answers(403, 422, 503))
+@pages_router.get("/api/pages", Permission.WATCH)
 def list_pages(
     session: SessionDep,
     limit: Limit = 20,
@@ -197,11 +190,11 @@ def list_pages(
     search: Search = "",
     status: OfStatus = None,
 ) -> PageList:
-    """Return pages that were fetched or failed, the newest first; with `search`, those that have the words."""
+    """Return pages that were fetched or failed, newest first; with `search`, those that contain the words."""
     return _listed(session, search, SignalQuery(domain=domain or None, limit=limit, offset=offset), status)
 
 
-@pages_router.get("/api/pages/domain/{domain}", responses=answers(403, 422, 503))
+@pages_router.get("/api/pages/domain/{domain}", Permission.WATCH)
 def list_pages_of_domain(
     session: SessionDep,
     domain: Annotated[str, Path(max_length=255, description=DOMAIN, examples=["example.org"])],
@@ -214,7 +207,7 @@ def list_pages_of_domain(
     return _listed(session, search, SignalQuery(domain=domain, limit=limit, offset=offset), status)
 
 
-@pages_router.get("/api/pages/{urlHash}", responses=answers(403, 404, 422, 503))
+@pages_router.get("/api/pages/{urlHash}", Permission.WATCH, errors=(404,))
 def page_detail(
     session: SessionDep,
     url_hash_text: Annotated[
@@ -229,8 +222,10 @@ def page_detail(
 ) -> PageDetail:
     """Return one page, with its keywords and links if its storage is `signals`."""
     found = _page(session, url_hash_text)
-    return PageDetail(
-        **_shown(found.page).model_dump(),
+    return from_row(
+        PageDetail,
+        found.page,
+        url_hash=url_hash(parse(found.page.url).normalised),
         keywords=[Keyword(word=word, count=count) for word, count in found.words],
         links=list(found.links),
     )
@@ -249,43 +244,19 @@ def _page(session: Session, digest: str) -> PageInFull:
 
 
 def _listed(session: SessionDep, search: str, question: SignalQuery, status: PageStatus | None = None) -> PageList:
-    # No domain has one, and PostgreSQL takes none.
+    # No domain has a NUL character, and PostgreSQL refuses it.
     if "\x00" in (question.domain or ""):
         return PageList(pages=[], total=0, limit=question.limit, offset=question.offset)
-    if not search.strip():
+    if search.strip():
+        found = find_pages(session, search, question)
+        rows, total = list(found.pages), found.total
+    else:
         window = crawled_pages(
             session, domain=question.domain, status=status, limit=question.limit, offset=question.offset
         )
-        return PageList(
-            pages=[_shown(row) for row in window.pages],
-            total=window.total,
-            limit=question.limit,
-            offset=question.offset,
-        )
-    found = find_pages(session, search, question)
-    return PageList(
-        pages=[_shown(row) for row in found.pages], total=found.total, limit=question.limit, offset=question.offset
-    )
+        rows, total = window.pages, window.total
+    return PageList(pages=[page_record(row) for row in rows], total=total, limit=question.limit, offset=question.offset)
 
 
-def _shown(row: SignalPageRow) -> PageSummary:
-    return PageSummary(
-        id=row.page_id,
-        url=row.url,
-        url_hash=url_hash(parse(row.url).normalised),
-        domain=row.domain,
-        source_code=row.source,
-        status_code=row.status_code,
-        content_type=row.media_type,
-        content_hash=row.content_hash,
-        title=row.title,
-        description=row.description,
-        language=row.language,
-        word_count=row.word_count,
-        links_count=row.links_count,
-        crawled_at=row.fetched_at,
-        status=row.status.value,
-        content_length=row.content_length,
-        crawl_duration_ms=row.duration_ms,
-        error_message=row.error,
-    )
+def page_record(row: SignalPageRow) -> PageRecord:
+    return from_row(PageRecord, row, url_hash=url_hash(parse(row.url).normalised))

@@ -1,8 +1,7 @@
-"""`/api/sources` for readers, with the editions of a source; `/api/v1/sources` for those that operators manage."""
+"""`/api/sources` for readers, with the editions of a source; `/api/v1/sources` for operators to manage them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Path, Query, Request, Response
@@ -20,26 +19,15 @@ from holdfast.api.capture_queries import (
     newest_crawls,
 )
 from holdfast.api.dependencies import ArchiveDep, SessionDep, TotalsDep, source_of
-from holdfast.api.errors import answers
-from holdfast.api.heavy import HeavyWork, heavily
+from holdfast.api.heavy import SlowTaskPool, heavily
 from holdfast.api.job_dependencies import AdminWrite, AdminWriteDep, JobServiceDep
-from holdfast.api.late_routes import LateRouter
+from holdfast.api.record_answers import record_response
 from holdfast.api.routes.jobs import Limit, Offset
+from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.archive import EditionSummary, SourceSummary
 from holdfast.api.schemas.base import MAX_ID, RowId, Words
-from holdfast.api.schemas.jobs import Message
-from holdfast.api.schemas.sources import (
-    ImportedShown,
-    JudgedUrlShown,
-    ManagedSource,
-    ManagedSourceList,
-    SourceChanges,
-    SourceForm,
-    SourceName,
-    SourcePreviewForm,
-    SourcePreviewShown,
-    SwitchedSource,
-)
+from holdfast.api.schemas.sources import SourceChanges, SourceForm, SourcePreviewForm
+from holdfast.auth.roles import Permission
 from holdfast.changes.site_comparison import asked_for_all
 from holdfast.db.models import Snapshot, Source
 from holdfast.errors import NotFound
@@ -50,18 +38,29 @@ from holdfast.jobs.administration.source_jobs import (
     file_entries,
     plan_source,
     replace_source,
+    source_record,
+    source_records,
     take_in_sources,
 )
-from holdfast.jobs.administration.source_preview import preview_source
+from holdfast.jobs.administration.source_preview import SourcePreview, preview_source
 from holdfast.jobs.imports import job_names, run_endings
+from holdfast.jobs.records import Message
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.store import FEED, execution_name, schedules_of_sources
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
+from holdfast.records import Spelling, from_row
 from holdfast.replay.origins import browse_url
 from holdfast.sources import registry
 from holdfast.sources.config import SourceRefused
 from holdfast.sources.files import FORMS, read_text, write_text
-from holdfast.sources.queries import SourceNotFound, listed_sources, names_of_sources, source_by_id, started_among
+from holdfast.sources.queries import SourceNotFound, listed_sources, names_of_sources, source_by_id
+from holdfast.sources.records import (
+    SourceImport,
+    SourceList,
+    SourceName,
+    SourceRecord,
+    SwitchedSource,
+)
 from holdfast.sources.schedule import schedule_of, words_of
 from holdfast.urls.scope import EXCLUDE_PRESETS
 from holdfast.wiring.archive import Archive
@@ -70,7 +69,7 @@ from holdfast.withdrawals.hidden_captures import hidden_counts
 from holdfast.withdrawals.viewers import Visibility
 from holdfast.withdrawals.visibility import members_among
 
-router = LateRouter(tags=["sources"])
+router = LazyRouter(tags=["sources"])
 # Records that one answer looks at, over all its crawls: where a part of a crawl was withdrawn, the dates of what is
 # left are looked up. Beyond, crawls keep the dates that were noted of them, and only the count goes without that
 # part.
@@ -83,7 +82,7 @@ Language = Annotated[
 ]
 
 
-@router.get("/api/sources", responses=answers(422, 503))
+@router.get("/api/sources", Permission.READ)
 def sources(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, lang: Language = None) -> list[SourceSummary]:
     """Return every source that has captures, by code."""
     kept = totals.read(session)
@@ -124,7 +123,7 @@ def _browse(archive: Archive, entry: Snapshot | None, led: set[int]) -> str | No
     return None if entry is None else browse_url(archive.settings, entry, for_members=entry.id in led)
 
 
-@router.get("/api/sources/{code}/editions", responses=answers(404, 422, 503))
+@router.get("/api/sources/{code}/editions", Permission.READ, errors=(404,))
 def editions(
     archive: ArchiveDep,
     session: SessionDep,
@@ -132,7 +131,7 @@ def editions(
     limit: Annotated[int, Query(ge=1, le=_MOST, description="Crawls of an answer.")] = _MOST,
     offset: Annotated[int, Query(ge=0, le=10_000, description="Newer crawls to leave out.")] = 0,
 ) -> list[EditionSummary]:
-    """Return the crawls of a source that were indexed last, the newest capture first."""
+    """Return the most recently indexed crawls of a source, newest capture first."""
     source = source_of(session, code)
     ids = newest_crawls(session, source_id=source.id, limit=offset + limit)[offset:]
     hidden = hidden_counts(session, source_id=source.id, executions=ids)
@@ -163,7 +162,7 @@ def editions(
                     first_capture=extent.first.date(),
                     last_capture=extent.last.date(),
                     last_captured_at=extent.last if is_looked_at or not withdrawn else None,
-                    is_poll=endings[crawl.execution_id].kind == FEED,
+                    is_poll=endings[crawl.execution_id][0] == FEED,
                     is_whole=asked_for_all(*endings[crawl.execution_id]),
                     entry_browse_url=_browse(archive, entry, members_among(session, [entry.id] if entry else ())),
                 ),
@@ -173,27 +172,25 @@ def editions(
 
 
 def _noted_extent(session: Session, crawl: CrawlSummary, hidden: int) -> CaptureExtent | None:
-    """Return what may be shown of a crawl as it was noted by the index, without the pages that were withdrawn since."""
+    """Return what may be shown of a crawl, as recorded by the index, minus pages taken down since."""
     noted = [moment for moment in (crawl.first, crawl.last) if moment is not None]
     moments, pages = noted or ends_of_execution(session, crawl.execution_id), crawl.pages - hidden
     return CaptureExtent(pages, min(moments), max(moments)) if moments and pages > 0 else None
 
 
-@router.get("/api/sources/{code}/preview", responses=answers(404, 422))
+@router.get("/api/sources/{code}/preview", Permission.READ, errors=(404,))
 def preview(
     session: SessionDep,
     code: Code,
     job_id: Annotated[RowId | None, Query(alias="jobId", description="Of this crawl.")] = None,
     lang: Annotated[str | None, Query(description="In this language.", max_length=35)] = None,
 ) -> None:
-    """Return a picture of a source's first page. There is none until pages are captured with a browser: always 404."""
+    """Return a picture of a source's first page. Not implemented (no browser captures): always 404."""
     source_of(session, code)
     raise NotFound(f"there is no preview of {code}: previews come with browser capture")
 
 
-admin_router = LateRouter(tags=["sources"])
-_READ = answers(400, 403, 404, 503)
-_CHANGED = answers(400, 403, 404, 413, 415, 503)
+admin_router = LazyRouter(tags=["sources"])
 # Sources of one import: they are written in one transaction, which must stay short.
 _IMPORTED = 500
 _TYPES = {"yaml": "application/yaml", "toml": "application/toml", "json": "application/json"}
@@ -224,15 +221,15 @@ _FILE = {
 SourceId = Annotated[int, Path(ge=0, le=MAX_ID, description="A source's id.", examples=[1])]
 
 
-@admin_router.get("/api/v1/sources/exclude-presets", responses=answers(403))
+@admin_router.get("/api/v1/sources/exclude-presets", Permission.WATCH)
 def exclude_presets() -> Annotated[dict[str, str], Field(examples=[{"shops": "/(cart|checkout)/"}])]:
     """Return the rules that `exclude` and `include` can name as `preset:NAME`, each with its regular expression."""
     return EXCLUDE_PRESETS
 
 
-@admin_router.get("/api/v1/sources/names", responses=_READ)
+@admin_router.get("/api/v1/sources/names", Permission.WATCH, errors=(404,))
 def source_names(session: SessionDep) -> list[SourceName]:
-    """Return the names of all sources by code, at most 10,000: for lists to choose from."""
+    """Return the names of all sources by code, at most 10,000, for selection lists."""
     rows = names_of_sources(session)
     schedules = schedules_of_sources(session, [row.id for row in rows])
     return [
@@ -247,51 +244,31 @@ def source_names(session: SessionDep) -> list[SourceName]:
     ]
 
 
-@admin_router.get("/api/v1/sources", responses=_READ)
+@admin_router.get("/api/v1/sources", Permission.WATCH, errors=(404,))
 def list_sources(
     session: SessionDep,
     limit: Limit = DEFAULT_LIMIT,
     offset: Offset = 0,
     enabled: Annotated[bool | None, Query(description="Only those that are, or are not.", examples=[True])] = None,
     search: Annotated[Words, Query(description="A part of a code, a name or an address.")] = "",
-) -> ManagedSourceList:
+) -> SourceList:
     """Return sources by code."""
     limit, offset = bounded_limit(limit), min(max(offset, 0), MAX_OFFSET)
     rows, total = listed_sources(session, enabled=enabled, search=search.strip(), limit=limit, offset=offset)
-    return ManagedSourceList(
-        sources=[ManagedSource(**shape) for shape in _shapes(session, rows)], total=total, limit=limit, offset=offset
-    )
+    return SourceList(sources=source_records(session, rows), total=total, limit=limit, offset=offset)
 
 
-def _shapes(session: Session, rows: Sequence[Source]) -> list[dict[str, Any]]:
-    ids = [row.id for row in rows]
-    schedules, started = schedules_of_sources(session, ids), started_among(session, ids)
-    return [
-        {
-            **registry.source_object(row),
-            "schedule": words_of(schedules.get(row.id)),
-            "has_run": row.id in started,
-            "warnings": registry.warnings_of(row),
-        }
-        for row in rows
-    ]
-
-
-def _shape(session: Session, source: Source) -> dict[str, Any]:
-    return _shapes(session, [source])[0]
-
-
-@admin_router.post("/api/v1/sources", status_code=201, responses=_CHANGED)
-def create_source(admin: AdminWriteDep, form: SourceForm) -> ManagedSource:
-    """Add a source; the field that is wrong is named, and then nothing is written."""
+@admin_router.post("/api/v1/sources", Permission.OPERATE, errors=(404, 413, 415), status_code=201)
+def create_source(admin: AdminWriteDep, form: SourceForm) -> SourceRecord:
+    """Create a source; if a field is invalid, the error names it and nothing is written."""
     with admin.write() as session:
         service = admin.job_service
         source = add_source(session, service.clock, service.actions, form.model_dump(exclude_none=True))
         service.check(registry.config_of(source))
-        return ManagedSource(**_shape(session, source))
+        return source_record(session, source)
 
 
-@admin_router.get("/api/v1/sources/export", response_class=Response, responses=_TEXT | _READ)
+@admin_router.get("/api/v1/sources/export", Permission.WATCH, errors=(404,), response_class=Response, responses=_TEXT)
 async def export_sources(
     request: Request,
     archive: ArchiveDep,
@@ -300,7 +277,7 @@ async def export_sources(
         list[Words] | None, Query(max_length=500, description="Of these only; repeatable.", examples=[["example"]])
     ] = None,
 ) -> Response:
-    """Return sources as a file that the import takes: all of them, or those named."""
+    """Return all sources, or the named ones, as a file that can be imported."""
 
     def work() -> Response:
         with archive.database.read() as session:
@@ -311,58 +288,34 @@ async def export_sources(
     return await heavily(request, work)
 
 
-@admin_router.post(
-    "/api/v1/sources/preview",
-    responses=answers(400, 403, 413, 415, 422, 503),
-    response_model=SourcePreviewShown,
-)
+@admin_router.post("/api/v1/sources/preview", Permission.OPERATE, errors=(413, 415), response_model=SourcePreview)
 async def preview_of_source(
     request: Request, archive: ArchiveDep, job_service: JobServiceDep, form: SourcePreviewForm
 ) -> Response:
-    """Say what a source would do, without saving it: which addresses it takes and by which rule, and its next runs."""
+    """Preview a source without saving it: which URLs are in scope and by which rule, and its next runs."""
 
     def work() -> Response:
         # On a thread for heavy work: a form asks as it is filled in, and YAML of many thousand seeds takes seconds.
-        found = _previewed(archive, job_service, form)
-        return Response(found.model_dump_json(), media_type="application/json")
+        return record_response(_previewed(archive, job_service, form), spelling=Spelling.SNAKE)
 
     return await heavily(request, work)
 
 
-def _previewed(archive: Archive, job_service: JobService, form: SourcePreviewForm) -> SourcePreviewShown:
+def _previewed(archive: Archive, job_service: JobService, form: SourcePreviewForm) -> SourcePreview:
     content = form.model_dump(exclude_none=True, exclude={"urls", "interval_minutes", "interval_type"})
     # Refused by its own field before anything is made of it.
     JobSpec(source_id=0, interval_minutes=form.interval_minutes, interval_type=form.interval_type).check()
     every = schedule_of(form.interval_minutes, form.interval_type, None)
     with archive.database.read() as session:
         job_service.look(session)
-        found = preview_source(
-            session,
-            content,
-            urls=form.urls,
-            every=every,
-            now=job_service.clock.now(),
+        return preview_source(
+            session, content, urls=form.urls, every=every, now=job_service.clock.now(), check=job_service.check
         )
-    job_service.check(found.spec.config)
-    return SourcePreviewShown(
-        code=found.spec.code,
-        schedule=words_of(found.schedule),
-        warnings=list(found.warnings),
-        urls=[
-            JudgedUrlShown(
-                url=one.url, normalised=one.normalised, in_scope=one.allowed, rule=one.rule, sentence=one.sentence
-            )
-            for one in found.urls
-        ],
-        next_runs=list(found.next_runs),
-        yaml=found.yaml,
-    )
 
 
 async def _file(request: Request) -> tuple[str, bytes]:
-    """Return the form and the bytes of what was sent."""
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    # curl sends application/x-www-form-urlencoded unless told otherwise: taken for JSON, it is refused with a reason.
+    # curl sends application/x-www-form-urlencoded by default: taken for JSON, it is refused with a reason.
     form = next((form for form in FORMS if media.endswith(form)), "json")
     return form, await request.body()
 
@@ -370,7 +323,7 @@ async def _file(request: Request) -> tuple[str, bytes]:
 async def read_file(
     request: Request, sent: Annotated[tuple[str, bytes], Depends(_file)], job_service: JobServiceDep
 ) -> list[registry.SourceSpec]:
-    """Return the sources of a file, all of them checked: on a thread for heavy work, and before the turn to write."""
+    """Return the sources of a file after validating all of them, on a heavy-work thread and before the write turn."""
 
     def read() -> list[registry.SourceSpec]:
         specs = registry.read_specs(_entries(*sent))
@@ -378,23 +331,22 @@ async def read_file(
             job_service.check(spec.config)
         return specs
 
-    # A megabyte of YAML takes seconds: it has one of the few places, or is asked to come again.
-    heavy: HeavyWork = request.app.state.heavy
+    # A megabyte of YAML takes seconds: it takes one of the few places, or gets 503.
+    heavy: SlowTaskPool = request.app.state.heavy
     return await heavy.result(read)
 
 
-@admin_router.post("/api/v1/sources/import", responses=_CHANGED, openapi_extra=_FILE)
+@admin_router.post("/api/v1/sources/import", Permission.OPERATE, errors=(404, 413, 415), openapi_extra=_FILE)
 def import_sources(
     specs: Annotated[list[registry.SourceSpec], Depends(read_file)],
     admin: AdminWriteDep,  # after the file: a long one is read while others write
     dry_run: Annotated[bool, Query(description="Say what would change, and change nothing.")] = False,
-) -> ImportedShown:
-    """Create and update sources from YAML, TOML or JSON: all of them, or none if one is wrong (it is named)."""
+) -> SourceImport:
+    """Create and update sources from YAML, TOML or JSON: all of them, or none if one is invalid (the error names
+    it).
+    """
     with admin.write() as session:
-        done = take_in_sources(session, admin.job_service.clock, admin.job_service.actions, specs, apply=not dry_run)
-    return ImportedShown(
-        created=list(done.created), updated=list(done.updated), unchanged=list(done.unchanged), dry_run=dry_run
-    )
+        return take_in_sources(session, admin.job_service.clock, admin.job_service.actions, specs, apply=not dry_run)
 
 
 def _entries(form: str, content: bytes) -> list[Any]:
@@ -407,10 +359,10 @@ def _entries(form: str, content: bytes) -> list[Any]:
     return entries
 
 
-@admin_router.get("/api/v1/sources/{id}", responses=_READ)
-def source_detail(session: SessionDep, id: SourceId) -> ManagedSource:
+@admin_router.get("/api/v1/sources/{id}", Permission.WATCH, errors=(404,))
+def source_detail(session: SessionDep, id: SourceId) -> SourceRecord:
     """Return one source."""
-    return ManagedSource(**_shape(session, _managed_source(session, id)))
+    return source_record(session, _managed_source(session, id))
 
 
 def _managed_source(session: Session, source_id: int) -> Source:
@@ -420,11 +372,11 @@ def _managed_source(session: Session, source_id: int) -> Source:
     return found
 
 
-@admin_router.put("/api/v1/sources/{id}", responses=_CHANGED)
-def write_source(admin: AdminWriteDep, id: SourceId, form: SourceForm) -> ManagedSource:
-    """Write a source anew: what is left out has its default again, but for its code, visibility and schedule.
+@admin_router.put("/api/v1/sources/{id}", Permission.OPERATE, errors=(404, 413, 415))
+def write_source(admin: AdminWriteDep, id: SourceId, form: SourceForm) -> SourceRecord:
+    """Replace a source: omitted fields get their defaults, except its code, visibility and schedule.
 
-    Another code is possible as long as the source has not run.
+    The code can be changed as long as the source has not run.
     """
     with admin.write() as session:
         source = _managed_source(session, id)
@@ -435,9 +387,9 @@ def write_source(admin: AdminWriteDep, id: SourceId, form: SourceForm) -> Manage
         return _checked(session, admin, source)
 
 
-@admin_router.patch("/api/v1/sources/{id}", responses=_CHANGED)
-def edit_source(admin: AdminWriteDep, id: SourceId, form: SourceChanges) -> ManagedSource:
-    """Change the named fields of a source, below `config` too; null means the default again."""
+@admin_router.patch("/api/v1/sources/{id}", Permission.OPERATE, errors=(404, 413, 415))
+def edit_source(admin: AdminWriteDep, id: SourceId, form: SourceChanges) -> SourceRecord:
+    """Change the named fields of a source, including those inside `config`; null restores the default."""
     with admin.write() as session:
         source = _managed_source(session, id)
         registry.rename(session, admin.job_service.clock, source, form.code or source.code)
@@ -450,12 +402,12 @@ def edit_source(admin: AdminWriteDep, id: SourceId, form: SourceChanges) -> Mana
         if form.enabled is not None and form.enabled != source.enabled:
             _switch(admin, session, source, enabled=form.enabled)
         plan_source(session, admin.job_service.clock, admin.job_service.actions, source.code, form.schedule or None)
-        return _checked(session, admin, source) if "config" in changes else ManagedSource(**_shape(session, source))
+        return _checked(session, admin, source) if "config" in changes else source_record(session, source)
 
 
-def _checked(session: Session, admin: AdminWrite, source: Source) -> ManagedSource:
+def _checked(session: Session, admin: AdminWrite, source: Source) -> SourceRecord:
     admin.job_service.check(registry.config_of(source, needs_seeds=False))
-    return ManagedSource(**_shape(session, source))
+    return source_record(session, source)
 
 
 def _switch(admin: AdminWrite, session: Session, source: Source, *, enabled: bool) -> int:
@@ -464,25 +416,27 @@ def _switch(admin: AdminWrite, session: Session, source: Source, *, enabled: boo
     return disable_source(session, admin.job_service.clock, source.code)
 
 
-@admin_router.post("/api/v1/sources/{id}/enable", responses=_CHANGED)
+@admin_router.post("/api/v1/sources/{id}/enable", Permission.OPERATE, errors=(404, 413, 415))
 def enable(admin: AdminWriteDep, id: SourceId) -> SwitchedSource:
-    """Enable a source; the jobs that its absence had paused go on, in the emptiest slots."""
+    """Enable a source; jobs that were paused because it was disabled resume in the least busy slots."""
     with admin.write() as session:
         source = _managed_source(session, id)
-        return SwitchedSource(jobs=_switch(admin, session, source, enabled=True), **_shape(session, source))
+        count = _switch(admin, session, source, enabled=True)
+        return from_row(SwitchedSource, source_record(session, source), jobs=count)
 
 
-@admin_router.post("/api/v1/sources/{id}/disable", responses=_CHANGED)
+@admin_router.post("/api/v1/sources/{id}/disable", Permission.OPERATE, errors=(404, 413, 415))
 def disable(admin: AdminWriteDep, id: SourceId) -> SwitchedSource:
-    """Disable a source: what is scheduled is paused, what runs goes on to its end."""
+    """Disable a source: scheduled jobs are paused, running ones continue to their end."""
     with admin.write() as session:
         source = _managed_source(session, id)
-        return SwitchedSource(jobs=_switch(admin, session, source, enabled=False), **_shape(session, source))
+        count = _switch(admin, session, source, enabled=False)
+        return from_row(SwitchedSource, source_record(session, source), jobs=count)
 
 
-@admin_router.delete("/api/v1/sources/{id}", responses=_CHANGED)
+@admin_router.delete("/api/v1/sources/{id}", Permission.OPERATE, errors=(404, 413, 415))
 def delete_source(admin: AdminWriteDep, id: SourceId) -> Message:
-    """Remove a source that nothing belongs to. One with captures, editions, jobs or feeds stays: disable it instead."""
+    """Delete a source without captures, editions, jobs or feeds; disable any other source instead."""
     with admin.write() as session:
         registry.delete(session, admin.job_service.clock, _managed_source(session, id).code)
     return Message(message="Source deleted")

@@ -1,6 +1,6 @@
-"""Live streams of server-sent events: jobs, health, figures, everything that happens, and the logs of jobs.
+"""Live streams of server-sent events: jobs, health, figures, all public events, and job logs.
 
-A client that was cut off sends `Last-Event-ID` and is told what it missed.
+A client that reconnects sends `Last-Event-ID` and receives the events that it missed.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from fastapi.responses import Response, StreamingResponse
 
 from holdfast.api.dependencies import ArchiveDep, WorkDep
 from holdfast.api.errors import OriginRefused, answers
-from holdfast.api.late_routes import LateRouter
 from holdfast.api.live.frames import Frame
 from holdfast.api.live.hub import Hub, Listener, Topic
 from holdfast.api.live.stream import EventStream, StreamWish
@@ -24,15 +23,17 @@ from holdfast.api.live.topics import (
     LogKey,
     LogTopic,
     SampledTopic,
-    sample_figures,
+    read_figures,
     sample_health,
 )
 from holdfast.api.origins import is_own_origin
-from holdfast.api.permissions import permission_of, principal_of
 from holdfast.api.routes.job_logs import Which, execution_of
 from holdfast.api.routes.jobs import JobId
+from holdfast.api.routing import LazyRouter, principal_of
+from holdfast.auth.roles import Permission
+from holdfast.records import encode
 
-router = LateRouter(tags=["live"])
+router = LazyRouter(tags=["live"])
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {}}, "description": "Events until the client goes, or `end`."}
 }
@@ -44,19 +45,17 @@ LastEventId = Annotated[
 
 
 def _open(request: Request, wish: StreamWish) -> EventStream:
-    """Return the stream; OriginRefused for a page of another origin."""
+    """Return the stream; raise OriginRefused for a page of another origin."""
     origin = request.headers.get("origin")
     # Browsers let any page open a stream with the reader's cookies; it could not read it, but it would hold a place.
     if origin is not None and not is_own_origin(origin, request.scope, request.app.state.archive.settings):
         raise OriginRefused
-    permission = permission_of(request.method, request.scope["route"].path)
-    listener = Listener(principal_of(request.scope), permission, request.scope)
+    listener = Listener(principal_of(request.scope), request.scope["route"].permission, request.scope)
     hub: Hub = request.app.state.hub
     return EventStream(hub, listener, wish)
 
 
 def _simple(request: Request, name: str, make: Callable[[], Topic], last_id: str | None) -> EventStream:
-    """Return the stream of a topic without keys."""
     hub: Hub = request.app.state.hub
     channel = hub.channel(name, make)
     topic = channel.topic
@@ -64,24 +63,21 @@ def _simple(request: Request, name: str, make: Callable[[], Topic], last_id: str
     return _open(request, StreamWish(channel=channel, key=None, replay=lambda: topic.replay(last_id)))
 
 
-@router.get("/sse/crawler/events", include_in_schema=False, name="stream_crawler_sse")
-@router.get("/api/crawler/events", response_class=StreamingResponse, responses=_ANSWERS)
+@router.get("/api/crawler/events", Permission.WATCH, response_class=StreamingResponse, responses=_ANSWERS)
 async def stream_crawler(request: Request, archive: ArchiveDep, last_event_id: LastEventId = None) -> Response:
-    """Stream what happens to jobs: `job:status`, `job:progress`, `job:completed` and `pipeline:stage`."""
+    """Stream job events: `job:status`, `job:progress`, `job:completed` and `pipeline:stage`."""
     return _simple(request, "crawler", lambda: CrawlerTopic(archive.database), last_event_id)
 
 
-@router.get("/sse/events", include_in_schema=False, name="stream_events_sse")
-@router.get("/api/events", response_class=StreamingResponse, responses=_ANSWERS)
+@router.get("/api/events", Permission.WATCH, response_class=StreamingResponse, responses=_ANSWERS)
 async def stream_events(request: Request, archive: ArchiveDep, last_event_id: LastEventId = None) -> Response:
-    """Stream everything that webhooks can be told of, under the same names: `execution.failed`, `change.detected`."""
+    """Stream all events that webhooks can receive, with the same names: `execution.failed`, `change.detected`."""
     return _simple(request, "events", lambda: EventsTopic(archive.database), last_event_id)
 
 
-@router.get("/sse/health/events", include_in_schema=False, name="stream_health_sse")
-@router.get("/api/health/events", response_class=StreamingResponse, responses=_ANSWERS)
+@router.get("/api/health/events", Permission.WATCH, response_class=StreamingResponse, responses=_ANSWERS)
 async def stream_health(request: Request, archive: ArchiveDep) -> Response:
-    """Stream how the archive does: `health:status` at once, when it changes, and every half minute."""
+    """Stream the archive's health: `health:status` immediately, on changes, and every half minute."""
 
     def make() -> Topic:
         return SampledTopic("health", "health:status", lambda: sample_health(archive))
@@ -89,20 +85,19 @@ async def stream_health(request: Request, archive: ArchiveDep) -> Response:
     return _simple(request, "health", make, None)
 
 
-@router.get("/sse/metrics/events", include_in_schema=False, name="stream_metrics_sse")
-@router.get("/api/metrics/events", response_class=StreamingResponse, responses=_ANSWERS)
+@router.get("/api/metrics/events", Permission.WATCH, response_class=StreamingResponse, responses=_ANSWERS)
 async def stream_metrics(request: Request, archive: ArchiveDep, work: WorkDep) -> Response:
-    """Stream figures of jobs and crawls: `metrics:update` at once, when they change, and every half minute."""
+    """Stream figures of jobs and crawls: `metrics:update` immediately, on changes, and every half minute."""
 
     def make() -> Topic:
-        return SampledTopic("metrics", "metrics:update", lambda: sample_figures(archive.database, work))
+        return SampledTopic("metrics", "metrics:update", lambda: encode(read_figures(archive.database, work)))
 
     return _simple(request, "metrics", make, None)
 
 
-@router.get("/api/v1/jobs/{id}/logs/stream", include_in_schema=False, name="stream_log_first")
 @router.get(
     "/api/v1/jobs/{id}/logs/stream/v2",
+    Permission.WATCH,
     response_class=StreamingResponse,
     responses=_STREAM
     | answers(400, 403, 404, 429, 503)
@@ -113,8 +108,8 @@ async def stream_log(
 ) -> Response:
     """Stream a job's log: `log:replay` with the last 200 lines, or with those after `Last-Event-ID`; then `log:line`.
 
-    `log:archived` tells that an execution has ended. With `latest` the next execution follows; a numbered one that is
-    over is the end of the stream.
+    `log:archived` says that an execution has ended. With `latest`, the next execution follows; the stream of a
+    numbered execution ends with it.
     """
     hub: Hub = request.app.state.hub
     channel = hub.channel("logs", lambda: LogTopic(archive.database))

@@ -1,8 +1,8 @@
-"""`/api/admin/uploads`: WARC and WACZ files arrive in pieces and are imported once they are whole.
+"""`/api/admin/uploads`: WARC and WACZ files are uploaded in chunks and imported once complete.
 
-The protocol is tus 1.0 with creation, checksum, termination and expiration: any of its clients works. A piece that
-breaks off is kept as far as it came, unless it was sent with a checksum; a server that is killed goes on at what it
-had synced.
+The protocol is tus 1.0 with creation, checksum, termination and expiration; any tus client works. The server
+stores the received part of an interrupted chunk, unless it was sent with a checksum; after a crash, it
+continues after the last synced byte.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from fastapi import Depends, Header, Path, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep
-from holdfast.api.errors import BodyRefused, BodyTooSlow, FieldRefused, ServerBusy, TusVersionRefused, answers
+from holdfast.api.errors import BodyRefused, BodyTooSlow, FieldRefused, ServerBusy, TusVersionRefused
 from holdfast.api.job_dependencies import AdminWriteDep, OperationsDep, WriteTurns, WriteTurnsDep
-from holdfast.api.late_routes import LateRouter
+from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RowId
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
-from holdfast.api.schemas.operations import OperationShown, UploadShown
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, piece_of
+from holdfast.auth.roles import Permission
 from holdfast.config import Settings
 from holdfast.db.models import Upload
 from holdfast.errors import HoldfastError
-from holdfast.operations import long_running, upload_queries, uploads
+from holdfast.operations import long_running, queries, uploads
+from holdfast.operations.records import OperationRecord, UploadRecord, operation_record, upload_record
 from holdfast.operations.uploads import (
     CHECKSUMS,
     ChecksumMismatch,
     PartFile,
     UploadState,
     UploadTooLarge,
-    UploadWish,
     demand_here,
     open_part,
     remove_part,
@@ -47,6 +47,9 @@ from holdfast.operations.uploads import (
 from holdfast.outside_text import clean
 from holdfast.sources.queries import is_code
 from holdfast.wiring.archive import Archive
+
+_SILENCE_S = 30.0
+"""Maximum wait for the next bytes of a chunk."""
 
 VERSION = "1.0.0"
 _PIECE_TYPE = "application/offset+octet-stream"
@@ -83,11 +86,10 @@ async def _spoken(version: TusVersion = None) -> None:
 
 
 SPEAKS_TUS = Depends(_spoken)
-router = LateRouter(prefix="/api/admin/uploads", tags=["uploads"])
+router = LazyRouter(prefix="/api/admin/uploads", tags=["uploads"])
 
 
 def _tus(row: Upload | None = None, more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the headers of the protocol."""
     headers = {"Tus-Resumable": VERSION, "Cache-Control": "no-store", **(more or {})}
     if row is not None:
         headers |= {"Upload-Offset": str(row.received), "Upload-Length": str(row.size)}
@@ -98,9 +100,9 @@ def _tus(row: Upload | None = None, more: Mapping[str, str] | None = None) -> di
     return headers
 
 
-@router.options("", status_code=204, response_class=Response, responses=_NO_CONTENT)
+@router.options("", Permission.OPERATE, status_code=204, response_class=Response, responses=_NO_CONTENT)
 async def describe_uploads(archive: ArchiveDep) -> Response:
-    """Say which version and extensions of the protocol are spoken, and how large a file may be."""
+    """Return the supported version and extensions of the protocol, and the maximum file size."""
     return Response(
         status_code=204,
         headers=_tus(
@@ -114,27 +116,28 @@ async def describe_uploads(archive: ArchiveDep) -> Response:
     )
 
 
-@router.get("", responses=answers(403, 422, 503))
+@router.get("", Permission.OPERATE)
 def list_uploads(
     session: SessionDep,
     state: Annotated[UploadState | None, Query(description="Only these.")] = None,
     cursor: ListCursor = None,
     limit: ListLimit = DEFAULT_LIMIT,
-) -> Listed[UploadShown]:
+) -> Piece[UploadRecord]:
     """Return uploads, newest first."""
     place = decode_cursor(cursor, int)
     before = int(place[0]) if place else None
-    rows = upload_queries.listed_uploads(session, state=state, before=before, limit=limit + 1)
-    after = encode_cursor(rows[limit - 1].id) if len(rows) > limit else None
-    return Listed(items=[UploadShown.of(row) for row in rows[:limit]], next=after, limit=limit)
+    rows = queries.listed_uploads(session, state=state, before=before, limit=limit + 1)
+    return piece_of(rows, limit, upload_record, lambda row: row.id)
 
 
 @router.post(
     "",
+    Permission.OPERATE,
+    errors=(409, 412, 413, 415, 507),
     status_code=201,
     response_class=Response,
     dependencies=[SPEAKS_TUS],
-    responses=_CREATED | answers(403, 409, 412, 413, 415, 422, 503, 507),
+    responses=_CREATED,
 )
 def create_upload(
     archive: ArchiveDep,
@@ -150,14 +153,16 @@ def create_upload(
         ),
     ],
 ) -> Response:
-    """Begin an upload; its pieces go to `Location`. Refused at once if it is too large or the disk has no room."""
+    """Create an upload; its chunks go to `Location`. Rejected immediately if too large, or without room on the
+    disk.
+    """
     wish = _wish(upload_length, upload_metadata)
     with admin.write() as session:
         row = uploads.create(session, admin.job_service.clock, archive.settings, wish)
     return Response(status_code=201, headers=_tus(row, {"Location": f"/api/admin/uploads/{row.id}"}))
 
 
-def _wish(size: int, metadata: str) -> UploadWish:
+def _wish(size: int, metadata: str) -> Upload:
     given = _metadata(metadata)
     source = given.get("source", "")
     if not is_code(source):
@@ -167,11 +172,11 @@ def _wish(size: int, metadata: str) -> UploadWish:
     sha256 = given.get("sha256", "").lower() or None
     if sha256 is not None and (len(sha256) != 64 or set(sha256) - set("0123456789abcdef")):
         raise FieldRefused("Upload-Metadata.sha256", "it must be 64 hexadecimal digits")
-    return UploadWish(
+    return Upload(
         size=size,
         # Shown to people and kept in rows, never used as a path.
         name=clean(given.get("filename", ""), 200) or "upload",
-        source=source,
+        source_code=source,
         source_name=clean(given["name"], 200) if given.get("name") else None,
         strict=given.get("strict", "") in ("1", "true", "yes"),
         sha256=sha256,
@@ -192,27 +197,29 @@ def _metadata(text: str) -> dict[str, str]:
     return found
 
 
-@router.get("/{id}", responses=answers(403, 404, 422, 503))
-def get_upload(session: SessionDep, response: Response, id: UploadId) -> UploadShown:
-    """Return how far an upload is; HEAD answers with `Upload-Offset`, where the next piece begins."""
+@router.get("/{id}", Permission.OPERATE, errors=(404,))
+def get_upload(session: SessionDep, response: Response, id: UploadId) -> UploadRecord:
+    """Return the progress of an upload; HEAD returns `Upload-Offset`, where the next chunk begins."""
     row = uploads.find(session, id)
     response.headers.update(_tus(row, {"Upload-Metadata": row.metadata_text} if row.metadata_text else {}))
-    return UploadShown.of(row)
+    return upload_record(row)
 
 
-@router.head("/{id}", include_in_schema=False, dependencies=[SPEAKS_TUS], response_class=Response)
+@router.head("/{id}", Permission.OPERATE, include_in_schema=False, dependencies=[SPEAKS_TUS], response_class=Response)
 def measure_upload(session: SessionDep, id: UploadId) -> Response:
-    """Say where the next piece begins; 410 for an upload that is over."""
+    """Return where the next chunk begins; 410 for an upload that has ended."""
     row = demand_here(uploads.find(session, id))
     return Response(headers=_tus(row, {"Upload-Metadata": row.metadata_text} if row.metadata_text else {}))
 
 
 @router.patch(
     "/{id}",
+    Permission.OPERATE,
+    errors=(404, 408, 409, 410, 412, 413, 415, 423, 460, 507),
     status_code=204,
     response_class=Response,
     dependencies=[SPEAKS_TUS],
-    responses=_NO_CONTENT | answers(403, 404, 408, 409, 410, 412, 413, 415, 422, 423, 460, 503, 507),
+    responses=_NO_CONTENT,
     openapi_extra={
         "requestBody": {"required": True, "content": {_PIECE_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
     },
@@ -228,7 +235,7 @@ async def append_to_upload(
         str | None, Header(max_length=200, description="`sha1` or `sha256` and the piece's digest in Base64.")
     ] = None,
 ) -> Response:
-    """Take the next piece of a file. With the last one its import is queued, which `Holdfast-Operation` names."""
+    """Receive the next chunk of a file. The last one queues the import, which `Holdfast-Operation` names."""
     piece = _Piece(archive, turns, id)
     try:
         row = await piece.take(request, offset=upload_offset, checksum=upload_checksum)
@@ -252,8 +259,6 @@ async def _drop(request: Request) -> None:
 
 
 class _Piece:
-    """One piece on its way to the file."""
-
     _under_way = 0
 
     def __init__(self, archive: Archive, turns: WriteTurns, upload_id: int) -> None:
@@ -261,7 +266,7 @@ class _Piece:
         self._settings: Settings = archive.settings
 
     async def take(self, request: Request, *, offset: int, checksum: str | None) -> Upload:
-        """Write the piece as it arrives; return the row as it is then."""
+        """Write the chunk as it arrives; return the updated row."""
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _PIECE_TYPE:
             raise BodyRefused(f"send a piece as {_PIECE_TYPE}")
         expected = _expected(checksum)
@@ -324,15 +329,15 @@ class _Piece:
         return await run_sync(self._keep, part)
 
     def _keep(self, part: PartFile) -> Upload:
-        """Let what was written count: on the disk first, then in the row."""
+        """Commit what was written: first to disk, then in the row."""
         part.sync()
         with self._turns.write() as session:
             clock = self._turns.job_service.clock
             return uploads.advance(session, clock, self._settings, self._id, received=part.offset)
 
     async def _arriving(self, request: Request) -> AsyncIterator[bytes]:
-        """Yield what arrives; BodyTooSlow if nothing does for too long."""
-        silence_s = self._settings.uploads.silence_s
+        """Yield received bytes; raise BodyTooSlow if none arrive for too long."""
+        silence_s = _SILENCE_S
         stream = request.stream().__aiter__()
         while True:
             try:
@@ -359,13 +364,15 @@ def _expected(checksum: str | None) -> tuple[str, bytes] | None:
 
 @router.delete(
     "/{id}",
+    Permission.OPERATE,
+    errors=(404, 409, 410, 412),
     status_code=204,
     response_class=Response,
     dependencies=[SPEAKS_TUS],
-    responses=_NO_CONTENT | answers(403, 404, 409, 410, 412, 422, 503),
+    responses=_NO_CONTENT,
 )
 def end_upload(archive: ArchiveDep, admin: AdminWriteDep, id: UploadId) -> Response:
-    """End an upload and remove its bytes; one that is being imported is not ended: cancel its operation first."""
+    """End an upload and remove its bytes; rejected while it is being imported: cancel that operation first."""
     with admin.write() as session:
         uploads.terminate(session, admin.job_service.clock, id)
     # Behind the commit: a row that says it is open never stands without its bytes.
@@ -373,15 +380,15 @@ def end_upload(archive: ArchiveDep, admin: AdminWriteDep, id: UploadId) -> Respo
     return Response(status_code=204, headers=_tus())
 
 
-@router.post("/{id}/import", status_code=202, responses=answers(403, 404, 409, 410, 422, 503))
+@router.post("/{id}/import", Permission.OPERATE, errors=(404, 409, 410), status_code=202)
 def import_upload(
     archive: ArchiveDep, admin: AdminWriteDep, operations: OperationsDep, response: Response, id: UploadId
-) -> OperationShown:
-    """Import a whole upload again whose import failed or was cancelled, without sending it again."""
+) -> OperationRecord:
+    """Import a complete upload again after its import failed or was cancelled, without sending it again."""
     with admin.write() as session:
         row = uploads.import_again(session, admin.job_service.clock, archive.settings, id)
         assert row.operation_id is not None
-        begun = OperationShown.of(long_running.find(session, row.operation_id))
+        begun = operation_record(long_running.find(session, row.operation_id))
     operations.wake()
     response.headers["Location"] = f"/api/admin/operations/{begun.id}"
     return begun

@@ -1,4 +1,4 @@
-"""`/api/admin/users`: who has an account, and what an administrator does about it."""
+"""`/api/admin/users`: user accounts and their administration."""
 
 from __future__ import annotations
 
@@ -7,96 +7,89 @@ from typing import Annotated
 from fastapi import Path, Request, Response
 
 from holdfast.api.dependencies import AccountsDep, ArchiveDep, SessionDep, site_of
-from holdfast.api.errors import answers
 from holdfast.api.job_dependencies import AdminWriteDep
-from holdfast.api.late_routes import LateRouter
 from holdfast.api.routes.account import SessionId, TokenId, after_of, sessions_listed, tokens_listed
-from holdfast.api.schemas.accounts import (
-    EndedSessions,
-    InvitedUser,
-    SessionShown,
-    TokenShown,
-    UserChangesForm,
-    UserForm,
-    UserShown,
-)
+from holdfast.api.routing import LazyRouter
+from holdfast.api.schemas.accounts import UserChangesForm, UserForm
 from holdfast.api.schemas.base import RowId
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, encode_cursor
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, piece_of
 from holdfast.auth import queries
-from holdfast.auth.roles import Role
+from holdfast.auth.records import EndedSessions, InvitedUser, SessionRecord, TokenRecord, UserRecord, user_record
+from holdfast.auth.roles import Permission, Role
 from holdfast.auth.sessions import end_session, end_sessions
 from holdfast.auth.tokens import revoke_token
-from holdfast.auth.users import UserChanges, add_user, change_user, delete_user, find_user, link_url, make_link
+from holdfast.auth.users import add_user, change_user, delete_user, find_user, link_url, make_link
 
-router = LateRouter(prefix="/api/admin/users", tags=["admin"])
+router = LazyRouter(prefix="/api/admin/users", tags=["admin"])
 UserId = Annotated[RowId, Path(description="A user's id.", examples=[1])]
 
 
-@router.get("", responses=answers(401, 403, 422, 503))
-def list_users(session: SessionDep, limit: ListLimit = DEFAULT_LIMIT, cursor: ListCursor = None) -> Listed[UserShown]:
+@router.get("", Permission.ADMINISTER)
+def list_users(session: SessionDep, limit: ListLimit = DEFAULT_LIMIT, cursor: ListCursor = None) -> Piece[UserRecord]:
     """Return users, oldest first."""
-    rows = queries.users(session, after=after_of(cursor), limit=limit)
-    following = encode_cursor(rows[-1].id) if len(rows) == limit else None
-    return Listed(items=[UserShown.of(row) for row in rows], next=following, limit=limit)
+    rows = queries.users(session, after=after_of(cursor), limit=limit + 1)
+    return piece_of(rows, limit, user_record, lambda row: row.id)
 
 
-@router.post("", status_code=201, responses=answers(401, 403, 409, 413, 415, 422, 503))
+@router.post("", Permission.ADMINISTER, errors=(409, 413, 415), status_code=201)
 def invite_user(
     request: Request, archive: ArchiveDep, write: AdminWriteDep, form: UserForm, response: Response
 ) -> InvitedUser:
-    """Make a user, and a link to choose a password with."""
+    """Create a user, and a link to choose a password."""
     response.headers["Cache-Control"] = "no-store"
     with write.write() as session:
         user = add_user(session, write.job_service.clock, name=form.name, role=Role(form.role))
         secret = make_link(session, write.job_service.clock, user)
-    return InvitedUser(user=UserShown.of(user), link=link_url(site_of(request, archive.settings), secret))
+    return InvitedUser(user=user_record(user), link=link_url(site_of(request, archive.settings), secret))
 
 
-@router.get("/{id}", responses=answers(401, 403, 404, 422, 503))
-def show_user(session: SessionDep, id: UserId) -> UserShown:
+@router.get("/{id}", Permission.ADMINISTER, errors=(404,))
+def show_user(session: SessionDep, id: UserId) -> UserRecord:
     """Return one user."""
-    return UserShown.of(find_user(session, id))
+    return user_record(find_user(session, id))
 
 
-@router.patch("/{id}", responses=answers(401, 403, 404, 409, 413, 415, 422, 503))
-def edit_user(accounts: AccountsDep, write: AdminWriteDep, id: UserId, form: UserChangesForm) -> UserShown:
-    """Change a user's role, or disable or enable it. The last administrator stays one."""
-    changes = UserChanges(role=None if form.role is None else Role(form.role), disabled=form.disabled)
+@router.patch("/{id}", Permission.ADMINISTER, errors=(404, 409, 413, 415))
+def edit_user(accounts: AccountsDep, write: AdminWriteDep, id: UserId, form: UserChangesForm) -> UserRecord:
+    """Change a user's role, or disable or enable the user. The last administrator cannot be changed to lose that
+    role.
+    """
+    role = None if form.role is None else Role(form.role)
     with write.write() as session:
-        shown = UserShown.of(change_user(session, write.job_service.clock, id, changes))
+        changed = user_record(change_user(session, write.job_service.clock, id, role=role, disabled=form.disabled))
     accounts.identities.forget()
-    return shown
+    return changed
 
 
-@router.delete("/{id}", status_code=204, responses=answers(401, 403, 404, 409, 422, 503))
+@router.delete("/{id}", Permission.ADMINISTER, errors=(404, 409), status_code=204)
 def remove_user(accounts: AccountsDep, write: AdminWriteDep, id: UserId) -> None:
-    """Delete a user with its sessions and tokens. The last administrator stays."""
+    """Delete a user with all sessions and tokens. The last administrator cannot be deleted."""
     with write.write() as session:
         delete_user(session, write.job_service.clock, id)
     accounts.identities.forget()
 
 
-@router.post("/{id}/link", responses=answers(401, 403, 404, 422, 503))
+@router.post("/{id}/link", Permission.ADMINISTER, errors=(404,))
 def make_user_link(
     request: Request, archive: ArchiveDep, write: AdminWriteDep, id: UserId, response: Response
 ) -> InvitedUser:
-    """Make a link by which a user chooses a new password; an older one stops working."""
+    """Create a link by which a user chooses a new password; an older link stops working."""
     response.headers["Cache-Control"] = "no-store"
     with write.write() as session:
         user = find_user(session, id)
         secret = make_link(session, write.job_service.clock, user)
-    return InvitedUser(user=UserShown.of(user), link=link_url(site_of(request, archive.settings), secret))
+    return InvitedUser(user=user_record(user), link=link_url(site_of(request, archive.settings), secret))
 
 
-@router.get("/{id}/sessions", responses=answers(401, 403, 404, 422, 503))
+@router.get("/{id}/sessions", Permission.ADMINISTER, errors=(404,))
 def list_user_sessions(
     session: SessionDep, archive: ArchiveDep, id: UserId, limit: ListLimit = DEFAULT_LIMIT, cursor: ListCursor = None
-) -> Listed[SessionShown]:
+) -> Piece[SessionRecord]:
     """Return the sessions of a user, oldest first."""
     return sessions_listed(session, archive, find_user(session, id), limit, cursor, None)
 
 
-@router.delete("/{id}/sessions", responses=answers(401, 403, 404, 422, 503))
+@router.delete("/{id}/sessions", Permission.ADMINISTER, errors=(404,))
 def end_user_sessions(accounts: AccountsDep, write: AdminWriteDep, id: UserId) -> EndedSessions:
     """End all sessions of a user."""
     with write.write() as session:
@@ -105,7 +98,7 @@ def end_user_sessions(accounts: AccountsDep, write: AdminWriteDep, id: UserId) -
     return EndedSessions(ended=ended)
 
 
-@router.delete("/{id}/sessions/{session_id}", status_code=204, responses=answers(401, 403, 404, 422, 503))
+@router.delete("/{id}/sessions/{session_id}", Permission.ADMINISTER, errors=(404,), status_code=204)
 def end_user_session(accounts: AccountsDep, write: AdminWriteDep, id: UserId, session_id: SessionId) -> None:
     """End one session of a user."""
     with write.write() as session:
@@ -113,15 +106,15 @@ def end_user_session(accounts: AccountsDep, write: AdminWriteDep, id: UserId, se
     accounts.identities.forget()
 
 
-@router.get("/{id}/tokens", responses=answers(401, 403, 404, 422, 503))
+@router.get("/{id}/tokens", Permission.ADMINISTER, errors=(404,))
 def list_user_tokens(
     session: SessionDep, id: UserId, limit: ListLimit = DEFAULT_LIMIT, cursor: ListCursor = None
-) -> Listed[TokenShown]:
+) -> Piece[TokenRecord]:
     """Return the tokens of a user, oldest first."""
     return tokens_listed(session, find_user(session, id), limit, cursor)
 
 
-@router.delete("/{id}/tokens/{token_id}", status_code=204, responses=answers(401, 403, 404, 422, 503))
+@router.delete("/{id}/tokens/{token_id}", Permission.ADMINISTER, errors=(404,), status_code=204)
 def revoke_user_token(accounts: AccountsDep, write: AdminWriteDep, id: UserId, token_id: TokenId) -> None:
     """Revoke a token of a user."""
     with write.write() as session:

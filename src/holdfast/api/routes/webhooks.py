@@ -1,4 +1,4 @@
-"""`/api/admin/webhooks`: other systems that are told of events, what was sent to them, and what they answered."""
+"""`/api/admin/webhooks`: other systems that receive events, their deliveries, and their responses."""
 
 from __future__ import annotations
 
@@ -7,109 +7,96 @@ from typing import Annotated
 from fastapi import Query
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep
-from holdfast.api.errors import answers
 from holdfast.api.job_dependencies import AdminWriteDep, WriteTurnsDep
-from holdfast.api.late_routes import LateRouter
+from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RowId
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, Listed, ListLimit, decode_cursor, encode_cursor
-from holdfast.api.schemas.webhooks import (
-    DeliveryShown,
-    DeliveryState,
-    RotationForm,
-    WebhookChangeForm,
-    WebhookForm,
-    WebhookShown,
-)
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, piece_of
+from holdfast.api.schemas.webhooks import DeliveryState, RotationForm, WebhookChangeForm, WebhookForm
+from holdfast.auth.roles import Permission
 from holdfast.db.audit_events import acting
 from holdfast.webhooks import queries, registry
 from holdfast.webhooks.delivery import send_test
+from holdfast.webhooks.records import DeliveryRecord, WebhookRecord, delivery_record, webhook_record
 
-router = LateRouter(prefix="/api/admin/webhooks", tags=["webhooks"])
-_READ = answers(403, 404, 422, 503)
-_WRITE = answers(403, 404, 409, 422, 503)
+router = LazyRouter(prefix="/api/admin/webhooks", tags=["webhooks"])
 
 
-@router.get("", responses=_READ)
+@router.get("", Permission.ADMINISTER, errors=(404,))
 def list_webhooks(
     session: SessionDep, limit: ListLimit = DEFAULT_LIMIT, cursor: ListCursor = None
-) -> Listed[WebhookShown]:
-    """Return webhooks by number, without their secrets."""
+) -> Piece[WebhookRecord]:
+    """Return webhooks by id, without their secrets."""
     place = decode_cursor(cursor, int)
-    rows = queries.webhooks(session, after=int(place[0]) if place else 0, limit=limit + 1)
-    shown = [WebhookShown.of(row) for row in rows[:limit]]
-    return Listed(items=shown, next=encode_cursor(shown[-1].id) if len(rows) > limit else None, limit=limit)
+    rows, waiting = (
+        queries.webhooks(session, after=int(place[0]) if place else 0, limit=limit + 1),
+        queries.pending_counts(session),
+    )
+    return piece_of(rows, limit, lambda row: webhook_record(row, waiting=waiting.get(row.id, 0)), lambda row: row.id)
 
 
-@router.post("", status_code=201, responses=_WRITE)
-def add_webhook(archive: ArchiveDep, turn: AdminWriteDep, form: WebhookForm) -> WebhookShown:
-    """Make a webhook that is told of what happens from now on; its secret is shown in this answer and never again."""
+@router.post("", Permission.ADMINISTER, errors=(404, 409), status_code=201)
+def add_webhook(archive: ArchiveDep, turn: AdminWriteDep, form: WebhookForm) -> WebhookRecord:
+    """Create a webhook that receives events from now on; its secret is shown only in this response."""
     with turn.write() as session:
-        made = registry.add(session, turn.job_service.clock, archive.settings.webhooks, form.wish())
-        return WebhookShown.made(made)
+        return registry.add(session, turn.job_service.clock, archive.settings.webhooks, **form.model_dump())
 
 
-@router.get("/{id}", responses=_READ)
-def show_webhook(session: SessionDep, id: RowId) -> WebhookShown:
+@router.get("/{id}", Permission.ADMINISTER, errors=(404,))
+def show_webhook(session: SessionDep, id: RowId) -> WebhookRecord:
     """Return one webhook, without its secret."""
-    return WebhookShown.of(registry.find(session, id))
+    return registry.shown(session, id)
 
 
-@router.patch("/{id}", responses=_WRITE)
-def change_webhook(archive: ArchiveDep, turn: AdminWriteDep, id: RowId, form: WebhookChangeForm) -> WebhookShown:
-    """Change a webhook; an address on another host gets a new secret, which is shown in this answer."""
+@router.patch("/{id}", Permission.ADMINISTER, errors=(404, 409))
+def change_webhook(archive: ArchiveDep, turn: AdminWriteDep, id: RowId, form: WebhookChangeForm) -> WebhookRecord:
+    """Change a webhook; moving it to another host creates a new secret, which is shown in this response."""
     with turn.write() as session:
-        made = registry.change(session, turn.job_service.clock, archive.settings.webhooks, id, form.wish())
-        return WebhookShown.made(made)
+        return registry.change(
+            session, turn.job_service.clock, id, settings=archive.settings.webhooks, **form.model_dump()
+        )
 
 
-@router.delete("/{id}", status_code=204, responses=_WRITE)
+@router.delete("/{id}", Permission.ADMINISTER, errors=(404, 409), status_code=204)
 def remove_webhook(turns: WriteTurnsDep, id: RowId) -> None:
-    """Remove a webhook with all its deliveries."""
+    """Delete a webhook with all its deliveries."""
     registry.remove(turns.write, turns.job_service.clock, id)
 
 
-@router.post("/{id}/rotate-secret", responses=_WRITE)
-def rotate_webhook_secret(turn: AdminWriteDep, id: RowId, form: RotationForm | None = None) -> WebhookShown:
-    """Make a new secret and show it this once; for a day messages are signed with the old one, too."""
+@router.post("/{id}/rotate-secret", Permission.ADMINISTER, errors=(404, 409))
+def rotate_webhook_secret(turn: AdminWriteDep, id: RowId, form: RotationForm | None = None) -> WebhookRecord:
+    """Create a new secret and show it only in this response; for a day, messages are also signed with the old one."""
     with turn.write() as session:
-        made = registry.rotate(session, turn.job_service.clock, id, at_once=form is not None and form.at_once)
-        return WebhookShown.made(made)
+        return registry.rotate(session, turn.job_service.clock, id, at_once=form is not None and form.at_once)
 
 
-@router.post("/{id}/test", responses=_WRITE)
-def test_webhook(archive: ArchiveDep, turns: WriteTurnsDep, id: RowId) -> DeliveryShown:
-    """Send a test message, once, and return what came of it; also if the webhook is disabled."""
+@router.post("/{id}/test", Permission.ADMINISTER, errors=(404, 409))
+def test_webhook(archive: ArchiveDep, turns: WriteTurnsDep, id: RowId) -> DeliveryRecord:
+    """Send one test message and return the result; works for disabled webhooks, too."""
     with acting(turns.actor):
         number = send_test(archive.database, turns.job_service.clock, archive.settings.webhooks, id)
-    with archive.database.read() as session:
-        row = queries.delivery(session, number)
-        if row is None:
-            raise registry.DeliveryNotFound(number)
-        return DeliveryShown.of(row, queries.attempts_of(session, [number])[number])
+    return registry.find_delivery(archive.database, number)
 
 
-@router.get("/{id}/deliveries", responses=_READ)
+@router.get("/{id}/deliveries", Permission.ADMINISTER, errors=(404,))
 def list_webhook_deliveries(
     session: SessionDep,
     id: RowId,
     state: Annotated[DeliveryState | None, Query(description="Only these.")] = None,
     limit: ListLimit = DEFAULT_LIMIT,
     cursor: ListCursor = None,
-) -> Listed[DeliveryShown]:
-    """Return what was sent to a webhook, or is to be, newest first, with every attempt and its answer."""
+) -> Piece[DeliveryRecord]:
+    """Return a webhook's sent and waiting deliveries, newest first, with every attempt and its response."""
     registry.find(session, id)
     place = decode_cursor(cursor, int)
     rows = queries.deliveries(
         session, webhook_id=id, before=int(place[0]) if place else None, state=state, limit=limit + 1
     )
     logs = queries.attempts_of(session, [row.id for row in rows[:limit]])
-    shown = [DeliveryShown.of(row, logs[row.id]) for row in rows[:limit]]
-    return Listed(items=shown, next=encode_cursor(shown[-1].id) if len(rows) > limit else None, limit=limit)
+    return piece_of(rows, limit, lambda row: delivery_record(row, logs[row.id]), lambda row: row.id)
 
 
-@router.post("/{id}/deliveries/{delivery_id}/redeliver", responses=_WRITE)
-def redeliver_webhook(turn: AdminWriteDep, id: RowId, delivery_id: RowId) -> DeliveryShown:
-    """Queue a delivery again, with the same id and body, and all its tries before it."""
+@router.post("/{id}/deliveries/{delivery_id}/redeliver", Permission.ADMINISTER, errors=(404, 409))
+def redeliver_webhook(turn: AdminWriteDep, id: RowId, delivery_id: RowId) -> DeliveryRecord:
+    """Queue a delivery again, with the same id and body, and a full set of attempts."""
     with turn.write() as session:
-        row = registry.redeliver(session, turn.job_service.clock, id, delivery_id)
-        return DeliveryShown.of(row, queries.attempts_of(session, [row.id])[row.id])
+        return registry.redeliver(session, turn.job_service.clock, id, delivery_id)

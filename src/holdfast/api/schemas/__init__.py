@@ -1,1 +1,1 @@
-"""The JSON of the API: models that routes answer with, in the camel-case names that clients read."""
+"""JSON models of the API: responses of routes, with camel-case names."""

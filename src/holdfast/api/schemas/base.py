@@ -1,4 +1,4 @@
-"""What all answers share: camel-case names outside, our own inside."""
+"""Shared base of responses: camel-case names in JSON, snake-case names in code."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 
 class Answer(BaseModel):
-    """An object that a route answers with; `capture_date` is `captureDate` in JSON."""
+    """An object that a route returns; `capture_date` is `captureDate` in JSON."""
 
     # Built by the first route that uses it: all together take an eighth of a start.
     model_config = ConfigDict(
@@ -21,7 +21,7 @@ class Answer(BaseModel):
 
 MAX_ID = (1 << 63) - 1
 RowId = Annotated[int, Field(ge=0, le=MAX_ID)]
-"""An id in a path, a query or a form. A larger number is refused here: a database driver would break on it."""
+"""An id in a path, a query or a form. Rejects larger numbers here, because a database driver would fail on them."""
 _MAX_WHOLE = 1 << 63
 _NAME_CHARS = 60
 # Fields of a form: the largest has a dozen. More are refused together, for each wrong one would be reported.
@@ -29,7 +29,7 @@ _FIELDS = 100
 
 
 def checked_text(text: str) -> str:
-    """Return a string that both databases can hold; ValueError says why this is none."""
+    """Return a string that both databases can store; raise ValueError with the reason if they cannot."""
     if "\x00" in text:
         raise ValueError("it holds a NUL character")
     try:
@@ -40,7 +40,9 @@ def checked_text(text: str) -> str:
 
 
 def check_values(value: Any) -> None:
-    """Raise ValueError with the place of the first value that cannot be kept: NUL, half a character, no number."""
+    """Raise ValueError with the location of the first value that cannot be stored: NUL, lone surrogate, NaN,
+    infinity.
+    """
     found = _problem(value)
     if found is not None:
         place, why = found
@@ -51,7 +53,6 @@ def check_values(value: Any) -> None:
 
 
 def _problem(value: Any) -> tuple[list[str], str] | None:
-    """Return what is wrong, and its place from the inside out."""
     # The place is spelled only once something is found: spelled for every value, a deep one would cost as much for each
     # of its leaves as all names above it are long.
     if isinstance(value, dict):
@@ -80,14 +81,14 @@ def _problem(value: Any) -> tuple[list[str], str] | None:
 
 
 def check_fields(content: Any) -> Any:
-    """Return the content of a form; ValueError for one with more fields than any form has."""
+    """Return the content of a form; raise ValueError if it has more fields than any form has."""
     if isinstance(content, dict) and len(content) > _FIELDS:
         raise ValueError(f"it has {len(content):,} fields; leave out what docs/api.md does not name")
     return content
 
 
 class RequestForm(BaseModel):
-    """What a request's body holds; a field that is wrong or unknown is named."""
+    """A request body; errors name the field that is invalid or unknown."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -99,4 +100,3 @@ class RequestForm(BaseModel):
 
 
 Words = Annotated[str, StringConstraints(max_length=200), AfterValidator(checked_text)]
-"""A short text in a query."""

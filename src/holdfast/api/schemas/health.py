@@ -1,4 +1,4 @@
-"""What monitors are told: that the process lives, whether it can serve, and how the archive does."""
+"""Responses for monitors: whether the process is alive, whether it is ready, and the archive's health."""
 
 from __future__ import annotations
 
@@ -13,26 +13,27 @@ from holdfast.supervision.state import PartState
 
 
 class Alive(Answer):
-    """That this process answers."""
+    """The process is alive."""
 
     status: Literal["alive"]
 
 
 class Ready(Answer):
-    """Whether this process can serve, and which part cannot."""
+    """Whether this process is ready, and which part is not."""
 
     status: Literal["ready", "not_ready"]
     parts: dict[str, str]
-    """`ok`, or what is wrong, by part: database, storage, search."""
+    """`ok`, or the problem, by part: database, storage, search."""
     serve: dict[str, PartState] | None = None
-    """How the parts of `holdfast serve` do, where that runs; one that is `failing` does not make this not ready."""
+    """State of the parts of `holdfast serve`, if it is running; a `failing` part does not affect readiness."""
     beside: dict[str, BesideState] | None = None
-    """What runs beside requests (operations, upkeep, webhooks, search) and is not there: `not_begun` is tried again,
-    `opening` is the search index at its first opening. Neither makes this not ready."""
+    """Background parts (operations, upkeep, webhooks, search) that are not running: `not_begun` is retried,
+    `opening` means that the search index is being opened for the first time. Neither affects readiness.
+    """
 
 
 class Checks(Answer):
-    """What was checked, and how it is."""
+    """A check and its result."""
 
     db: Literal["ok", "error"]
     jobs: dict[str, int] | None = Field(
@@ -53,7 +54,7 @@ class Checks(Answer):
 
 
 class Services(Answer):
-    """What the archive depends on."""
+    """Services that the archive depends on."""
 
     database: Literal["ok", "error"]
     redis: Literal["ok", "away", "not configured"] = Field(
@@ -63,7 +64,7 @@ class Services(Answer):
 
 
 class Health(Answer):
-    """Whether the archive can answer, for monitors of either kind: `checks`, and `services` with `workers`."""
+    """The archive's health, for monitors of either kind: `checks`, and `services` with `workers`."""
 
     status: Literal["ok", "error"]
     checks: Checks

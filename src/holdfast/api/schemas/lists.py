@@ -1,19 +1,19 @@
-"""Lists that are read piece by piece: `items`, an opaque `next`, and the `limit` that was kept to."""
+"""Paginated lists: `items`, an opaque cursor `next`, and the effective `limit`."""
 
 from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Generic, TypeVar
 
 from fastapi import Query
-from pydantic import Field
 
-from holdfast.api.schemas.base import Answer
 from holdfast.errors import Invalid
+from holdfast.records import Public, record
 
 T = TypeVar("T")
+R = TypeVar("R")
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 500
 _MAX_CURSOR_CHARS = 2000
@@ -24,16 +24,24 @@ ListCursor = Annotated[
 ]
 
 
-class Listed(Answer, Generic[T]):
-    """A piece of a list."""
+@record
+class Piece(Generic[T]):
+    """A page of a list."""
 
-    items: list[T]
-    next: str | None = Field(default=None, description="Ask again with `cursor` set to this; null at the end.")
-    limit: int
+    items: Public[list[T]]
+    next: Public[str | None]
+    """Send it as `cursor` to continue; null at the end."""
+    limit: Public[int]
+
+
+def piece_of(rows: Sequence[R], limit: int, shown: Callable[[R], T], place: Callable[[R], str | int]) -> Piece[T]:
+    """Return a page from rows that were read with one more than the limit, and the cursor of the next page."""
+    after = encode_cursor(place(rows[limit - 1])) if len(rows) > limit else None
+    return Piece(items=[shown(row) for row in rows[:limit]], next=after, limit=limit)
 
 
 class BadCursor(Invalid):
-    """A cursor that no answer of ours held."""
+    """The cursor is invalid."""
 
     code = "bad_cursor"
 
@@ -44,13 +52,13 @@ class BadCursor(Invalid):
 
 
 def encode_cursor(*place: str | int | None) -> str:
-    """Return the cursor of a place in a list: the sort key of the last item that was shown."""
+    """Return the cursor of a position in a list: the sort key of the last item shown."""
     written = json.dumps(place, separators=(",", ":")).encode()
     return urlsafe_b64encode(written).rstrip(b"=").decode()
 
 
 def decode_cursor(cursor: str | None, *kinds: type[str] | type[int]) -> Sequence[str | int] | None:
-    """Return the place that a cursor names, None without one; BadCursor if its parts are not of these kinds."""
+    """Return the position of a cursor, None without one; raise BadCursor if its parts are not of these types."""
     if cursor is None:
         return None
     try:

@@ -1,7 +1,7 @@
 """The configuration of sources and jobs, field by field, for the OpenAPI document.
 
-What comes in is checked in one place, `holdfast.sources.config`, whatever way it came; this says the same to clients.
-A test holds the two against each other.
+`holdfast.sources.config` alone validates input, wherever it comes from; this module only describes it to
+clients. A test compares the two.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from holdfast.archive_tool.contract import ExecutionPolicy, ToolOptions
 
 
 class ExtractConfig(BaseModel):
-    """Where the pages of a source have what: CSS selectors."""
+    """CSS selectors for the parts of a source's pages."""
 
     model_config = ConfigDict(title="ExtractConfig")
 
@@ -26,11 +26,11 @@ class ExtractConfig(BaseModel):
     title: str | None = Field(None, max_length=1000)
     author: str | None = Field(None, max_length=1000)
     published: str | None = Field(None, max_length=1000)
-    remove: list[str] | None = Field(None, description="What is no part of the text.")
+    remove: list[str] | None = Field(None, description="Selectors of elements that are not part of the text.")
 
 
 class SourceConfigFields(BaseModel):
-    """How a source is crawled. What is left out, or null, has its default; a job says only what it has otherwise."""
+    """How a source is crawled. Missing or null fields have their defaults; a job has only fields that differ."""
 
     seeds: list[str] | None = Field(None, max_length=10_000, description="Where a crawl begins.")
     scope: Literal["page", "prefix", "host", "domain", "any"] | None = Field(
@@ -64,7 +64,6 @@ class SourceConfigFields(BaseModel):
 
 
 def _as_model(name: str, described: type) -> type[BaseModel]:
-    """Return a model with the fields of a dataclass, each of which may be left out."""
     hints = get_type_hints(described)
     given: dict[str, Any] = {one.name: (hints[one.name] | None, None) for one in fields(described)}
     made: type[BaseModel] = create_model(name, __doc__=described.__doc__, **given)
@@ -73,13 +72,13 @@ def _as_model(name: str, described: type) -> type[BaseModel]:
 
 @cache
 def source_config_model() -> type[BaseModel]:
-    """Return the whole model; made when the document is, which few processes ever do."""
+    """Return the complete model; built only with the OpenAPI document, which few processes need."""
     below: dict[str, Any] = {
         "passthrough_args": (list[str] | None, None),
         "tool_options": (_as_model("ZimitToolOptions", ToolOptions) | None, None),
         "execution_policy": (_as_model("ZimitExecutionPolicy", ExecutionPolicy) | None, None),
     }
-    zimit = create_model("ZimitConfigFields", __doc__="What a crawl by zimit is told besides.", **below)
+    zimit = create_model("ZimitConfigFields", __doc__="Options of a crawl by zimit.", **below)
     own: dict[str, Any] = {"zimit": (zimit | None, None)}
     made: type[BaseModel] = create_model(
         "SourceConfiguration", __base__=SourceConfigFields, __doc__=SourceConfigFields.__doc__, **own
@@ -88,11 +87,10 @@ def source_config_model() -> type[BaseModel]:
 
 
 class _Typed:
-    """Tells the document which fields an object has; what comes in stays as it is."""
+    """Documents the fields of an object without validating the input."""
 
     def __get_pydantic_json_schema__(self, _schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return handler(source_config_model().__pydantic_core_schema__)
 
 
 SourceConfiguration = Annotated[dict[str, Any], _Typed()]
-"""The configuration of a source or of a job."""

@@ -1,8 +1,8 @@
-"""Create the schema of the models in an empty database, or in one of a schema from before the baseline.
+"""Creates the models' schema in an empty database, or upgrades one with a schema from before the baseline.
 
-A new table, column or index comes from the models. `_CHANGES` has what a comparison with the models cannot find: data
-that moves, and what changes under its old name. The migrations of before are in tests/migrations: a test upgrades each
-of their schemas with both, and compares.
+New tables, columns and indexes come from the models. `_CHANGES` lists what a comparison with the models cannot
+find: data that moves, and objects that change under the same name. The migrations from before the baseline are
+in tests/migrations: a test upgrades each of their schemas both ways, and compares.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from holdfast.errors import UrlRefused
 from holdfast.urls import page_key, parse_seed
 
 BASELINE = "0031"
-"""The oldest schema that has a migration; older ones are brought to the models in one step."""
+"""The oldest schema that has a migration; older ones are upgraded in one step."""
 
 Step = Callable[[sa.Connection], None]
 
@@ -33,7 +33,7 @@ _DROPPED = {
 
 
 def bring_up(connection: sa.Connection, found: str | None, later: Iterable[Step]) -> None:
-    """Create what is missing, then move the data; `later` are the steps of the migrations after the baseline."""
+    """Create missing objects, then move the data; `later` are the steps of the migrations after the baseline."""
     tables = Model.metadata.sorted_tables
     there = sa.inspect(connection).get_table_names()
     for table in tables:
@@ -59,7 +59,7 @@ def bring_up(connection: sa.Connection, found: str | None, later: Iterable[Step]
 
 
 def _index_order(index: sa.Index) -> tuple[bool, str]:
-    """Put partial indexes last: of two that fit alike, SQLite takes the one that was created later."""
+    """Sort partial indexes last: of two that fit equally, SQLite uses the one created later."""
     return index.dialect_options["sqlite"]["where"] is not None, str(index.name)
 
 
@@ -77,12 +77,12 @@ def _sql(*statements: str) -> Step:
 
 
 def _drop_indexes(*names: str) -> Step:
-    """Drop indexes that are gone or have changed; those of the models are created at the end."""
+    """Drop removed or changed indexes; those of the models are created at the end."""
     return _sql(*(f"DROP INDEX IF EXISTS {name}" for name in names))
 
 
 def _key_snapshots(connection: sa.Connection) -> None:
-    """Store page keys. Only a URL with a query, or one that data was sent to, has one that is not its own key."""
+    """Store page keys that differ from the URL key: only URLs with a query or request data can have one."""
     wanted = sa.select(Snapshot.id, Snapshot.url, Snapshot.url_key).where(
         sa.or_(Snapshot.url.like("%?%"), Snapshot.method.is_not(None))
     )
@@ -95,7 +95,7 @@ def _key_signal_pages(connection: sa.Connection) -> None:
 
 
 def _fill(connection: sa.Connection, wanted: sa.Select[*tuple[Any, ...]], number: Any, filled: Any) -> None:
-    """Store the page key of each (number, URL, own key) where it is not the own key, in batches."""
+    """Store the page key of each selected (number, URL, URL key) where it differs from the URL key, in batches."""
     put = sa.update(number.table).where(number == sa.bindparam("number")).values({filled: sa.bindparam("key")})
     after = -1
     while rows := connection.execute(wanted.where(number > after).order_by(number).limit(_BATCH)).all():
@@ -106,7 +106,7 @@ def _fill(connection: sa.Connection, wanted: sa.Select[*tuple[Any, ...]], number
 
 
 def _key_withdrawals(connection: sa.Connection) -> None:
-    """Keep one row for each request: each had a row for every known spelling of its URL."""
+    """Merge takedowns to one row per request: older schemas had a row for every known spelling of a URL."""
     asked = (
         "SELECT id, url_hash, subject, created_at, lifted_at FROM withdrawals WHERE url_hash IS NOT NULL ORDER BY id"
     )
@@ -134,7 +134,7 @@ _TOTALS = ("pages", "requests", "bytes", "retries", *_OUTCOMES, "queue")
 
 
 def _fill_totals(connection: sa.Connection) -> None:
-    """Start the totals with what was counted before: counters must not fall to zero with an upgrade."""
+    """Initialize the totals from existing counts: counters must not fall to zero with an upgrade."""
     totals: defaultdict[int, Counter[str]] = defaultdict(Counter)
     for number, counts in connection.execute(sa.select(ExecutionCount.execution_id, ExecutionCount.counts)):
         totals[number].update({name: int(counts.get(name, 0)) for name in ("pages", "requests", "bytes", "retries")})
@@ -159,10 +159,10 @@ def _fill_totals(connection: sa.Connection) -> None:
 
 
 def _separate_duplicates(connection: sa.Connection) -> None:
-    """Let no capture be a duplicate of one of another source; changes and search read the corrected rows again.
+    """Undo duplicates across sources; queue the corrected rows for changes and search.
 
-    Captures of one source that name the same foreign capture share address, day and body: the earliest of them becomes
-    canonical.
+    Captures of one source that name the same foreign capture share address, day and body: the earliest of them
+    becomes canonical.
     """
     _sql(
         "CREATE TEMPORARY TABLE wrong AS SELECT s.id,"

@@ -1,4 +1,4 @@
-"""What Alembic runs: migrations over the connection that `holdfast.db.migrate` hands in."""
+"""The Alembic environment: runs migrations over the connection that `holdfast.db.migrate` passes in."""
 
 from alembic import context
 

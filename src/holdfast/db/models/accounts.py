@@ -1,6 +1,6 @@
-"""Who may do what: users, their sessions and tokens, one-time links, and how often a sign-in failed.
+"""Accounts: users, sessions, tokens, one-time links and failed sign-ins.
 
-No row holds a secret: of passwords an argon2id hash is kept, of everything else the SHA-256 of what was handed out.
+No row holds a secret: passwords are stored as argon2id hashes, everything else as the SHA-256 of the secret.
 """
 
 from datetime import datetime
@@ -18,13 +18,13 @@ class User(Model):
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     name: Mapped[str] = mapped_column(String(64), unique=True)
-    """What is typed to sign in: lower-case."""
+    """The sign-in name, in lower case."""
     role: Mapped[str] = mapped_column(String(16))
     password_hash: Mapped[str | None] = mapped_column(String(255))
-    """None until a password is chosen, and for an account of an identity provider."""
+    """None until a password is chosen, and for accounts of an identity provider."""
     issuer: Mapped[str | None] = mapped_column(String(255))
     subject: Mapped[str | None] = mapped_column(String(255))
-    """Who this is at the identity provider that the issuer names; the pair never changes hands, unlike a name."""
+    """The user's subject at the issuer; the pair never passes to another person, unlike a name."""
     created_at: Mapped[datetime]
     signed_in_at: Mapped[datetime | None]
     disabled_at: Mapped[datetime | None]
@@ -33,7 +33,7 @@ class User(Model):
 
 
 class UserSession(Model):
-    """A browser that is signed in; the row goes when it signs out, is ended or expires."""
+    """A signed-in browser; the row is deleted when the session ends or expires."""
 
     __tablename__ = "user_sessions"
 
@@ -45,7 +45,7 @@ class UserSession(Model):
     seen_at: Mapped[datetime]
     address: Mapped[str] = mapped_column(String(64))
     agent: Mapped[str] = mapped_column(String(200))
-    """What the browser calls itself."""
+    """The browser's User-Agent."""
 
     __table_args__ = (
         Index("ix_user_sessions_user", "user_id", "id"),
@@ -54,7 +54,7 @@ class UserSession(Model):
 
 
 class ApiToken(Model):
-    """A secret of a program that acts for a user; the row goes when it is revoked."""
+    """A secret of a program that acts for a user; the row is deleted when it is revoked."""
 
     __tablename__ = "api_tokens"
 
@@ -63,9 +63,9 @@ class ApiToken(Model):
     name: Mapped[str] = mapped_column(String(100))
     secret_hash: Mapped[bytes] = mapped_column(LargeBinary, unique=True)
     hint: Mapped[str] = mapped_column(String(16))
-    """Its first characters, to tell tokens apart."""
+    """The first characters, to distinguish tokens."""
     scopes: Mapped[list[str]]
-    """What it is limited to."""
+    """The permissions that the token is limited to."""
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
     used_at: Mapped[datetime | None]
@@ -74,26 +74,26 @@ class ApiToken(Model):
 
 
 class AccountLink(Model):
-    """A link that works once: to make the first administrator, or to choose a password."""
+    """A link that works once: to create the first administrator, or to choose a password."""
 
     __tablename__ = "account_links"
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), unique=True)
-    """None for the link that makes the first administrator; a user has one link at most."""
+    """None for the link that creates the first administrator; a user has at most one link."""
     secret_hash: Mapped[bytes] = mapped_column(LargeBinary, unique=True)
     created_at: Mapped[datetime]
     expires_at: Mapped[datetime]
 
 
 class SignInFailure(Model):
-    """How often signing in failed lately, for one account or one address."""
+    """Recent failed sign-ins for one account or one address."""
 
     __tablename__ = "sign_in_failures"
 
     key: Mapped[str] = mapped_column(String(80), primary_key=True)
     failures: Mapped[int]
     since: Mapped[datetime]
-    """When the window began that these are counted in."""
+    """Start of the window in which failures are counted."""
 
     __table_args__ = (Index("ix_sign_in_failures_since", "since"),)

@@ -6,11 +6,11 @@ from typing import Any
 from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, SmallInteger, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from holdfast.db.models.base import BigId, KeyText, Model
+from holdfast.db.models.base import BigId, KeyText, Model, partial_index
 
 
 class WarcFile(Model):
-    """One WARC file: open while a process writes it, sealed for ever after."""
+    """One WARC file: open while a process writes it, then sealed permanently."""
 
     __tablename__ = "warc_files"
 
@@ -18,7 +18,7 @@ class WarcFile(Model):
     execution_id: Mapped[int] = mapped_column(ForeignKey("executions.id"))
     owner_id: Mapped[int | None] = mapped_column(BigInteger)
     path: Mapped[str]
-    """The sealed name, relative to the data directory where it lies below it."""
+    """The sealed name, relative to the data directory if the file is inside it."""
     state: Mapped[str] = mapped_column(String(16))
     """open, sealed, discarded."""
     size: Mapped[int | None] = mapped_column(BigInteger)
@@ -29,46 +29,39 @@ class WarcFile(Model):
     created_at: Mapped[datetime]
     sealed_at: Mapped[datetime | None]
     origin: Mapped[str | None]
-    """Where an imported file came from, as it was named; None for our own."""
+    """Where an imported file came from, as given by the user; None for our own."""
     origin_sha256: Mapped[str | None] = mapped_column(String(64))
-    """Digest of the imported file or package member: the same file again is the same row."""
+    """Digest of the imported file or package member: importing the same file again finds the same row."""
     index_state: Mapped[str] = mapped_column(String(8), server_default=text("'pending'"))
     """pending, running, indexed, failed."""
     first_at: Mapped[datetime | None]
     last_at: Mapped[datetime | None]
-    """Dates of its earliest and latest snapshot, set when it is indexed: who looks for a time skips whole files. Only a
-    latest one, in 1970: it has no snapshots."""
+    """Dates of its earliest and latest snapshot, set when it is indexed: searches by time skip whole files. Only a
+    latest one, in 1970: it has no snapshots.
+    """
 
     __table_args__ = (
         UniqueConstraint("path"),
         Index("ix_warc_files_origin_sha256", "origin_sha256"),
-        Index(
-            "ix_warc_files_to_index",
-            "id",
-            sqlite_where=text("state = 'sealed' AND index_state IN ('pending','running')"),
-            postgresql_where=text("state = 'sealed' AND index_state IN ('pending','running')"),
+        partial_index(
+            "ix_warc_files_to_index", "id", where="state = 'sealed' AND index_state IN ('pending','running')"
         ),
         Index("ix_warc_files_execution_id", "execution_id", "id"),
-        Index(
-            "ix_warc_files_open",
-            "owner_id",
-            sqlite_where=text("state = 'open'"),
-            postgresql_where=text("state = 'open'"),
-        ),
+        partial_index("ix_warc_files_open", "owner_id", where="state = 'open'"),
     )
 
 
 class IndexRun(Model):
-    """The last reading of one sealed file: who is at it, how far it is, what it found."""
+    """The latest indexing run of one sealed file: its owner, progress and results."""
 
     __tablename__ = "index_runs"
 
     warc_file_id: Mapped[int] = mapped_column(ForeignKey("warc_files.id"), primary_key=True)
     version: Mapped[int]
-    """Of the extraction; an older one may be read again."""
+    """Version of the extraction; files with an older one may be indexed again."""
     owner_id: Mapped[int | None] = mapped_column(BigInteger)
     token: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    """Fences every write of a reader: a late one changes nothing."""
+    """Fencing token for every write of an indexer: a late one changes nothing."""
     lease_expires_at: Mapped[datetime | None]
     phase: Mapped[str] = mapped_column(String(16))
     records: Mapped[int] = mapped_column(server_default="0")
@@ -76,7 +69,7 @@ class IndexRun(Model):
     bytes_done: Mapped[int] = mapped_column(BigInteger, server_default="0")
     bytes_total: Mapped[int] = mapped_column(BigInteger, server_default="0")
     warnings: Mapped[dict[str, Any]] = mapped_column(default=dict)
-    """Counts by kind, and the first of each with its offset."""
+    """Counts by kind, and the first of each kind with its offset."""
     error: Mapped[str | None]
     started_at: Mapped[datetime]
     progress_at: Mapped[datetime]
@@ -93,32 +86,33 @@ class Document(Model):
     """SHA-256 of the content-decoded body."""
     charset: Mapped[str] = mapped_column(String(32))
     media_type: Mapped[str] = mapped_column(String(127))
-    """What it was read as; with `;template=` and a digest where a template of its source told what its content is."""
+    """The type that the body was parsed as; with `;template=` and a digest if a source template marked the content."""
     body_bytes: Mapped[int] = mapped_column(BigInteger)
     title: Mapped[str | None]
     description: Mapped[str | None]
     snippet: Mapped[str | None]
     headings: Mapped[str | None] = mapped_column(Text)
-    """One a line, in document order."""
+    """One per line, in document order."""
     terms: Mapped[str | None] = mapped_column(Text)
-    """What it defines or names, one a line, each once, in document order."""
+    """Terms that the document defines or names, one per line, each once, in document order."""
     author: Mapped[str | None]
     published_at: Mapped[datetime | None]
     modified_at: Mapped[datetime | None]
-    """As the page states them, whatever the time was."""
+    """Like `published_at`, as the page states it."""
     keywords: Mapped[str | None] = mapped_column(Text)
-    """One a line."""
+    """One per line."""
     word_count: Mapped[int | None]
     page_type: Mapped[str | None] = mapped_column(String(16))
-    """article, listing, home, product, reference, form, media, other. None, like the count of words, where an older
-    program read the document."""
+    """article, listing, home, product, reference, form, media, other. None, like the word count, if an older version
+    parsed the document.
+    """
     language: Mapped[str | None] = mapped_column(String(35))
     canonical: Mapped[str | None]
     details: Mapped[dict[str, Any]] = mapped_column(default=dict)
-    """OpenGraph and JSON-LD basics, and the problems that the parser noted."""
+    """OpenGraph and JSON-LD basics, and the problems that the parser recorded."""
     noindex: Mapped[bool] = mapped_column(server_default=text("false"))
     says_archived: Mapped[bool] = mapped_column(server_default=text("false"))
-    """The page says of itself that it is no longer kept up."""
+    """Whether the page states that it is no longer maintained."""
     text_chars: Mapped[int] = mapped_column(server_default="0")
     version: Mapped[int]
     created_at: Mapped[datetime]
@@ -127,7 +121,7 @@ class Document(Model):
 
 
 class DocumentText(Model):
-    """A document's main text, one block a line, compressed with zstd; apart, so that documents stay small."""
+    """A document's main text, one block per line, compressed with zstd; separate, so that documents stay small."""
 
     __tablename__ = "document_texts"
 
@@ -136,7 +130,7 @@ class DocumentText(Model):
 
 
 class PageGroup(Model):
-    """Scheme, host and path without query: what people browse. One row a source and group."""
+    """Scheme, host and path without query: the unit that people browse. One row per source and group."""
 
     __tablename__ = "page_groups"
 
@@ -160,7 +154,7 @@ class PageGroup(Model):
 
 
 class PageSignal(Model):
-    """What the link graph says of a group's address, over all sources."""
+    """Link-graph signals of a group's address, over all sources."""
 
     __tablename__ = "page_signals"
 
@@ -172,18 +166,17 @@ class PageSignal(Model):
 
 
 def _noise_index(name: str, *columns: str) -> Index:
-    """Return an index of the few captures that do not show their page."""
-    told = text("noise IS NOT NULL")
-    return Index(name, *columns, sqlite_where=told, postgresql_where=told)
+    """Return a partial index of captures that are noise."""
+    return partial_index(name, *columns, where="noise IS NOT NULL")
 
 
 class Snapshot(Model):
-    """One record that can be replayed: every response, resource and revisit, of any type and status."""
+    """One replayable record: every response, resource and revisit, of any type and status."""
 
     __tablename__ = "snapshots"
 
     id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    """The file's id times 2^22 plus the record's ordinal: a rebuild from files alone gives the same."""
+    """The file's id times 2^22 plus the record's ordinal: a rebuild from files alone gives the same ids."""
     warc_file_id: Mapped[int] = mapped_column(ForeignKey("warc_files.id"))
     execution_id: Mapped[int] = mapped_column(ForeignKey("executions.id"))
     source_id: Mapped[int] = mapped_column(ForeignKey("sources.id"))
@@ -197,28 +190,28 @@ class Snapshot(Model):
     url_key: Mapped[str] = mapped_column(KeyText)
     """SURT."""
     url_hash: Mapped[int] = mapped_column(BigInteger)
-    """Of the normalised address, query included: which page this is."""
+    """Hash of the normalised address with its query: identifies the page."""
     page_key: Mapped[str | None] = mapped_column(KeyText)
-    """The key that the page is withdrawn under, where that is not `url_key`."""
+    """The key for takedowns of the page, if it differs from `url_key`."""
     group_id: Mapped[int | None] = mapped_column(ForeignKey("page_groups.id"))
-    """Set for pages."""
+    """Set only for pages."""
     captured_at: Mapped[datetime]
     method: Mapped[str | None] = mapped_column(String(16))
-    """None for GET; its data is then part of the key."""
+    """None for GET; for other methods the request data is part of the key."""
     status: Mapped[int | None] = mapped_column(SmallInteger)
     media_type: Mapped[str | None]
-    """As declared."""
+    """As declared by the server."""
     payload_digest: Mapped[str | None]
-    """As the record has it: `sha256:…`, `sha1:…`; ours if it has none."""
+    """As in the record: `sha256:…`, `sha1:…`; computed if the record has none."""
     body_hash: Mapped[bytes | None] = mapped_column(LargeBinary(32))
-    """SHA-256 of the content-decoded body; of its original for a revisit."""
+    """SHA-256 of the content-decoded body; of the original's body for a revisit."""
     document_id: Mapped[int | None] = mapped_column(ForeignKey("documents.id"))
     is_page: Mapped[bool]
-    """HTML, text or PDF: what search, changes and exports read."""
+    """HTML, text or PDF: the captures that search, changes and exports read."""
     noindex: Mapped[bool] = mapped_column(server_default=text("false"))
-    """The page or its headers asked to stay out of public search."""
+    """Whether the page or its headers opt out of public search."""
     canonical_id: Mapped[int | None] = mapped_column(BigInteger)
-    """The earliest snapshot of the same address, UTC day and body, if this is not it: this one is a duplicate."""
+    """The earliest snapshot of the same address, UTC day and body; set if this one is a duplicate of it."""
     original_id: Mapped[int | None] = mapped_column(BigInteger)
     """The snapshot that holds a revisit's body, once it is known."""
     refers_to_url: Mapped[str | None] = mapped_column(Text)
@@ -227,49 +220,28 @@ class Snapshot(Model):
     """The Location of a 3xx, resolved."""
     truncated: Mapped[str | None] = mapped_column(String(16))
     problems: Mapped[str | None]
-    """Words, comma-separated: digest_mismatch, bad_date…"""
+    """Comma-separated codes: digest_mismatch, bad_date…"""
     backend: Mapped[str] = mapped_column(String(16), server_default=text("'native'"))
     """native, browser, zimit, http_warc, playwright_warc, import."""
     fidelity: Mapped[str] = mapped_column(String(8), server_default=text("'unknown'"))
     """high, fallback, unknown."""
     compared: Mapped[bool] = mapped_column(server_default=text("false"))
-    """Whether `changes` has looked at it."""
+    """Whether `changes` has processed it."""
     noise: Mapped[str | None] = mapped_column(String(16))
-    """Why it does not show the page although its status says so (a `NoiseKind`); None for what counts as the page."""
+    """A `NoiseKind` if the capture does not show the page although its status is good; None otherwise."""
 
     __table_args__ = (
         Index("ix_snapshots_key", "url_key", "captured_at", "id"),
         Index("ix_snapshots_page", "url_hash", "captured_at", "id"),
-        Index(
-            "ix_snapshots_page_key",
-            "page_key",
-            sqlite_where=text("page_key IS NOT NULL"),
-            postgresql_where=text("page_key IS NOT NULL"),
-        ),
+        partial_index("ix_snapshots_page_key", "page_key", where="page_key IS NOT NULL"),
         Index("ix_snapshots_group", "group_id", "captured_at", "id"),
         Index("ix_snapshots_execution", "execution_id", "id"),
         Index("ix_snapshots_source", "source_id", "id"),
         Index("ix_snapshots_source_key", "source_id", "url_key"),
         Index("ix_snapshots_document", "document_id", "id"),
-        Index(
-            "ix_snapshots_to_compare",
-            "source_id",
-            "id",
-            sqlite_where=text("is_page AND NOT compared"),
-            postgresql_where=text("is_page AND NOT compared"),
-        ),
-        Index(
-            "ix_snapshots_unresolved",
-            "id",
-            sqlite_where=text("record_type = 'revisit' AND original_id IS NULL"),
-            postgresql_where=text("record_type = 'revisit' AND original_id IS NULL"),
-        ),
-        Index(
-            "ix_snapshots_original",
-            "original_id",
-            sqlite_where=text("original_id IS NOT NULL"),
-            postgresql_where=text("original_id IS NOT NULL"),
-        ),
+        partial_index("ix_snapshots_to_compare", "source_id", "id", where="is_page AND NOT compared"),
+        partial_index("ix_snapshots_unresolved", "id", where="record_type = 'revisit' AND original_id IS NULL"),
+        partial_index("ix_snapshots_original", "original_id", where="original_id IS NOT NULL"),
         _noise_index("ix_snapshots_noise_execution", "execution_id", "id"),
         _noise_index("ix_snapshots_noise_source", "source_id", "id"),
         _noise_index("ix_snapshots_noise_page", "url_hash", "id"),
@@ -277,47 +249,49 @@ class Snapshot(Model):
 
 
 class PageLink(Model):
-    """An edge of the link graph, from a snapshot to a group's address; at most 200 a snapshot."""
+    """An edge of the link graph, from a snapshot to a group's address; at most 200 per snapshot."""
 
     __tablename__ = "page_links"
 
     snapshot_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     to_hash: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     from_hash: Mapped[int] = mapped_column(BigInteger)
-    """Of the linking group's address."""
+    """Hash of the linking group's address."""
     to_url: Mapped[str] = mapped_column(Text)
 
     __table_args__ = (Index("ix_page_links_to_hash", "to_hash"),)
 
 
 class LinkText(Model):
-    """Words that links to a group's address stand on: each once for a linking host, the first few of it."""
+    """Anchor texts of links to a group's address: each once per linking host, only the first few of a host."""
 
     __tablename__ = "link_texts"
 
     to_hash: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     host_hash: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
-    """Of the linking host, less `www.`; 0 for the host that is linked to."""
+    """Hash of the linking host without `www.`; 0 if it is the linked host itself."""
     text: Mapped[str] = mapped_column(String(80), primary_key=True)
     snapshot_id: Mapped[int] = mapped_column(BigInteger)
-    """The capture that said so first: if it is withdrawn, so are its words, until a capture that is not says the
-    same."""
+    """The first capture with this text. If it is taken down, the text is removed until a visible capture has the same
+    text.
+    """
 
     __table_args__ = (Index("ix_link_texts_snapshot", "snapshot_id"), {"sqlite_with_rowid": False})
 
 
 class Withdrawal(Model):
-    """A snapshot, or all captures of an address, that no reader may see until it is lifted."""
+    """A takedown of a snapshot, or of all captures of an address; no reader may see them until it is lifted."""
 
     __tablename__ = "withdrawals"
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     snapshot_id: Mapped[int | None] = mapped_column(BigInteger)
     url_key: Mapped[str | None] = mapped_column(KeyText)
-    """The page's key, for every capture of it, whenever it came and however its address was spelled. Exactly one of
-    the two is set."""
+    """The page's key, for every capture of it, past and future, in any spelling of its address. Exactly one of the two
+    is set.
+    """
     subject: Mapped[str] = mapped_column(Text)
-    """What was asked for, as written."""
+    """The requested address or capture, as written."""
     reason: Mapped[str] = mapped_column(Text)
     actor: Mapped[str]
     created_at: Mapped[datetime]
@@ -325,23 +299,13 @@ class Withdrawal(Model):
     lifted_by: Mapped[str | None]
 
     __table_args__ = (
-        Index(
-            "ix_withdrawals_snapshot",
-            "snapshot_id",
-            sqlite_where=text("lifted_at IS NULL"),
-            postgresql_where=text("lifted_at IS NULL"),
-        ),
-        Index(
-            "ix_withdrawals_key",
-            "url_key",
-            sqlite_where=text("lifted_at IS NULL"),
-            postgresql_where=text("lifted_at IS NULL"),
-        ),
+        partial_index("ix_withdrawals_snapshot", "snapshot_id", where="lifted_at IS NULL"),
+        partial_index("ix_withdrawals_key", "url_key", where="lifted_at IS NULL"),
     )
 
 
 class ReplayKey(Model):
-    """What addresses of members' captures on the replay host are signed with; a new one now and then."""
+    """Key that signs URLs of members' captures on the replay host; rotated from time to time."""
 
     __tablename__ = "replay_keys"
 
@@ -351,7 +315,7 @@ class ReplayKey(Model):
 
 
 class NoiseQueue(Model):
-    """Captures that were written or changed and are not judged yet: ranges of ids, one or two for a batch."""
+    """Ranges of ids of captures that are new or changed and not yet classified; one or two per batch."""
 
     __tablename__ = "noise_queue"
 
@@ -359,16 +323,13 @@ class NoiseQueue(Model):
     first_id: Mapped[int] = mapped_column(BigInteger)
     last_id: Mapped[int] = mapped_column(BigInteger)
     late: Mapped[bool] = mapped_column(server_default=text("false"))
-    """Whether it was here before there was any judging: what is new goes before it."""
+    """Whether the captures predate the classifier: newer ones are processed first."""
 
-    __table_args__ = (
-        Index("ix_noise_queue_order", "late", "id"),
-        Index("ix_noise_queue_first_id", "first_id"),
-    )
+    __table_args__ = (Index("ix_noise_queue_order", "late", "id"), Index("ix_noise_queue_first_id", "first_id"))
 
 
 class NoiseSuspect(Model):
-    """A capture that may not show its page, or an error page of the site that others are held against."""
+    """A capture that may be noise, or an error page of the site that others are compared with."""
 
     __tablename__ = "noise_suspects"
 
@@ -376,44 +337,34 @@ class NoiseSuspect(Model):
     site: Mapped[int] = mapped_column(BigInteger)
     """First 64 bits of the SHA-256 of the host."""
     likeness: Mapped[int] = mapped_column(BigInteger)
-    """Of what the page says, without what its own address puts into it: equal for near-equal pages of a site."""
+    """Similarity hash of the page text without parts of its own address: equal for near-equal pages of a site."""
     leaf: Mapped[int] = mapped_column(BigInteger)
-    """Of the last name in the address: the same page in ten versions of a manual has one."""
+    """Hash of the last path segment: equal for the same page in ten versions of a manual."""
     url_hash: Mapped[int] = mapped_column(BigInteger)
     kind: Mapped[str | None] = mapped_column(String(16))
-    """What its words say it is; None for an answer that the server itself called an error."""
+    """The kind that its words suggest; None for a response with an error status."""
     said: Mapped[str] = mapped_column(Text)
-    """Which words, in a sentence."""
+    """The matching words, in a sentence."""
     proof: Mapped[str | None] = mapped_column(Text)
-    """What proves it without other captures, in a sentence."""
+    """Evidence that is sufficient without other captures, in a sentence."""
     least: Mapped[int] = mapped_column(SmallInteger)
-    """Addresses that must say the same before that proves it."""
+    """Number of addresses with the same text that proves it."""
     chars: Mapped[int]
     marked: Mapped[bool] = mapped_column(server_default=text("false"))
     """Whether the verdict was that it is noise."""
 
     __table_args__ = (
         Index("ix_noise_suspects_alike", "site", "likeness", "kind", "leaf"),
-        Index(
-            "ix_noise_suspects_unmarked",
-            "site",
-            "likeness",
-            "snapshot_id",
-            sqlite_where=text("NOT marked AND kind IS NOT NULL"),
-            postgresql_where=text("NOT marked AND kind IS NOT NULL"),
+        partial_index(
+            "ix_noise_suspects_unmarked", "site", "likeness", "snapshot_id", where="NOT marked AND kind IS NOT NULL"
         ),
         Index("ix_noise_suspects_url_hash", "url_hash"),
-        Index(
-            "ix_noise_suspects_errors",
-            "site",
-            sqlite_where=text("kind IS NULL"),
-            postgresql_where=text("kind IS NULL"),
-        ),
+        partial_index("ix_noise_suspects_errors", "site", where="kind IS NULL"),
     )
 
 
 class NoiseVerdict(Model):
-    """Why a capture counts as noise, in words; one row for each that does."""
+    """Why a capture counts as noise, in words; one row per noise capture."""
 
     __tablename__ = "noise_verdicts"
 
@@ -421,12 +372,12 @@ class NoiseVerdict(Model):
     kind: Mapped[str] = mapped_column(String(16))
     evidence: Mapped[str] = mapped_column(Text)
     decided_by: Mapped[str | None]
-    """The person who ruled so; None if it was found."""
+    """The person who decided; None if it was detected automatically."""
     decided_at: Mapped[datetime]
 
 
 class NoiseRuling(Model):
-    """What a person ruled of a capture, or of all captures of a page; the last one of a subject is in force."""
+    """A person's label for a capture, or for all captures of a page; the latest one of a subject is in force."""
 
     __tablename__ = "noise_rulings"
 
@@ -435,9 +386,9 @@ class NoiseRuling(Model):
     url_key: Mapped[str | None] = mapped_column(KeyText)
     """The page's key, for every capture of it. Exactly one of the two is set."""
     subject: Mapped[str] = mapped_column(Text)
-    """What was meant, as written."""
+    """The labelled capture or address, as written."""
     kind: Mapped[str | None] = mapped_column(String(16))
-    """What it is; None if it is no noise."""
+    """The kind of noise; None if it is not noise."""
     reason: Mapped[str] = mapped_column(Text)
     actor: Mapped[str]
     created_at: Mapped[datetime]
@@ -449,14 +400,15 @@ class NoiseRuling(Model):
 
 
 class SearchOutbox(Model):
-    """What the search index has not taken in yet; written in the transaction that made the change."""
+    """Changes that the search index has not processed; written in the same transaction as the change."""
 
     __tablename__ = "search_outbox"
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     kind: Mapped[str] = mapped_column(String(16))
     """snapshots (a range of ids that were written or changed), documents (ids in refs), withdrawal, signals,
-    visibility (of the source that `first_id` names)."""
+    visibility (of the source in `first_id`).
+    """
     first_id: Mapped[int | None] = mapped_column(BigInteger)
     last_id: Mapped[int | None] = mapped_column(BigInteger)
     refs: Mapped[dict[str, Any]] = mapped_column(default=dict)

@@ -1,13 +1,13 @@
-"""What all tables share: named constraints, and two column types that make SQLite and PostgreSQL agree.
+"""Common parts of all tables: named constraints, and column types that make SQLite and PostgreSQL agree.
 
-Files of this package have no `from __future__ import annotations`: SQLAlchemy would compile the text of each of their
-500 annotations, which costs every process 40 ms.
+Files of this package have no `from __future__ import annotations`: SQLAlchemy would compile the text of each of
+their 500 annotations, which costs every process 40 ms.
 """
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, Dialect, Integer, MetaData, Text
+from sqlalchemy import JSON, BigInteger, Dialect, Index, Integer, MetaData, Text, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
@@ -16,7 +16,7 @@ from holdfast.clock import from_micros, to_micros
 
 
 class Moment(TypeDecorator[datetime]):
-    """An aware UTC datetime, kept as whole microseconds since 1970: one form in both databases (decision 0004)."""
+    """An aware UTC datetime, stored as whole microseconds since 1970 in both databases (decision 0004)."""
 
     impl = BigInteger
     cache_ok = True
@@ -32,14 +32,18 @@ BigId = BigInteger().with_variant(Integer(), "sqlite")
 """A 64-bit key: SQLite only makes INTEGER PRIMARY KEY the rowid itself."""
 
 KeyText = Text().with_variant(Text(collation="C"), "postgresql")
-"""Text that sorts by its bytes in both databases, as the field's indexes do."""
+"""Text that sorts by bytes in both databases, as CDX indexes do."""
 
 Json = JSON().with_variant(JSONB(), "postgresql")
 
 
-class Model(DeclarativeBase):
-    """The base of all tables."""
+def partial_index(name: str, *columns: Any, where: str, unique: bool = False) -> Index:
+    """Return an index of the rows that meet a condition, in both databases."""
+    condition = text(where)
+    return Index(name, *columns, unique=unique, sqlite_where=condition, postgresql_where=condition)
 
+
+class Model(DeclarativeBase):
     metadata = MetaData(
         naming_convention={
             "ix": "ix_%(table_name)s_%(column_0_N_name)s",

@@ -1,4 +1,4 @@
-"""What is worked out from captures, reported or found: changes, editions, problem reports, usage, feeds, signals."""
+"""Results derived from captures, and reports: changes, editions, problem reports, usage, feeds, signals."""
 
 from datetime import datetime
 from typing import Any
@@ -17,11 +17,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from holdfast.db.models.base import BigId, KeyText, Model
+from holdfast.db.models.base import BigId, KeyText, Model, partial_index
 
 
 class Diff(Model):
-    """What differs between two bodies, kept once for all pairs of snapshots that hold them."""
+    """The differences between two bodies, stored once for all pairs of snapshots with these bodies."""
 
     __tablename__ = "diffs"
 
@@ -29,7 +29,7 @@ class Diff(Model):
     from_document_id: Mapped[int] = mapped_column(ForeignKey("documents.id"))
     to_document_id: Mapped[int] = mapped_column(ForeignKey("documents.id"))
     version: Mapped[int]
-    """Of the comparison and of the text that it compares, together."""
+    """Version of the comparison and of the text extraction together."""
     added_sections: Mapped[int]
     removed_sections: Mapped[int]
     changed_sections: Mapped[int]
@@ -39,27 +39,25 @@ class Diff(Model):
     high_noise: Mapped[bool]
     truncated: Mapped[bool]
     body: Mapped[bytes | None] = mapped_column(LargeBinary)
-    """The diff itself, compressed with zstd; None if there is nothing to show."""
+    """The diff, compressed with zstd; None if there is nothing to show."""
     created_at: Mapped[datetime]
 
     __table_args__ = (UniqueConstraint("from_document_id", "to_document_id", "version"),)
 
 
 def _changed_index(name: str, *columns: str) -> Index:
-    """Return an index of the changes that are more than a capture at which nothing had changed, or that is noise."""
+    """Return a partial index of changes other than unchanged captures and noise."""
     # Most comparisons find nothing: an index of the others stays small, and every list leaves the unchanged ones out.
-    changed = text("type <> 'unchanged' AND type <> 'noise'")
-    return Index(name, *columns, sqlite_where=changed, postgresql_where=changed)
+    return partial_index(name, *columns, where="type <> 'unchanged' AND type <> 'noise'")
 
 
 def _noise_index(name: str, *columns: str) -> Index:
-    """Return an index of the captures that do not show their page."""
-    noise = text("type = 'noise'")
-    return Index(name, *columns, sqlite_where=noise, postgresql_where=noise)
+    """Return a partial index of captures that are noise."""
+    return partial_index(name, *columns, where="type = 'noise'")
 
 
 class Change(Model):
-    """What happened to one page between two adjacent snapshots. One row for each later snapshot."""
+    """The change of one page between two adjacent snapshots. One row for each later snapshot."""
 
     __tablename__ = "changes"
 
@@ -94,7 +92,7 @@ class Change(Model):
 
 
 class Edition(Model):
-    """The researcher's yearly view of a source: how much of what was meant to be kept was kept."""
+    """The yearly edition of a source for researchers: how much of the intended content was captured."""
 
     __tablename__ = "editions"
 
@@ -122,7 +120,7 @@ class Edition(Model):
     coverage_report_md_path: Mapped[str | None]
     generated_at: Mapped[datetime | None]
     frozen_at: Mapped[datetime | None]
-    """From then on the list of snapshots below is cited; a later one needs another digest."""
+    """From then on the snapshot list below can be cited; a later list needs another digest."""
     frozen_path: Mapped[str | None]
     frozen_digest: Mapped[str | None] = mapped_column(String(71))
     """`sha256:…` of the list file."""
@@ -133,7 +131,7 @@ class Edition(Model):
 
 
 class IssueReport(Model):
-    """What a reader reported about the archive."""
+    """A reader's report about the archive."""
 
     __tablename__ = "issue_reports"
 
@@ -154,7 +152,7 @@ class IssueReport(Model):
 
 
 class UsageCount(Model):
-    """How often something was done on a day; counts only, no reader is followed."""
+    """How often an action was done on a day; only counts, no reader is tracked."""
 
     __tablename__ = "usage_counts"
 
@@ -165,7 +163,7 @@ class UsageCount(Model):
 
 
 class Feed(Model):
-    """A feed or a sitemap of a source that is asked again and again for what is new."""
+    """A feed or sitemap of a source that is polled for new addresses."""
 
     __tablename__ = "feeds"
 
@@ -179,7 +177,7 @@ class Feed(Model):
     """configured, discovered, robots or index."""
     created_at: Mapped[datetime]
     last_polled_at: Mapped[datetime | None]
-    """A 304 counts."""
+    """Includes polls answered with 304."""
     next_poll_at: Mapped[datetime | None]
     """Null while it is disabled."""
     etag: Mapped[str | None]
@@ -187,32 +185,20 @@ class Feed(Model):
     content_hash: Mapped[str | None] = mapped_column(String(71))
     last_item_count: Mapped[int | None]
     consecutive_errors: Mapped[int] = mapped_column(server_default="0")
-    """In a row, of the same class."""
+    """Consecutive errors of the same class."""
     last_error: Mapped[str | None] = mapped_column(Text)
     last_error_type: Mapped[str | None] = mapped_column(String(20))
     disabled_at: Mapped[datetime | None]
 
     __table_args__ = (
         UniqueConstraint("source_id", "url_hash"),
-        Index(
-            "ix_feeds_due",
-            "next_poll_at",
-            "id",
-            sqlite_where=text("next_poll_at IS NOT NULL"),
-            postgresql_where=text("next_poll_at IS NOT NULL"),
-        ),
-        Index(
-            "ix_feeds_disabled",
-            "disabled_at",
-            "id",
-            sqlite_where=text("disabled_at IS NOT NULL"),
-            postgresql_where=text("disabled_at IS NOT NULL"),
-        ),
+        partial_index("ix_feeds_due", "next_poll_at", "id", where="next_poll_at IS NOT NULL"),
+        partial_index("ix_feeds_disabled", "disabled_at", "id", where="disabled_at IS NOT NULL"),
     )
 
 
 class FeedItem(Model):
-    """An address that a feed or a sitemap of a source named; waiting until an execution has taken it."""
+    """An address from a source's feed or sitemap; pending until an execution fetches it."""
 
     __tablename__ = "feed_items"
 
@@ -222,25 +208,19 @@ class FeedItem(Model):
     url_hash: Mapped[int] = mapped_column(BigInteger)
     url: Mapped[str] = mapped_column(Text)
     told_at: Mapped[datetime | None]
-    """The date that the feed or the sitemap gives; a newer one makes the item wait again."""
+    """The date in the feed or sitemap; a newer one makes the item pending again."""
     found_at: Mapped[datetime]
     execution_id: Mapped[int | None] = mapped_column(BigInteger)
-    """The one that took it; null while it waits."""
+    """The execution that leased it; null while it is pending."""
 
     __table_args__ = (
         UniqueConstraint("source_id", "url_hash"),
-        Index(
-            "ix_feed_items_waiting",
-            "source_id",
-            "id",
-            sqlite_where=text("execution_id IS NULL"),
-            postgresql_where=text("execution_id IS NULL"),
-        ),
+        partial_index("ix_feed_items_waiting", "source_id", "id", where="execution_id IS NULL"),
     )
 
 
 class SignalPage(Model):
-    """What is kept of a page whose body is not: of signals-only sources."""
+    """A page of a signals-only source, whose body is not stored."""
 
     __tablename__ = "signal_pages"
 
@@ -257,13 +237,13 @@ class SignalPage(Model):
     word_count: Mapped[int] = mapped_column(server_default="0")
     links_count: Mapped[int] = mapped_column(server_default="0")
     page_key: Mapped[str] = mapped_column(KeyText, server_default="")
-    """The key that the page is withdrawn under."""
+    """The key for takedowns of the page."""
 
     __table_args__ = (Index("ix_signal_pages_source", "source_id", "page_id"),)
 
 
 class SignalWord(Model):
-    """One keyword of such a page, folded; the table is its own index, on every database."""
+    """One keyword of such a page, case-folded; the table is its own index, on every database."""
 
     __tablename__ = "signal_words"
 
@@ -282,28 +262,28 @@ class SignalLink(Model):
     page_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     to_hash: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     from_hash: Mapped[int] = mapped_column(BigInteger)
-    """Of the linking group's address."""
+    """Hash of the linking group's address."""
     to_url: Mapped[str] = mapped_column(Text)
 
     __table_args__ = (Index("ix_signal_links_to_hash", "to_hash"),)
 
 
 class LinkedHost(Model):
-    """A host that captures link to and of which nothing is kept: a candidate for a source."""
+    """A host that captures link to and that is not archived: a candidate for a source."""
 
     __tablename__ = "linked_hosts"
 
     key: Mapped[str] = mapped_column(KeyText, primary_key=True)
-    """Its SURT without `www.` and the parenthesis: `org,example`."""
+    """The host's SURT without `www.` and the parenthesis: `org,example`."""
     links: Mapped[int] = mapped_column(BigInteger)
     sites: Mapped[int]
-    """Registrable domains that link to it."""
+    """Number of registrable domains that link to it."""
 
     __table_args__ = (Index("ix_linked_hosts_sites", text("sites DESC"), text("links DESC"), "key"),)
 
 
 class LinkedHostVote(Model):
-    """How many links lead from one site to one host that is not kept; at most 1,000 hosts a site."""
+    """Number of links from one site to one host that is not archived; at most 1,000 hosts per site."""
 
     __tablename__ = "linked_host_votes"
 
@@ -316,14 +296,14 @@ class LinkedHostVote(Model):
 
 
 class LinkedHostFile(Model):
-    """What one WARC file has added to these counts, so that a second reading of it replaces the first."""
+    """One WARC file's share of these counts, so that indexing it again replaces the first result."""
 
     __tablename__ = "linked_host_files"
 
     warc_file_id: Mapped[int] = mapped_column(BigInteger, primary_key=True, autoincrement=False)
     read_at: Mapped[datetime]
-    """When the reading that was counted had ended."""
+    """When the counted indexing run ended."""
     hidden: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    """A mark of those of its captures that were withdrawn then; 0 for none."""
+    """Fingerprint of its captures under takedown at that time; 0 if there were none."""
     counted: Mapped[bytes] = mapped_column(LargeBinary)
     """Packed: links by host and site."""

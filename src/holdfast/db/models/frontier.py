@@ -1,7 +1,7 @@
 """The frontier's tables: pages and their attempts, domains and their robots, and the small queue heads above them.
 
-Tables append by rowid; the unique keys start with the domain, so that a batch touches few index pages (measured:
-242 thousand rows a second at ten million rows, where a hash key manages 24).
+Tables append by rowid; the unique keys start with the domain, so that a batch touches few index pages
+(measured: 242 thousand rows a second at ten million rows, where a hash key manages 24).
 """
 
 from datetime import datetime
@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import BigInteger, ForeignKey, Index, LargeBinary, SmallInteger, String, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from holdfast.db.models.base import BigId, Model
+from holdfast.db.models.base import BigId, Model, partial_index
 
 
 class Domain(Model):
@@ -21,11 +21,11 @@ class Domain(Model):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     name: Mapped[str] = mapped_column(unique=True)
     delay_s: Mapped[float | None]
-    """What an operator or the robots file asks for; null means the default."""
+    """The delay set by an operator or robots.txt; null means the default."""
     next_allowed_at: Mapped[int] = mapped_column(BigInteger, server_default="0")
     lease_owner: Mapped[int | None] = mapped_column(BigInteger)
     lease_token: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    """Counts up with each lease; a write that carries an older one is refused."""
+    """Incremented with each lease; a write with an older token is rejected."""
     lease_expires_at: Mapped[int] = mapped_column(BigInteger, server_default="0")
     circuit_state: Mapped[str] = mapped_column(String(9), server_default="closed")
     circuit_failures: Mapped[int] = mapped_column(server_default="0")
@@ -36,42 +36,22 @@ class Domain(Model):
     is_allowed: Mapped[bool] = mapped_column(server_default=text("true"))
     created_at: Mapped[datetime]
     paused_at: Mapped[datetime | None]
-    """Since when an operator lets it rest: its attempts stay open, and nothing is asked."""
+    """When an operator paused the domain: its attempts stay open, and nothing is fetched."""
     robots_after: Mapped[datetime | None]
-    """Answers of robots files that were read before this moment are asked for anew."""
+    """robots.txt responses read before this time are fetched again."""
     changed_at: Mapped[datetime | None]
-    """When an operator last changed something here; a process that holds the domain gives it back then."""
+    """When an operator last changed this domain; a process that holds the lease then releases it."""
 
     __table_args__ = (
-        Index(
-            "ix_domains_lease_owner",
-            "lease_owner",
-            sqlite_where=text("lease_owner IS NOT NULL"),
-            postgresql_where=text("lease_owner IS NOT NULL"),
-        ),
-        Index(
-            "ix_domains_circuit",
-            "circuit_state",
-            sqlite_where=text("circuit_state <> 'closed'"),
-            postgresql_where=text("circuit_state <> 'closed'"),
-        ),
-        Index(
-            "ix_domains_changed_at",
-            "changed_at",
-            sqlite_where=text("changed_at IS NOT NULL"),
-            postgresql_where=text("changed_at IS NOT NULL"),
-        ),
-        Index(
-            "ix_domains_unreachable_since",
-            "unreachable_since",
-            sqlite_where=text("unreachable_since IS NOT NULL"),
-            postgresql_where=text("unreachable_since IS NOT NULL"),
-        ),
+        partial_index("ix_domains_lease_owner", "lease_owner", where="lease_owner IS NOT NULL"),
+        partial_index("ix_domains_circuit", "circuit_state", where="circuit_state <> 'closed'"),
+        partial_index("ix_domains_changed_at", "changed_at", where="changed_at IS NOT NULL"),
+        partial_index("ix_domains_unreachable_since", "unreachable_since", where="unreachable_since IS NOT NULL"),
     )
 
 
 class Robots(Model):
-    """What we know of one origin's robots.txt, kept across restarts."""
+    """The robots.txt of one origin, stored across restarts."""
 
     __tablename__ = "robots"
 
@@ -95,7 +75,7 @@ class Page(Model):
     domain_id: Mapped[int] = mapped_column(BigInteger)
     url_hash: Mapped[int] = mapped_column(BigInteger)
     url: Mapped[str]
-    """As found first, less the fragment; the normalised form follows from it."""
+    """The first URL found, without fragment; the normalised form follows from it."""
     status: Mapped[str] = mapped_column(String(10), server_default="discovered")
     """discovered, fetched, failed."""
     language: Mapped[str | None] = mapped_column(String(35))
@@ -117,17 +97,12 @@ class Page(Model):
 
     __table_args__ = (
         UniqueConstraint("domain_id", "url_hash"),
-        Index(
-            "ix_pages_language",
-            "language",
-            sqlite_where=text("language IS NOT NULL"),
-            postgresql_where=text("language IS NOT NULL"),
-        ),
+        partial_index("ix_pages_language", "language", where="language IS NOT NULL"),
     )
 
 
-_OPEN_NOW = text("outcome IS NULL AND scheduled_for IS NULL")
-_OPEN_LATER = text("outcome IS NULL AND scheduled_for IS NOT NULL")
+_OPEN_NOW = "outcome IS NULL AND scheduled_for IS NULL"
+_OPEN_LATER = "outcome IS NULL AND scheduled_for IS NOT NULL"
 
 
 class PageCrawl(Model):
@@ -144,14 +119,14 @@ class PageCrawl(Model):
     priority: Mapped[int] = mapped_column(SmallInteger)
     depth: Mapped[int]
     hops: Mapped[int] = mapped_column(SmallInteger, server_default="0")
-    """Redirects from domain to domain that led here."""
+    """Cross-domain redirects on the way here."""
     generation: Mapped[int] = mapped_column(SmallInteger, server_default="0")
-    """Of a requisite: how many requisites stand between it and its page."""
+    """For a requisite: number of requisites between it and its page."""
     via_page_id: Mapped[int | None] = mapped_column(BigInteger)
     scheduled_for: Mapped[int | None] = mapped_column(BigInteger)
-    """Null means at once: only retries and over-eager discoveries wait, and they have an index of their own."""
+    """Null means immediately: only retries and over-eager discoveries have a time, with an index of their own."""
     crashes: Mapped[int] = mapped_column(SmallInteger, server_default="0")
-    """How many processes died while they parsed this attempt."""
+    """Number of processes that died while parsing this attempt."""
     outcome: Mapped[str | None] = mapped_column(String(14))
     reason: Mapped[str | None]
     status_code: Mapped[int | None] = mapped_column(SmallInteger)
@@ -175,45 +150,21 @@ class PageCrawl(Model):
     __table_args__ = (
         UniqueConstraint("execution_id", "domain_id", "page_id", "attempt"),
         Index("ix_page_crawls_page_id", "page_id", "id"),
-        Index(
-            "ix_page_crawls_queue",
-            "execution_id",
-            "domain_id",
-            text("priority DESC"),
-            "id",
-            sqlite_where=_OPEN_NOW,
-            postgresql_where=_OPEN_NOW,
+        partial_index(
+            "ix_page_crawls_queue", "execution_id", "domain_id", text("priority DESC"), "id", where=_OPEN_NOW
         ),
-        Index(
-            "ix_page_crawls_deferred",
-            "execution_id",
-            "domain_id",
-            "scheduled_for",
-            "id",
-            sqlite_where=_OPEN_LATER,
-            postgresql_where=_OPEN_LATER,
-        ),
-        Index(
-            "ix_page_crawls_warc_file",
-            "warc_file_id",
-            "warc_offset",
-            sqlite_where=text("warc_file_id IS NOT NULL"),
-            postgresql_where=text("warc_file_id IS NOT NULL"),
-        ),
+        partial_index("ix_page_crawls_deferred", "execution_id", "domain_id", "scheduled_for", "id", where=_OPEN_LATER),
+        partial_index("ix_page_crawls_warc_file", "warc_file_id", "warc_offset", where="warc_file_id IS NOT NULL"),
         # The newest attempts. Only those that were made: a run that ends closes all others at one moment.
-        Index(
-            "ix_page_crawls_made",
-            "completed_at",
-            sqlite_where=text("started_at IS NOT NULL"),
-            postgresql_where=text("started_at IS NOT NULL"),
-        ),
+        partial_index("ix_page_crawls_made", "completed_at", where="started_at IS NOT NULL"),
     )
 
 
 class Queue(Model):
-    """The head of one domain's queue inside one execution: how many attempts are open, and when to look next.
+    """The head of one domain's queue inside one execution: number of open attempts, and when to check next.
 
-    Each address that an execution met is in exactly one of the four counts; a retried attempt is not an ending.
+    Each address of an execution is in exactly one of the four counts; a retried attempt does not count as an
+    outcome.
     """
 
     __tablename__ = "queues"
@@ -225,18 +176,9 @@ class Queue(Model):
     failed: Mapped[int] = mapped_column(BigInteger, server_default="0")
     ruled_out: Mapped[int] = mapped_column(BigInteger, server_default="0")
     due_at: Mapped[int] = mapped_column(BigInteger)
-    """Nothing is to be had before; a lease looks no earlier."""
+    """No attempt is due before this time, so a lease skips the queue until then."""
 
-    __table_args__ = (
-        Index(
-            "ix_queues_due",
-            "execution_id",
-            "due_at",
-            "domain_id",
-            sqlite_where=text("open > 0"),
-            postgresql_where=text("open > 0"),
-        ),
-    )
+    __table_args__ = (partial_index("ix_queues_due", "execution_id", "due_at", "domain_id", where="open > 0"),)
 
 
 class Exclusion(Model):
@@ -262,7 +204,7 @@ class ExecutionCount(Model):
 
 
 class Reread(Model):
-    """A page that was fetched before a shorter way to it was found: its links count from the smaller depth."""
+    """A page that was fetched before a shorter path to it was found: its links count from the smaller depth."""
 
     __tablename__ = "rereads"
 
@@ -273,9 +215,10 @@ class Reread(Model):
 
 
 class AddedUrl(Model):
-    """An address that a person added to a source: it waits for the next run, or has joined one that was running.
+    """An address that a person added to a source: waits for the next run, or has joined a running one.
 
-    The next run takes it unless the frontier that it joined has closed it: so none is lost to a run that just ended.
+    The next run includes it unless the frontier that it joined has closed it, so none is lost when a run has just
+    ended.
     """
 
     __tablename__ = "added_urls"
@@ -288,7 +231,7 @@ class AddedUrl(Model):
     priority: Mapped[int] = mapped_column(SmallInteger)
     depth: Mapped[int]
     execution_id: Mapped[int | None] = mapped_column(BigInteger)
-    """The execution whose frontier it joined; null while it waits."""
+    """The execution whose frontier it joined; null while it is pending."""
     added_at: Mapped[datetime]
     added_by: Mapped[str]
 

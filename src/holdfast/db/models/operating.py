@@ -1,4 +1,4 @@
-"""What an operator has done over HTTP that takes long: operations, and files that arrive in pieces; single values."""
+"""Long-running work requested over HTTP: operations, files uploaded in pieces, and single values."""
 
 from datetime import datetime
 from typing import Any
@@ -6,20 +6,20 @@ from typing import Any
 from sqlalchemy import BigInteger, ForeignKey, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from holdfast.db.models.base import BigId, Model
+from holdfast.db.models.base import BigId, Model, partial_index
 
 
 class Operation(Model):
-    """Work that takes minutes or hours: who wants it, how far it is, what came of it."""
+    """Work that takes minutes or hours: its owner, progress and result."""
 
     __tablename__ = "operations"
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     kind: Mapped[str] = mapped_column(String(32))
     flight: Mapped[str] = mapped_column(Text)
-    """What at most one open operation may be at; the unique key below decides, not a look before."""
+    """Key of which at most one open operation may exist; enforced by the unique key below, not by a prior query."""
     subject: Mapped[str] = mapped_column(Text)
-    """What it is about, for people."""
+    """The subject of the operation, for people."""
     parameters: Mapped[dict[str, Any]] = mapped_column(default=dict)
     state: Mapped[str] = mapped_column(String(16))
     """queued, running, done, failed, cancelled."""
@@ -32,9 +32,9 @@ class Operation(Model):
     actor: Mapped[str] = mapped_column(Text)
     stop_asked: Mapped[bool] = mapped_column(server_default=text("false"))
     attempt: Mapped[int] = mapped_column(server_default="0")
-    """How often it was begun, and the fencing token of its lease: a late process of an earlier one writes nothing."""
+    """Number of starts, and the fencing token of its lease: a late process of an earlier attempt cannot write."""
     run_file: Mapped[str | None] = mapped_column(Text)
-    """Of the process that is at it; its lock tells a start on the same machine whether it lives."""
+    """Run file of the process that works on it; its lock shows on the same machine whether the process lives."""
     lease_until: Mapped[datetime | None]
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
@@ -42,19 +42,13 @@ class Operation(Model):
     finished_at: Mapped[datetime | None]
 
     __table_args__ = (
-        Index(
-            "uq_operations_open_flight",
-            "flight",
-            unique=True,
-            sqlite_where=text("finished_at IS NULL"),
-            postgresql_where=text("finished_at IS NULL"),
-        ),
+        partial_index("uq_operations_open_flight", "flight", where="finished_at IS NULL", unique=True),
         Index("ix_operations_kind", "kind", "id"),
     )
 
 
 class Upload(Model):
-    """A file that arrives in pieces, and may go on after a break."""
+    """A resumable upload of a file in pieces."""
 
     __tablename__ = "uploads"
 
@@ -62,15 +56,15 @@ class Upload(Model):
     source_code: Mapped[str] = mapped_column(String(64))
     source_name: Mapped[str | None] = mapped_column(Text)
     name: Mapped[str] = mapped_column(Text)
-    """As the client calls it: shown, never used as the name of a file."""
+    """The client's name for the file: only shown, never used as a file name."""
     strict: Mapped[bool] = mapped_column(server_default=text("false"))
     sha256: Mapped[str | None] = mapped_column(String(64))
-    """What the client says that the whole file has; held against it before it is imported."""
+    """The client's digest of the whole file; checked before the import."""
     metadata_text: Mapped[str] = mapped_column(Text)
-    """The metadata as they were sent, for a client that asks for them."""
+    """The metadata as sent, for clients that request them."""
     size: Mapped[int] = mapped_column(BigInteger)
     received: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    """Bytes that are on disk and count; what a killed server wrote beyond is cut off."""
+    """Bytes on disk that count; anything that a killed server wrote beyond is truncated."""
     state: Mapped[str] = mapped_column(String(16))
     """receiving, received, imported, failed, terminated, expired."""
     operation_id: Mapped[int | None] = mapped_column(ForeignKey("operations.id"))
@@ -78,28 +72,19 @@ class Upload(Model):
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     expires_at: Mapped[datetime | None]
-    """When an unfinished one is removed; None once it is over."""
+    """When an unfinished upload is deleted; None once it has ended."""
 
     __table_args__ = (
-        Index(
-            "ix_uploads_expiry",
-            "expires_at",
-            sqlite_where=text("expires_at IS NOT NULL"),
-            postgresql_where=text("expires_at IS NOT NULL"),
-        ),
+        partial_index("ix_uploads_expiry", "expires_at", where="expires_at IS NOT NULL"),
         # The same file twice at once would be sent, stored and read twice.
-        Index(
-            "uq_uploads_open_digest",
-            "sha256",
-            unique=True,
-            sqlite_where=text("expires_at IS NOT NULL AND sha256 IS NOT NULL"),
-            postgresql_where=text("expires_at IS NOT NULL AND sha256 IS NOT NULL"),
+        partial_index(
+            "uq_uploads_open_digest", "sha256", where="expires_at IS NOT NULL AND sha256 IS NOT NULL", unique=True
         ),
     )
 
 
 class ClockAnchor(Model):
-    """When a boot began by the wall clock, as its first process read it; for SQLite (`db/sqlite.py`)."""
+    """Wall-clock time of a boot, as its first process read it; for SQLite (`db/sqlite.py`)."""
 
     __tablename__ = "clock_anchors"
 

@@ -1,11 +1,11 @@
-"""What happened, by execution and minute; what was let go of it; and the alerts that were raised over it."""
+"""Statistics by execution and minute, totals of deleted ones, and alerts based on them."""
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Index, SmallInteger, String, Text, text
+from sqlalchemy import BigInteger, Index, SmallInteger, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from holdfast.db.models.base import BigId, Model
+from holdfast.db.models.base import BigId, Model, partial_index
 
 
 def _count() -> Mapped[int]:
@@ -13,18 +13,18 @@ def _count() -> Mapped[int]:
 
 
 class _Counted:
-    """The columns that add up."""
+    """The columns that are summed."""
 
     pages: Mapped[int] = _count()
-    """Pages captured: attempts of kind page that ended well."""
+    """Pages captured: successful attempts of kind page."""
     requests: Mapped[int] = _count()
     bytes: Mapped[int] = _count()
     links: Mapped[int] = _count()
     """Addresses that were new to the execution."""
     unchanged: Mapped[int] = _count()
-    """Answers that were as before: a revisit, or 304."""
+    """Unchanged responses: a revisit, or 304."""
     retries: Mapped[int] = _count()
-    """Attempts after which another was set; they count as none of the outcomes."""
+    """Attempts that were rescheduled; they count as none of the outcomes."""
     success: Mapped[int] = _count()
     failed: Mapped[int] = _count()
     timeout: Mapped[int] = _count()
@@ -53,11 +53,11 @@ class _Counted:
     imported_records: Mapped[int] = _count()
     imported_bytes: Mapped[int] = _count()
     queue: Mapped[int] = _count()
-    """By how much the queue grew; in a total, how long it is."""
+    """Growth of the queue; in a total, its length."""
 
 
 class Series(_Counted, Model):
-    """What one execution did in one minute, later one hour, later one day; and (`step_s` 0, `at` 0) in all."""
+    """Counts of one execution in one minute, later one hour, later one day; and (`step_s` 0, `at` 0) in total."""
 
     __tablename__ = "series"
 
@@ -65,15 +65,15 @@ class Series(_Counted, Model):
     step_s: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     """60, 3600, 86400, or 0 for the total, which grows with each batch."""
     at: Mapped[datetime] = mapped_column(primary_key=True)
-    """Where it begins."""
+    """Start of the interval."""
     domains_waiting: Mapped[int] = _count()
-    """Domains with something to ask for: the most that were counted."""
+    """Highest number of domains with pending requests."""
 
     __table_args__ = (Index("ix_series_at", "step_s", "at"),)
 
 
 class SeriesTotal(_Counted, Model):
-    """What the executions of one source did whose own totals were let go; counters of it never fall."""
+    """Counts of a source's executions whose own totals were deleted, so that its counters never fall."""
 
     __tablename__ = "series_totals"
 
@@ -81,7 +81,7 @@ class SeriesTotal(_Counted, Model):
 
 
 class CleanupCount(Model):
-    """How many rows of one kind were let go since the beginning, and when last."""
+    """Number of rows of one kind deleted so far, and when last."""
 
     __tablename__ = "cleanup_counts"
 
@@ -91,7 +91,7 @@ class CleanupCount(Model):
 
 
 class Alert(Model):
-    """One time that something was wrong: since when, seen last, resolved."""
+    """One occurrence of a problem: when it started, was last seen and was resolved."""
 
     __tablename__ = "alerts"
 
@@ -102,24 +102,18 @@ class Alert(Model):
     last_seen_at: Mapped[datetime]
     resolved_at: Mapped[datetime | None]
     value: Mapped[float]
-    """What was measured last while it lasted."""
+    """The last measured value while the problem lasted."""
     message: Mapped[str] = mapped_column(Text)
 
     __table_args__ = (
         # One at a time of each name that is not resolved; the database says so.
-        Index(
-            "uq_alerts_firing",
-            "name",
-            unique=True,
-            sqlite_where=text("resolved_at IS NULL"),
-            postgresql_where=text("resolved_at IS NULL"),
-        ),
+        partial_index("uq_alerts_firing", "name", where="resolved_at IS NULL", unique=True),
         Index("ix_alerts_resolved", "resolved_at"),
     )
 
 
 class AlertTurn(Model):
-    """When the alerts were last looked at, by any process: the one that moves this on has the turn."""
+    """When alerts were last evaluated, by any process; the process that updates this may evaluate them."""
 
     __tablename__ = "alert_turns"
 

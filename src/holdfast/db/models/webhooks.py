@@ -1,23 +1,23 @@
-"""What happened, for systems outside that listen: events beside those of jobs, and webhooks with their deliveries."""
+"""Webhooks with their deliveries, and the events, besides those of jobs, that they send."""
 
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, String, Text, UniqueConstraint, text
+from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, String, Text, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from holdfast.db.models.base import BigId, Model
+from holdfast.db.models.base import BigId, Model, partial_index
 
 
 class Event(Model):
-    """Something that happened and is told outside, in the order in which it was committed."""
+    """An event that is published outside, in commit order."""
 
     __tablename__ = "events"
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     at: Mapped[datetime]
     name: Mapped[str] = mapped_column(String(32))
-    """As webhooks know it: edition.frozen, report.created, alert.firing."""
+    """The name in webhooks: edition.frozen, report.created, alert.firing."""
     source_id: Mapped[int | None] = mapped_column(BigInteger)
     data: Mapped[dict[str, Any]] = mapped_column(default=dict)
 
@@ -25,7 +25,7 @@ class Event(Model):
 
 
 class Webhook(Model):
-    """One address outside that is told of events."""
+    """An external URL that receives events."""
 
     __tablename__ = "webhooks"
 
@@ -33,16 +33,16 @@ class Webhook(Model):
     url: Mapped[str] = mapped_column(Text)
     description: Mapped[str | None] = mapped_column(Text)
     events: Mapped[list[str]] = mapped_column(default=list)
-    """Names, or `job.*` for all that begin so; empty means all."""
+    """Names, or `job.*` for all names with this prefix; empty means all."""
     sources: Mapped[list[str]] = mapped_column(default=list)
-    """Codes; empty means all. Events of no source are told whatever stands here."""
+    """Source codes; empty means all. Events without a source are always sent."""
     secret: Mapped[str] = mapped_column(Text)
-    """In plain text, for each message is signed with it; never shown again."""
+    """In plain text, because each message is signed with it; never shown again."""
     previous_secret: Mapped[str | None] = mapped_column(Text)
     previous_until: Mapped[datetime | None]
-    """Until then messages are signed with both."""
+    """Until then messages are signed with both secrets."""
     jobs_after: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    """The last event of jobs that became a delivery of this webhook, or was passed over; likewise of the others."""
+    """The last job event that became a delivery of this webhook, or was skipped; likewise for the other kinds."""
     events_after: Mapped[int] = mapped_column(BigInteger, server_default="0")
     changes_after: Mapped[int] = mapped_column(BigInteger, server_default="0")
     disabled_at: Mapped[datetime | None]
@@ -60,9 +60,9 @@ class WebhookDelivery(Model):
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     webhook_id: Mapped[int] = mapped_column(ForeignKey("webhooks.id", ondelete="CASCADE"))
     event_key: Mapped[str] = mapped_column(String(40))
-    """Which row it tells of, such as `job:17`: it is queued once, however many processes look."""
+    """The event's row, such as `job:17`: it is queued once, however many processes look for events."""
     message_id: Mapped[str] = mapped_column(String(40))
-    """The `webhook-id`, the same at each attempt: a receiver knows by it what it has seen."""
+    """The `webhook-id`, the same for each attempt, so that receivers can detect repeats."""
     event: Mapped[str] = mapped_column(String(32))
     body: Mapped[str] = mapped_column(Text)
     state: Mapped[str] = mapped_column(String(9))
@@ -72,7 +72,7 @@ class WebhookDelivery(Model):
     lease_token: Mapped[str | None] = mapped_column(String(32))
     lease_until: Mapped[datetime | None]
     status: Mapped[int | None] = mapped_column(SmallInteger)
-    """Of the last answer; null if there was none."""
+    """HTTP status of the last response; null if there was none."""
     created_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
 
@@ -80,19 +80,12 @@ class WebhookDelivery(Model):
         UniqueConstraint("webhook_id", "event_key"),
         Index("ix_webhook_deliveries_webhook", "webhook_id", "id"),
         Index("ix_webhook_deliveries_age", "created_at"),
-        Index(
-            "ix_webhook_deliveries_due",
-            "webhook_id",
-            "next_at",
-            "id",
-            sqlite_where=text("state = 'pending'"),
-            postgresql_where=text("state = 'pending'"),
-        ),
+        partial_index("ix_webhook_deliveries_due", "webhook_id", "next_at", "id", where="state = 'pending'"),
     )
 
 
 class WebhookAttempt(Model):
-    """One try at a delivery, and what came of it."""
+    """One attempt at a delivery, and its result."""
 
     __tablename__ = "webhook_attempts"
 
@@ -102,8 +95,8 @@ class WebhookAttempt(Model):
     took_ms: Mapped[int]
     status: Mapped[int | None] = mapped_column(SmallInteger)
     error: Mapped[str | None] = mapped_column(Text)
-    """Why there was no answer, or why it does not count."""
+    """Why there was no response, or why it does not count as delivered."""
     answer: Mapped[str | None] = mapped_column(Text)
-    """The beginning of what came back, as text."""
+    """The beginning of the response, as text."""
 
     __table_args__ = (Index("ix_webhook_attempts_delivery", "delivery_id", "id"),)

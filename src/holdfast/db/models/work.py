@@ -1,4 +1,4 @@
-"""What is kept and when it is run: sources, jobs, executions; and who is at work: owners."""
+"""Sources, jobs and executions, and the owners that work on them."""
 
 from datetime import datetime
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from sqlalchemy import BigInteger, ForeignKey, Index, SmallInteger, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from holdfast.db.models.base import BigId, Model
+from holdfast.db.models.base import BigId, Model, partial_index
 
 
 class Source(Model):
-    """A website, or part of one, that we keep."""
+    """A website, or part of one, in the archive."""
 
     __tablename__ = "sources"
 
@@ -25,19 +25,11 @@ class Source(Model):
     feeds_sought_at: Mapped[datetime | None]
     """When its start page was last searched for feeds."""
     visibility: Mapped[str] = mapped_column(String(8), default="public", server_default=text("'public'"))
-    """public, members: who may see what was captured of it."""
+    """public, members: access to its captures."""
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 
-    __table_args__ = (
-        Index(
-            "ix_sources_members",
-            "visibility",
-            "id",
-            sqlite_where=text("visibility = 'members'"),
-            postgresql_where=text("visibility = 'members'"),
-        ),
-    )
+    __table_args__ = (partial_index("ix_sources_members", "visibility", "id", where="visibility = 'members'"),)
 
 
 class Job(Model):
@@ -49,8 +41,9 @@ class Job(Model):
     source_id: Mapped[int] = mapped_column(ForeignKey("sources.id"), index=True)
     kind: Mapped[str] = mapped_column(String(16))
     fingerprint: Mapped[str] = mapped_column(String(64))
-    """SHA-256 of what makes it this job. Of an ad-hoc crawl seeds and scope: the same command again finds by it the
-    execution that is unfinished."""
+    """SHA-256 of the fields that identify the job. For an ad-hoc crawl seeds and scope: the same command finds its
+    unfinished execution again.
+    """
     config: Mapped[dict[str, Any]] = mapped_column(default=dict)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime | None]
@@ -60,32 +53,31 @@ class Job(Model):
     url: Mapped[str | None]
     """The start page: its content decides the adaptive interval."""
     url_given: Mapped[bool] = mapped_column(server_default=text("false"))
-    """Whether the job names it: then it is a seed of its own. Otherwise it was the first seed when the job was made."""
+    """Whether `url` was set explicitly: then it is an additional seed. Otherwise it was the first seed at creation."""
     state: Mapped[str | None] = mapped_column(String(9))
-    """One of `jobs.states`; null for what the scheduler does not run (ad hoc, import): there the execution tells."""
+    """One of `jobs.states`; null for jobs outside the scheduler (ad hoc, import), whose execution has the state."""
     interval_minutes: Mapped[int | None]
     """In units of `interval_type`; null runs once."""
     interval_type: Mapped[str] = mapped_column(String(7), server_default="minutes")
     anchor: Mapped[str | None] = mapped_column(String(64))
-    """The first turn of a schedule that keeps a time of day, as 2026-01-31T03:00[Europe/Paris]; null has no such time.
-    """
+    """First turn of a schedule at a time of day, as 2026-01-31T03:00[Europe/Paris]; null for other schedules."""
     schedule_enabled: Mapped[bool] = mapped_column(server_default=text("false"))
     adaptive_scheduling: Mapped[bool] = mapped_column(server_default=text("true"))
     next_run_at: Mapped[datetime | None]
     """Set only while the job waits to be queued."""
     due_at: Mapped[datetime | None]
-    """The moment for which the latest execution was queued."""
+    """The scheduled time of the latest execution."""
     rhythm_at: Mapped[datetime | None]
     """The last regular turn: forced runs and retries do not move it."""
     placed_at: Mapped[datetime | None]
-    """When a slot was chosen for it last."""
+    """When a slot was last chosen for it."""
     paused_at: Mapped[datetime | None]
     paused_by: Mapped[str | None] = mapped_column(String(6))
     """`user`, or `source` if its source was disabled."""
     cancelled_at: Mapped[datetime | None]
     lock_token: Mapped[str | None] = mapped_column(String(32))
     lock_epoch: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    """Counts up with each lease; a write that carries an older one is refused."""
+    """Incremented with each lease; a write with an older number is rejected."""
     lock_owner: Mapped[str | None]
     lock_acquired_at: Mapped[datetime | None]
     lock_heartbeat_at: Mapped[datetime | None]
@@ -93,7 +85,7 @@ class Job(Model):
     retry_backoff_seconds: Mapped[int] = mapped_column(server_default="60")
     current_retry_count: Mapped[int] = mapped_column(server_default="0")
     infra_retry_count: Mapped[int] = mapped_column(server_default="0")
-    """Failures in a row that were the machine's fault; they burn no retry."""
+    """Consecutive failures caused by the machine; they do not count as retries."""
     last_failure_at: Mapped[datetime | None]
     error_message: Mapped[str | None]
     last_execution_at: Mapped[datetime | None]
@@ -105,8 +97,9 @@ class Job(Model):
     start_changed_at: Mapped[datetime | None]
     unchanged_count: Mapped[int] = mapped_column(server_default="0")
     details: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
-    """What clients attach to a job as its `metadata`, stored and given back; editions keep here the year of a campaign
-    and what an operator decided."""
+    """The `metadata` that clients attach to a job, stored and returned; editions store the year of a campaign
+    and operators' decisions here.
+    """
     edition_id: Mapped[int | None] = mapped_column(BigInteger)
     shard_key: Mapped[str | None] = mapped_column(String(64))
     shard_kind: Mapped[str | None] = mapped_column(String(20))
@@ -114,30 +107,17 @@ class Job(Model):
 
     __table_args__ = (
         Index("ix_jobs_kind_fingerprint", "kind", "fingerprint"),
-        Index(
-            "ix_jobs_due",
-            "next_run_at",
-            "id",
-            sqlite_where=text("next_run_at IS NOT NULL"),
-            postgresql_where=text("next_run_at IS NOT NULL"),
-        ),
-        Index(
-            "ix_jobs_locked",
-            "lock_heartbeat_at",
-            "id",
-            sqlite_where=text("lock_token IS NOT NULL"),
-            postgresql_where=text("lock_token IS NOT NULL"),
-        ),
+        partial_index("ix_jobs_due", "next_run_at", "id", where="next_run_at IS NOT NULL"),
+        partial_index("ix_jobs_locked", "lock_heartbeat_at", "id", where="lock_token IS NOT NULL"),
         Index("ix_jobs_state", "state", "id"),
         Index("ix_jobs_updated", "updated_at"),
         Index("ix_jobs_edition", "edition_id"),
         # A source has one crawl job at most that is not over for good.
-        Index(
+        partial_index(
             "uq_jobs_crawl",
             "source_id",
+            where="kind = 'crawl' AND state <> 'cancelled' AND deleted_at IS NULL",
             unique=True,
-            sqlite_where=text("kind = 'crawl' AND state <> 'cancelled' AND deleted_at IS NULL"),
-            postgresql_where=text("kind = 'crawl' AND state <> 'cancelled' AND deleted_at IS NULL"),
         ),
     )
 
@@ -151,35 +131,35 @@ class Execution(Model):
     job_id: Mapped[int] = mapped_column(ForeignKey("jobs.id"))
     number: Mapped[int]
     state: Mapped[str] = mapped_column(String(16))
-    """queued (no worker has it yet), running, stopped (resumable), completed, cancelled, failed."""
+    """queued (not leased by a worker), running, stopped (resumable), completed, cancelled, failed."""
     reason: Mapped[str | None]
     stop_requested: Mapped[str | None] = mapped_column(String(8))
     """`drain` or `cancel`, set from another terminal."""
     paused_at: Mapped[datetime | None]
-    """Since when an operator lets this run wait, which stays `running`; not to be mixed up with a job's pause."""
+    """When an operator paused this run, which stays `running`; distinct from a job's pause."""
     paused_by: Mapped[str | None]
     paused_seconds: Mapped[float] = mapped_column(default=0.0, server_default="0")
-    """How long its pauses lasted that are over."""
+    """Total length of finished pauses."""
     config: Mapped[dict[str, Any]] = mapped_column(default=dict)
     output_dir: Mapped[str]
     created_at: Mapped[datetime]
     started_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     run_seconds: Mapped[float] = mapped_column(default=0.0)
-    """Time at work over all resumptions; `--max-time` counts this."""
+    """Running time over all resumptions; `--max-time` limits this."""
     due_at: Mapped[datetime | None]
-    """The turn of its job that it was queued for: one execution a turn, and the database says so."""
+    """The turn of its job that it was queued for; a unique key allows one execution per turn."""
     queued_at: Mapped[datetime | None]
-    """Workers take the earliest first, and none before its time."""
+    """Workers lease the earliest first, and none before its time."""
     takeovers: Mapped[int] = mapped_column(SmallInteger, server_default="0")
-    """How often in a row a silent owner lost it, with nothing done between."""
+    """Consecutive times that an unresponsive owner lost it without progress in between."""
     lost_items: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    """What it had done when a silent owner lost it last: progress since then forgives what was before."""
+    """Items done when an unresponsive owner last lost it: progress since then resets `takeovers`."""
     retry_attempt: Mapped[int] = mapped_column(server_default="0")
     resumed_from: Mapped[int | None] = mapped_column(BigInteger)
-    """The execution whose directory a retry goes on with."""
+    """The execution whose directory a retry continues."""
     frontier_id: Mapped[int | None] = mapped_column(BigInteger)
-    """The execution whose frontier a retry goes on with; null if it has one of its own, or none."""
+    """The execution whose frontier a retry continues; null if it has its own, or none."""
     failure: Mapped[str | None] = mapped_column(String(20))
     """failed, infra_error, infra_error_config or lease_lost."""
     exit_code: Mapped[int | None]
@@ -195,73 +175,45 @@ class Execution(Model):
     stack: Mapped[str | None] = mapped_column(Text)
     metrics: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
     shortfalls: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
-    """What it fell short of, by word and count, the worst first; the words are those of `jobs.endings.Shortfall`."""
+    """Shortfalls by code and count, the worst first; the codes are those of `jobs.endings.Shortfall`."""
     index_state: Mapped[str | None] = mapped_column(String(12))
     """pending, indexing, indexed, index_failed; null while there is nothing to index."""
     artifacts: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
-    """Files beside the WARC files, by kind: combined_log, state_file, final_zim, coverage_report."""
+    """Files besides the WARC files, by kind: combined_log, state_file, final_zim, coverage_report."""
     storage: Mapped[dict[str, Any]] = mapped_column(default=dict, server_default=text("'{}'"))
-    """What it took on disk at the last look: warc_bytes, output_bytes, tmp_bytes, tmp_non_warc_bytes, scanned_at."""
+    """Disk usage at the last scan: warc_bytes, output_bytes, tmp_bytes, tmp_non_warc_bytes, scanned_at."""
     cleanup_status: Mapped[str] = mapped_column(String(20), server_default="none")
     cleaned_at: Mapped[datetime | None]
     log_lines: Mapped[int] = mapped_column(server_default="0")
     log_bytes: Mapped[int] = mapped_column(BigInteger, server_default="0")
     log_dropped: Mapped[int] = mapped_column(server_default="0")
     pruned_at: Mapped[datetime | None]
-    """When its log, metrics and stack were let go."""
+    """When its log, metrics and stack were deleted."""
     directory: Mapped[str | None] = mapped_column(String(32))
-    """The id of the data directory that its files lie in; null before its first start."""
+    """Id of the data directory that contains its files; null before its first start."""
 
     __table_args__ = (
         UniqueConstraint("job_id", "number"),
         Index("uq_executions_due", "job_id", "due_at", unique=True),
         # At most one open execution per job; the database says so, not a check before.
-        Index(
-            "uq_executions_open",
-            "job_id",
-            unique=True,
-            sqlite_where=text("state IN ('queued','running','stopped')"),
-            postgresql_where=text("state IN ('queued','running','stopped')"),
+        partial_index("uq_executions_open", "job_id", where="state IN ('queued','running','stopped')", unique=True),
+        partial_index("ix_executions_queued", "queued_at", "id", where="state = 'queued'"),
+        partial_index("ix_executions_to_index", "id", where="index_state IN ('pending','indexing')"),
+        partial_index("ix_executions_unpruned", "job_id", "number", where="pruned_at IS NULL"),
+        partial_index(
+            "ix_executions_aging", "finished_at", "id", where="pruned_at IS NULL AND finished_at IS NOT NULL"
         ),
-        Index(
-            "ix_executions_queued",
-            "queued_at",
-            "id",
-            sqlite_where=text("state = 'queued'"),
-            postgresql_where=text("state = 'queued'"),
-        ),
-        Index(
-            "ix_executions_to_index",
-            "id",
-            sqlite_where=text("index_state IN ('pending','indexing')"),
-            postgresql_where=text("index_state IN ('pending','indexing')"),
-        ),
-        Index(
-            "ix_executions_unpruned",
-            "job_id",
-            "number",
-            sqlite_where=text("pruned_at IS NULL"),
-            postgresql_where=text("pruned_at IS NULL"),
-        ),
-        Index(
-            "ix_executions_aging",
-            "finished_at",
-            "id",
-            sqlite_where=text("pruned_at IS NULL AND finished_at IS NOT NULL"),
-            postgresql_where=text("pruned_at IS NULL AND finished_at IS NOT NULL"),
-        ),
-        Index(
+        partial_index(
             "ix_executions_failed",
             "finished_at",
             "id",
-            sqlite_where=text("pruned_at IS NULL AND (state = 'failed' OR index_state = 'index_failed')"),
-            postgresql_where=text("pruned_at IS NULL AND (state = 'failed' OR index_state = 'index_failed')"),
+            where="pruned_at IS NULL AND (state = 'failed' OR index_state = 'index_failed')",
         ),
     )
 
 
 class Hold(Model):
-    """One owner's time at an execution: who ran what from when to when, and how it lost or gave it up."""
+    """One owner's lease of an execution: its start, its end, and how it ended."""
 
     __tablename__ = "holds"
 
@@ -279,7 +231,7 @@ class Hold(Model):
 
 
 class JobEvent(Model):
-    """What happened to a job, in the order in which it was committed: the API streams these rows."""
+    """Events of a job, in commit order: the API streams these rows."""
 
     __tablename__ = "job_events"
 
@@ -303,7 +255,7 @@ class LogLine(Model):
     execution_id: Mapped[int] = mapped_column(BigInteger)
     at: Mapped[datetime]
     level: Mapped[int] = mapped_column(SmallInteger)
-    """As Python counts them: 10 debug, 20 info, 30 warning, 40 error."""
+    """Python's numbers: 10 debug, 20 info, 30 warning, 40 error."""
     category: Mapped[str] = mapped_column(String(32))
     message: Mapped[str] = mapped_column(Text)
     fields: Mapped[dict[str, Any]] = mapped_column(default=dict)
@@ -312,7 +264,7 @@ class LogLine(Model):
 
 
 class RunHour(Model):
-    """How the runs of one hour ended; the scheduler's metrics add a few of these up, whatever the history's size."""
+    """Results of one hour's runs; the scheduler's metrics sum a few of these, however long the history is."""
 
     __tablename__ = "run_hours"
 
@@ -325,7 +277,7 @@ class RunHour(Model):
 
 
 class Recovery(Model):
-    """What was seen of a job or of its storage, or done for it: how often, and of what use, decides about the next."""
+    """An observation of a job or its storage, or a recovery action; their number and effect decide the next action."""
 
     __tablename__ = "recoveries"
 
@@ -336,13 +288,13 @@ class Recovery(Model):
     action: Mapped[str] = mapped_column(String(24))
     reason: Mapped[str | None]
     pages: Mapped[int] = mapped_column(BigInteger, server_default="0")
-    """Captured by then."""
+    """Pages captured by then."""
 
     __table_args__ = (Index("ix_recoveries_job", "job_id", "at"),)
 
 
 class Owner(Model):
-    """One process that may hold leases. Its file lock tells a machine at once that it is gone."""
+    """A process that may hold leases. Its file lock shows the same machine immediately that it has ended."""
 
     __tablename__ = "owners"
 
@@ -356,24 +308,16 @@ class Owner(Model):
     heartbeat_at: Mapped[datetime]
     ended_at: Mapped[datetime | None]
     directory: Mapped[str | None] = mapped_column(String(32))
-    """Of a worker: the id of its data directory."""
+    """For a worker: the id of its data directory."""
 
     __table_args__ = (
-        Index(
-            "ix_owners_open", "host", sqlite_where=text("ended_at IS NULL"), postgresql_where=text("ended_at IS NULL")
-        ),
-        Index(
-            "ix_owners_directory",
-            "directory",
-            "heartbeat_at",
-            sqlite_where=text("directory IS NOT NULL"),
-            postgresql_where=text("directory IS NOT NULL"),
-        ),
+        partial_index("ix_owners_open", "host", where="ended_at IS NULL"),
+        partial_index("ix_owners_directory", "directory", "heartbeat_at", where="directory IS NOT NULL"),
     )
 
 
 class AuditEvent(Model):
-    """Who did what, when, from where: append-only."""
+    """Audit log: actor, action, time and client address; append-only."""
 
     __tablename__ = "audit_events"
 

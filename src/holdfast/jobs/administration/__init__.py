@@ -1,1 +1,1 @@
-"""What people and maintenance do to jobs: make and change them, repair them, look after their directories."""
+"""Manual actions and maintenance on jobs: create, change, repair, clean up directories."""

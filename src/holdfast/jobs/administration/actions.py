@@ -1,17 +1,17 @@
-"""What people do to jobs: make, change, pause, resume, cancel, retry, force and delete them, reset what failed.
+"""Manual actions on jobs: create, change, pause, resume, cancel, retry, force, delete, and reset failures.
 
-Every step is a legal one. The caller opens and ends the session; each action locks the job, writes its state through
-`states.move`, stands in the audit log, and is told as an event.
+Only legal transitions happen. The caller opens and ends the session; each action locks the job, writes its
+state through `states.move`, writes an audit entry and publishes an event.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
@@ -38,22 +38,20 @@ from holdfast.jobs.specs import (
 from holdfast.jobs.states import TERMINAL, JobAction, State, after, move, route, state_of
 from holdfast.jobs.store import JobNotFound, interval_of, locked_both, locked_job
 from holdfast.jobs.views.listing import shown_job
+from holdfast.records import Operator, record
 from holdfast.sources.config import SourceConfig, SourceRefused
 from holdfast.urls import parse_seed
+from holdfast.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upserted:
-    """What became of a wish for a job."""
-
     job: Job
     created: bool
     warnings: tuple[str, ...]
 
 
 class JobActions:
-    """All that may be done to jobs by hand."""
-
     def __init__(
         self,
         clock: Clock,
@@ -68,12 +66,12 @@ class JobActions:
     def upsert(
         self, session: Session, spec: JobSpec, *, kind: str = store.CRAWL, replaces_schedule: bool = False
     ) -> Upserted:
-        """Make the crawl job of a source, or give the one it has a new plan; one that runs goes on running.
+        """Create the source's crawl job, or update the existing one. A running job is not interrupted.
 
-        The job that polls a source's feeds is such a job too: there is one, and it recurs.
+        The job that polls a source's feeds works the same way: one per source, and it recurs.
 
-        Invalid names what is wrong with the wish or with the source's configuration; ScheduleKept if the job recurs and
-        the wish is for one run, without saying that it replaces the schedule. Then nothing is changed.
+        Raise Invalid for a bad request or source configuration; raise ScheduleKept if the job recurs and `spec` is
+        for one run without `replaces_schedule`. Then nothing is changed.
         """
         spec.check()
         # The lock makes two wishes for the same source one after the other: the second finds the first's job.
@@ -96,9 +94,9 @@ class JobActions:
         return Upserted(job=made, created=True, warnings=config.warnings())
 
     def add(self, session: Session, spec: JobSpec, *, kind: str, at: datetime) -> Upserted:
-        """Make a job of another kind than the source's own crawl (annual, shard): it runs once, not before a moment.
+        """Create an additional job of another kind (annual, shard) that runs once, not before `at`.
 
-        A source may have any number of them. Invalid names what is wrong; then nothing is written.
+        A source may have any number of them. Raise Invalid if the request is bad; then nothing is written.
         """
         spec.check()
         if kind == store.CRAWL or spec.recurring:
@@ -116,10 +114,10 @@ class JobActions:
         return Upserted(job=made, created=True, warnings=config.warnings())
 
     def edit(self, session: Session, job_id: int, spec: JobSpec) -> Upserted:
-        """Give a job a new plan; JobNotFound, or Conflict if it is cancelled.
+        """Give a job a new plan; raise JobNotFound, or Conflict if it is cancelled.
 
-        Other than a wish for a job (`upsert`), this wakes nothing: what is paused stays so, and what is over is run
-        again only if its interval changes.
+        Unlike `upsert`, this wakes nothing: a paused job stays paused, and a finished one runs again only if its
+        interval changes.
         """
         spec.check()
         found, source = self.hold(session, job_id)
@@ -131,7 +129,7 @@ class JobActions:
         return self._apply(session, found, spec, config, enabled=source.enabled, rests=rests)
 
     def end_schedule(self, session: Session, job_id: int) -> None:
-        """Let a job recur no more. What runs, or waits for a run that a person started, goes on; a turn that waits is
+        """Stop a job from recurring. A run that is running, or queued by a person, continues; a scheduled run is
         cancelled with its job, and a job that never ran is deleted.
         """
         job = self._locked(session, job_id)
@@ -146,14 +144,14 @@ class JobActions:
             self.delete(session, job_id)
 
     def hold(self, session: Session, job_id: int) -> tuple[Job, Source]:
-        """Return a job that the scheduler runs and its source, both locked; JobNotFound if there is none."""
+        """Return a scheduled job and its source, both locked; raise JobNotFound if it is missing."""
         both = store.locked_both(session, job_id)
         if both is None or both[0].state is None:
             raise JobNotFound
         return both
 
     def act(self, session: Session, job_id: int, action: JobAction) -> Job:
-        """Pause, resume, cancel, retry or force a job; JobNotFound, or IllegalTransition if its state forbids it."""
+        """Pause, resume, cancel, retry or force a job; raise JobNotFound, or IllegalTransition if not allowed now."""
         job = self._locked(session, job_id)
         target, now = after(action, state_of(job)), self._clock.now()
         opened = store.open_execution(session, job_id=job.id)
@@ -179,7 +177,7 @@ class JobActions:
         return job
 
     def wake(self, session: Session, job_id: int, *, now: datetime) -> bool:
-        """Give a waiting job a time again that was taken off the clock; False if its run is queued already."""
+        """Reschedule a pending job that has no next run time; return False if its run is queued already."""
         job = self._locked(session, job_id)
         if store.open_execution(session, job_id=job.id) is not None:
             return False
@@ -189,7 +187,7 @@ class JobActions:
         return True
 
     def delete(self, session: Session, job_id: int) -> None:
-        """Remove a job. One that has run stays as a row for its executions; no list shows it. JobBusy if it runs."""
+        """Delete a job; raise JobBusy if it runs. A job with executions stays as a hidden row that they refer to."""
         job = self._locked(session, job_id)
         now = self._clock.now()
         if job.lock_token is not None or state_of(job) is State.RUNNING:
@@ -200,7 +198,8 @@ class JobActions:
         self._tell(session, "deleted", job)
         if not store.has_executions(session, job_id=job.id):
             # Its audit entry stays; a row without executions has nothing that refers to it.
-            store.delete_job(session, job)
+            session.delete(job)
+            session.flush()
             return
         events = []
         if state_of(job) not in TERMINAL:
@@ -209,7 +208,7 @@ class JobActions:
         emit(session, events, now=now)
 
     def _locked(self, session: Session, job_id: int) -> Job:
-        """Return a job that the scheduler runs, locked; ad-hoc crawls and imports are ended by their own commands."""
+        """Return a scheduled job, locked; ad-hoc crawls and imports are ended by their own commands."""
         job = store.locked_job(session, job_id)
         if job is None or job.state is None:
             raise JobNotFound
@@ -240,7 +239,6 @@ class JobActions:
     def _apply(
         self, session: Session, job: Job, spec: JobSpec, config: SourceConfig, *, enabled: bool, rests: bool = False
     ) -> Upserted:
-        """Give a job a new plan, and bring its state and its next run in line with it, unless it rests or runs."""
         now = self._clock.now()
         target = State.SCHEDULED if spec.recurring else State.PENDING
         # A run goes on with the plan that it began with; the new one counts from the next turn.
@@ -268,7 +266,7 @@ class JobActions:
         return Upserted(job=job, created=False, warnings=config.warnings())
 
     def _schedule(self, session: Session, job: Job, *, now: datetime) -> None:
-        """Set when a waiting job runs next: at its date, or in the emptiest slot; one that runs once, at once."""
+        """Set when a pending job runs next: at its date, or in the least busy slot; immediately if it runs once."""
         interval = interval_of(job.interval_minutes, job.interval_type)
         if state_of(job) is State.SCHEDULED and interval is not None:
             schedule = store.schedule_of_job(job)
@@ -290,7 +288,7 @@ class JobActions:
 
 
 def _rests(job: Job, spec: JobSpec) -> bool:
-    """Return whether a job does nothing, and a new plan is no reason to begin."""
+    """Return whether a job is idle and `spec` is no reason to start it."""
     # An edit of a name must not run a finished job again; a new interval does (decision 0012).
     if state_of(job) in (State.COMPLETED, State.FAILED):
         return (JobSpec.of(job).rhythm, job.schedule_enabled) == (spec.rhythm, spec.schedule_enabled)
@@ -298,20 +296,19 @@ def _rests(job: Job, spec: JobSpec) -> bool:
 
 
 def _check_kind(job: Job, spec: JobSpec) -> None:
-    """Raise JobRefused for a schedule that jobs of this kind must not have."""
+    """Raise JobRefused for a schedule that this kind of job cannot have."""
     unchanged = spec.rhythm == JobSpec.of(job).rhythm
     if job.kind != store.CRAWL and spec.interval is not None and not unchanged:
         raise JobRefused("interval_minutes", f"job {job.id} is of kind {job.kind}: only a source's crawl job recurs")
 
 
 def _is_forced(job: Job, spec: JobSpec) -> bool:
-    """Return whether a recurring job waits for a run that a person asked for, which a new plan does not take back."""
+    """Return whether a recurring job waits for a run that a person requested; a new plan does not cancel that run."""
     recurs = job.schedule_enabled and interval_of(job.interval_minutes, job.interval_type) is not None
     return recurs and spec.recurring and state_of(job) is State.PENDING
 
 
 def _write(job: Job, spec: JobSpec, config: SourceConfig) -> None:
-    """Put the plan into the row; its state is not touched."""
     url = parse_seed(spec.url).fetch if spec.url else config.seeds[0]
     job.url_given = spec.url is not None
     values: dict[str, Any] = {
@@ -333,12 +330,12 @@ def _write(job: Job, spec: JobSpec, config: SourceConfig) -> None:
 
 
 def _begin_anew(job: Job) -> None:
-    """Let the next run be no retry of the last one: it may be of another plan, or long ago."""
+    """Clear retry state: the next run may have another plan, or be long after the last one."""
     job.current_retry_count = job.infra_retry_count = 0
 
 
 def _withdraw(execution: Execution | None, reason: str, now: datetime) -> None:
-    """Take back an execution that no worker has begun; ask one that runs to drain: what it captured is kept."""
+    """Cancel an execution that no worker has started, or drain a running one: its captures are preserved."""
     if execution is None:
         return
     if execution.state == "queued":
@@ -349,17 +346,14 @@ def _withdraw(execution: Execution | None, reason: str, now: datetime) -> None:
 
 
 def locked_latest(session: Session, *, job_id: int) -> Execution | None:
-    """Return a job's newest execution, and keep it to ourselves until the transaction ends."""
     query = select(Execution).where(Execution.job_id == job_id).order_by(Execution.number.desc()).limit(1)
     return session.scalars(query.with_for_update()).one_or_none()
 
 
 def retried_ids(session: Session, *, source_id: int | None, states: Sequence[str], limit: int) -> list[int]:
-    """Return the jobs, oldest first, that have burnt retries: of one source or of all, in some states or in any."""
+    """Return ids of jobs with used retries, oldest first: of one source or of all, in some states or in any."""
     query = select(Job.id).where(
-        Job.deleted_at.is_(None),
-        Job.state.is_not(None),
-        or_(Job.current_retry_count > 0, Job.infra_retry_count > 0),
+        Job.deleted_at.is_(None), Job.state.is_not(None), or_(Job.current_retry_count > 0, Job.infra_retry_count > 0)
     )
     if source_id is not None:
         query = query.where(Job.source_id == source_id)
@@ -379,16 +373,14 @@ class NotRetryable(Conflict):
 
 
 class Retried(StrEnum):
-    """What a retry did."""
-
     QUEUED = "queued"
-    """The job runs again, with its whole budget."""
+    """The job runs again, with its full retry budget."""
     INDEX_RESET = "index_reset"
-    """The crawl stays as it is; its index is computed again."""
+    """The crawl is unchanged; its index is rebuilt."""
 
 
 def retry(session: Session, clock: Clock, actions: JobActions, job_id: int) -> Retried:
-    """Give a failed job another run, or an execution whose index failed another reading; else NotRetryable."""
+    """Run a failed job again, or rebuild an index that failed; raise NotRetryable otherwise."""
     job = locked_job(session, job_id)
     if job is None:
         raise JobNotFound
@@ -404,7 +396,7 @@ def retry(session: Session, clock: Clock, actions: JobActions, job_id: int) -> R
 
 
 def reset_index(session: Session, clock: Clock, job_id: int) -> bool:
-    """Have the newest run of a job read again if only its index failed; False if that is not how it stands."""
+    """Queue the newest run of a job for indexing again; return False unless only its index failed."""
     # The job before its execution, as everywhere: a worker that settles locks them in this order.
     if locked_job(session, job_id) is None:
         raise JobNotFound
@@ -417,27 +409,30 @@ def reset_index(session: Session, clock: Clock, job_id: int) -> bool:
 
 
 def admin_status_of(session: Session, job_id: int) -> str:
-    """Return a job's state in the words of `/api/admin/jobs`, whether the scheduler runs it or not; JobNotFound."""
+    """Return a job's status as `/api/admin/jobs` spells it, scheduled or not; raise JobNotFound."""
     shown = shown_job(session, job_id, scheduled=False)
     if shown is None:
         raise JobNotFound
     return shown.admin_status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reset:
-    """What a reset of retry counts did, or would do."""
+@record
+class RetriesReset:
+    """The jobs whose retries were (or would be) reset, and those whose were not."""
 
-    reset: tuple[int, ...]
-    unchanged: tuple[int, ...]
-    """They had burnt none."""
-    locked: tuple[int, ...]
-    """A worker holds them."""
-    missing: tuple[int, ...]
+    applied: Operator[bool]
+    reset: Operator[tuple[int, ...]]
+    unchanged: Operator[tuple[int, ...]]
+    """Jobs that had not used any."""
+    locked: Operator[tuple[int, ...]]
+    """Jobs that a worker holds."""
+    missing: Operator[tuple[int, ...]]
 
 
-def reset_retries(session: Session, clock: Clock, ids: Iterable[int], *, reason: str | None, apply: bool) -> Reset:
-    """Set the burnt retries of these jobs to none; those that a worker holds are skipped and told."""
+def reset_retries(
+    session: Session, clock: Clock, ids: Iterable[int], *, reason: str | None, apply: bool
+) -> RetriesReset:
+    """Reset the used retries of these jobs to 0; jobs that a worker holds are skipped and reported."""
     fates: dict[str, list[int]] = {"reset": [], "unchanged": [], "locked": [], "missing": []}
     for job_id in dict.fromkeys(ids):
         job = locked_job(session, job_id)
@@ -454,7 +449,7 @@ def reset_retries(session: Session, clock: Clock, ids: Iterable[int], *, reason:
                 _tell(session, clock, "job.retries_reset", job_id, reason=reason, burnt=job.current_retry_count)
                 job.current_retry_count = job.infra_retry_count = 0
                 job.updated_at = clock.now()
-    return Reset(**{name: tuple(found) for name, found in fates.items()})
+    return RetriesReset(applied=apply, **{name: tuple(found) for name, found in fates.items()})
 
 
 def _tell(session: Session, clock: Clock, action: str, job_id: int, **detail: object) -> None:
@@ -465,19 +460,12 @@ PATCHABLE = ("queued", "retryable", "failed")
 
 
 class NotPatchable(Conflict):
-    """A job's configuration is changed only while no worker has it."""
+    """A job's configuration can only change while no worker holds it."""
 
     code = "not_patchable"
 
     def __init__(self, job_id: int, state: str) -> None:
         super().__init__(f"job {job_id} is {state}; its configuration is changed only while {', '.join(PATCHABLE)}")
-
-
-class Patched(NamedTuple):
-    """The tool's part of a configuration, before and after."""
-
-    before: dict[str, Any]
-    after: dict[str, Any]
 
 
 def patch_zimit(
@@ -488,10 +476,12 @@ def patch_zimit(
     *,
     check: BackendCheck,
     apply: bool,
-) -> Patched:
-    """Change values of a job's `tool_options` and `execution_policy`; None takes one away. Checked before it is kept.
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Change values of a job's `tool_options` and `execution_policy`; None removes one. Validates before storing.
 
-    JobNotFound, NotPatchable for a job that is not waiting, or the refusal of what the change would make of it.
+    Return the tool's part of the configuration before and after.
+
+    Raise JobNotFound, NotPatchable for a job that is not pending, or the error that `check` raises.
     """
     both = locked_both(session, job_id)
     if both is None or both[0].state is None:
@@ -515,7 +505,7 @@ def patch_zimit(
     if apply:
         job.config, job.updated_at = fresh, clock.now()
         audit.record(session, clock, action="job.config_patched", subject=f"job {job.id}", detail=dict(changes))
-    return Patched(before, after)
+    return before, after
 
 
 def _changed(values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Crawls that are wanted once: the source is named, or made for the host; a worker runs the job as soon as it can."""
+"""One-off crawls: of a named source, or of one created for the host; a worker runs the job as soon as it can."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -22,7 +22,7 @@ from holdfast.urls import parse_seed
 
 
 class SourceDisabled(Conflict):
-    """No worker runs the jobs of this source."""
+    """No worker runs jobs of a disabled source."""
 
     code = "source_disabled"
 
@@ -32,57 +32,55 @@ class SourceDisabled(Conflict):
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CrawlWish:
-    """What is to be crawled once."""
-
-    urls: tuple[str, ...]
-    source: str | None = None
-    """The code of a source that is there; left out, the one of the first address's host, made if it is new."""
-    name: str | None = None
-    """What people call a source that is made; its host if left out."""
-    config: dict[str, Any] = field(default_factory=dict)
-    """Fields of the source's configuration that this crawl has otherwise: scope, depth, limits."""
-
-
 def begin_crawl(
-    session: Session, clock: Clock, actions: JobActions, wish: CrawlWish, settings: Settings
+    session: Session,
+    clock: Clock,
+    actions: JobActions,
+    settings: Settings,
+    *,
+    urls: Sequence[str],
+    source: str | None = None,
+    name: str | None = None,
+    config: Mapping[str, Any],
 ) -> tuple[Job, Source, bool]:
-    """Queue a crawl; return its job, its source, and whether that is new.
+    """Queue a crawl; return its job, its source, and whether the source is new.
 
-    Invalid names the field that is wrong. ContactMissing or SourceDisabled if no worker would ever start it.
+    Without the code of a `source`, that of the first URL's host is used, or created with this display name. `config`
+    overrides the source's configuration for this crawl: scope, depth, limits.
+
+    Raise Invalid naming the bad field, ContactMissing or SourceDisabled if no worker would ever start it.
     """
     guard = AddressGuard(settings.allow_networks)
-    for number, written in enumerate(wish.urls):
+    for number, written in enumerate(urls):
         try:
             demand_public(parse_seed(written), guard)
         except UrlRefused as exc:
             raise JobRefused(f"urls[{number}]", str(exc)) from exc
-    if not wish.urls:
+    if not urls:
         raise JobRefused("urls", "name at least one address")
-    if "seeds" in wish.config:
+    if "seeds" in config:
         raise JobRefused("config.seeds", "the crawl begins at `urls`; leave the seeds out")
     contact_of(settings)
-    source, is_new = _source(session, clock, wish)
-    if not source.enabled:
-        raise SourceDisabled(source.code)
+    if source is not None:
+        found, is_new = find_source(session, source), False
+    else:
+        found, is_new = _source_of(session, clock, urls[0], name, config.get("scope"))
+    if not found.enabled:
+        raise SourceDisabled(found.code)
     spec = JobSpec(
-        source_id=source.id,
-        config={**wish.config, "seeds": list(wish.urls)},
-        schedule_enabled=False,
-        adaptive_scheduling=False,
+        source_id=found.id, config={**config, "seeds": list(urls)}, schedule_enabled=False, adaptive_scheduling=False
     )
-    return actions.add(session, spec, kind=ADHOC, at=clock.now()).job, source, is_new
+    return actions.add(session, spec, kind=ADHOC, at=clock.now()).job, found, is_new
 
 
-def _source(session: Session, clock: Clock, wish: CrawlWish) -> tuple[Source, bool]:
-    if wish.source is not None:
-        return find_source(session, wish.source), False
-    first = parse_seed(wish.urls[0])
+def _source_of(session: Session, clock: Clock, url: str, name: str | None, scope: str | None) -> tuple[Source, bool]:
+    first = parse_seed(url)
     base = f"{first.origin}/"
     known = source_of_site(session, base)
     if known is not None:
         return known, False
     code = new_code(session, name=None, seed=base)
-    content = {"code": code, "name": wish.name or first.host, "base_url": base, "config": {"seeds": [first.fetch]}}
+    # What belongs to the site outlives this crawl; its limits do not.
+    config = {"seeds": [first.fetch], **({"scope": scope} if scope else {})}
+    content = {"code": code, "name": name or first.host, "base_url": base, "config": config}
     return registry.create(session, clock, registry.read_spec(content)), True

@@ -1,17 +1,19 @@
-"""What operators do to the frontier: settings of domains, purges, addresses added by hand; for routes and commands.
+"""Operator actions on the frontier, for routes and commands: domain settings, purges, URLs added by hand.
 
-Every change is audited in the transaction that makes it. What takes long goes in portions, each of them committed, and
-ends when the caller says so: it is asked before each.
+Every change is audited in the transaction that makes it. Long operations commit in batches and stop when the
+caller's `goes_on`, checked before each batch, returns False.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
@@ -22,20 +24,21 @@ from holdfast.db.raw import RawDatabase
 from holdfast.errors import Conflict, Invalid, UrlRefused
 from holdfast.fetch.guard import AddressGuard, demand_public
 from holdfast.frontier import Frontier
-from holdfast.frontier.control import CLEARED, PORTION, PURGED, DomainSettings, DomainWish
+from holdfast.frontier.control import CLEARED, PORTION, PURGED, DomainSettings, DomainUpdate
 from holdfast.frontier.sql import FrontierTransaction
 from holdfast.jobs.administration.actions import JobActions
-from holdfast.jobs.administration.frontier_queries import NextRun, RunningCrawl, has_job, next_run, running_crawls
+from holdfast.jobs.administration.frontier_queries import has_job, next_run, running_crawls
 from holdfast.jobs.specs import CrawlDefaults, JobSpec, crawl_plan
-from holdfast.jobs.views.frontier_queries import AttemptOfSource, UrlStatus, attempt_by_id
+from holdfast.jobs.views.frontier_queries import UrlStatus, attempt_by_id, status_of
+from holdfast.records import Operator, record
 from holdfast.sources import registry
 from holdfast.sources.config import read_config
 from holdfast.sources.queries import find_source, new_code, sources
 from holdfast.types import FoundUrl, Outcome, UrlKind
 from holdfast.urls import DEFAULT, Normalisation, Scope, ScopeVerdict, Url, parse, parse_seed, priority, registrable
+from holdfast.values import dataclass
 
 MOST_URLS: Final = 1000
-"""Addresses of one call."""
 ADHOC: Final = "adhoc"
 SEED_PRIORITY: Final = 3
 _PORTION_OF_SOURCES = 200
@@ -43,7 +46,7 @@ _SHOWN = 5
 
 
 class OutOfScope(Invalid):
-    """An address is added to a source that does not reach it."""
+    """An added URL is outside the scope of the source."""
 
     code = "out_of_scope"
 
@@ -56,28 +59,26 @@ class OutOfScope(Invalid):
 
 
 class AddedAs(StrEnum):
-    """What becomes of addresses that were added."""
-
     JOINED = "joined"
-    """They are in the queue of a run that is under way."""
+    """Queued in a running crawl."""
     WAITS = "waits"
-    """They are taken by the source's next run."""
+    """Pending until the source's next run."""
     JOB_MADE = "job_made"
-    """No run was to come: a job was made for them, which runs once, as soon as a worker is free."""
+    """No run was scheduled: a new job captures them once, as soon as a worker is free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AddWish:
-    """Which addresses are to be crawled."""
-
+class AddRequest:
     urls: Sequence[str]
     source: str | None = None
-    """The code of a source; without one it is found, or made."""
+    """The code of a source; by default it is found, or created, by host."""
     priority: int | None = None
     is_seed: bool = False
-    """Whether they count as seeds: asked first, and their links are one step away."""
+    """Whether they count as seeds: fetched first, with links at depth one."""
     policy: Normalisation = DEFAULT
-    """By which they are read: the ports that their source allows."""
+    """Normalisation of the URLs: the ports that their source allows."""
+    max_retries: int = 3
+    """Retries of a job that is created for them."""
 
 
 _WAITS_FOR = {
@@ -88,69 +89,81 @@ _WAITS_FOR = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class AddedPlace:
-    """Where some of the addresses went."""
+    """Where some of the URLs were added."""
 
-    source: str
-    as_what: AddedAs
-    urls: int
-    added: int
-    """Those that were not known there."""
-    raised: int = 0
-    """Those that were queued there already, and now have the higher priority that was asked for."""
-    execution_id: int | None = None
-    job_id: int | None = None
-    next_run: NextRun | None = None
-    """The job that takes what waits."""
-
-    @property
-    def when(self) -> str:
-        """When they are crawled, in a sentence for people."""
-        if self.as_what is AddedAs.JOINED:
-            return f"Run {self.execution_id} of {self.source} crawls them; it is under way."
-        if self.next_run is None:
-            return f"Job {self.job_id} crawls them once, as soon as a worker is free."
-        job_id, state, at = self.next_run
-        moment = _WAITS_FOR[state] if at is None else f"at {at:%Y-%m-%d %H:%M} UTC"
-        return f"They wait for the next run of {self.source}: job {job_id}, {moment}."
+    source_code: Operator[str]
+    status: Operator[AddedAs]
+    """`joined` a current run, `waits` for the next one, or `job_made`: a job captures them once and follows links
+    only from seeds.
+    """
+    urls: Operator[int]
+    added: Operator[int]
+    """URLs that were new there."""
+    raised: Operator[int] = 0
+    """URLs that were already queued there and now have the higher priority."""
+    execution_id: Operator[int | None] = None
+    job_id: Operator[int | None] = None
+    when: Operator[str]
+    """When they will be crawled, as a sentence for display."""
 
     def joined_with(self, other: AddedPlace) -> AddedPlace:
-        """Return both as one, for two additions to the same place."""
         return replace(
             self, urls=self.urls + other.urls, added=self.added + other.added, raised=self.raised + other.raised
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Added:
-    """What became of an addition."""
+@record
+class AddReceipt:
+    """Result of adding URLs."""
 
-    places: tuple[AddedPlace, ...]
-
-    @property
-    def added(self) -> int:
-        """How many addresses are new where they went."""
-        return sum(place.added for place in self.places)
-
-    @property
-    def total(self) -> int:
-        """How many addresses were named, each once."""
-        return sum(place.urls for place in self.places)
+    added: Operator[int]
+    """URLs that were new in their place."""
+    total: Operator[int]
+    """Distinct URLs of the request."""
+    places: Operator[list[AddedPlace]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Closed:
-    """What a purge or a clearing took from the queue."""
+@record
+class ClearReceipt:
+    """Result of removing URLs from queues."""
 
-    closed: int
-    is_done: bool
-    """Whether nothing is left; otherwise the caller ran out of time, and the same call goes on."""
-    executions: tuple[int, ...] = ()
+    removed: Operator[int]
+    done: Operator[bool]
+    """Whether the removal is complete; otherwise repeat the request to continue."""
+    executions: Operator[list[int]]
+    """Executions whose queues lost URLs."""
+
+
+def _made(source: str, job_id: int, urls: int) -> AddedPlace:
+    when = f"Job {job_id} crawls them once, as soon as a worker is free."
+    return AddedPlace(source_code=source, status=AddedAs.JOB_MADE, urls=urls, added=urls, job_id=job_id, when=when)
+
+
+def _joined(source: str, execution_id: int, urls: int, *, added: int, raised: int = 0) -> AddedPlace:
+    return AddedPlace(
+        source_code=source,
+        status=AddedAs.JOINED,
+        urls=urls,
+        added=added,
+        raised=raised,
+        execution_id=execution_id,
+        when=f"Run {execution_id} of {source} crawls them; it is running.",
+    )
+
+
+def _waits(source: str, urls: int, next_run: tuple[int, str, datetime | None]) -> AddedPlace:
+    job_id, state, at = next_run
+    moment = _WAITS_FOR[state] if at is None else f"at {at:%Y-%m-%d %H:%M} UTC"
+    when = f"They wait for the next run of {source}: job {job_id}, {moment}."
+    return AddedPlace(source_code=source, status=AddedAs.WAITS, urls=urls, added=urls, when=when)
 
 
 def domain_of(written: str) -> str:
-    """Return a domain as the frontier spells it: with its port if that is neither 80 nor 443; Invalid if it is none."""
+    """Return a domain as the frontier spells it: with its port unless that is 80 or 443; raise Invalid if
+    malformed.
+    """
     return parse_seed(written.strip()).domain
 
 
@@ -161,27 +174,27 @@ def _audit(clock: Clock, action: str, subject: str, **detail: Any) -> Callable[[
     return write
 
 
-def set_domain(frontier: Frontier, clock: Clock, name: str, wish: DomainWish) -> DomainSettings:
-    """Change the delay of a domain, pause or forbid it; a crawl that runs hears of it within a second."""
+def set_domain(frontier: Frontier, clock: Clock, name: str, request: DomainUpdate) -> DomainSettings:
+    """Change the delay of a domain, or pause or forbid it; running crawls apply it within a second."""
     changed = {
-        "delay_s": wish.delay_s,
-        "default_delay": wish.default_delay or None,
-        "allowed": wish.allowed,
-        "paused": wish.paused,
+        "delay_s": request.delay_s,
+        "default_delay": request.default_delay or None,
+        "allowed": request.allowed,
+        "paused": request.paused,
     }
     said = {key: value for key, value in changed.items() if value is not None}
     if not said:
         raise Invalid("nothing is to be changed; name a delay, whether the domain is paused, or whether it is allowed")
-    return frontier.control.set_domain(name, wish, also=_audit(clock, "domain.changed", name, **said))
+    return frontier.control.set_domain(name, request, also=_audit(clock, "domain.changed", name, **said))
 
 
 def refresh_robots(frontier: Frontier, clock: Clock, name: str) -> None:
-    """Let the robots files of a domain be read anew before its next page."""
+    """Fetch the robots files of a domain again before its next page."""
     frontier.control.ask_robots_again(name, also=_audit(clock, "domain.robots_refreshed", name))
 
 
 def reset_domain(raw_db: RawDatabase, frontier: Frontier, clock: Clock, name: str) -> bool:
-    """Forget that a domain could not be reached; False if nothing was in the way. NotFound, or Conflict while held."""
+    """Clear the unreachable state of a domain; False if it had none. Raise NotFound, or Conflict while leased."""
     lifted = frontier.reset(name)
     with raw_db.write() as tx:
         append_event(tx, clock, action="domain.reset", subject=name, detail={"lifted": lifted})
@@ -190,8 +203,8 @@ def reset_domain(raw_db: RawDatabase, frontier: Frontier, clock: Clock, name: st
 
 def purge(
     frontier: Frontier, clock: Clock, name: str, *, execution_id: int | None, goes_on: Callable[[], bool]
-) -> Closed:
-    """Take what is queued of a domain from one execution, or from all; DomainUnknown."""
+) -> ClearReceipt:
+    """Remove a domain's queued URLs from one execution, or from all; raise DomainUnknown."""
     domain_id, queued = frontier.control.queued_executions(name)
     executions = [one for one in queued if execution_id is None or one == execution_id]
 
@@ -206,20 +219,20 @@ def purge(
     # Last: who holds the domain takes what is still queued, which is nothing.
     audit = _audit(clock, "domain.purged", name, closed=closed, executions=executions)
     frontier.control.tell_holder(name, also=audit)
-    return Closed(closed=closed, is_done=is_done, executions=tuple(executions))
+    return ClearReceipt(removed=closed, done=is_done, executions=executions)
 
 
-def drop_attempt(frontier: Frontier, clock: Clock, attempt: AttemptOfSource) -> None:
-    """Take one queued address from its execution; Conflict if it is not queued."""
-    row = attempt.row
-    if not frontier.close_one(row.id, outcome=Outcome.EXCLUDED, reason=PURGED):
-        raise Conflict(f"attempt {row.id} is {row.status.value}, not queued; there is nothing to take away")
-    audit = _audit(clock, "frontier.dropped", f"execution {attempt.frontier_id}", url=row.url)
-    frontier.control.tell_holder(row.domain, also=audit)
+def drop_attempt(frontier: Frontier, clock: Clock, attempt: Row[Any]) -> None:
+    """Remove one queued URL from its execution; raise Conflict if it is not queued."""
+    if not frontier.close_one(attempt.id, outcome=Outcome.EXCLUDED, reason=PURGED):
+        status = status_of(attempt).value
+        raise Conflict(f"attempt {attempt.id} is {status}, not queued; there is nothing to take away")
+    audit = _audit(clock, "frontier.dropped", f"execution {attempt.frontier_id}", url=attempt.url)
+    frontier.control.tell_holder(attempt.domain, also=audit)
 
 
-def clear(frontier: Frontier, clock: Clock, execution_id: int, *, goes_on: Callable[[], bool]) -> Closed:
-    """Take everything that is queued from an execution; one that runs then ends."""
+def clear(frontier: Frontier, clock: Clock, execution_id: int, *, goes_on: Callable[[], bool]) -> ClearReceipt:
+    """Remove everything queued from an execution; a running one then ends."""
 
     def portions() -> Iterator[int]:
         while closed := frontier.close_rest(execution_id, outcome=Outcome.EXCLUDED, reason=CLEARED, limit=PORTION):
@@ -228,7 +241,7 @@ def clear(frontier: Frontier, clock: Clock, execution_id: int, *, goes_on: Calla
     closed, is_done = _in_portions(portions(), goes_on)
     subject = f"execution {execution_id}"
     frontier.control.tell_holders(execution_id, also=_audit(clock, "frontier.cleared", subject, closed=closed))
-    return Closed(closed=closed, is_done=is_done, executions=(execution_id,))
+    return ClearReceipt(removed=closed, done=is_done, executions=[execution_id])
 
 
 def _in_portions(portions: Iterable[int], goes_on: Callable[[], bool]) -> tuple[int, bool]:
@@ -242,16 +255,14 @@ def _in_portions(portions: Iterable[int], goes_on: Callable[[], bool]) -> tuple[
 
 @dataclass(slots=True)
 class _Group:
-    """Addresses that go to one place."""
-
     source_id: int
     source: str
-    run: RunningCrawl | None = None
+    run: Row[Any] | None = None
     urls: dict[str, Url] = field(default_factory=dict)
 
 
 class AddingUrls:
-    """Adds addresses by hand: to the run of their source, to its next one, or to a job of their own."""
+    """Adds URLs by hand: to the running crawl of their source, to its next one, or to a job of their own."""
 
     def __init__(
         self,
@@ -266,57 +277,58 @@ class AddingUrls:
         self._frontier, self._clock, self._actions, self.read, self._write = frontier, clock, actions, read, write
         self._guard = guard
 
-    def add(self, wish: AddWish) -> Added:
-        """Add addresses; Invalid names the one that is none, OutOfScope the one that its source does not reach."""
-        if not 1 <= len(wish.urls) <= MOST_URLS:
+    def add(self, request: AddRequest) -> AddReceipt:
+        """Add URLs; raise Invalid for a malformed one, OutOfScope for one that its source does not reach."""
+        if not 1 <= len(request.urls) <= MOST_URLS:
             raise Invalid(f"urls: name 1 to {MOST_URLS:,} addresses at once", field="urls")
-        urls = {url.normalised: url for url in _parsed(wish)}
+        urls = {url.normalised: url for url in _parsed(request)}
         with self.read() as session:
-            groups, strays = _Places(session, wish.source).of(urls.values())
+            groups, strays = _Places(session, request.source).of(urls.values())
         # Not what joins a run: that may have been begun with networks of its own.
         later = [url for group in groups if group.run is None for url in group.urls.values()]
-        self._demand_public([*later, *strays], wish)
-        places = [self._join(group, wish) for group in groups]
-        places += [self._make(host, found, wish) for host, found in _by_site(strays).items()]
-        return Added(places=tuple(places))
+        self._demand_public([*later, *strays], request)
+        places = [self._join(group, request) for group in groups]
+        places += [self._make(host, found, request) for host, found in _by_site(strays).items()]
+        return AddReceipt(
+            added=sum(place.added for place in places), total=sum(place.urls for place in places), places=places
+        )
 
-    def _demand_public(self, urls: Iterable[Url], wish: AddWish) -> None:
-        """Raise Invalid for an address that no run of ours would ever dial."""
+    def _demand_public(self, urls: Iterable[Url], request: AddRequest) -> None:
+        """Raise Invalid for a URL that the network guard would never connect to."""
         for url in urls:
             try:
                 demand_public(url, self._guard)
             except UrlRefused as exc:
-                number = next(at for at, one in enumerate(_parsed(wish)) if one.normalised == url.normalised)
+                number = next(at for at, one in enumerate(_parsed(request)) if one.normalised == url.normalised)
                 raise Invalid(f"urls[{number}]: {exc}", field=f"urls[{number}]") from exc
 
     def retry(self, attempt_id: int) -> AddedPlace:
-        """Ask once more for an address that failed for good: in its run if that is under way, else in the next.
+        """Retry a URL that failed permanently: in its run if that is running, else in the next.
 
-        NotFound; Conflict for one that did not fail, or that was tried again since.
+        Raise NotFound; Conflict for one that did not fail, or was tried again since.
         """
         with self.read() as session:
             attempt = attempt_by_id(session, attempt_id)
             run = next((one for one in running_crawls(session) if one.frontier_id == attempt.frontier_id), None)
-        status, url = attempt.row.status, attempt.row.url
+        status, url = status_of(attempt), attempt.url
         if status is not UrlStatus.FAILED:
             raise Conflict(f"attempt {attempt_id} is {status.value}; only what failed for good is tried again so")
         if run is None:
-            return self.add(AddWish(urls=[url], source=attempt.source)).places[0]
+            return self.add(AddRequest(urls=[url], source=attempt.source, max_retries=0)).places[0]
         if not self._frontier.reopen_one(attempt_id):
-            raise Conflict(f"attempt {attempt_id} was tried again meanwhile; look at it anew")
+            raise Conflict(f"attempt {attempt_id} was retried meanwhile; reload it")
         audit = _audit(self._clock, "frontier.retried", f"execution {run.execution_id}", url=url)
-        self._frontier.control.tell_holder(attempt.row.domain, also=audit)
-        return AddedPlace(source=attempt.source, as_what=AddedAs.JOINED, urls=1, added=1, execution_id=run.execution_id)
+        self._frontier.control.tell_holder(attempt.domain, also=audit)
+        return _joined(attempt.source, run.execution_id, 1, added=1)
 
     def seeds_of(self, code: str) -> tuple[str, ...]:
-        """Return the seeds of a source; SourceNotFound."""
+        """Return the seeds of a source; raise SourceNotFound."""
         with self.read() as session:
             return registry.config_of(find_source(session, code)).seeds[:MOST_URLS]
 
-    def _join(self, group: _Group, wish: AddWish) -> AddedPlace:
-        """Add to a run that is under way, or let wait for the next."""
-        found = [_found(url, wish) for url in group.urls.values()]
-        is_first = bool(wish.priority or wish.is_seed)
+    def _join(self, group: _Group, request: AddRequest) -> AddedPlace:
+        found = [_found(url, request) for url in group.urls.values()]
+        is_first = bool(request.priority or request.is_seed)
         if group.run is not None and (place := self._join_run(group, group.run, found, raises=is_first)) is not None:
             if is_first and (place.added or place.raised):
                 self._ask_first(found)
@@ -327,18 +339,14 @@ class AddingUrls:
         audit = _audit(self._clock, "frontier.added", f"source {group.source}", **detail)
         self._frontier.control.wait(found, source_id=group.source_id, by=acting_user(), also=audit)
         if coming is not None:
-            waits = AddedAs.WAITS
-            return AddedPlace(source=group.source, as_what=waits, urls=len(found), added=len(found), next_run=coming)
+            return _waits(group.source, len(found), coming)
         # No run would ever take them.
         with self._write() as session:
-            job_id = self._job(session, group.source_id, [one.url for one in found], wish)
-        made = AddedAs.JOB_MADE
-        return AddedPlace(source=group.source, as_what=made, urls=len(found), added=len(found), job_id=job_id)
+            job_id = self._job(session, group.source_id, [one.url for one in found], request)
+        return _made(group.source, job_id, len(found))
 
-    def _join_run(
-        self, group: _Group, run: RunningCrawl, found: Sequence[FoundUrl], *, raises: bool
-    ) -> AddedPlace | None:
-        """Add to the queue of a run, where queued ones may be put forward; None if it has just ended."""
+    def _join_run(self, group: _Group, run: Row[Any], found: Sequence[FoundUrl], *, raises: bool) -> AddedPlace | None:
+        """Add to a run's queue, where queued URLs may gain priority (`raises`); None if the run has just ended."""
         raised: list[int] = []
         control = self._frontier.control
         note = control.note_added(
@@ -355,57 +363,48 @@ class AddingUrls:
             added = self._frontier.add(run.frontier_id, found, also=also, raised=raised.append if raises else None)
         except Conflict:
             return None
-        return AddedPlace(
-            source=group.source,
-            as_what=AddedAs.JOINED,
-            urls=len(found),
-            added=added,
-            raised=sum(raised),
-            execution_id=run.execution_id,
-        )
+        return _joined(group.source, run.execution_id, len(found), added=added, raised=sum(raised))
 
     def _ask_first(self, found: Sequence[FoundUrl]) -> None:
-        """Let the processes that hold the domains look anew: what they took already has an order of its own."""
+        """Signal the processes that hold the domains to reload their queues: leased URLs have a fixed order."""
         for domain in sorted({one.domain for one in found}):
             self._frontier.control.tell_holder(domain, also=lambda _tx: None)
 
-    def _make(self, host: str, urls: Sequence[Url], wish: AddWish) -> AddedPlace:
-        """Make a source for a host that none reaches, and a job that crawls these addresses once."""
+    def _make(self, host: str, urls: Sequence[Url], request: AddRequest) -> AddedPlace:
+        """Create a source for a host that no source reaches, and a job that crawls these URLs once."""
         addresses = [url.fetch for url in urls]
         with self._write() as session:
             code = new_code(session, name=None, seed=host)
             content = {"code": code, "name": host, "base_url": f"{urls[0].origin}/", "config": {"seeds": addresses}}
             source = registry.create(session, self._clock, registry.read_spec(content))
-            job_id = self._job(session, source.id, addresses, wish)
-        return AddedPlace(
-            source=code, as_what=AddedAs.JOB_MADE, urls=len(addresses), added=len(addresses), job_id=job_id
-        )
+            job_id = self._job(session, source.id, addresses, request)
+        return _made(code, job_id, len(addresses))
 
-    def _job(self, session: Session, source_id: int, addresses: Sequence[str], wish: AddWish) -> int:
-        """Return the pending job of a source, or create one that crawls these addresses once.
+    def _job(self, session: Session, source_id: int, addresses: Sequence[str], request: AddRequest) -> int:
+        """Return the pending job of a source, or create one that crawls these URLs once.
 
-        The new job follows links and sitemaps only from seeds; of other pages it captures nothing but their requisites.
+        The new job follows links and sitemaps only from seeds; of other pages it captures only their requisites.
         """
         known = has_job(session, source_id, ADHOC)
         if known is not None:
             return known
-        config = {"seeds": list(addresses)} | ({} if wish.is_seed else {"max_depth": 0, "sitemaps": False})
-        spec = JobSpec(source_id=source_id, config=config, adaptive_scheduling=False)
+        config = {"seeds": list(addresses)} | ({} if request.is_seed else {"max_depth": 0, "sitemaps": False})
+        spec = JobSpec(source_id=source_id, config=config, adaptive_scheduling=False, max_retries=request.max_retries)
         return self._actions.add(session, spec, kind=ADHOC, at=self._clock.now()).job.id
 
 
-def _parsed(wish: AddWish) -> Iterator[Url]:
-    for number, written in enumerate(wish.urls):
+def _parsed(request: AddRequest) -> Iterator[Url]:
+    for number, written in enumerate(request.urls):
         try:
-            yield parse_seed(written, wish.policy)
+            yield parse_seed(written, request.policy)
         except UrlRefused as exc:
             raise Invalid(f"urls[{number}]: {exc}", field=f"urls[{number}]") from exc
 
 
-def _found(url: Url, wish: AddWish) -> FoundUrl:
+def _found(url: Url, request: AddRequest) -> FoundUrl:
     # One step from a seed, as a link of its first page: only a seed's redirect widens the scope of a run.
-    depth = 0 if wish.is_seed else 1
-    rank = wish.priority or (SEED_PRIORITY if wish.is_seed else priority(url.normalised, depth))
+    depth = 0 if request.is_seed else 1
+    rank = request.priority or (SEED_PRIORITY if request.is_seed else priority(url.normalised, depth))
     return FoundUrl(url.fetch, url.hash64, url.domain, UrlKind.PAGE, depth, rank)
 
 
@@ -417,7 +416,7 @@ def _by_site(urls: Iterable[Url]) -> dict[str, list[Url]]:
 
 
 class _Reach(NamedTuple):
-    """What a run or a source takes, and how it spells addresses."""
+    """The scope of a run or source, and its URL normalisation."""
 
     scope: Scope
     policy: Normalisation
@@ -430,7 +429,7 @@ class _Reach(NamedTuple):
         return parse(url.fetch, self.policy)
 
     def verdict(self, url: Url) -> ScopeVerdict:
-        """Return whether an address is taken; by hand it may be as deep as one likes."""
+        """Return whether a URL is in scope; URLs added by hand have no depth limit."""
         return self.scope.decide(self.spelled(url), 0)
 
     def taken(self, urls: Iterable[Url]) -> list[Url]:
@@ -438,7 +437,7 @@ class _Reach(NamedTuple):
 
 
 class _Places:
-    """Finds where addresses belong: a run that reaches them first, then a source."""
+    """Finds where URLs belong: first a running crawl that reaches them, then a source."""
 
     def __init__(self, session: Session, code: str | None) -> None:
         self._session = session
@@ -448,7 +447,6 @@ class _Places:
         self._of_sources: dict[int, _Reach | None] = {}
 
     def of(self, urls: Iterable[Url]) -> tuple[list[_Group], list[Url]]:
-        """Return the addresses by where they go, and those that no source reaches."""
         groups: dict[tuple[int, int | None], _Group] = {}
         strays: list[Url] = []
         places = {url: self._run_of(url) for url in urls}
@@ -473,7 +471,7 @@ class _Places:
         return None
 
     def _sources_of(self, urls: Iterable[Url]) -> dict[Url, tuple[_Group, _Reach]]:
-        """Return the first source by its code that reaches each address, in one pass over all sources."""
+        """Return, for each URL, the first source (by code) that reaches it, in one pass over all sources."""
         if self._named is not None:
             named = self._named
             return {url: (_Group(named.id, named.code), self._demanded(named, url)) for url in urls}
@@ -493,7 +491,7 @@ class _Places:
         return found
 
     def _demanded(self, source: Source, url: Url) -> _Reach:
-        """Return the reach of the source that was named; a sentence says why an address is none of its."""
+        """Return the scope of the requested source; raise OutOfScope with the reason if the URL is outside it."""
         code = source.code
         if not source.enabled:
             raise Conflict(f"{code} is disabled, so nothing is crawled there; enable it: holdfast source enable {code}")
@@ -510,7 +508,6 @@ class _Places:
         return reach
 
     def _covering(self, source: Source, sites: Iterable[str]) -> Iterator[tuple[str, _Reach]]:
-        """Yield those of the sites that a source may reach, with its reach."""
         content = registry.content_of(source)
         if content.get("backend") == "zimit":
             return
@@ -531,7 +528,7 @@ class _Places:
 
 
 def stored_plan(config: Mapping[str, Any]) -> CrawlPlan:
-    """Return the plan of a run as far as it says what is in scope, with the rules that were added since it began."""
+    """Return the scope part of a run's stored plan, with the rules added since the run started."""
     depth = config.get("max_depth")
     return CrawlPlan(
         seeds=tuple(config["seeds"]),

@@ -1,6 +1,6 @@
-"""What looking after a directory leaves in the rows: its weight, its clean-up, another run, options that were raised.
+"""Database side of directory maintenance: sizes, clean-up state, reruns, raised options.
 
-The caller opens and ends the session; what changes a job or an execution stands in the audit log.
+The caller opens and ends the session; changes to jobs and executions are audited.
 """
 
 from __future__ import annotations
@@ -16,21 +16,14 @@ from sqlalchemy import Select, delete, exists, func, or_, select
 from sqlalchemy.orm import Session
 
 from holdfast import audit
-from holdfast.clock import Clock, from_micros
+from holdfast.clock import Clock, moment_or_none
 from holdfast.db.engine import moment_in
-from holdfast.db.models import (
-    Execution,
-    Job,
-    JobEvent,
-    Queue,
-    Recovery,
-    Snapshot,
-    Source,
-    WarcFile,
-)
+from holdfast.db.models import Execution, Job, JobEvent, Queue, Recovery, Snapshot, Source, WarcFile
 from holdfast.errors import Conflict, Invalid, NotFound
+from holdfast.jobs import store
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
-from holdfast.jobs.journal import PROGRESS, STATUS, NewJobEvent, emit
+from holdfast.jobs.imports import execution_in
+from holdfast.jobs.journal import PROGRESS, STATUS, emit
 from holdfast.jobs.schedule_queries import end_hold
 from holdfast.jobs.settling import RunSettler, reported
 from holdfast.jobs.specs import effective_config
@@ -50,7 +43,7 @@ class DirectoryRun(NamedTuple):
     execution: Execution
 
 
-def _runs() -> Select[Job, Source, Execution]:
+def directories() -> Select[Job, Source, Execution]:
     return (
         select(Job, Source, Execution)
         .join(Source, Source.id == Job.source_id)
@@ -59,21 +52,12 @@ def _runs() -> Select[Job, Source, Execution]:
     )
 
 
-def run_of_job(session: Session, job_id: int) -> DirectoryRun | None:
-    """Return a job's newest execution that has a directory."""
-    query = _runs().where(Job.id == job_id).order_by(Execution.number.desc()).limit(1)
-    row = session.execute(query).one_or_none()
-    return None if row is None else DirectoryRun(row[0], row[1], row[2])
-
-
-def run_of_execution(session: Session, execution_id: int) -> DirectoryRun | None:
-    """Return one execution, if it has a directory."""
-    row = session.execute(_runs().where(Execution.id == execution_id)).one_or_none()
-    return None if row is None else DirectoryRun(row[0], row[1], row[2])
+def directory_runs(session: Session, query: Select[Job, Source, Execution]) -> list[DirectoryRun]:
+    return [DirectoryRun(*row) for row in session.execute(query)]
 
 
 def is_wanted(session: Session, *, job_id: int, output_dir: str) -> bool:
-    """Return whether an execution of a job is queued or runs in a directory, or is to go on there."""
+    """Return whether a queued, running or resumable execution of the job uses this directory."""
     there = select(Execution.id).where(Execution.job_id == job_id, Execution.output_dir == output_dir)
     query = select(Execution.id).where(
         Execution.job_id == job_id,
@@ -84,15 +68,9 @@ def is_wanted(session: Session, *, job_id: int, output_dir: str) -> bool:
     return session.scalar(query.limit(1)) is not None
 
 
-def job_exists(session: Session, job_id: int) -> bool:
-    """Return whether there is such a job."""
-    return session.scalar(select(Job.id).where(Job.id == job_id, Job.deleted_at.is_(None))) is not None
-
-
 def running(session: Session) -> list[DirectoryRun]:
-    """Return the executions that run now, by job."""
-    query = _runs().where(Job.state == "running", Execution.state == "running").order_by(Job.id)
-    return [DirectoryRun(*row) for row in session.execute(query)]
+    query = directories().where(Job.state == "running", Execution.state == "running").order_by(Job.id)
+    return directory_runs(session, query)
 
 
 def runs_of_source(session: Session, *, source: str | None, limit: int) -> list[DirectoryRun]:
@@ -100,14 +78,11 @@ def runs_of_source(session: Session, *, source: str | None, limit: int) -> list[
     newest = (
         select(func.max(Execution.id)).where(Execution.output_dir != "").group_by(Execution.job_id).scalar_subquery()
     )
-    query = _runs().where(Execution.id.in_(newest)).order_by(Execution.id.desc()).limit(limit)
-    return [
-        DirectoryRun(*row) for row in session.execute(query if source is None else query.where(Source.code == source))
-    ]
+    query = directories().where(Execution.id.in_(newest)).order_by(Execution.id.desc()).limit(limit)
+    return directory_runs(session, query if source is None else query.where(Source.code == source))
 
 
 def has_captures(session: Session, *, execution_id: int) -> bool:
-    """Return whether the index has made snapshots of an execution's files."""
     return bool(session.scalar(select(exists().where(Snapshot.execution_id == execution_id))))
 
 
@@ -118,12 +93,10 @@ def registered(session: Session, *, execution_id: int) -> list[WarcFile]:
 
 
 def locked_execution(session: Session, execution_id: int) -> Execution:
-    """Return an execution, kept to ourselves until the transaction ends."""
     return session.scalars(select(Execution).where(Execution.id == execution_id).with_for_update()).one()
 
 
 def annual_jobs(session: Session, *, year: int, sources: Sequence[str]) -> list[tuple[Job, Source]]:
-    """Return the jobs of a year's campaign, of some sources or of all."""
     query = (
         select(Job, Source)
         .join(Source, Source.id == Job.source_id)
@@ -135,7 +108,7 @@ def annual_jobs(session: Session, *, year: int, sources: Sequence[str]) -> list[
 
 
 def waiting(session: Session, *, after: datetime, limit: int) -> list[Job]:
-    """Return the jobs that wait out a backoff, next first; locked. Cooldowns (the machine failed) are left alone."""
+    """Return and lock the jobs that wait out a backoff, next first. Cooldowns after machine failures are excluded."""
     query = (
         select(Job)
         .where(
@@ -157,19 +130,19 @@ def waiting(session: Session, *, after: datetime, limit: int) -> list[Job]:
 def uncleaned_runs(
     session: Session, *, backends: Sequence[str], before: datetime, after: int, limit: int
 ) -> list[DirectoryRun]:
-    """Return executions of some backends that are indexed, ended before a moment and were never cleaned up, by id."""
+    """Return indexed, never cleaned executions of some backends that ended before a moment, by id."""
     query = (
-        _runs()
+        directories()
         .where(Execution.index_state == "indexed", Execution.cleanup_status == "none", Execution.finished_at < before)
         .where(Execution.id > after, Execution.config["backend"].as_string().in_(list(backends)))
         .order_by(Execution.id)
         .limit(limit)
     )
-    return [DirectoryRun(*row) for row in session.execute(query)]
+    return directory_runs(session, query)
 
 
 def last_progress(session: Session, run: DirectoryRun) -> datetime | None:
-    """Return when a run's counts last changed, or it was last resumed, by its events; None if neither ever was."""
+    """Return when a run's counts last changed or it was last resumed, from its events."""
     query = select(JobEvent.at).where(
         JobEvent.job_id == run.job.id, JobEvent.execution_id == run.execution.id, JobEvent.name.in_((PROGRESS, STATUS))
     )
@@ -177,15 +150,14 @@ def last_progress(session: Session, run: DirectoryRun) -> datetime | None:
 
 
 def next_due(session: Session, run: DirectoryRun) -> datetime | None:
-    """Return when a run of our own crawler has something to ask for; None if nothing is open."""
+    """Return when a run of our own crawler has its next URL due; None if its queue is empty."""
     frontier_id = run.execution.frontier_id or run.execution.id
     query = select(func.min(Queue.due_at)).where(Queue.execution_id == frontier_id, Queue.open > 0)
-    found = session.scalar(query)
-    return None if found is None else from_micros(found)
+    return moment_or_none(session.scalar(query))
 
 
 def newest_directories(session: Session, *, source_id: int, count: int) -> list[str]:
-    """Return the directories of a source's newest executions, newest first; a retry in the same one counts as one."""
+    """Return the directories of a source's newest executions, newest first; retries in the same one count once."""
     newest = func.max(Execution.id).label("newest")
     query = (
         select(Execution.output_dir, newest)
@@ -199,19 +171,18 @@ def newest_directories(session: Session, *, source_id: int, count: int) -> list[
 
 
 def busy_count(session: Session) -> int:
-    """Return how many executions are queued or run."""
     query = select(func.count()).select_from(Execution).where(Execution.state.in_(("queued", "running")))
     return session.scalar(query) or 0
 
 
 def recoveries(session: Session, *, job_ids: Sequence[int], since: datetime) -> list[Recovery]:
-    """Return what was done for jobs since a moment, oldest first."""
+    """Return the recovery actions on jobs since a moment, oldest first."""
     query = select(Recovery).where(Recovery.job_id.in_(list(job_ids)), Recovery.at >= since)
     return list(session.scalars(query.order_by(Recovery.at, Recovery.id)))
 
 
 def add_recovery(session: Session, recovery: Recovery) -> None:
-    """Note what was done for a job; the oldest notes go, a few with each new one, once they decide nothing any more."""
+    """Log a recovery action; each call also deletes a few of the oldest that no longer affect a decision."""
     session.add(recovery)
     # A few with each new one: the table stays small without a task of its own.
     oldest = select(Recovery.id).order_by(Recovery.id).limit(_FORGOTTEN).scalar_subquery()
@@ -222,14 +193,8 @@ def add_recovery(session: Session, recovery: Recovery) -> None:
     )
 
 
-def run_in(session: Session, output_dir: str) -> Execution | None:
-    """Return the newest execution that has this directory."""
-    query = select(Execution).where(Execution.output_dir == output_dir).order_by(Execution.id.desc()).limit(1)
-    return session.scalars(query).one_or_none()
-
-
 def fingerprint(output_dir: str) -> str:
-    """Return what tells the job of one registered directory from that of another."""
+    """Return the key under which the job of a registered directory is unique."""
     return sha256(f"directory {output_dir}".encode()).hexdigest()
 
 
@@ -237,40 +202,37 @@ _ANNUAL = ("annual", "shard")
 
 
 class NoDirectory(NotFound):
-    """A job has not run yet, so there is no directory to look after."""
+    """The job has not run yet and has no directory."""
 
     code = "no_directory"
 
 
 class JobInUse(Conflict):
-    """A job runs, or waits to be indexed; its directory is left alone."""
+    """The job is running, pending, or waiting to be indexed, so the requested change is not allowed now."""
 
     code = "job_in_use"
 
 
 def find_run(session: Session, *, job_id: int | None = None, execution_id: int | None = None) -> DirectoryRun:
-    """Return the execution of this number, or a job's newest that has a directory; JobNotFound or NoDirectory."""
+    """Return this execution, or a job's newest one that has a directory; raise JobNotFound or NoDirectory."""
+    mine = Job.id == job_id if execution_id is None else Execution.id == execution_id
+    row = session.execute(directories().where(mine).order_by(Execution.number.desc()).limit(1)).one_or_none()
+    if row is not None:
+        return DirectoryRun(*row)
     if execution_id is not None:
-        found = run_of_execution(session, execution_id)
-        if found is None:
-            raise NoDirectory(f"there is no execution {execution_id} with a directory; see: holdfast status")
-        return found
-    found = None if job_id is None else run_of_job(session, job_id)
-    if found is not None:
-        return found
-    if job_id is None or not job_exists(session, job_id):
+        raise NoDirectory(f"there is no execution {execution_id} with a directory; see: holdfast status")
+    if job_id is None or store.job(session, job_id) is None:
         raise JobNotFound
     raise NoDirectory(f"job {job_id} has not run yet; there is no directory to look after")
 
 
 def note_storage(session: Session, clock: Clock, execution_id: int, weight: Mapping[str, int]) -> None:
-    """Keep what an execution's directory weighed, and when that was looked at."""
     execution = locked_execution(session, execution_id)
     execution.storage = {**weight, "scanned_at": clock.now().isoformat()}
 
 
 def note_cleanup(session: Session, clock: Clock, execution_id: int, status: str) -> None:
-    """Say that a directory was cleaned up, and how; its state file is gone."""
+    """Record that a directory was cleaned up, and how; its state file no longer exists."""
     execution = locked_execution(session, execution_id)
     execution.cleanup_status, execution.cleaned_at = status, clock.now()
     # The state file went with the temporary directories: a path that leads nowhere is shown by no route.
@@ -281,9 +243,9 @@ def note_cleanup(session: Session, clock: Clock, execution_id: int, status: str)
 
 
 def attach_zim(session: Session, clock: Clock, path: Path, *, execution_id: int | None, source: str | None) -> int:
-    """Note a ZIM file as the one of an execution, or of a source's newest one that began; return the execution.
+    """Attach a ZIM file to an execution, or to a source's newest started one; return the execution's id.
 
-    Invalid if the file is no ZIM; NotFound if there is no such execution.
+    Raise Invalid if the file is not a ZIM, NotFound if the execution is missing.
     """
     try:
         with path.open("rb") as file:
@@ -306,9 +268,9 @@ def attach_zim(session: Session, clock: Clock, path: Path, *, execution_id: int 
 
 
 def run_again(session: Session, clock: Clock, job_id: int, *, reason: str) -> bool:
-    """Let a job go on in the directory of its last execution, with its whole retry budget; False if it does so anyway.
+    """Queue a job to continue in its last execution's directory, with its full retry budget; False if it does already.
 
-    Files that were lost are the machine's fault: no retry is burnt. JobInUse if it runs.
+    Lost files are the machine's fault: no retry is used. Raise JobInUse if the job runs.
     """
     job = locked_job(session, job_id)
     if job is None:
@@ -329,9 +291,9 @@ def run_again(session: Session, clock: Clock, job_id: int, *, reason: str) -> bo
 
 
 def make_due(session: Session, clock: Clock, job_id: int, *, force: bool = False) -> None:
-    """Let a waiting job be queued at once; JobNotFound, or Conflict if it is not queued or retryable.
+    """Make a pending job due immediately; raise JobNotFound, or JobInUse if it is not queued or retryable.
 
-    An annual job is not begun before its date unless an operator insists.
+    An annual job does not start before its date unless `force` is set.
     """
     both = locked_both(session, job_id)
     if both is None or both[0].state is None:
@@ -349,7 +311,7 @@ def make_due(session: Session, clock: Clock, job_id: int, *, force: bool = False
 
 
 def raise_options(session: Session, clock: Clock, job_id: int, options: Mapping[str, Any], *, why: str) -> bool:
-    """Give a job other tool options, at work or not: its next run has them. False if it has them already."""
+    """Change a job's tool options, from its next run on, even while it runs; return False if nothing changes."""
     both = locked_both(session, job_id)
     if both is None:
         raise JobNotFound
@@ -360,25 +322,20 @@ def raise_options(session: Session, clock: Clock, job_id: int, options: Mapping[
         return False
     content = {**zimit, "tool_options": fresh, "passthrough_args": list(zimit["passthrough_args"])}
     job.config, job.updated_at = {**job.config, "zimit": content}, clock.now()
-    audit.record(
-        session,
-        clock,
-        action="job.options_raised",
-        subject=f"job {job_id}",
-        detail={"why": why, "options": dict(options)},
-    )
+    subject, detail = f"job {job_id}", {"why": why, "options": dict(options)}
+    audit.record(session, clock, action="job.options_raised", subject=subject, detail=detail)
     return True
 
 
 def register_directory(session: Session, clock: Clock, *, source: str, name: str | None, output_dir: str) -> Execution:
-    """Make a job and a completed execution for a directory that a tool filled elsewhere; its index waits.
+    """Create a job and a completed execution for a directory filled elsewhere; its indexing is pending.
 
-    Conflict if an execution has this directory already; Invalid if the source's code is none.
+    Raise Conflict if an execution uses this directory already, Invalid if the source code is malformed.
     """
     now, found = clock.now(), named_source(session, clock, code=source, name=None)
     # Of two operators who register one directory for the same source, the second finds the first.
     locked_source(session, found.id)
-    taken = run_in(session, output_dir)
+    taken = execution_in(session, output_dir)
     if taken is not None:
         raise Conflict(f"{output_dir} is the directory of execution {taken.id}; index it with: holdfast index-job")
     job = Job(
@@ -406,20 +363,15 @@ def register_directory(session: Session, clock: Clock, *, source: str, name: str
     )
     session.add(execution)
     session.flush()
-    audit.record(
-        session,
-        clock,
-        action="execution.registered",
-        subject=f"execution {execution.id}",
-        detail={"source": found.code, "output_dir": output_dir},
-    )
+    subject, detail = f"execution {execution.id}", {"source": found.code, "output_dir": output_dir}
+    audit.record(session, clock, action="execution.registered", subject=subject, detail=detail)
     return execution
 
 
 def take_for_storage(session: Session, clock: Clock, settler: RunSettler, run: DirectoryRun, *, error: str) -> bool:
-    """End a run whose storage is dead, as `infra_error`; False if its holder does not run it any more."""
+    """End a run whose storage is dead, as `infra_error`; return False if its holder no longer runs it."""
 
-    def end(job: Job, execution: Execution, now: datetime) -> list[NewJobEvent]:
+    def end(job: Job, execution: Execution, now: datetime) -> list[JobEvent]:
         ending = RunEnding(
             result=RunResult.FAILED,
             failure=FailureCause.INFRA,
@@ -434,7 +386,7 @@ def take_for_storage(session: Session, clock: Clock, settler: RunSettler, run: D
 
 
 def take_to_restart(session: Session, clock: Clock, settler: RunSettler, run: DirectoryRun, *, reason: str) -> bool:
-    """Hand a run back to the queue, to be gone on with where it is; False if its holder does not run it any more."""
+    """Return a run to the queue, to continue where it is; return False if its holder no longer runs it."""
     return _take(
         session,
         clock,
@@ -444,9 +396,9 @@ def take_to_restart(session: Session, clock: Clock, settler: RunSettler, run: Di
 
 
 def _take(
-    session: Session, clock: Clock, run: DirectoryRun, end: Callable[[Job, Execution, datetime], list[NewJobEvent]]
+    session: Session, clock: Clock, run: DirectoryRun, end: Callable[[Job, Execution, datetime], list[JobEvent]]
 ) -> bool:
-    """Close the hold of a run and have it end in this way; False if its holder does not run it any more."""
+    """End a run's lease and apply `end`; return False if its holder no longer runs it."""
     held = _held(session, run)
     if held is None:
         return False
@@ -459,7 +411,7 @@ def _take(
 
 
 def _held(session: Session, run: DirectoryRun) -> tuple[Job, Execution] | None:
-    """Return the rows, locked, if the same holder as before still runs the same execution."""
+    """Return the rows, locked, if the same holder still runs the same execution."""
     job, execution = locked_job(session, run.job.id), locked_execution(session, run.execution.id)
     if job is None or job.state != State.RUNNING or execution.state != "running":
         return None

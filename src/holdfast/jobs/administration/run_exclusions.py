@@ -1,14 +1,15 @@
-"""Exclude rules that an operator adds to a run under way, and what they would match of its queue.
+"""Exclude rules that an operator adds to a running crawl, and a preview of their matches in its queue.
 
-A run hears of them within a second. What is queued and matches is not asked for any more: it ends as left out by its
-rule when its turn comes, which costs its host no request. The rules last for the run and its retries; those of the
-source are changed with the source.
+A run applies them within a second. Queued URLs that match are not requested any more: each is recorded as
+excluded by its rule when its turn comes, without a request to its host. The rules last for the run and its
+retries; the source's own rules change with the source.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from dataclasses import replace
+from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
@@ -21,19 +22,20 @@ from holdfast.jobs import execution_queries
 from holdfast.jobs.administration.frontier_actions import stored_plan
 from holdfast.jobs.views.frontier_queries import UrlFilter, UrlStatus, frontier_urls
 from holdfast.jobs.views.listing import execution
+from holdfast.records import Operator, record
 from holdfast.urls import parse
 from holdfast.urls.scope import Patterns
 
 MOST_RULES: Final = 200
 LOOKED_AT: Final = 50_000
-"""Queued addresses that a preview looks at: to read one takes 10 us."""
+"""Queued URLs that a preview reads; each takes 10 us."""
 _AT_ONCE = 500
 _SAMPLES = 10
 _QUEUED: Final = (UrlStatus.PENDING, UrlStatus.DEFERRED)
 
 
 class ExclusionsRefused(Invalid):
-    """A rule cannot be used."""
+    """An invalid exclude rule."""
 
     code = "exclusions_refused"
 
@@ -43,7 +45,7 @@ class ExclusionsRefused(Invalid):
 
 
 class NotRunning(Conflict):
-    """Rules are added to a run that is over, or that is not of our own crawler."""
+    """Rules can only be added to a running crawl of our own crawler."""
 
     code = "not_running"
 
@@ -53,35 +55,38 @@ class NotRunning(Conflict):
         )
 
 
-class RunExclusions(NamedTuple):
-    """What a run leaves out."""
+@record
+class RunExclusions:
+    """The exclude patterns of a run."""
 
-    execution_id: int
-    rules: tuple[str, ...]
-    """Those that it began with: its source's and its job's."""
-    added: tuple[str, ...]
-    """Those that were added since."""
-    is_editable: bool
+    execution_id: Operator[int]
+    rules: Operator[list[str]]
+    """Patterns that the run started with; change them in its source, for the next run."""
+    added: Operator[list[str]]
+    """Patterns added while it ran."""
+    is_editable: Operator[bool]
+    """Whether it is a running crawl of our own crawler without a stop request."""
 
 
-class MatchedUrls(NamedTuple):
-    """What of a queue some rules match."""
+@record
+class MatchedUrls:
+    """Number of queued URLs of a run that match some rules."""
 
-    matching: int
-    looked_at: int
-    is_all: bool
-    """False if more is queued than was looked at."""
-    samples: tuple[str, ...]
+    matching: Operator[int]
+    """Queued URLs that would no longer be requested."""
+    looked_at: Operator[int]
+    is_all: Operator[bool]
+    """False if the queue has more URLs than were checked."""
+    samples: Operator[list[str]]
 
 
 def run_exclusions(session: Session, execution_id: int) -> RunExclusions | None:
-    """Return what a run leaves out; None if there is no such run."""
     row = execution(session, execution_id)
     return None if row is None else _shown(row)
 
 
 def _is_ours(config: Mapping[str, Any]) -> bool:
-    """Return whether a run has a plan of ours in its row; one of zimit, which has seeds too, has none."""
+    """Return whether a run's row has a plan of our own crawler; zimit's has seeds, too, but no plan."""
     return bool(config.get("seeds") and config.get("contact"))
 
 
@@ -89,8 +94,8 @@ def _shown(row: Execution) -> RunExclusions:
     config = row.config
     return RunExclusions(
         execution_id=row.id,
-        rules=tuple(config.get("exclude") or ()),
-        added=tuple(config.get("exclusions") or ()),
+        rules=list(config.get("exclude") or ()),
+        added=list(config.get("exclusions") or ()),
         is_editable=_is_ours(config) and row.state == "running" and row.stop_requested is None,
     )
 
@@ -98,9 +103,9 @@ def _shown(row: Execution) -> RunExclusions:
 def matched_urls(
     session: Session, execution_id: int, rules: Sequence[str], *, goes_on: Callable[[], bool]
 ) -> MatchedUrls | None:
-    """Return how many queued addresses of a run these rules match; None if there is no such run.
+    """Count the queued URLs of a run that match these rules; None if the run is missing.
 
-    It ends when the caller says so, or when it has looked at 50,000.
+    Stops when `goes_on` returns False, or after 50,000 URLs.
     """
     row = execution(session, execution_id)
     if row is None:
@@ -110,7 +115,7 @@ def matched_urls(
     samples: list[str] = []
     for url in _queued(session, row.frontier_id or row.id):
         if looked_at >= LOOKED_AT or (looked_at % _AT_ONCE == 0 and not goes_on()):
-            return MatchedUrls(matching, looked_at, False, tuple(samples))
+            return MatchedUrls(matching=matching, looked_at=looked_at, is_all=False, samples=samples)
         looked_at += 1
         try:
             normalised = parse(url, policy).normalised if policy is not None else parse(url).normalised
@@ -120,18 +125,18 @@ def matched_urls(
             matching += 1
             if len(samples) < _SAMPLES:
                 samples.append(url)
-    return MatchedUrls(matching, looked_at, True, tuple(samples))
+    return MatchedUrls(matching=matching, looked_at=looked_at, is_all=True, samples=samples)
 
 
 def _queued(session: Session, frontier_id: int) -> Iterator[str]:
     for status in _QUEUED:
         after: list[int] | None = None
         while True:
-            found = frontier_urls(session, frontier_id, UrlFilter(status=status, limit=_AT_ONCE, after=after))
-            yield from (row.url for row in found.rows)
-            if found.next is None:
+            rows, following = frontier_urls(session, frontier_id, UrlFilter(status=status, limit=_AT_ONCE, after=after))
+            yield from (row.url for row in rows)
+            if following is None:
                 break
-            after = [int(part) for part in found.next]
+            after = list(following)
 
 
 def _compiled(rules: Sequence[str]) -> Patterns:
@@ -144,19 +149,14 @@ def _compiled(rules: Sequence[str]) -> Patterns:
 
 
 def exclude_from_run(raw_db: RawDatabase, clock: Clock, before: RunExclusions, rules: Sequence[str]) -> RunExclusions:
-    """Let a run leave out what these rules match, besides what it began with; NotRunning, ExclusionsRefused."""
-    wanted = tuple(dict.fromkeys(rules))
+    """Set the exclude rules added to a run, besides its original ones; raise NotRunning or ExclusionsRefused."""
+    wanted = list(dict.fromkeys(rules))
     _compiled((*before.rules, *wanted))
     if not before.is_editable:
         raise NotRunning(before.execution_id)
     with raw_db.write() as tx:
         if not execution_queries.set_exclusions(tx, raw_db.dialect, execution_id=before.execution_id, rules=wanted):
             raise NotRunning(before.execution_id)
-        append_event(
-            tx,
-            clock,
-            action="execution.exclusions",
-            subject=f"execution {before.execution_id}",
-            detail={"before": list(before.added), "after": list(wanted)},
-        )
-    return before._replace(added=wanted)
+        subject, detail = f"execution {before.execution_id}", {"before": before.added, "after": wanted}
+        append_event(tx, clock, action="execution.exclusions", subject=subject, detail=detail)
+    return replace(before, added=wanted)

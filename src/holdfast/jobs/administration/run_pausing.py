@@ -1,14 +1,13 @@
-"""Pausing a run under way, and resuming one that was paused or stopped: nothing of it is lost.
+"""Pausing a running crawl, and resuming a paused or stopped one without losing anything.
 
-Its state stays `running`, with `paused_at` beside it: the worker that holds it goes on holding it; handed back it is
-`queued`, and a worker that takes it over finds it paused. Its processes hear of either within a second, on any machine.
-A job's own pause is another thing: that lets its next runs wait (`jobs.administration.actions`).
+The state stays `running`, with `paused_at` set: the worker keeps its lease. A released run is `queued`, and
+the worker that leases it next finds it paused. All processes on all machines react within a second. Pausing a
+job is different: that delays its next runs (`jobs.administration.actions`).
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -19,35 +18,37 @@ from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import moment_in
 from holdfast.db.models import Execution, Job, Source
 from holdfast.errors import Conflict, NotFound
-from holdfast.jobs.backends import is_own_run
 from holdfast.jobs.journal import emit, status
 from holdfast.jobs.pauses import end_pause, may_go_on, may_wait, paused_s, worked_s
 from holdfast.jobs.states import State, move, state_of
+from holdfast.jobs.store import is_own_run
+from holdfast.records import Operator, record
 
 
 class NotPausable(Conflict):
-    """A run cannot be paused or resumed as it stands."""
+    """A run cannot be paused or resumed in its current state."""
 
     code = "not_pausable"
 
 
-class PausedRun(NamedTuple):
-    """How a run stands after it was paused or resumed."""
+@record
+class PausedRun:
+    """State of an execution after it was paused or resumed."""
 
-    execution_id: int
-    paused_at: datetime | None
-    """None if it goes on."""
-    paused_by: str | None
-    paused_seconds: float
-    """In all, until now."""
-    is_changed: bool
-    """False if it was so before: nothing was written then."""
-    was_stopped: bool = False
-    """It is over, and the next run of its job goes on with it."""
+    execution_id: Operator[int]
+    paused_at: Operator[datetime | None]
+    """Null if it is not paused."""
+    paused_by: Operator[str | None]
+    paused_seconds: Operator[float]
+    """Total so far."""
+    is_changed: Operator[bool]
+    """False if it was in this state before; nothing was written."""
+    was_stopped: Operator[bool] = False
+    """Whether it had ended; the next run of its job continues it."""
 
 
 def pause_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
-    """Let a run wait until it is resumed; NotFound, NotPausable. One that is paused stays so, since when it was."""
+    """Pause a run until it is resumed; raise NotFound or NotPausable. A paused run keeps its `paused_at`."""
     job, execution = _locked(session, execution_id)
     _check(execution)
     if may_wait(job, execution, is_own=_is_own(session, job, execution)) is None:
@@ -64,9 +65,9 @@ def pause_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
 
 
 def resume_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
-    """Let a paused run go on where it was; NotFound, NotPausable. One that is not paused stays as it is.
+    """Resume a paused run; raise NotFound or NotPausable. A run that is not paused is unchanged.
 
-    One that was stopped is over: the next run of its job goes on with what it left, as soon as a worker is free.
+    A stopped run has ended: the next run of its job continues with its queue as soon as a worker is free.
     """
     job, execution = _locked(session, execution_id)
     if _is_newest(session, execution) and may_go_on(job, execution, is_own=_is_own(session, job, execution)):
@@ -96,7 +97,6 @@ def _is_newest(session: Session, execution: Execution) -> bool:
 
 
 def _go_on(session: Session, clock: Clock, job: Job, execution: Execution) -> PausedRun:
-    """Have the job run at once, with the queue of its newest run."""
     now = moment_in(session, clock)
     target = State.SCHEDULED if state_of(job) is State.COMPLETED else State.PENDING
     event = move(job, target, now=now, execution_id=execution.id, action="resume")
@@ -108,18 +108,18 @@ def _go_on(session: Session, clock: Clock, job: Job, execution: Execution) -> Pa
     )
     session.flush()
     emit(session, [event], now=now)
-    return _shown(execution, now, is_changed=True)._replace(was_stopped=True)
+    return _shown(execution, now, is_changed=True, was_stopped=True)
 
 
 def runs_under_way(session: Session, *, are_paused: bool) -> list[int]:
-    """Return the executions that were begun and are not over, oldest first: those that are paused, or the others."""
+    """Return the started, unfinished executions, oldest first: the paused ones, or the others."""
     begun = Execution.state.in_(("queued", "running")) & Execution.started_at.is_not(None)
     is_paused = Execution.paused_at.is_not(None) if are_paused else Execution.paused_at.is_(None)
     return list(session.scalars(select(Execution.id).where(begun, is_paused).order_by(Execution.id)))
 
 
 def _locked(session: Session, execution_id: int) -> tuple[Job, Execution]:
-    """Return a run and its job, both kept to ourselves: the job first, as all do that settle or hand back a run."""
+    """Return a run and its job, both locked: the job first, the order of all code that settles or releases runs."""
     job_id = session.scalar(select(Execution.job_id).where(Execution.id == execution_id))
     if job_id is None:
         raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
@@ -133,7 +133,7 @@ def _check(execution: Execution) -> None:
     run = f"execution {execution.id}"
     if execution.state == "queued" and execution.started_at is None:
         raise NotPausable(
-            f"{run} has not begun, so nothing is asked yet; to keep it from beginning: holdfast job cancel "
+            f"{run} has not started, so nothing is fetched yet; to keep it from beginning: holdfast job cancel "
             f"{execution.job_id}"
         )
     if execution.state == "stopped":
@@ -144,18 +144,13 @@ def _check(execution: Execution) -> None:
             f"{execution.id}; to crawl its source again: holdfast job list"
         )
     if execution.stop_requested is not None:
-        raise NotPausable(
-            f"{run} was told to stop and is ending; see how far it is with: holdfast status {execution.id}"
-        )
+        raise NotPausable(f"{run} is stopping; see how far it is with: holdfast status {execution.id}")
 
 
 def _tell(session: Session, clock: Clock, job: Job, execution: Execution, now: datetime, *, paused: bool) -> None:
+    subject, detail = f"execution {execution.id}", {"job": job.id, "paused_seconds": round(execution.paused_seconds, 1)}
     audit.record(
-        session,
-        clock,
-        action="execution.paused" if paused else "execution.resumed",
-        subject=f"execution {execution.id}",
-        detail={"job": job.id, "paused_seconds": round(execution.paused_seconds, 1)},
+        session, clock, action="execution.paused" if paused else "execution.resumed", subject=subject, detail=detail
     )
     session.flush()
     # A crawl of its own has a job that no scheduler knows; its run is told all the same.
@@ -163,11 +158,12 @@ def _tell(session: Session, clock: Clock, job: Job, execution: Execution, now: d
     emit(session, [status(job.id, state, execution_id=execution.id, run_paused=paused)], now=now)
 
 
-def _shown(execution: Execution, now: datetime, *, is_changed: bool) -> PausedRun:
+def _shown(execution: Execution, now: datetime, *, is_changed: bool, was_stopped: bool = False) -> PausedRun:
     return PausedRun(
         execution_id=execution.id,
         paused_at=execution.paused_at,
         paused_by=execution.paused_by,
-        paused_seconds=paused_s(execution.paused_seconds, execution.paused_at, now=now),
+        paused_seconds=round(paused_s(execution.paused_seconds, execution.paused_at, now=now), 1),
         is_changed=is_changed,
+        was_stopped=was_stopped,
     )

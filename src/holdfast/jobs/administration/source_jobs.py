@@ -1,10 +1,11 @@
-"""Jobs follow their sources: disabled ones wait, enabled ones go on, and every enabled source has a job."""
+"""Keeps jobs in line with their sources: disabled sources' jobs pause, and every enabled source has a job."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import StrEnum
 from typing import Any
 
@@ -23,6 +24,7 @@ from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.journal import emit
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.states import JobAction, State, move, state_of
+from holdfast.records import Operator, from_row, record
 from holdfast.sources import registry
 from holdfast.sources.queries import (
     find_source,
@@ -31,8 +33,10 @@ from holdfast.sources.queries import (
     source_to_edit,
     sources,
     sources_by_code,
+    started_among,
     with_feeds,
 )
+from holdfast.sources.records import SourceImport, SourceRecord
 from holdfast.sources.registry import config_of
 from holdfast.sources.schedule import Schedule, read_schedule, words_of
 
@@ -43,9 +47,9 @@ _PORTION = 20
 
 
 def disable_source(session: Session, clock: Clock, code: str) -> int:
-    """Disable a source: what is scheduled is paused, what waits for one run waits on; return how many jobs that were.
+    """Disable a source and pause its scheduled jobs; return how many jobs that concerns. Pending one-off jobs wait.
 
-    What runs goes on to its end and is paused then. SourceNotFound if there is none.
+    A running job finishes and is paused then. Raise SourceNotFound.
     """
     registry.switch(session, clock, code, enabled=False)
     source, now = find_source(session, code), clock.now()
@@ -62,9 +66,9 @@ def disable_source(session: Session, clock: Clock, code: str) -> int:
 
 
 def enable_source(session: Session, clock: Clock, actions: JobActions, code: str) -> int:
-    """Enable a source: what it paused is resumed into the emptiest slot; return how many jobs go on.
+    """Enable a source and reschedule the jobs that its disabling paused, in the least busy slots; return how many.
 
-    A job that a person paused stays paused. SourceNotFound if there is none.
+    A job that a person paused stays paused. Raise SourceNotFound.
     """
     registry.switch(session, clock, code, enabled=True)
     source, now = find_source(session, code), clock.now()
@@ -78,99 +82,96 @@ def enable_source(session: Session, clock: Clock, actions: JobActions, code: str
     return count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Synced:
-    """What a synchronisation found and did; sources by their code."""
+@record
+class SyncReport:
+    """Number of sources that got a job, had one, or were skipped."""
 
-    sources_seen: int = 0
-    created: tuple[str, ...] = ()
-    with_job: tuple[str, ...] = ()
-    """Those that had a job before, and it waits or runs as it should."""
-    woken: tuple[str, ...] = ()
-    """Those whose jobs go on."""
-    disabled: tuple[str, ...] = ()
-    errors: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def sources_enabled(self) -> int:
-        """How many sources are enabled."""
-        return self.sources_seen - len(self.disabled)
-
-    @property
-    def skipped_disabled(self) -> int:
-        """How many sources are disabled."""
-        return len(self.disabled)
-
-    def __add__(self, other: Synced) -> Synced:
-        """Return both together."""
-        return Synced(
-            sources_seen=self.sources_seen + other.sources_seen,
-            created=self.created + other.created,
-            with_job=self.with_job + other.with_job,
-            woken=self.woken + other.woken,
-            disabled=self.disabled + other.disabled,
-            errors=self.errors | other.errors,
-        )
+    sources_seen: Operator[int]
+    sources_enabled: Operator[int]
+    created: Operator[int]
+    """Sources that got a job."""
+    already_has_job: Operator[int]
+    resumed: Operator[int]
+    """Sources whose paused jobs were resumed."""
+    skipped_disabled: Operator[int]
+    skipped_rate_limit_parse_failure: Operator[int]
+    """Always 0: a delay must be a number when it is saved."""
+    errors: Operator[list[str]]
+    """Code and error of each source whose configuration is invalid."""
 
 
 def sync_enabled_sources(
-    session: Session,
-    clock: Clock,
-    actions: JobActions,
-    *,
-    interval_minutes: int,
-    after: str = "",
-    limit: int = 1_000_000,
-) -> Synced:
-    """Give every enabled source a crawl job that has none, and resume those that its source's absence had paused.
-
-    A source whose configuration cannot be used is told in `errors`, and the rest goes on. `after` and `limit` take the
-    sources in portions, by code: a transaction stays short however many there are.
-    """
-    done = Synced()
-    for source in sources(session, after=after, limit=limit):
-        done += _synced(session, clock, actions, source, interval_minutes)
-    return done
-
-
-def sync_in_portions(
     write: Callable[[], AbstractContextManager[Session]], clock: Clock, actions: JobActions, *, interval_minutes: int
-) -> Synced:
-    """Do the same for all sources, however many: each portion in a short transaction of its own."""
-    done, after = Synced(), ""
+) -> SyncReport:
+    """Create a crawl job for every enabled source without one, and resume jobs that were paused with their source.
+
+    Sources with an invalid configuration are reported, and the rest continues.
+    """
+    counts, errors, after = Counter[str](), list[str](), ""
     while True:
         with write() as session:
             # Each portion in a transaction of its own: a thousand new jobs in one would hold SQLite's writers for
             # seconds.
             rows = sources(session, after=after, limit=_PORTION)
-            done += sync_enabled_sources(
-                session, clock, actions, interval_minutes=interval_minutes, after=after, limit=_PORTION
-            )
+            for source in rows:
+                counts[_synced(session, clock, actions, source, interval_minutes, errors)] += 1
         if len(rows) < _PORTION:
-            return done
+            break
         after = rows[-1].code
+    seen = counts.total()
+    return SyncReport(
+        sources_seen=seen,
+        sources_enabled=seen - counts["disabled"],
+        created=counts["created"],
+        already_has_job=counts["with_job"],
+        resumed=counts["resumed"],
+        skipped_disabled=counts["disabled"],
+        skipped_rate_limit_parse_failure=0,
+        errors=errors,
+    )
 
 
-def _synced(session: Session, clock: Clock, actions: JobActions, source: Source, interval_minutes: int) -> Synced:
-    code = source.code
+def _synced(
+    session: Session, clock: Clock, actions: JobActions, source: Source, interval_minutes: int, errors: list[str]
+) -> str:
     if not source.enabled:
-        return Synced(sources_seen=1, disabled=(code,))
+        return "disabled"
     if store.crawl_job(session, source_id=source.id) is not None:
-        woken = enable_source(session, clock, actions, code)
-        return Synced(sources_seen=1, woken=(code,)) if woken else Synced(sources_seen=1, with_job=(code,))
+        return "resumed" if enable_source(session, clock, actions, source.code) else "with_job"
+    spec = JobSpec(source_id=source.id, interval_minutes=interval_minutes, schedule_enabled=True)
     try:
-        actions.upsert(session, JobSpec(source_id=source.id, interval_minutes=interval_minutes, schedule_enabled=True))
+        actions.upsert(session, spec)
     # One source whose configuration cannot be used must not keep the others from having a job.
     except HoldfastError as exc:
-        _log.warning("sync.refused", source=code, message=str(exc))
-        return Synced(sources_seen=1, errors={code: str(exc)})
-    return Synced(sources_seen=1, created=(code,))
+        _log.warning("sync.refused", source=source.code, message=str(exc))
+        errors.append(f"{source.code}: {exc}")
+        return "refused"
+    return "created"
+
+
+def source_records(session: Session, rows: Sequence[Source]) -> list[SourceRecord]:
+    ids = [row.id for row in rows]
+    schedules, started = store.schedules_of_sources(session, ids), started_among(session, ids)
+    return [
+        from_row(
+            SourceRecord,
+            row,
+            schedule=words_of(schedules.get(row.id)),
+            has_run=row.id in started,
+            warnings=registry.warnings_of(row),
+        )
+        for row in rows
+    ]
+
+
+def source_record(session: Session, row: Source) -> SourceRecord:
+    return source_records(session, [row])[0]
 
 
 def take_in_sources(
     session: Session, clock: Clock, actions: JobActions, specs: Sequence[registry.SourceSpec], *, apply: bool = True
-) -> registry.ImportedSources:
-    """Create and update sources that `registry.read_specs` has read, and let their jobs follow."""
+) -> SourceImport:
+    """Create and update the sources that `registry.read_specs` parsed, and update their jobs."""
     found = sources_by_code(session, [spec.code for spec in specs], to_edit=apply)
     before = {row.code: row.enabled for row in found.values()}
     kept = store.schedules_of_sources(session, [row.id for row in found.values()])
@@ -186,13 +187,15 @@ def take_in_sources(
         plan_source(session, clock, actions, spec.code, spec.schedule)
     return replace(
         done,
-        updated=tuple(spec.code for spec in specs if spec.code in {*done.updated, *replanned}),
-        unchanged=tuple(code for code in done.unchanged if code not in replanned),
+        updated=[spec.code for spec in specs if spec.code in {*done.updated, *replanned}],
+        unchanged=[code for code in done.unchanged if code not in replanned],
     )
 
 
 def add_source(session: Session, clock: Clock, actions: JobActions, content: Mapping[str, Any]) -> Source:
-    """Add a source with its schedule; without a code it gets one. SourceRefused names the field; SourceTaken."""
+    """Add a source with its schedule; generate a missing code. Raise SourceRefused naming the field, or
+    SourceTaken.
+    """
     spec = registry.read_spec(registry.with_code(session, content))
     source = registry.create(session, clock, spec)
     plan_source(session, clock, actions, spec.code, spec.schedule)
@@ -200,7 +203,7 @@ def add_source(session: Session, clock: Clock, actions: JobActions, content: Map
 
 
 def replace_source(session: Session, clock: Clock, actions: JobActions, spec: registry.SourceSpec) -> None:
-    """Write a source anew, as `registry.replace`, and let its jobs follow."""
+    """Replace a source's content, as `registry.replace`, and update its jobs."""
     before = source_to_edit(session, spec.code).enabled
     registry.replace(session, clock, spec)
     if spec.enabled != before:
@@ -209,7 +212,7 @@ def replace_source(session: Session, clock: Clock, actions: JobActions, spec: re
 
 
 def plan_source(session: Session, clock: Clock, actions: JobActions, code: str, words: str | None) -> None:
-    """Give a source's crawl job this schedule; None leaves it alone. A run is not interrupted, and none is started."""
+    """Set the schedule of a source's crawl job; None changes nothing. Neither interrupts nor starts a run."""
     source = find_source(session, code)
     kept = store.schedules_of_sources(session, [source.id]).get(source.id)
     if words is None or not _is_new_schedule(kept, words, clock):
@@ -233,7 +236,7 @@ def _is_new_schedule(kept: Schedule | None, words: str | None, clock: Clock) -> 
 
 
 def file_entries(session: Session, codes: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Return sources as entries of a file, as `registry.export`, each with its schedule where it has one."""
+    """Return sources as import entries, as `registry.export`, with their schedules."""
     entries = registry.export(session, codes=codes)
     rows = sources_by_code(session, [entry["code"] for entry in entries])
     kept = store.schedules_of_sources(session, [row.id for row in rows.values()])
@@ -256,8 +259,6 @@ _RETRIES = 100
 
 
 class Followed(StrEnum):
-    """What became of a source's feed job."""
-
     MADE = "made"
     CHANGED = "changed"
     REMOVED = "removed"
@@ -265,9 +266,9 @@ class Followed(StrEnum):
 
 
 def follow_feeds(session: Session, actions: JobActions, source: Source, settings: FeedSettings) -> Followed:
-    """Bring a source's feed job in line with its configuration: one if feeds are on, none if they are off.
+    """Create or delete a source's feed job according to its configuration.
 
-    One that runs is left alone until it has ended. Invalid if the source cannot be crawled as it is.
+    A running job is left alone until it ends. Raise Invalid if the source cannot be crawled as configured.
     """
     # Before its jobs, as everywhere (decision 0012).
     store.locked_source(session, source.id)
@@ -293,7 +294,7 @@ def follow_feeds(session: Session, actions: JobActions, source: Source, settings
 
 
 def lagging(session: Session, settings: FeedSettings) -> list[int]:
-    """Return the sources whose feed job is missing, is not wanted any more, or has another interval."""
+    """Return the sources whose feed job is missing, no longer wanted, or has another interval."""
     wanted = with_feeds(session) if settings.poll else set()
     there = store.intervals_of_kind(session, kind=store.FEED)
     right = {number for number, interval in there.items() if interval == (settings.interval_minutes, "minutes")}
@@ -301,7 +302,7 @@ def lagging(session: Session, settings: FeedSettings) -> list[int]:
 
 
 def follow_all(database: Database, actions: JobActions, settings: FeedSettings) -> int:
-    """Let all feed jobs follow their sources, each in a short transaction; return how many were made or removed."""
+    """Update all feed jobs, each in a short transaction; return how many were created or removed."""
     with database.read() as session:
         behind = lagging(session, settings)
     count = 0
@@ -318,14 +319,14 @@ def follow_all(database: Database, actions: JobActions, settings: FeedSettings) 
 
 
 def feed_job(session: Session, *, source_id: int) -> Job | None:
-    """Return the job that polls a source's feeds, locked; None if it has none."""
+    """Return the job that polls a source's feeds, locked."""
     return store.crawl_job(session, source_id=source_id, kind=store.FEED)
 
 
 def run_soon(session: Session, clock: Clock, actions: JobActions, source_id: int) -> str | None:
-    """Let a source's feeds be polled at once; return the state of their job, None if there is none.
+    """Poll a source's feeds immediately; return the state of their job.
 
-    A job that waits is forced; one that is queued, runs or was paused by hand stays as it is.
+    A scheduled job is forced, a failed one retried; one that is queued, running or paused by hand is unchanged.
     """
     job = feed_job(session, source_id=source_id)
     if job is None:
@@ -338,7 +339,7 @@ def run_soon(session: Session, clock: Clock, actions: JobActions, source_id: int
 
 
 class FeedsOff(Conflict):
-    """A source's feeds are not polled: its configuration leaves them alone, or polling is off for all."""
+    """The source's feeds are not polled: its configuration disables them, or polling is off for all sources."""
 
     code = "feeds_off"
 
@@ -350,9 +351,9 @@ class FeedsOff(Conflict):
 def make_feeds_due(
     session: Session, clock: Clock, actions: JobActions, source: Source, settings: FeedSettings, *, search: bool = False
 ) -> str:
-    """Have a source's feeds polled, or looked for, by the next worker; return the state of their job.
+    """Let the next worker poll a source's feeds, or discover new ones; return the state of their job.
 
-    Those that are disabled, or told us to stay away, keep their time. FeedsOff.
+    Disabled feeds, and feeds whose server requested a delay, keep their time. Raise FeedsOff.
     """
     follow_feeds(session, actions, source, settings)
     if search:

@@ -1,25 +1,25 @@
-"""What a source would do before it is saved: which addresses its rules take, and when its job would run."""
+"""Preview of a source before it is saved: which URLs its rules include, and when its job would run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from sqlalchemy.orm import Session
 
 from holdfast.errors import UrlRefused
 from holdfast.jobs.slots import Placement, next_turn
-from holdfast.jobs.specs import CrawlDefaults, crawl_plan
+from holdfast.jobs.specs import BackendCheck, CrawlDefaults, crawl_plan
 from holdfast.jobs.states import State
 from holdfast.jobs.store import CRAWL, schedule_of_job
 from holdfast.jobs.views.listing import JobFilter, list_jobs
+from holdfast.records import Operator, record
 from holdfast.sources import registry
 from holdfast.sources.files import write_text
 from holdfast.sources.queries import source_by_code
-from holdfast.sources.schedule import Schedule, read_schedule
+from holdfast.sources.schedule import Schedule, read_schedule, words_of
 from holdfast.urls import SEED_RULE, ScopeVerdict, parse_seed
 
 SHOWN_RUNS: Final = 5
@@ -28,29 +28,35 @@ MOST_URLS: Final = 500
 _ONE_LINK: Final = 1
 
 
-class JudgedUrl(NamedTuple):
-    """What a source's rules say of one address."""
+@record
+class JudgedUrl:
+    """Decision of a source's rules about one URL."""
 
-    url: str
-    """As it was written."""
-    normalised: str | None
-    """As the source spells it; None if it is no address."""
-    allowed: bool
-    rule: str
-    sentence: str
+    url: Operator[str]
+    normalised: Operator[str | None]
+    """As the source normalises it; null if it is not a valid URL."""
+    in_scope: Operator[bool]
+    rule: Operator[str]
+    """The rule that decided."""
+    sentence: Operator[str]
+    """The decision as a sentence."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
 class SourcePreview:
-    """A source as it would be."""
+    """Preview of a source."""
 
-    spec: registry.SourceSpec
-    warnings: tuple[str, ...]
-    urls: tuple[JudgedUrl, ...]
-    schedule: Schedule | None
-    next_runs: tuple[datetime, ...]
-    yaml: str
-    """The source as the import takes it."""
+    code: Operator[str]
+    """The source's code, or the one that would be generated."""
+    schedule: Operator[str]
+    """The schedule as it would be stored."""
+    warnings: Operator[list[str]]
+    """Allowed values that may be mistakes."""
+    urls: Operator[list[JudgedUrl]]
+    next_runs: Operator[list[datetime]]
+    """The next five; empty for a job that runs once."""
+    yaml: Operator[str]
+    """The source in the import format."""
 
 
 def preview_source(
@@ -60,9 +66,14 @@ def preview_source(
     urls: Sequence[str] = (),
     every: Schedule | None = None,
     now: datetime,
+    check: BackendCheck,
 ) -> SourcePreview:
-    """Return what a source would do; Invalid names the field that is wrong. Nothing is written."""
+    """Preview a source without writing anything; raise Invalid, naming the field that is wrong.
+
+    `check` raises Invalid for a configuration that cannot run on this machine.
+    """
     spec = registry.read_spec(registry.with_code(session, content))
+    check(spec.config)
     schedule = every if spec.schedule is None else read_schedule(spec.schedule, now=now)
     house = CrawlDefaults("nobody@example.org")
     plan = crawl_plan(spec.config, house, number=1)
@@ -72,9 +83,15 @@ def preview_source(
         try:
             url = parse_seed(text, policy)
         except UrlRefused as exc:
-            return JudgedUrl(text, None, False, "url_refused", exc.reason)
+            return JudgedUrl(url=text, normalised=None, in_scope=False, rule="url_refused", sentence=exc.reason)
         verdict = scope.decide(url, _ONE_LINK)
-        return JudgedUrl(text, url.normalised, verdict.allowed, verdict.rule, rule_sentence(verdict))
+        return JudgedUrl(
+            url=text,
+            normalised=url.normalised,
+            in_scope=verdict.allowed,
+            rule=verdict.rule,
+            sentence=rule_sentence(verdict),
+        )
 
     entry = {
         "code": spec.code,
@@ -87,19 +104,19 @@ def preview_source(
         "config": spec.config.stored(),
     }
     return SourcePreview(
-        spec=spec,
-        warnings=spec.config.warnings(),
-        urls=tuple(map(judged, urls)),
-        schedule=schedule,
-        next_runs=() if schedule is None else next_runs(session, spec.code, schedule, now=now),
+        code=spec.code,
+        schedule=words_of(schedule),
+        warnings=list(spec.config.warnings()),
+        urls=list(map(judged, urls)),
+        next_runs=[] if schedule is None else list(next_runs(session, spec.code, schedule, now=now)),
         yaml=write_text([{name: value for name, value in entry.items() if value is not None}], "yaml"),
     )
 
 
 def next_runs(session: Session, code: str, schedule: Schedule, *, now: datetime) -> tuple[datetime, ...]:
-    """Return when a source's job would run by this schedule: by the rhythm that it has, or placed anew.
+    """Return when a source's job would run with this schedule: in its current rhythm, or newly placed.
 
-    A start page that stays the same lengthens the wait of a job that adapts; that is not foreseen here.
+    Ignores that an unchanged start page lengthens the interval of an adaptive job.
     """
     if schedule.start is not None:
         return tuple(islice(schedule.turns(now), SHOWN_RUNS))
@@ -124,7 +141,6 @@ _TRAPS: Final = "it looks like a trap for crawlers"
 
 
 def rule_sentence(verdict: ScopeVerdict) -> str:
-    """Return in words why an address belongs to a crawl, or does not."""
     kind, _, what = verdict.rule.partition(":")
     if verdict.allowed:
         if verdict.rule == SEED_RULE:

@@ -1,1 +1,1 @@
-"""Jobs and executions as people look at them: lists, one status, the objects that routes and `--json` print."""
+"""Jobs and executions for display: lists, statuses, and the objects that routes and `--json` print."""

@@ -1,29 +1,28 @@
-"""What crawls did lately: status codes, hosts, pages, and the hosts that do not answer.
+"""Recent crawl activity: status codes, hosts, pages, and unreachable hosts.
 
-Status classes come from the series. Everything else is counted from the newest attempts of the span, at most
-`MOST_ATTEMPTS`, which an index has in order: nothing here grows with the archive.
+Status classes come from the time series. Everything else is counted from the newest attempts of the period,
+at most `MOST_ATTEMPTS`, in index order: the cost does not grow with the archive.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session
+from sqlalchemy import Row, select
+from sqlalchemy.orm import Session, load_only
 
 from holdfast.clock import Clock, from_micros, to_micros
-from holdfast.config import JobSettings
-from holdfast.db.models import Execution, Job, Page, PageCrawl, Robots, Snapshot, Source
-from holdfast.jobs.views.host_queries import DomainRow, DomainState, domains_by_id, listed_domains
-from holdfast.jobs.views.timeseries import SeriesQuestion, read_series
-from holdfast.series.counting import STATUSES
+from holdfast.db.models import Domain, Execution, Job, Page, PageCrawl, Robots, Snapshot, Source
+from holdfast.jobs.views.host_queries import DomainState, domains_by_id, listed_domains, next_moment
+from holdfast.jobs.views.outcome_words import outcome_word
+from holdfast.jobs.views.timeseries import read_series
+from holdfast.records import Operator, record
 from holdfast.types import FAILURES, Outcome, RobotsAnswer, UrlKind
 from holdfast.urls import page_key
-from holdfast.values import dataclass
 from holdfast.warc.record import snapshot_id
 from holdfast.withdrawals.visibility import (
     visible_address,
@@ -36,126 +35,132 @@ from holdfast.withdrawals.visibility import (
 MOST_ATTEMPTS: Final = 5_000
 """Attempts that are counted: 15 ms on SQLite."""
 _DOMAINS, _PAGES, _HOSTS = 20, 20, 20
+# Runs that continued the frontiers of those pages; of more, the oldest are named by the run that began.
+_RUNS = 200
 # Pages that may not be seen leave room for others.
 _PAGES_READ = 5 * _PAGES
 
 
 class BusyOrder(StrEnum):
-    """By what the busiest domains are chosen."""
-
     CAPTURES = "captures"
     BYTES = "bytes"
     ERRORS = "errors"
 
 
-class DomainActivity(NamedTuple):
-    """What the counted attempts on one domain came to."""
+@record
+class StatusCount:
+    """How often one status code was returned."""
 
-    domain: str
-    captures: int
-    bytes: int
-    errors: int
-
-
-class VisitedPage(NamedTuple):
-    """An attempt on a page, with its capture once that is indexed."""
-
-    url: str
-    title: str | None
-    outcome: str
-    reason: str | None
-    status: int | None
-    completed_at: datetime
-    execution_id: int
-    source: str
-    capture: Snapshot | None
+    status: Operator[int | None]
+    """Null without a response."""
+    attempts: Operator[int]
 
 
-class UnreachableHost(NamedTuple):
-    """A host that no crawl asks until it is tried again."""
+@record
+class BusyDomain:
+    """Crawl results of one domain."""
 
-    domain: str
-    since: datetime
-    failures: int
-    reason: str
-    next_try_at: datetime | None
-    next_step: str
+    domain: Operator[str]
+    captures: Operator[int]
+    bytes: Operator[int]
+    """Received from the network."""
+    errors: Operator[int]
+    """Failed attempts; a retry counts again."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
+class RequestedPage:
+    """A page that was requested."""
+
+    url: Operator[str]
+    title: Operator[str | None]
+    outcome: Operator[Outcome]
+    word: Operator[str]
+    """The outcome in plain words."""
+    reason: Operator[str | None]
+    status: Operator[int | None]
+    completed_at: Operator[datetime]
+    execution_id: Operator[int]
+    source_code: Operator[str]
+    snapshot_id: Operator[int | None]
+    """Its capture; null before that is indexed, or without one."""
+    captured_at: Operator[datetime | None]
+
+
+@record
+class UnreachableHost:
+    """A host that no crawl requests until its next retry."""
+
+    domain: Operator[str]
+    since: Operator[datetime]
+    failures: Operator[int]
+    """Consecutive failures."""
+    reason: Operator[str]
+    next_try_at: Operator[datetime | None]
+    next_step: Operator[str]
+
+
+@record
 class Activity:
-    """What crawls did in a span."""
+    """Recent crawl activity. All but `statusClasses` and `unreachableHosts` is counted from the newest attempts."""
 
-    since: datetime
-    until: datetime
-    status_classes: Mapping[str, int]
-    """Of the whole span."""
-    attempts: int
-    """The newest ones, which everything below is counted from."""
-    is_cut: bool
-    """The span has more attempts than are counted."""
-    counted_from: datetime | None
-    """When the oldest of them ended."""
-    statuses: Sequence[tuple[int | None, int]]
-    """Status codes with the number of their attempts, most first; None without a response."""
-    domains: Sequence[DomainActivity]
-    pages: Sequence[VisitedPage]
-    unreachable: Sequence[UnreachableHost]
-
-
-class _Attempt(NamedTuple):
-    id: int
-    domain_id: int
-    kind: str
-    outcome: str
-    reason: str | None
-    message: str | None
-    status: int | None
-    bytes: int | None
-    file_id: int | None
-    completed_at: int
+    since: Operator[datetime]
+    until: Operator[datetime]
+    status_classes: Operator[dict[str, int]]
+    """Responses of the whole period, by class."""
+    attempts: Operator[int]
+    """Attempts that are counted: the newest, at most 5,000."""
+    is_cut: Operator[bool]
+    """Whether the period has more attempts than are counted."""
+    counted_from: Operator[datetime | None]
+    """When the oldest counted attempt ended."""
+    statuses: Operator[list[StatusCount]]
+    """Most frequent first."""
+    domains: Operator[list[BusyDomain]]
+    """At most 20."""
+    pages: Operator[list[RequestedPage]]
+    """The newest first, at most 20."""
+    unreachable_hosts: Operator[list[UnreachableHost]]
+    """By name, at most 20; `/api/domains` lists all."""
 
 
-_ATTEMPT: Final = (
+_ATTEMPT: Final[tuple[Any, ...]] = (
     PageCrawl.id,
     PageCrawl.domain_id,
     PageCrawl.kind,
     PageCrawl.outcome,
     PageCrawl.reason,
     PageCrawl.message,
-    PageCrawl.status_code,
-    PageCrawl.wire_bytes,
-    PageCrawl.warc_file_id,
+    PageCrawl.status_code.label("status"),
+    PageCrawl.wire_bytes.label("bytes"),
+    PageCrawl.warc_file_id.label("file_id"),
     PageCrawl.completed_at,
 )
 
 
-def read_activity(
-    session: Session, clock: Clock, settings: JobSettings, *, hours: int, order: BusyOrder = BusyOrder.CAPTURES
-) -> Activity:
-    """Return what crawls did in the last hours."""
-    series = read_series(session, clock, settings, SeriesQuestion(hours=hours))
-    totals: Counter[str] = Counter()
-    for point in series.points:
-        totals.update({name: point.counts[name] for name in STATUSES})
+def read_activity(session: Session, clock: Clock, *, hours: int, order: BusyOrder = BusyOrder.CAPTURES) -> Activity:
+    series = read_series(session, clock, hours=hours)
     newest = _newest_attempts(session, series.since)
     counted = newest[:MOST_ATTEMPTS]
     return Activity(
         since=series.since,
         until=series.until,
-        status_classes={name.removeprefix("status_"): totals[name] for name in STATUSES},
+        status_classes={name: sum(counts) for name, counts in series.status_classes.items()},
         attempts=len(counted),
         is_cut=len(newest) > len(counted),
         counted_from=from_micros(counted[-1].completed_at) if counted else None,
-        statuses=Counter(one.status for one in counted).most_common(),
+        statuses=[
+            StatusCount(status=status, attempts=count)
+            for status, count in Counter(one.status for one in counted).most_common()
+        ],
         domains=_busiest(session, counted, order),
         pages=_recent_pages(session, [one.id for one in counted if one.kind == UrlKind.PAGE][:_PAGES_READ]),
-        unreachable=_unreachable(session, counted),
+        unreachable_hosts=_unreachable(session, counted),
     )
 
 
-def _newest_attempts(session: Session, since: datetime) -> list[_Attempt]:
-    rows = session.execute(
+def _newest_attempts(session: Session, since: datetime) -> Sequence[Row[Any]]:
+    return session.execute(
         select(*_ATTEMPT)
         .where(
             PageCrawl.started_at.is_not(None),
@@ -165,11 +170,10 @@ def _newest_attempts(session: Session, since: datetime) -> list[_Attempt]:
         )
         .order_by(PageCrawl.completed_at.desc(), PageCrawl.id.desc())
         .limit(MOST_ATTEMPTS + 1)
-    )
-    return [_Attempt._make(row) for row in rows]
+    ).all()
 
 
-def _busiest(session: Session, counted: Sequence[_Attempt], order: BusyOrder) -> list[DomainActivity]:
+def _busiest(session: Session, counted: Sequence[Row[Any]], order: BusyOrder) -> list[BusyDomain]:
     figures: dict[BusyOrder, Counter[int]] = {one: Counter() for one in BusyOrder}
     for attempt in counted:
         figures[BusyOrder.CAPTURES][attempt.domain_id] += attempt.file_id is not None
@@ -178,13 +182,13 @@ def _busiest(session: Session, counted: Sequence[_Attempt], order: BusyOrder) ->
     chosen = [number for number, amount in figures[order].most_common(_DOMAINS) if amount]
     known = domains_by_id(session, chosen)
     return [
-        DomainActivity(known[number].name, *(figures[one][number] for one in BusyOrder))
+        BusyDomain(domain=known[number].name, **{one.value: figures[one][number] for one in BusyOrder})
         for number in chosen
         if number in known
     ]
 
 
-def _recent_pages(session: Session, ids: Sequence[int]) -> list[VisitedPage]:
+def _recent_pages(session: Session, ids: Sequence[int]) -> list[RequestedPage]:
     rows = session.execute(
         select(PageCrawl, Page.url, Source.code)
         .join(Page, Page.id == PageCrawl.page_id)
@@ -204,7 +208,16 @@ def _recent_pages(session: Session, ids: Sequence[int]) -> list[VisitedPage]:
     hidden = withdrawn_among(session, keys=set(keys.values()))
     shown = [row for row in rows if keys[row[0].id] not in hidden][:_PAGES]
     captures = visible_snapshots(session, [number for row in shown if (number := _capture_of(row[0])) is not None])
-    return [_recent_page(attempt, url, source, captures) for attempt, url, source in shown]
+    runs = _runs_on(session, {attempt.execution_id for attempt, _, _ in shown})
+    return [_recent_page(attempt, url, source, captures, runs) for attempt, url, source in shown]
+
+
+def _runs_on(session: Session, frontiers: Collection[int]) -> list[Execution]:
+    """Return the runs that continued these frontiers, newest first: attempts name the run that began one."""
+    jobs = select(Execution.job_id).where(Execution.id.in_(frontiers)).correlate(None)
+    query = select(Execution).where(Execution.job_id.in_(jobs), Execution.frontier_id.in_(frontiers))
+    query = query.order_by(Execution.id.desc())
+    return list(session.scalars(query.options(load_only(Execution.frontier_id, Execution.started_at)).limit(_RUNS)))
 
 
 def _capture_of(attempt: PageCrawl) -> int | None:
@@ -213,22 +226,30 @@ def _capture_of(attempt: PageCrawl) -> int | None:
     return snapshot_id(attempt.warc_file_id, attempt.warc_ordinal)
 
 
-def _recent_page(attempt: PageCrawl, url: str, source: str, captures: Mapping[int, Snapshot]) -> VisitedPage:
-    number = _capture_of(attempt)
-    return VisitedPage(
+def _recent_page(
+    attempt: PageCrawl, url: str, source: str, captures: Mapping[int, Snapshot], runs: Sequence[Execution]
+) -> RequestedPage:
+    capture, outcome = captures.get(_capture_of(attempt) or -1), attempt.outcome or ""
+    at = from_micros(attempt.completed_at or 0)
+    continued = (
+        run.id for run in runs if run.frontier_id == attempt.execution_id and run.started_at and run.started_at <= at
+    )
+    return RequestedPage(
         url=url,
         title=attempt.title,
-        outcome=attempt.outcome or "",
+        outcome=Outcome(outcome),
+        word=outcome_word(outcome, attempt.reason),
         reason=attempt.reason,
         status=attempt.status_code,
-        completed_at=from_micros(attempt.completed_at or 0),
-        execution_id=attempt.execution_id,
-        source=source,
-        capture=None if number is None else captures.get(number),
+        completed_at=at,
+        execution_id=next(continued, attempt.execution_id),
+        source_code=source,
+        snapshot_id=None if capture is None else capture.id,
+        captured_at=None if capture is None else capture.captured_at,
     )
 
 
-def _unreachable(session: Session, counted: Sequence[_Attempt]) -> list[UnreachableHost]:
+def _unreachable(session: Session, counted: Sequence[Row[Any]]) -> list[UnreachableHost]:
     rows = listed_domains(session, by_age=False, falls=False, state=DomainState.UNREACHABLE, after=None, limit=_HOSTS)
     ids = [row.id for row in rows]
     without_robots: dict[int, Any] = {
@@ -241,8 +262,8 @@ def _unreachable(session: Session, counted: Sequence[_Attempt]) -> list[Unreacha
     return [_unreachable_host(row, without_robots.get(row.id), last_failure.get(row.id)) for row in rows]
 
 
-def _unreachable_host(row: DomainRow, robots: Robots | None, failed: _Attempt | None) -> UnreachableHost:
-    address = f"https://{row.name}/"
+def _unreachable_host(row: Domain, robots: Robots | None, failed: Row[Any] | None) -> UnreachableHost:
+    address = row.name
     if robots is not None:
         address = f"{robots.origin}/robots.txt"
         answer = f"status {robots.status}" if robots.status is not None else "no response"
@@ -256,6 +277,6 @@ def _unreachable_host(row: DomainRow, robots: Robots | None, failed: _Attempt | 
         since=row.unreachable_since or row.created_at,
         failures=row.circuit_failures,
         reason=reason,
-        next_try_at=row.next_moment,
+        next_try_at=next_moment(row),
         next_step=f"Open {address} in a browser. If it answers, reset the host to crawl it now.",
     )

@@ -1,34 +1,36 @@
-"""The frontier as operators look at it: figures, and the addresses of a run with where each stands.
+"""The frontier as operators see it: figures, and the URLs of a run with their status.
 
-Every question is answered by an index and looks at a bounded number of rows, however large a crawl is.
+Every query uses an index and reads a bounded number of rows, however large a crawl is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, exists, func, select, tuple_
+from sqlalchemy import ColumnElement, Row, exists, func, select, tuple_
 from sqlalchemy.orm import Session, aliased
 
-from holdfast.clock import from_micros, to_micros
+from holdfast.clock import to_micros
 from holdfast.db.models import AddedUrl, Domain, Execution, Job, Page, PageCrawl, Queue, Source
 from holdfast.errors import Invalid, NotFound
+from holdfast.jobs.attempt_queries import is_retried
+from holdfast.records import Operator, record
 from holdfast.types import Outcome, UrlKind
+from holdfast.values import dataclass
 
-_NO_FRONTIER: Final = ("feed", "import")
 LOOKED_AT: Final = 5000
-"""Rows that one answer looks at where a filter has no index: it then says where to go on."""
+"""Rows that one response reads where a filter has no index; the response then says where to continue."""
 _BATCH: Final = 500
 COUNTED: Final = 10_000
-"""Rows that are counted where their number may be large."""
+"""Limit of counts where the number of rows may be large."""
 
 
-class MeantFrontier(NamedTuple):
-    """An execution and whose frontier it works on."""
+class SelectedFrontier(NamedTuple):
+    """An execution, and the one whose frontier it uses."""
 
     execution_id: int
     frontier_id: int
@@ -37,51 +39,52 @@ class MeantFrontier(NamedTuple):
     source_id: int
 
 
-def meant_frontier(session: Session, wanted: int | None) -> MeantFrontier:
-    """Return the execution that is meant: this one, or the newest crawl that has a frontier; NotFound."""
-    frontier_id = func.coalesce(Execution.frontier_id, Execution.id)
+_FRONTIER_ID = func.coalesce(Execution.frontier_id, Execution.id)
+# Imports and polls of feeds have no frontier.
+_HAS_FRONTIER = Job.kind.not_in(("feed", "import")), exists().where(Queue.execution_id == _FRONTIER_ID)
+
+
+def select_frontier(session: Session, wanted: int | None) -> SelectedFrontier:
+    """Return this execution, or the newest crawl that has a frontier; raise NotFound."""
     statement = (
-        select(Execution.id, frontier_id, Execution.state, Source.code, Source.id)
+        select(Execution.id, _FRONTIER_ID, Execution.state, Source.code, Source.id)
         .join(Job, Job.id == Execution.job_id)
         .join(Source, Source.id == Job.source_id)
     )
-    if wanted is not None:
-        row = session.execute(statement.where(Execution.id == wanted)).one_or_none()
-        if row is None:
-            raise NotFound(
-                f"there is no execution {wanted}; leave it out for the newest crawl, or see: holdfast status"
-            )
-        return MeantFrontier(*row)
-    # An import or a poll of feeds is not what a person means who asks what is queued.
-    newest = (
-        statement.where(Job.kind.not_in(_NO_FRONTIER), exists().where(Queue.execution_id == frontier_id))
-        .order_by(Execution.id.desc())
-        .limit(1)
-    )
-    row = session.execute(newest).one_or_none()
-    if row is None:
+    newest = statement.where(*_HAS_FRONTIER).order_by(Execution.id.desc()).limit(1)
+    row = session.execute(newest if wanted is None else statement.where(Execution.id == wanted)).one_or_none()
+    if row is None and wanted is None:
         raise NotFound("no crawl has queued anything yet; start one with: holdfast crawl https://example.org")
-    return MeantFrontier(*row)
+    if row is None:
+        raise NotFound(f"there is no execution {wanted}; leave it out for the newest crawl, or see: holdfast status")
+    return SelectedFrontier(*row)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueueFigures:
-    """The frontier of an execution, counted by domain: each address once, however often it was tried."""
+@record
+class FrontierFigures:
+    """Figures of an execution's frontier; each URL counts once."""
 
-    pending: int
-    completed: int
-    failed: int
-    ruled_out: int
-    domains: int
-    in_progress: int
-    """Domains that a process asks at this moment, each with one request at a time."""
-    paused_domains: int
-    waiting: int
-    """Addresses that were added by hand and wait for the source's next run."""
+    execution_id: Operator[int]
+    source_code: Operator[str]
+    state: Operator[str]
+    """State of the execution: queued, running, stopped, completed, failed or cancelled."""
+    pending: Operator[int]
+    """Queued URLs, including those that are being fetched."""
+    in_progress: Operator[int]
+    """Domains with a running request, one at a time each."""
+    completed: Operator[int]
+    failed: Operator[int]
+    ruled_out: Operator[int]
+    """Excluded by a rule, a limit or an operator without a request."""
+    total_domains: Operator[int]
+    paused_domains: Operator[int]
+    """Paused domains with queued URLs."""
+    waiting: Operator[int]
+    """URLs that an operator added for the source's next run; counted up to 10,000."""
 
 
-def queue_figures(session: Session, meant: MeantFrontier, *, now: datetime) -> QueueFigures:
-    """Return the figures of an execution: one row a domain is read, no attempt."""
+def frontier_figures(session: Session, selected: SelectedFrontier, *, now: datetime) -> FrontierFigures:
+    """Return the figures of an execution; reads one row per domain, no attempts."""
     sums = session.execute(
         select(
             func.coalesce(func.sum(Queue.open), 0),
@@ -89,21 +92,24 @@ def queue_figures(session: Session, meant: MeantFrontier, *, now: datetime) -> Q
             func.coalesce(func.sum(Queue.failed), 0),
             func.coalesce(func.sum(Queue.ruled_out), 0),
             func.count(),
-        ).where(Queue.execution_id == meant.frontier_id)
+        ).where(Queue.execution_id == selected.frontier_id)
     ).one()
-    queued = exists().where(Queue.execution_id == meant.frontier_id, Queue.domain_id == Domain.id, Queue.open > 0)
+    queued = exists().where(Queue.execution_id == selected.frontier_id, Queue.domain_id == Domain.id, Queue.open > 0)
     # From the few domains that are held, or were changed by hand, to the queue: never the other way round.
     held = select(func.count()).where(Domain.lease_owner.is_not(None), Domain.lease_expires_at > to_micros(now), queued)
     paused = select(func.count()).where(Domain.changed_at.is_not(None), Domain.paused_at.is_not(None), queued)
-    added = select(AddedUrl.id).where(AddedUrl.source_id == meant.source_id, AddedUrl.execution_id.is_(None))
+    added = select(AddedUrl.id).where(AddedUrl.source_id == selected.source_id, AddedUrl.execution_id.is_(None))
     waiting = select(func.count()).select_from(added.limit(COUNTED).subquery())
     pending, completed, failed, ruled_out, domains = (int(value) for value in sums)
-    return QueueFigures(
+    return FrontierFigures(
+        execution_id=selected.execution_id,
+        source_code=selected.source,
+        state=selected.state,
         pending=pending,
         completed=completed,
         failed=failed,
         ruled_out=ruled_out,
-        domains=domains,
+        total_domains=domains,
         in_progress=session.scalar(held) or 0,
         paused_domains=session.scalar(paused) or 0,
         waiting=session.scalar(waiting) or 0,
@@ -111,139 +117,79 @@ def queue_figures(session: Session, meant: MeantFrontier, *, now: datetime) -> Q
 
 
 class UrlStatus(StrEnum):
-    """Where an attempt on an address stands."""
-
     PENDING = "pending"
     DEFERRED = "deferred"
-    """Queued for a later moment: a retry, or one of too many links at once."""
+    """Queued for a later moment: a retry, or one of too many links found together."""
     COMPLETED = "completed"
     FAILED = "failed"
     EXCLUDED = "excluded"
-    """A rule, a limit or an operator kept it from being asked; robots.txt, too."""
+    """Not requested because of a rule, a limit, an operator or robots.txt."""
     RETRIED = "retried"
     """Another attempt followed."""
 
 
-_CLOSED: Final = {
-    "success": UrlStatus.COMPLETED,
-    "excluded": UrlStatus.EXCLUDED,
-    "blocked_robots": UrlStatus.EXCLUDED,
-}
+_CLOSED: Final = {"success": UrlStatus.COMPLETED, "excluded": UrlStatus.EXCLUDED, "blocked_robots": UrlStatus.EXCLUDED}
 
 
 class UrlOrigin(StrEnum):
-    """How a run came to know an address."""
-
     SEED = "seed"
     SITEMAP = "sitemap"
-    """A sitemap or a feed names it."""
+    """From a sitemap or feed."""
     LINK = "link"
     SUBMITTED = "submitted"
-    """A person added it."""
+    """Added by a person."""
 
 
 class UrlSort(StrEnum):
-    """The orders that an index has."""
+    """The orders that have an index."""
 
     HOST = "host"
     PRIORITY = "priority"
-    """Only of pending addresses."""
+    """Only for pending URLs."""
     NEXT_FETCH_AT = "next_fetch_at"
-    """Only of deferred addresses."""
+    """Only for deferred URLs."""
 
 
-class FrontierUrl(NamedTuple):
-    """One attempt on an address."""
+def origin_of(row: Row[Any]) -> UrlOrigin:
+    if row.is_listed or row.kind == UrlKind.SITEMAP.value:
+        return UrlOrigin.SITEMAP
+    if row.via_page_id is not None:
+        return UrlOrigin.LINK
+    return UrlOrigin.SEED if row.depth == 0 else UrlOrigin.SUBMITTED
 
-    id: int
-    domain_id: int
-    page_id: int
-    attempt: int
-    url: str
-    domain: str
-    kind: str
-    priority: int
-    depth: int
-    scheduled_for: int | None
-    outcome: str | None
-    reason: str | None
-    status_code: int | None
-    message: str | None
-    created_at: int
-    completed_at: int | None
-    crashes: int
-    has_later: bool
-    via_page_id: int | None
-    is_listed: bool
-    """A sitemap or a feed of this run names it."""
 
-    @property
-    def origin(self) -> UrlOrigin:
-        """How this run came to know it."""
-        if self.is_listed or self.kind == UrlKind.SITEMAP.value:
-            return UrlOrigin.SITEMAP
-        if self.via_page_id is not None:
-            return UrlOrigin.LINK
-        return UrlOrigin.SEED if self.depth == 0 else UrlOrigin.SUBMITTED
-
-    @property
-    def status(self) -> UrlStatus:
-        """Where it stands."""
-        if self.outcome is None:
-            return UrlStatus.PENDING if self.scheduled_for is None else UrlStatus.DEFERRED
-        return UrlStatus.RETRIED if self.has_later else _CLOSED.get(self.outcome, UrlStatus.FAILED)
-
-    def moments(self) -> tuple[datetime, datetime | None, datetime | None]:
-        """Return when it was queued, from when on it may be asked, and when it ended."""
-        later, done = self.scheduled_for, self.completed_at
-        return (
-            from_micros(self.created_at),
-            None if later is None else from_micros(later),
-            None if done is None else from_micros(done),
-        )
+def status_of(row: Row[Any]) -> UrlStatus:
+    if row.outcome is None:
+        return UrlStatus.PENDING if row.scheduled_for is None else UrlStatus.DEFERRED
+    return UrlStatus.RETRIED if row.has_later else _CLOSED.get(row.outcome, UrlStatus.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UrlFilter:
-    """Which addresses are wanted; what is None does not matter."""
+    """Filter for URLs; None means no restriction."""
 
     status: UrlStatus | None = None
     domain: str | None = None
     kind: UrlKind | None = None
     search: str | None = None
-    """A part of the address, whatever its letters' case."""
+    """Part of the URL, case-insensitive."""
     origin: UrlOrigin | None = None
     outcome: Outcome | None = None
     reason: str | None = None
     is_last: bool = False
-    """Only the last attempt on each address."""
+    """Only the last attempt on each URL."""
     sort: UrlSort | None = None
-    """The order of the status if None."""
+    """None selects the default order of the status."""
     offset: int = 0
-    """Fitting addresses to skip first."""
+    """Matching URLs to skip first."""
     limit: int = 50
     after: Sequence[int] | None = None
-    """The place of the last one that was listed: three numbers."""
+    """Position of the last listed URL: three numbers."""
 
 
 UrlPlace = tuple[int, int, int]
-"""Where a list of addresses goes on."""
 
 
-class UrlWindow(NamedTuple):
-    """Some addresses, and the place to go on from; it may be there although fewer than asked for were found."""
-
-    rows: list[FrontierUrl]
-    next: tuple[int, int, int] | None
-
-
-_LATER = aliased(PageCrawl)
-_HAS_LATER: ColumnElement[bool] = PageCrawl.outcome.is_not(None) & exists().where(
-    _LATER.execution_id == PageCrawl.execution_id,
-    _LATER.domain_id == PageCrawl.domain_id,
-    _LATER.page_id == PageCrawl.page_id,
-    _LATER.attempt == PageCrawl.attempt + 1,
-).correlate(PageCrawl)
 _VIA = aliased(PageCrawl)
 _IS_LISTED: ColumnElement[bool] = (
     exists()
@@ -254,13 +200,13 @@ _IS_LISTED: ColumnElement[bool] = (
     )
     .correlate(PageCrawl)
 )
-_COLUMNS: Final = (
+_COLUMNS: Final[tuple[Any, ...]] = (
     PageCrawl.id,
     PageCrawl.domain_id,
     PageCrawl.page_id,
     PageCrawl.attempt,
     Page.url,
-    Domain.name,
+    Domain.name.label("domain"),
     PageCrawl.kind,
     PageCrawl.priority,
     PageCrawl.depth,
@@ -272,15 +218,16 @@ _COLUMNS: Final = (
     PageCrawl.created_at,
     PageCrawl.completed_at,
     PageCrawl.crashes,
-    _HAS_LATER.label("has_later"),
+    (PageCrawl.outcome.is_not(None) & is_retried(PageCrawl)).label("has_later"),
     PageCrawl.via_page_id,
+    # Whether a sitemap or feed of this run lists it.
     _IS_LISTED.label("is_listed"),
 )
 _SORTED_STATUS: Final = {UrlSort.PRIORITY: UrlStatus.PENDING, UrlSort.NEXT_FETCH_AT: UrlStatus.DEFERRED}
 
 
 def fetch_counts(session: Session, page_ids: Sequence[int]) -> dict[int, int]:
-    """Return how often each of these pages was fetched, over all runs; those never fetched are left out."""
+    """Return how often each page was fetched, over all runs; pages never fetched are omitted."""
     rows = session.execute(
         select(PageCrawl.page_id, func.count())
         .where(PageCrawl.page_id.in_(page_ids), PageCrawl.started_at.is_not(None))
@@ -289,13 +236,17 @@ def fetch_counts(session: Session, page_ids: Sequence[int]) -> dict[int, int]:
     return {page_id: count for page_id, count in rows}
 
 
-def frontier_urls(session: Session, frontier_id: int, wanted: UrlFilter) -> UrlWindow:
-    """Return attempts of an execution: what is pending by priority, what is deferred by its moment, all by domain."""
+def frontier_urls(
+    session: Session, frontier_id: int, wanted: UrlFilter
+) -> tuple[list[Row[Any]], tuple[int, int, int] | None]:
+    """Return attempts of an execution (pending ones by priority, deferred ones by time, all by domain), and where to
+    continue, which may be set although fewer than requested were found.
+    """
     domain_id = None
     if wanted.domain is not None:
         domain_id = session.scalar(select(Domain.id).where(Domain.name == wanted.domain))
         if domain_id is None:
-            return UrlWindow([], None)
+            return [], None
     if wanted.sort in _SORTED_STATUS:
         status = _SORTED_STATUS[wanted.sort]
         if wanted.status not in (None, status):
@@ -304,32 +255,24 @@ def frontier_urls(session: Session, frontier_id: int, wanted: UrlFilter) -> UrlW
     is_by_page = wanted.status is None or wanted.sort is UrlSort.HOST
     parts = _by_page if is_by_page or wanted.status is None else _PARTS.get(wanted.status, _by_page)
     after = None if wanted.after is None else (wanted.after[0], wanted.after[1], wanted.after[2])
-    found: list[FrontierUrl] = []
+    found: list[Row[Any]] = []
     last, skipped = after, 0
     for looked_at, row in enumerate(_read(session, frontier_id, domain_id, parts, after, wanted)):
         if len(found) == wanted.limit or looked_at == LOOKED_AT + wanted.offset:
-            return UrlWindow(found, last)
+            return found, last
         last = _place_of(row, parts)
         if _fits(row, wanted):
             if skipped < wanted.offset:
                 skipped += 1
             else:
                 found.append(row)
-    return UrlWindow(found, None)
+    return found, None
 
 
-class AttemptOfSource(NamedTuple):
-    """One attempt, and whose frontier it stands in."""
-
-    row: FrontierUrl
-    frontier_id: int
-    source: str
-
-
-def attempt_by_id(session: Session, attempt_id: int) -> AttemptOfSource:
-    """Return one attempt; NotFound."""
-    found = session.execute(
-        select(*_COLUMNS, PageCrawl.execution_id, Source.code)
+def attempt_by_id(session: Session, attempt_id: int) -> Row[Any]:
+    """Return one attempt, with `frontier_id` and the code of its `source`; raise NotFound."""
+    found: Any = session.execute(
+        select(*_COLUMNS, PageCrawl.execution_id.label("frontier_id"), Source.code.label("source"))
         .join(Page, Page.id == PageCrawl.page_id)
         .join(Domain, Domain.id == PageCrawl.domain_id)
         .join(Execution, Execution.id == PageCrawl.execution_id)
@@ -339,35 +282,25 @@ def attempt_by_id(session: Session, attempt_id: int) -> AttemptOfSource:
     ).one_or_none()
     if found is None:
         raise NotFound(f"there is no attempt {attempt_id}; they are listed at /api/frontier/urls")
-    values = tuple(found)
-    return AttemptOfSource(FrontierUrl(*values[:-2]), values[-2], values[-1])
+    row: Row[Any] = found
+    return row
 
 
 def newest_of_source(session: Session, source_id: int) -> int:
-    """Return the newest crawl of a source that has a frontier; NotFound."""
-    frontier_id = func.coalesce(Execution.frontier_id, Execution.id)
-    found = session.scalar(
-        select(Execution.id)
-        .join(Job, Job.id == Execution.job_id)
-        .where(
-            Job.source_id == source_id,
-            Job.kind.not_in(_NO_FRONTIER),
-            exists().where(Queue.execution_id == frontier_id),
-        )
-        .order_by(Execution.id.desc())
-        .limit(1)
-    )
+    """Return the newest crawl of a source that has a frontier; raise NotFound."""
+    crawls = select(Execution.id).join(Job, Job.id == Execution.job_id).where(Job.source_id == source_id)
+    found = session.scalar(crawls.where(*_HAS_FRONTIER).order_by(Execution.id.desc()).limit(1))
     if found is None:
         raise NotFound(f"no crawl of source {source_id} has queued anything yet; run its job, or add an address")
     return found
 
 
-def _fits(row: FrontierUrl, wanted: UrlFilter) -> bool:
-    if wanted.status is not None and row.status is not wanted.status:
+def _fits(row: Row[Any], wanted: UrlFilter) -> bool:
+    if wanted.status is not None and status_of(row) is not wanted.status:
         return False
     if wanted.kind is not None and row.kind != wanted.kind.value:
         return False
-    if wanted.origin is not None and row.origin is not wanted.origin:
+    if wanted.origin is not None and origin_of(row) is not wanted.origin:
         return False
     if wanted.outcome is not None and row.outcome != wanted.outcome.value:
         return False
@@ -379,7 +312,6 @@ def _fits(row: FrontierUrl, wanted: UrlFilter) -> bool:
 
 
 _Parts = Callable[[UrlPlace | None], list[tuple[Sequence[ColumnElement[bool]], Sequence[Any]]]]
-"""The ranges of an index that come after a place, each with its order."""
 
 
 def _by_page(after: UrlPlace | None) -> list[tuple[Sequence[ColumnElement[bool]], Sequence[Any]]]:
@@ -411,7 +343,7 @@ def _by_priority(after: UrlPlace | None) -> list[tuple[Sequence[ColumnElement[bo
 _PARTS: Final[dict[UrlStatus, _Parts]] = {UrlStatus.PENDING: _by_priority, UrlStatus.DEFERRED: _by_moment}
 
 
-def _place_of(row: FrontierUrl, parts: _Parts) -> UrlPlace:
+def _place_of(row: Row[Any], parts: _Parts) -> UrlPlace:
     if parts is _by_priority:
         return row.domain_id, row.priority, row.id
     if parts is _by_moment:
@@ -421,17 +353,16 @@ def _place_of(row: FrontierUrl, parts: _Parts) -> UrlPlace:
 
 def _read(
     session: Session, frontier_id: int, domain_id: int | None, parts: _Parts, after: UrlPlace | None, wanted: UrlFilter
-) -> Iterator[FrontierUrl]:
-    """Yield attempts after a place, a batch at a time."""
+) -> Iterator[Row[Any]]:
     filters = (wanted.kind, wanted.search, wanted.origin, wanted.outcome, wanted.reason, wanted.is_last)
     is_plain = not any(filters) and (wanted.status is None or _PARTS.get(wanted.status) is parts)
     size = min(wanted.offset + wanted.limit + 1, _BATCH) if is_plain else _BATCH
     place = after
     while True:
-        rows: list[FrontierUrl] = []
+        rows: list[Row[Any]] = []
         for where, order in parts(place):
             left = size - len(rows)
-            rows += [FrontierUrl(*row) for row in session.execute(_window(frontier_id, domain_id, where, order, left))]
+            rows += session.execute(_window(frontier_id, domain_id, where, order, left))
             if len(rows) == size:
                 break
         yield from rows

@@ -1,22 +1,21 @@
-"""Jobs and executions as people look for them. A page is found by an index wherever its order has one."""
+"""Lists of jobs and executions. A page is found through an index wherever its order has one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import product
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, ScalarSelect, Select, String, case, func, literal, null, or_, select
+from sqlalchemy import ColumnElement, ScalarSelect, Select, String, and_, case, func, literal, null, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased, defer
 
 from holdfast.db.models import Execution, ExecutionCount, Job, Queue, Source, WarcFile
 from holdfast.jobs import schedule_queries
 from holdfast.jobs.endings import Counts
-from holdfast.jobs.pauses import awaited
 from holdfast.jobs.states import State
+from holdfast.records import Operator, record
 from holdfast.types import FAILURES
-from holdfast.values import dataclass
 from holdfast.withdrawals.visibility import visible_source
 
 ADMIN_STATES = (
@@ -31,59 +30,56 @@ ADMIN_STATES = (
     "paused",
     "cancelled",
 )
-_ADHOC = {
-    "queued": "queued",
-    "running": "running",
-    "stopped": "retryable",
-    "failed": "failed",
-    "cancelled": "cancelled",
-}
+_RUN, _INDEX = "the state of its run", "the state of its index"
+_DONE = ("indexing", "indexed", "index_failed")
+_AdminRule = tuple[str | None, str | None, tuple[str | None, ...] | None, str]
+# Job state, condition, states of its newest run, status. The first match counts; without one it is the job's state.
+_ADMIN_RULES: Final[tuple[_AdminRule, ...]] = (
+    # A job that the scheduler does not run (ad hoc, import) is what its run is.
+    (None, None, (None,), "queued"),
+    (None, None, ("stopped",), "retryable"),
+    (None, None, ("queued", "running", "failed", "cancelled"), _RUN),
+    (None, None, None, _INDEX),
+    (State.PENDING.value, "has failed", None, "retryable"),
+    (State.PENDING.value, None, None, "queued"),
+    (State.SCHEDULED.value, "was retried", None, "retryable"),
+    (State.SCHEDULED.value, None, ("completed",), _INDEX),
+    (State.SCHEDULED.value, None, None, "queued"),
+    (State.COMPLETED.value, None, None, _INDEX),
+)
 
 
-class Latest(NamedTuple):
-    """A job's newest execution, as far as its state is concerned."""
-
-    state: str
-    index_state: str | None = None
-
-
-def admin_state(state: str | None, *, retries: int, latest: Latest | None, failed: bool = False) -> str:
-    """Return the admin word for a job and its latest execution.
-
-    queued is pending, or scheduled without a retry; retryable is scheduled with one, or pending after a run that
-    `failed`; what has been crawled shows how far its index is. A job that the scheduler does not run (ad hoc, import)
-    is what its execution is.
-    """
-    if state is None:
-        if latest is None:
-            return "queued"
-        return _ADHOC.get(latest.state) or _indexed(latest)
-    if state == State.PENDING:
-        return "retryable" if failed else "queued"
-    if state == State.SCHEDULED:
-        if retries > 0:
-            return "retryable"
-        return _indexed(latest) if latest is not None and latest.state == "completed" else "queued"
-    if state == State.COMPLETED:
-        return _indexed(latest) if latest is not None else "completed"
-    return state
+def admin_state(
+    state: str | None, *, retries: int = 0, run: str | None = None, index: str | None = None, failed: bool = False
+) -> str:
+    """Return the status in `/api/admin/jobs` from the states of a job, of its newest run, and of that run's index."""
+    facts = {None: True, "has failed": failed, "was retried": retries > 0}
+    words = {_RUN: run or "", _INDEX: index if index in _DONE else "completed"}
+    for job_state, condition, runs, word in _ADMIN_RULES:
+        if state == job_state and facts[condition] and (runs is None or run in runs):
+            return words.get(word, word) or ""
+    return state or ""
 
 
-def _indexed(latest: Latest) -> str:
-    return latest.index_state if latest.index_state in ("indexing", "indexed", "index_failed") else "completed"
+def admin_status(job: Job, latest: Execution | None) -> str:
+    return admin_state(
+        job.state,
+        retries=job.current_retry_count + job.infra_retry_count,
+        run=latest.state if latest else None,
+        index=latest.index_state if latest else None,
+        failed=job.error_message is not None,
+    )
 
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 250
-"""Of the lists below `/api/v1`."""
+"""Limit of the lists below `/api/v1`."""
 ADMIN_MAX_LIMIT: Final = 500
 MAX_OFFSET: Final = 10_000_000
 SORTS: Final = ("created_at", "updated_at", "status", "source_name", "next_run_at", "last_run_at", "type")
 
 
 class JobFilter(NamedTuple):
-    """Which jobs that the scheduler runs are listed, and in which order."""
-
     states: tuple[str, ...] = ()
     source_id: int | None = None
     kind: str | None = None
@@ -94,81 +90,31 @@ class JobFilter(NamedTuple):
     offset: int = 0
 
 
-class AdminFilter(NamedTuple):
-    """Which jobs are listed, ad-hoc crawls and imports included, newest first."""
-
-    source: str | None = None
-    """A source's code."""
-    status: str | None = None
-    """One of `ADMIN_STATES`."""
-    limit: int = DEFAULT_LIMIT
-    offset: int = 0
-
-
-class ListedJob(NamedTuple):
-    """A job, its source, and its newest execution if it has any (without its stack and metrics)."""
+class JobRow(NamedTuple):
+    """A job, its source, and its newest execution, if any, without stack and metrics."""
 
     job: Job
     source: Source
     latest: Execution | None
-    awaited: str | None = None
-    """The machine that its queued run waits for, in words."""
 
     @property
     def retries(self) -> int:
-        """How many retries its present run has burnt; trouble of the machine burns none."""
+        """Retries that its current run has used; machine failures use none."""
         return self.job.current_retry_count
 
     @property
     def admin_status(self) -> str:
-        """Its state in the words of `/api/admin/jobs`."""
-        latest = None if self.latest is None else Latest(self.latest.state, self.latest.index_state)
-        tried = self.job.current_retry_count + self.job.infra_retry_count
-        failed = self.job.error_message is not None
-        return admin_state(self.job.state, retries=tried, latest=latest, failed=failed)
-
-
-class WarcTotals(NamedTuple):
-    """How many WARC files an execution has, and how large they are together."""
-
-    number: int = 0
-    size: int = 0
-
-
-class JobStats(NamedTuple):
-    """A job's history in a few figures."""
-
-    total_executions: int
-    successful_runs: int
-    failed_runs: int
-    average_duration_ms: float
-    last_execution_at: datetime | None
-    next_scheduled_at: datetime | None
-    success_rate: float
+        return admin_status(self.job, self.latest)
 
 
 def sort_word(word: str) -> str:
-    """Return the order that is used for a word: an unknown one falls back to created_at."""
+    """Return the column to sort by; unknown names fall back to created_at."""
     return word if word in SORTS else "created_at"
 
 
 def bounded_limit(limit: int, *, most: int = MAX_LIMIT) -> int:
-    """Return how many rows are read for a wish: at most what the list allows; 0 and less count as 50."""
+    """Return the requested limit, at most `most`; 0 and less become 50."""
     return min(limit, most) if limit > 0 else DEFAULT_LIMIT
-
-
-def stats_of(job: Job) -> JobStats:
-    """Return a job's stats; they stand in its row, whatever the length of its history."""
-    finished = job.successful_runs + job.failed_runs
-    return JobStats(
-        total_executions=job.total_runs,
-        successful_runs=job.successful_runs,
-        failed_runs=job.failed_runs,
-        average_duration_ms=job.total_duration_ms / job.total_runs if job.total_runs else 0.0,
-        last_execution_at=job.last_execution_at,
-        next_scheduled_at=job.next_run_at,
-        success_rate=job.successful_runs / finished if finished else 0.0,
-    )
 
 
 _SORTED: dict[str, InstrumentedAttribute[object]] = {
@@ -183,11 +129,9 @@ _SORTED: dict[str, InstrumentedAttribute[object]] = {
 _NULLABLE = frozenset({"last_run_at"})
 _INDEX_STATES = (None, "pending", "indexing", "indexed", "index_failed")
 _EXECUTION_STATES = (None, "queued", "running", "stopped", "completed", "cancelled", "failed")
-_DONE = ("indexing", "indexed", "index_failed")
 
 
-def list_jobs(session: Session, wanted: JobFilter) -> tuple[list[ListedJob], int]:
-    """Return one page of the jobs that the scheduler runs, and how many there are in all."""
+def list_jobs(session: Session, wanted: JobFilter) -> tuple[list[JobRow], int]:
     where = _where(wanted)
     total = _count(session, where, named=bool(wanted.search))
     limit, offset = bounded_limit(wanted.limit), max(wanted.offset, 0)
@@ -214,7 +158,7 @@ def _ordered(query: Select[Job, Source], wanted: JobFilter) -> Select[Job, Sourc
 
 
 def _by_next_run(session: Session, wanted: JobFilter, limit: int, offset: int) -> list[tuple[Job, Source]]:
-    """Return those that wait for a moment by it, then the rest by id: each part goes by its own index."""
+    """Return jobs with a next run first, by time, then the rest by id: each part uses its own index."""
     where, base = _where(wanted), select(Job, Source).join(Source)
     turn = (Job.next_run_at.desc(), Job.id.desc()) if wanted.descending else (Job.next_run_at, Job.id)
     waiting = [*where, Job.next_run_at.is_not(None)]
@@ -249,7 +193,7 @@ def _where(wanted: JobFilter) -> list[ColumnElement[bool]]:
 
 
 def _newest(column: ColumnElement[object] | InstrumentedAttribute[object]) -> ScalarSelect[object]:
-    """Return a column of a job's newest execution, for a statement over jobs: one seek a job."""
+    """Return a column of a job's newest execution, as a subquery: one seek per job."""
     return (
         select(column)
         .where(Execution.job_id == Job.id)
@@ -260,22 +204,13 @@ def _newest(column: ColumnElement[object] | InstrumentedAttribute[object]) -> Sc
     )
 
 
-def _with_latest(session: Session, rows: Sequence[tuple[Job, Source]]) -> list[ListedJob]:
+def _with_latest(session: Session, rows: Sequence[tuple[Job, Source]]) -> list[JobRow]:
     latest = latest_executions(session, [job.id for job, _ in rows])
-    waits = awaited_machines(session, latest.values())
-    found = ((job, source, latest.get(job.id)) for job, source in rows)
-    return [ListedJob(job, source, run, waits.get(run.id) if run else None) for job, source, run in found]
-
-
-def awaited_machines(session: Session, runs: Iterable[Execution]) -> dict[int, str]:
-    """Return in words which machine each queued run waits for; a run that any machine may start is left out."""
-    queued = {run.id: run.directory for run in runs if run.state == "queued" and run.directory is not None}
-    last = {directory: schedule_queries.last_worker(session, directory) for directory in set(queued.values())}
-    return {number: awaited(*seen, one) for number, one in queued.items() if (seen := last[one]) is not None}
+    return [JobRow(job, source, latest.get(job.id)) for job, source in rows]
 
 
 def latest_executions(session: Session, job_ids: Sequence[int]) -> dict[int, Execution]:
-    """Return the newest execution of each of these jobs that has one, without stack and metrics."""
+    """Return the newest execution of each of these jobs, without stack and metrics."""
     ids = [row[0] for row in session.execute(select(_newest(Execution.id)).where(Job.id.in_(job_ids))) if row[0]]
     if not ids:
         return {}
@@ -285,8 +220,8 @@ def latest_executions(session: Session, job_ids: Sequence[int]) -> dict[int, Exe
     return {row.job_id: row for row in session.scalars(select(Execution).where(Execution.id.in_(ids)).options(*light))}
 
 
-def shown_job(session: Session, job_id: int, *, scheduled: bool = True) -> ListedJob | None:
-    """Return one job that is not deleted; `scheduled` leaves out what the scheduler does not run (ad hoc, import)."""
+def shown_job(session: Session, job_id: int, *, scheduled: bool = True) -> JobRow | None:
+    """Return one job that is not deleted; `scheduled` excludes ad-hoc crawls and imports."""
     where = [Job.id == job_id, Job.deleted_at.is_(None)]
     if scheduled:
         where.append(Job.state.is_not(None))
@@ -295,7 +230,6 @@ def shown_job(session: Session, job_id: int, *, scheduled: bool = True) -> Liste
 
 
 def state_counts(session: Session) -> dict[str, int]:
-    """Return how many jobs are in each state; a state without jobs is left out."""
     rows = session.execute(
         select(Job.state, func.count()).where(Job.state.is_not(None), Job.deleted_at.is_(None)).group_by(Job.state)
     )
@@ -303,113 +237,105 @@ def state_counts(session: Session) -> dict[str, int]:
 
 
 def executions_of(session: Session, *, job_id: int, limit: int, offset: int) -> tuple[list[Execution], int]:
-    """Return a page of a job's history, newest first, and how long it is."""
     total = session.scalar(select(func.count()).select_from(Execution).where(Execution.job_id == job_id)) or 0
     page = _whole().where(Execution.job_id == job_id).order_by(Execution.number.desc())
     return list(session.scalars(page.limit(bounded_limit(limit)).offset(max(offset, 0)))), total
 
 
+def execution_ids(session: Session, *, job_id: int, state: str | None = None) -> list[int]:
+    """Return the executions of a job, newest first; those in one state, if it is given."""
+    query = select(Execution.id).where(Execution.job_id == job_id).order_by(Execution.number.desc())
+    return list(session.scalars(query if state is None else query.where(Execution.state == state)))
+
+
 def execution(session: Session, execution_id: int) -> Execution | None:
-    """Return one execution of any job, whole."""
     return session.scalars(_whole().where(Execution.id == execution_id)).one_or_none()
 
 
 def _whole() -> Select[Execution]:
-    """Return a question for executions with all their columns, even if the session has seen them without."""
+    """Select executions with all columns, even if the session has loaded them without some."""
     # A session that has listed jobs holds the row without stack and metrics: it is read anew.
     return select(Execution).execution_options(populate_existing=True)
 
 
 def numbered_execution(session: Session, *, job_id: int, number: int | None) -> Execution | None:
-    """Return a job's execution with this number, or its newest."""
     query = _whole().where(Execution.job_id == job_id).order_by(Execution.number.desc()).limit(1)
     return session.scalars(query if number is None else query.where(Execution.number == number)).one_or_none()
 
 
-class NewestLog(NamedTuple):
-    """How long the log of a job's newest execution is."""
-
-    job_id: int
-    execution_id: int
-    state: str
-    lines: int
-
-
-def newest_logs(session: Session, job_ids: Sequence[int]) -> list[NewestLog]:
-    """Return how long the newest logs of some jobs are: one seek each."""
+def newest_logs(session: Session, job_ids: Sequence[int]) -> Sequence[Any]:
+    """Return id, job_id, state and log_lines of some jobs' newest executions: one seek each."""
     last = aliased(Execution)
     number = select(func.max(last.number)).where(last.job_id == Execution.job_id).scalar_subquery()
     columns = Execution.job_id, Execution.id, Execution.state, Execution.log_lines
     query = select(*columns).where(Execution.job_id.in_(job_ids), Execution.number == number)
-    return [NewestLog(*row) for row in session.execute(query)]
+    return session.execute(query).all()
 
 
 def _admin_status() -> ColumnElement[str]:
-    """Return the admin status of a job as SQL; `admin_state` is the same rule, and a test compares them."""
     run, index = _newest(Execution.state), _newest(Execution.index_state)
-    indexed = case((index.in_(_DONE), index), else_=literal("completed", String()))
-    unscheduled = case(
-        (run.is_(None), "queued"),
-        (run == "stopped", "retryable"),
-        (run.in_(("queued", "running", "failed", "cancelled")), run),
-        else_=indexed,
-    )
-    waiting = case(
-        (Job.current_retry_count + Job.infra_retry_count > 0, "retryable"),
-        (run == "completed", indexed),
-        else_=literal("queued", String()),
-    )
-    asked_for = case((Job.error_message.is_not(None), "retryable"), else_=literal("queued", String()))
-    return case(
-        (Job.state.is_(null()), unscheduled),
-        (Job.state == State.PENDING.value, asked_for),
-        (Job.state == State.SCHEDULED.value, waiting),
-        (Job.state == State.COMPLETED.value, indexed),
-        else_=Job.state,
-    )
+    facts = {
+        "has failed": Job.error_message.is_not(None),
+        "was retried": Job.current_retry_count + Job.infra_retry_count > 0,
+    }
+    words = {_RUN: run, _INDEX: case((index.in_(_DONE), index), else_=literal("completed", String()))}
+    whens = []
+    for job_state, condition, runs, word in _ADMIN_RULES:
+        where = [Job.state.is_(null()) if job_state is None else Job.state == job_state]
+        where += [facts[condition]] if condition else []
+        if runs is not None:
+            where.append(run.is_(None) if runs == (None,) else run.in_(runs))
+        whens.append((and_(*where), words.get(word, literal(word, String()))))
+    return case(*whens, else_=Job.state)
 
 
 def states_behind(status: str) -> frozenset[str | None]:
-    """Return the job states that may show as this admin status."""
     return frozenset(
         state
         for state, retries, run, index in product((None, *State), (0, 1), _EXECUTION_STATES, _INDEX_STATES)
         for failed in (False, True)
-        if admin_state(state, retries=retries, latest=Latest(run, index) if run else None, failed=failed) == status
+        if admin_state(state, retries=retries, run=run, index=index, failed=failed) == status
     )
 
 
-def list_admin_jobs(session: Session, wanted: AdminFilter) -> tuple[list[ListedJob], int]:
-    """Return one page of all jobs, ad-hoc crawls and imports included, newest first, and how many there are.
+def list_admin_jobs(
+    session: Session,
+    *,
+    source: str | None = None,
+    status: str | None = None,
+    limit: int = DEFAULT_LIMIT,
+    offset: int = 0,
+) -> tuple[list[JobRow], int]:
+    """Return one page of all jobs, ad-hoc crawls and imports included, newest first, and their total number.
 
-    A status that is none of `ADMIN_STATES` finds nothing.
+    Only those of a source (by code) and with a status of `ADMIN_STATES`, if given.
     """
     where: list[ColumnElement[bool]] = [Job.deleted_at.is_(None)]
-    if wanted.source is not None:
-        where.append(Job.source_id == select(Source.id).where(Source.code == wanted.source).scalar_subquery())
-    if wanted.status is not None:
-        behind = states_behind(wanted.status)
+    if source is not None:
+        where.append(Job.source_id == select(Source.id).where(Source.code == source).scalar_subquery())
+    if status is not None:
+        behind = states_behind(status)
         named = Job.state.in_(sorted(state for state in behind if state is not None))
         # The states first: they go by an index and leave few rows for the rule, which looks at executions.
-        where += [or_(named, Job.state.is_(None)) if None in behind else named, _admin_status() == wanted.status]
+        where += [or_(named, Job.state.is_(None)) if None in behind else named, _admin_status() == status]
     total = _count(session, where, named=False)
     query = select(Job, Source).join(Source).where(*where).order_by(Job.id.desc())
-    rows = _rows(session, query, bounded_limit(wanted.limit, most=ADMIN_MAX_LIMIT), max(wanted.offset, 0))
+    rows = _rows(session, query, bounded_limit(limit, most=ADMIN_MAX_LIMIT), max(offset, 0))
     return _with_latest(session, rows), total
 
 
 def admin_counts(session: Session) -> dict[str, int]:
-    """Return how many jobs of sources that the viewer may see have each admin status; one without jobs is left out."""
+    """Count the jobs of visible sources by admin status; statuses without jobs are omitted."""
     return _counted(session, _admin_status())
 
 
 def cleanup_counts(session: Session) -> dict[str, int]:
-    """Return how many jobs' newest runs were cleaned up, and how far; a job that never ran counts as none."""
+    """Count jobs by the clean-up status of their newest run; a job that never ran counts as `none`."""
     return _counted(session, func.coalesce(_newest(Execution.cleanup_status), "none"))
 
 
 def scanned_storage(session: Session) -> tuple[int, dict[str, dict[str, int]]]:
-    """Return how many jobs' newest runs had their folder weighed, and its bytes by kind and source; a row a job."""
+    """Count the newest runs with a measured folder, and their bytes by kind and source; reads one row per job."""
     sizes: dict[str, dict[str, int]] = {kind: {} for kind in ("output", "tmp", "tmp_non_warc")}
     rows = session.execute(
         select(Source.code, _newest(Execution.storage))
@@ -430,19 +356,19 @@ def _counted(session: Session, word: ColumnElement[str]) -> dict[str, int]:
     return {str(row[0]): row[1] for row in rows}
 
 
-def files_of(session: Session, execution_ids: Iterable[int]) -> dict[int, WarcTotals]:
-    """Return how many WARC files these executions have, and of what size; those without any are left out."""
+def files_of(session: Session, execution_ids: Iterable[int]) -> dict[int, tuple[int, int]]:
+    """Return the number of WARC files of each execution and their total size; executions without files are omitted."""
     rows = session.execute(
         select(WarcFile.execution_id, func.count(), func.coalesce(func.sum(WarcFile.size), 0))
         # Files that were thrown away have rows still.
         .where(WarcFile.execution_id.in_(sorted(set(execution_ids))), WarcFile.state != "discarded")
         .group_by(WarcFile.execution_id)
     )
-    return {row[0]: WarcTotals(row[1], int(row[2] or 0)) for row in rows}
+    return {row[0]: (row[1], int(row[2] or 0)) for row in rows}
 
 
 def counts_of(session: Session, run: Execution) -> Counts:
-    """Return how far an execution is: as it was settled, or, before that, as its processes last wrote."""
+    """Return the counts of an execution: the settled ones or, before that, those its processes last wrote."""
     settled = Counts(items_crawled=run.items_crawled, items_failed=run.items_failed, items_total=run.items_total)
     if any(settled.items):
         return settled
@@ -461,50 +387,54 @@ _STALE_OFTEN: Final = 3
 _ENOUGH_RUNS: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record
+class ExecutionFigures:
+    """Totals and success rate of runs."""
+
+    total: Operator[int]
+    """In total."""
+    average_duration_ms: Operator[float]
+    """Of the last 24 hours."""
+    success_rate: Operator[float]
+    """Of the last 24 hours, 0 to 1; 1 without runs."""
+
+
+@record
 class SchedulerMetrics:
-    """Counts over all jobs, and how the runs of the last 24 hours went."""
+    """Counts over all jobs, and results of the runs of the last 24 hours."""
 
-    jobs: dict[str, int]
+    jobs: Operator[dict[str, int]]
     """By state, all seven."""
-    executions_total: int
-    """Of all time."""
-    average_duration_ms: float
-    success_rate: float
-    """1.0 if nothing ran."""
-    finished_recently: int
-    """Runs that the rate is of: those of the last 24 hours that succeeded or failed."""
-    stale_locks_cleared: int
-    """Of all time."""
-    stale_locks_recent: int
-    last_check_at: datetime | None
-    """When the scheduler looked for due jobs last."""
-    last_metrics_update: datetime
-
-    def warnings(self) -> tuple[str, ...]:
-        """Return what deserves a look: many failures, or holders that keep falling silent."""
-        found = []
-        if self.success_rate < LOW_SUCCESS and self.finished_recently >= _ENOUGH_RUNS:
-            found.append(f"only {self.success_rate:.0%} of the runs of the last 24 hours succeeded")
-        if self.stale_locks_recent >= _STALE_OFTEN:
-            found.append(f"{self.stale_locks_recent} stale locks in 24 hours: workers die or hang")
-        return tuple(found)
+    executions: Operator[ExecutionFigures]
+    last_check_at: Operator[datetime | None]
+    """The last heartbeat of a process that schedules."""
+    last_metrics_update: Operator[datetime]
+    stale_locks_cleared: Operator[int]
+    """In total; if it grows, workers die or hang."""
+    warnings: Operator[list[str]]
+    """A success rate below 0.8, or repeated stale locks."""
 
 
 def count_metrics(session: Session, *, now: datetime, last_check_at: datetime | None) -> SchedulerMetrics:
-    """Count the jobs by state and add up the hours."""
     states = state_counts(session)
     ever, lately = schedule_queries.hours_since(session, None), schedule_queries.hours_since(session, now - WINDOW)
     finished = lately["succeeded"] + lately["failed"]
     runs = finished + lately["cancelled"]
-    return SchedulerMetrics(
-        jobs={state.value: states.get(state.value, 0) for state in State},
-        executions_total=ever["succeeded"] + ever["failed"] + ever["cancelled"],
+    figures = ExecutionFigures(
+        total=ever["succeeded"] + ever["failed"] + ever["cancelled"],
         average_duration_ms=lately["duration_ms"] / runs if runs else 0.0,
         success_rate=lately["succeeded"] / finished if finished else 1.0,
-        finished_recently=finished,
-        stale_locks_cleared=ever["stale_locks"],
-        stale_locks_recent=lately["stale_locks"],
+    )
+    warnings = []
+    if figures.success_rate < LOW_SUCCESS and finished >= _ENOUGH_RUNS:
+        warnings.append(f"only {figures.success_rate:.0%} of the runs of the last 24 hours succeeded")
+    if lately["stale_locks"] >= _STALE_OFTEN:
+        warnings.append(f"{lately['stale_locks']} stale locks in 24 hours: workers die or hang")
+    return SchedulerMetrics(
+        jobs={state.value: states.get(state.value, 0) for state in State},
+        executions=figures,
         last_check_at=last_check_at,
         last_metrics_update=now,
+        stale_locks_cleared=ever["stale_locks"],
+        warnings=warnings,
     )

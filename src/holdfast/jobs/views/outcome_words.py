@@ -1,4 +1,4 @@
-"""How an attempt on an address ended, in plain words: the API, the pages and `explain` say the same."""
+"""Outcomes of attempts in plain words, the same in the API, the pages and `explain`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _ROBOTS_LINE: Final = "robots:line "
 
 
 def outcome_word(outcome: str | None, reason: str | None) -> str:
-    """Return how an attempt ended, for people; `queued` while it is open."""
+    """Return an attempt's outcome for display; `queued` while it is open."""
     if outcome is None or outcome == "open":
         return "queued"
     if reason in _BY_REASON:
@@ -59,6 +59,5 @@ def outcome_word(outcome: str | None, reason: str | None) -> str:
 
 
 def robots_line(reason: str | None) -> int | None:
-    """Return the line of robots.txt that decided; None if none did."""
     number = (reason or "").removeprefix(_ROBOTS_LINE)
     return int(number) if reason != number and number.isdecimal() else None

@@ -1,6 +1,6 @@
-"""What crawls did and how they stand, for monitors: the series' totals, and what the rows say of now.
+"""Metrics of crawls for monitoring: totals of the time series, and current values from the rows.
 
-What it costs grows with what runs now and with the number of sources, not with what has been kept.
+The cost grows with the number of running crawls and sources, not with the archive.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from holdfast.types import FAILURES
 
 
 def read_recorded(session: Session, clock: Clock) -> RecordedCrawls:
-    """Return what is told to monitors now."""
     now = moment_in(session, server_clock(clock))
     totals, minutes = series_totals(session), last_minutes(session, now=now, minutes=MINUTES)
     well = sum(point.counts["success"] for point in minutes)
@@ -50,7 +49,7 @@ def read_recorded(session: Session, clock: Clock) -> RecordedCrawls:
         circuits={str(state): int(count) for state, count in states},
         workers=sum(now - owner.heartbeat_at < GONE for owner in workers),
         heartbeat_age_s=max(((now - owner.heartbeat_at).total_seconds() for owner in workers), default=0.0),
-        progress_age_s=(now - runs[0].moved_at).total_seconds() if runs else 0.0,
+        progress_age_s=(now - runs[0][2]).total_seconds() if runs else 0.0,
         alerts={name.value: name.value in fires for name in AlertName},
         cleanups={row.name: (row.removed, row.last_at.timestamp()) for row in cleanups(session)},
     )

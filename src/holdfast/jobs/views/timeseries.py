@@ -1,21 +1,21 @@
-"""What crawls did over time: one question for the route and the command, with a bounded number of points."""
+"""Time series of crawls, for the route and the command, with a bounded number of points."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock, from_micros, to_micros
-from holdfast.config import JobSettings
 from holdfast.db.engine import moment_in, server_clock
 from holdfast.db.models import Execution
 from holdfast.errors import Invalid, NotFound
 from holdfast.series.counting import LATENCY, LATENCY_S, OUTCOMES, STATUSES, attempts_of, failures_of
-from holdfast.series.queries import DAY_S, HOUR_S, SeriesPoint, SeriesWish, series_points
+from holdfast.series.queries import DAY_S, HOUR_S, SeriesPoint, series_points
 from holdfast.series.raw_queries import MINUTE_S
-from holdfast.values import dataclass
+from holdfast.series.records import LatencyColumns, TimeSeries
+from holdfast.series.thinning import HOURS_DAYS, MINUTES_DAYS
 
 STEPS_S: Final = (MINUTE_S, 5 * MINUTE_S, 15 * MINUTE_S, HOUR_S, 6 * HOUR_S, DAY_S)
 MOST_POINTS: Final = 2000
@@ -25,64 +25,48 @@ _FIRST: Final = from_micros(0)
 
 
 class BadSpan(Invalid):
-    """A time series was asked for over a span that cannot be answered."""
+    """A time series was requested over an invalid span."""
 
     code = "bad_span"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SeriesQuestion:
-    """What is asked; what is None is left to us."""
+def read_series(
+    session: Session,
+    clock: Clock,
+    *,
+    hours: int = DEFAULT_HOURS,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    step_s: int | None = None,
+    execution_id: int | None = None,
+    source: str | None = None,
+) -> TimeSeries:
+    """Return the series; raise BadSpan if it would have too many points or none, NotFound for an unknown execution.
 
-    hours: int = DEFAULT_HOURS
-    since: datetime | None = None
-    """Wins over `hours`."""
-    until: datetime | None = None
-    """Now, if left out."""
-    step_s: int | None = None
-    execution_id: int | None = None
-    source: str | None = None
-
-
-class SeriesAnswer(NamedTuple):
-    """The points, and what they cover."""
-
-    since: datetime
-    until: datetime
-    step_s: int
-    points: list[SeriesPoint]
-
-
-def read_series(session: Session, clock: Clock, settings: JobSettings, asked: SeriesQuestion) -> SeriesAnswer:
-    """Return the points; BadSpan if there would be too many or none, NotFound if there is no such execution."""
+    `since` replaces `hours`; without `until` the series ends now.
+    """
     now = moment_in(session, server_clock(clock))
-    if asked.execution_id is not None and session.get(Execution, asked.execution_id) is None:
-        raise NotFound(f"there is no execution {asked.execution_id}; the newest are listed by: holdfast status")
-    for name, moment in (("from", asked.since), ("to", asked.until)):
+    if execution_id is not None and session.get(Execution, execution_id) is None:
+        raise NotFound(f"there is no execution {execution_id}; the newest are listed by: holdfast status")
+    for name, moment in (("from", since), ("to", until)):
         # No crawl was before, and near the year 1 there is no moment that lies an hour earlier.
         if moment is not None and moment < _FIRST:
-            raise BadSpan(f"{name}: crawls are told of from 1970 on", field=name)
-    until = min(asked.until or now, now)
-    since = asked.since if asked.since is not None else until - timedelta(hours=asked.hours)
+            raise BadSpan(f"{name}: the series starts in 1970", field=name)
+    until = min(until or now, now)
+    since = since if since is not None else until - timedelta(hours=hours)
     if since >= until:
-        raise BadSpan("from: it has to lie before `to` and before now", field="from")
-    step_s = _step(asked.step_s, since, until, kept_s=_finest(settings, now - since))
+        raise BadSpan("from: it must be before `to` and before now", field="from")
+    step_s = _step(step_s, since, until, kept_s=_finest(now - since))
     step = step_s * 1_000_000
-    wish = SeriesWish(
-        since=from_micros(to_micros(since) // step * step),
-        until=from_micros(-(-to_micros(until) // step) * step),
-        step_s=step_s,
-        execution_id=asked.execution_id,
-        source=asked.source,
-    )
-    return SeriesAnswer(wish.since, wish.until, step_s, series_points(session, wish))
+    since, until = from_micros(to_micros(since) // step * step), from_micros(-(-to_micros(until) // step) * step)
+    points = series_points(session, since=since, until=until, step_s=step_s, execution_id=execution_id, source=source)
+    return _columns(points, since, until, step_s)
 
 
-def _finest(settings: JobSettings, age: timedelta) -> int:
-    """Return the shortest step that is still kept of what happened so long ago."""
-    if age <= timedelta(days=settings.series_minutes_days):
+def _finest(age: timedelta) -> int:
+    if age <= timedelta(days=MINUTES_DAYS):
         return MINUTE_S
-    return HOUR_S if age <= timedelta(days=settings.series_hours_days) else DAY_S
+    return HOUR_S if age <= timedelta(days=HOURS_DAYS) else DAY_S
 
 
 def _step(asked_s: int | None, since: datetime, until: datetime, *, kept_s: int) -> int:
@@ -99,33 +83,35 @@ def _step(asked_s: int | None, since: datetime, until: datetime, *, kept_s: int)
     return step_s
 
 
-def series_columns(points: list[SeriesPoint]) -> dict[str, Any]:
-    """Return the points column by column, as the route and `--json` show them."""
+def _columns(points: list[SeriesPoint], since: datetime, until: datetime, step_s: int) -> TimeSeries:
     counts = [point.counts for point in points]
 
     def column(name: str) -> list[int]:
         return [one[name] for one in counts]
 
-    return {
-        "timestamps": [point.at for point in points],
-        "pages_crawled": column("pages"),
-        "pages_failed": [failures_of(one) for one in counts],
-        "bytes_downloaded": column("bytes"),
-        "requests": column("requests"),
-        "attempts": [attempts_of(one) for one in counts],
-        "retries": column("retries"),
-        "links_discovered": column("links"),
-        "duplicates_skipped": column("unchanged"),
-        "robots_denied": column("blocked_robots"),
-        "circuits_opened": column("circuits_opened"),
-        "imported_records": column("imported_records"),
-        "outcomes": {name: column(name) for name in OUTCOMES},
-        "status_classes": {name.removeprefix("status_"): column(name) for name in STATUSES},
-        "queue": [point.queue for point in points],
-        "domains_waiting": [point.domains_waiting for point in points],
-        "latency": {
-            "bounds_seconds": list(LATENCY_S),
-            "counts": [[one[name] for name in LATENCY] for one in counts],
-            "seconds": [one["latency_ms"] / 1000 for one in counts],
-        },
-    }
+    return TimeSeries(
+        since=since,
+        until=until,
+        step_seconds=step_s,
+        timestamps=[point.at for point in points],
+        pages_crawled=column("pages"),
+        pages_failed=[failures_of(one) for one in counts],
+        bytes_downloaded=column("bytes"),
+        requests=column("requests"),
+        attempts=[attempts_of(one) for one in counts],
+        retries=column("retries"),
+        links_discovered=column("links"),
+        duplicates_skipped=column("unchanged"),
+        robots_denied=column("blocked_robots"),
+        circuits_opened=column("circuits_opened"),
+        imported_records=column("imported_records"),
+        outcomes={name: column(name) for name in OUTCOMES},
+        status_classes={name.removeprefix("status_"): column(name) for name in STATUSES},
+        queue=[point.queue for point in points],
+        domains_waiting=[point.domains_waiting for point in points],
+        latency=LatencyColumns(
+            bounds_seconds=list(LATENCY_S),
+            counts=[[one[name] for name in LATENCY] for one in counts],
+            seconds=[one["latency_ms"] / 1000 for one in counts],
+        ),
+    )

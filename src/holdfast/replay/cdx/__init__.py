@@ -1,1 +1,1 @@
-"""The CDX server: one table of snapshots asked in the words of two archives. It reads, within limits, and streams."""
+"""The CDX server: one table of snapshots, queried with the parameters of two archives. Bounded reads, streamed."""

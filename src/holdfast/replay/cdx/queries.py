@@ -1,4 +1,4 @@
-"""The CDX server's questions to the snapshot table: ranges of the key index, batch by batch, behind a place."""
+"""The CDX server's queries of the snapshot table: ranges of the key index, in batches, from a position on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from holdfast.withdrawals.visibility import visible
 
 
 class IndexPosition(NamedTuple):
-    """A place in the index; the next capture stands behind it."""
+    """A position in the index; the next capture is after it."""
 
     url_key: str
     captured_at: datetime
@@ -30,11 +30,11 @@ class IndexPosition(NamedTuple):
 
 
 Period = tuple[datetime, datetime]
-"""Both ends are in it."""
+"""Both ends are included."""
 
 
 class KeyRange(NamedTuple):
-    """The keys from `low` to below `high`; one key alone if they are the same."""
+    """The keys from `low` to below `high`; a single key if they are equal."""
 
     low: str
     high: str
@@ -44,7 +44,7 @@ _ORDER = (Snapshot.url_key, Snapshot.captured_at, Snapshot.id)
 
 
 class _Shape(NamedTuple):
-    """What a question is like, whatever it is about: one statement is put together for each shape."""
+    """The shape of a query; one statement is compiled per shape."""
 
     is_one: bool
     is_behind: bool
@@ -61,7 +61,6 @@ def _given(keys: KeyRange, behind: IndexPosition | None) -> dict[str, Any]:
 
 
 def _within(shape: _Shape) -> list[ColumnElement[bool]]:
-    """Return the clauses for what is left of a range behind a place."""
     # Each end is given once: of two bounds on one side SQLite would seek to the first that it meets.
     key, moment, number = Snapshot.url_key, Snapshot.captured_at, Snapshot.id
     low, high = bindparam("low", type_=key.type), bindparam("high", type_=key.type)
@@ -78,7 +77,9 @@ def _within(shape: _Shape) -> list[ColumnElement[bool]]:
 def _parts(
     session: Session, keys: KeyRange, behind: IndexPosition | None, *, reverse: bool = False
 ) -> Iterator[tuple[KeyRange, IndexPosition | None]]:
-    """Yield the parts of a range that may hold visible captures behind a place, each with the place if it is in it."""
+    """Yield the parts of a range that may hold visible captures after a position, with the position if it is
+    inside.
+    """
     low, high = keys
     if low == high:
         yield keys, behind
@@ -105,9 +106,10 @@ def _batch(shape: _Shape) -> Select[*tuple[Any, ...]]:
 def batch(
     session: Session, keys: KeyRange, *, behind: IndexPosition | None, reverse: bool, period: Period, limit: int
 ) -> list[CdxRow]:
-    """Return the next captures of a range in index order, or against it. One seek, and as many steps as are asked for.
+    """Return the next captures of a range in index order, or reverse. One seek, and as many steps as requested.
 
-    The period narrows one key's captures only: over many keys it would be a scan, which the caller has to count.
+    The period only narrows the captures of one key: over many keys it would be a scan, which the caller has to
+    count.
     """
     since, until = period
     if keys.low == keys.high and behind is not None and not since <= behind.captured_at <= until:
@@ -128,7 +130,7 @@ _LOOKUP = PreparedSelect(_batch(_Shape(is_one=True, is_behind=False)))
 
 
 def lookup(tx: Transaction, dialect: str, key: str, *, period: Period, limit: int) -> list[CdxRow]:
-    """Return the first captures of one key, as `batch` does, without putting a statement together."""
+    """Return the first captures of one key, as `batch` does, without compiling a statement."""
     since, until = (to_micros(end) for end in period)
     found = _LOOKUP.rows(tx, dialect, low=key, since=since, until=until, most=limit)
     return [CdxRow._make((*row[:2], from_micros(row[2]), *row[3:])) for row in found]
@@ -137,7 +139,7 @@ def lookup(tx: Transaction, dialect: str, key: str, *, period: Period, limit: in
 def skip(
     session: Session, ranges: Iterable[KeyRange], behind: IndexPosition | None, number: int
 ) -> IndexPosition | None:
-    """Return the place of the capture that is `number` captures further on; None if there are not so many."""
+    """Return the position `number` captures further on; None if there are fewer."""
     for keys in ranges:
         if behind is not None and keys.low != keys.high and behind.url_key >= keys.high:
             continue
@@ -153,7 +155,7 @@ def skip(
 
 
 def count(session: Session, keys: KeyRange, *, behind: IndexPosition | None = None, limit: int) -> int:
-    """Return how many captures a range has behind a place, counted up to a limit."""
+    """Return the number of captures in a range after a position, up to a limit."""
     found = 0
     for part, place in _parts(session, keys, behind) if limit > 0 else ():
         wanted = select(Snapshot.id).where(*_within(_shape(part, place)), *visible())
@@ -166,7 +168,7 @@ def count(session: Session, keys: KeyRange, *, behind: IndexPosition | None = No
 
 
 def file_names(session: Session, ids: Iterable[int]) -> dict[int, str]:
-    """Return the names of WARC files by id, without their folders."""
+    """Return the names of WARC files by id, without folders."""
     rows = session.execute(select(WarcFile.id, WarcFile.path).where(WarcFile.id.in_(sorted(set(ids)))))
     # Without its folders: they would tell how this machine is set up.
     return {number: PurePosixPath(path).name for number, path in rows}

@@ -1,4 +1,4 @@
-"""A CDX query as it is asked: every parameter of the Wayback Machine's server and of pywb's, read once."""
+"""Parses a CDX query: every parameter of the Wayback Machine's server and of pywb's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
@@ -21,10 +20,11 @@ from holdfast.replay.cdx.queries import IndexPosition, KeyRange
 from holdfast.replay.finding import prefix_range
 from holdfast.urls import InvalidPattern, surt
 from holdfast.urls.scope import Patterns
+from holdfast.values import dataclass
 
 
 class BadCdxParameter(Invalid):
-    """A parameter of a CDX query cannot be used."""
+    """A parameter of a CDX query is invalid."""
 
     code = "bad_cdx_parameter"
 
@@ -57,14 +57,12 @@ _BLANK = re.compile(r"\s")
 
 
 class Line(NamedTuple):
-    """A capture with what its neighbours say about it."""
-
     capture: CdxRow
     file_name: str = "-"
     original: CdxRow | None = None
     original_file: str = "-"
     counts: Mapping[str, str] = {}
-    """dupecount, skipcount, endtimestamp, where they are asked for."""
+    """dupecount, skipcount, endtimestamp, if requested."""
 
 
 def _digest(line: Line) -> str:
@@ -102,7 +100,7 @@ _VALUES: dict[str, Callable[[Line], str]] = {
 
 
 def reader(name: str, parameter: str) -> Callable[[Line], str]:
-    """Return what gives this field of a line; BadCdxParameter if no vocabulary has it."""
+    """Return a function that extracts this field; raise BadCdxParameter for an unknown one."""
     found = _VALUES.get(_MEANING.get(name, name))
     if found is None:
         raise BadCdxParameter(parameter, f"there is no field {name[:40]!r}")
@@ -110,12 +108,11 @@ def reader(name: str, parameter: str) -> Callable[[Line], str]:
 
 
 def needs_files(names: tuple[str, ...]) -> bool:
-    """Whether any of these fields is the name of a file."""
     return any(_MEANING.get(name, name) in ("filename", "orig.filename") for name in names)
 
 
 def plain(value: str) -> str:
-    """Return a value that is one word of a line."""
+    """Escape a value as one word of a line."""
     return _BLANK.sub("%20", value) or "-"
 
 
@@ -124,7 +121,7 @@ _MAX_FILTERS = 8
 
 
 def read_filters(specs: Iterable[str]) -> list[Test]:
-    """Return the tests that these filters ask for; BadCdxParameter says which cannot be used."""
+    """Return the tests for these filters; raise BadCdxParameter for an invalid one."""
     asked = [spec for spec in specs if spec]
     # Before any is compiled: that takes up to 10 ms each, and an address has room for 1,000.
     if len(asked) > _MAX_FILTERS:
@@ -149,11 +146,11 @@ def _read_filter(spec: str) -> Test:
 
 
 def _matcher(sign: str, name: str, expression: str) -> Callable[[str], bool]:
-    """Return what a filter's expression means.
+    """Return the test of a filter's expression.
 
-    `=` is the whole value and `~` an expression at its start, as pywb has them. Without a sign the Wayback Machine
-    reads an expression for the whole value and pywb a part of it: the field's name tells which vocabulary is spoken,
-    and where both have the name, either reading will do.
+    `=` is the whole value and `~` an expression at its start, as in pywb. Without a sign the Wayback Machine
+    matches an expression against the whole value and pywb against a part of it: the field's name determines the
+    vocabulary, and if both have the name, either match is accepted.
     """
     if sign == "=":
         return lambda value: value == expression
@@ -176,14 +173,14 @@ def _regex(expression: str) -> Callable[[str], bool]:
 
 
 class Collapse(NamedTuple):
-    """Neighbours that agree in a field, or in its first characters, are shown once."""
+    """Shows neighbours that agree in a field, or in its first characters, only once."""
 
     name: str
     characters: int | None
 
 
 def read_collapses(specs: Iterable[str]) -> list[Collapse]:
-    """Return what to collapse by; BadCdxParameter says which cannot be used."""
+    """Return the collapse rules; raise BadCdxParameter for an invalid one."""
     found = []
     for spec in specs:
         name, colon, number = spec.partition(":")
@@ -195,9 +192,9 @@ def read_collapses(specs: Iterable[str]) -> list[Collapse]:
 
 
 def collapse(lines: Iterable[Line], by: Sequence[Collapse]) -> Iterator[Line]:
-    """Yield lines less those that agree with the one before, with how many were skipped and when the last was.
+    """Yield lines except those that agree with the previous one, with the number skipped and the time of the last.
 
-    With several rules, each looks only at what those before it left, as if one were applied after the other.
+    With several rules, each sees only the output of the ones before it, as if they were applied in sequence.
     """
     rules = [(reader(rule.name, "collapse"), rule.characters) for rule in by]
     runs: list[str | None] = [None] * len(rules)
@@ -222,7 +219,7 @@ def collapse(lines: Iterable[Line], by: Sequence[Collapse]) -> Iterator[Line]:
 
 
 def count_duplicates(lines: Iterable[Line]) -> Iterator[Line]:
-    """Yield lines with how often the same body of the same address came before."""
+    """Yield lines with the number of earlier captures of the same address and body."""
     seen: Counter[str] = Counter()
     key = None
     for line in lines:
@@ -238,7 +235,7 @@ def _counted(line: Line, **counts: str) -> Line:
 
 
 MAX_RECORDS = 150_000
-"""Records that one answer looks at, and therefore the most that it holds; behind them a resume key goes on."""
+"""Records read for one response, and therefore its maximum size; a resume key continues after them."""
 BLOCK = 3_000
 """Records of a page of size 1."""
 _MAX_PAGE_SIZE = MAX_RECORDS // BLOCK
@@ -248,8 +245,6 @@ _QUICK = 1_000
 
 
 class Output(StrEnum):
-    """The forms of an answer."""
-
     TEXT = "text"
     JSON = "json"
     NDJSON = "ndjson"
@@ -258,15 +253,13 @@ class Output(StrEnum):
 
 
 class Order(StrEnum):
-    """The order of an answer."""
-
     FORWARD = "forward"
     REVERSE = "reverse"
     CLOSEST = "closest"
 
 
 class CdxMode(StrEnum):
-    """What is asked for: lines, or what the pages of the index are."""
+    """The requested result: lines, or information about the pages of the index."""
 
     LINES = "lines"
     PAGE_COUNT = "page_count"
@@ -275,15 +268,13 @@ class CdxMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CdxQuery:
-    """A query that can be answered."""
-
     url: str
     ranges: tuple[KeyRange, ...]
     period: tuple[datetime, datetime]
     order: Order
     closest: datetime | None
     limit: int
-    """Negative for the last ones."""
+    """Negative for the last lines."""
     offset: int
     filters: tuple[Test, ...]
     collapses: tuple[Collapse, ...]
@@ -299,12 +290,11 @@ class CdxQuery:
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is about one address."""
         return len(self.ranges) == 1 and self.ranges[0].low == self.ranges[0].high
 
     @property
     def is_quick(self) -> bool:
-        """Whether a few reads of one address answer it."""
+        """Whether a few reads of one address suffice."""
         return self.is_exact and self._is_plain and abs(self.limit) + self.offset <= _QUICK
 
     @property
@@ -313,7 +303,7 @@ class CdxQuery:
 
     @property
     def is_lookup(self) -> bool:
-        """Whether it asks for the captures of one address from the first on, and for nothing beside their rows."""
+        """Whether it only needs the rows of one address from the first capture on."""
         from_the_first = self.order is Order.FORWARD and self.behind is None and self.limit > 0
         return (
             self.is_exact
@@ -324,7 +314,7 @@ class CdxQuery:
 
 
 class _Asked:
-    """The parameters of a request, the last of each name unless all are wanted."""
+    """The parameters of a request, the last of each name unless all are needed."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._pairs = list(pairs)
@@ -364,7 +354,7 @@ class _Asked:
 
 
 def read_question(pairs: Iterable[tuple[str, str]]) -> CdxQuery:
-    """Return the query that these parameters spell; BadCdxParameter names the one that cannot be used."""
+    """Parse these parameters; raise BadCdxParameter with the name of an invalid one."""
     asked = _Asked(pairs)
     url, ranges = _ranges(asked)
     order, closest = _order(asked, ranges)
@@ -402,7 +392,6 @@ def _mode(asked: _Asked) -> CdxMode:
 
 
 def _ranges(asked: _Asked) -> tuple[str, tuple[KeyRange, ...]]:
-    """Return the address and the keys that it and its match type cover."""
     url = asked.text("url")
     kind = asked.text("matchType").lower()
     if not url or len(url) > 8192:
@@ -431,7 +420,7 @@ def _ranges(asked: _Asked) -> tuple[str, tuple[KeyRange, ...]]:
     if kind == "domain":
         # `)` ends the host itself, `,` begins its subdomains, `:` a port: in this order among the characters.
         return url, (KeyRange(f"{host})", f"{host}-"), KeyRange(f"{host}:", f"{host};"))
-    raise BadCdxParameter("matchType", f"{kind[:20]!r} is none of exact, prefix, host, domain, range")
+    raise BadCdxParameter("matchType", f"{kind[:20]!r} is not one of exact, prefix, host, domain, range")
 
 
 def _order(asked: _Asked, ranges: tuple[KeyRange, ...]) -> tuple[Order, datetime | None]:
@@ -453,7 +442,7 @@ def _order(asked: _Asked, ranges: tuple[KeyRange, ...]) -> tuple[Order, datetime
 
 
 def _output(asked: _Asked) -> Output:
-    """Return the form: `output=json` is the Wayback Machine's array, or pywb's lines if `fields` (its word) is used."""
+    """Return the format: `output=json` is the Wayback Machine's array, with pywb's `fields` it is JSON lines."""
     wanted = asked.text("output").lower()
     if wanted in ("", "text", "txt", "cdx"):
         return Output.TEXT
@@ -464,7 +453,7 @@ def _output(asked: _Asked) -> Output:
         return Output.NDJSON
     if wanted in ("cdxj", "link"):
         return Output(wanted)
-    raise BadCdxParameter("output", f"{wanted[:20]!r} is none of text, json, ndjson, cdxj, link")
+    raise BadCdxParameter("output", f"{wanted[:20]!r} is not one of text, json, ndjson, cdxj, link")
 
 
 def _fields(asked: _Asked, output: Output) -> tuple[str, ...]:
@@ -487,7 +476,6 @@ def _fields(asked: _Asked, output: Output) -> tuple[str, ...]:
 
 
 def resume_key(position: IndexPosition) -> str:
-    """Return a place in the index as the key with which a client goes on."""
     packed = json.dumps([position.url_key, to_micros(position.captured_at), position.id], separators=(",", ":"))
     return base64.urlsafe_b64encode(packed.encode()).decode().rstrip("=")
 
@@ -504,4 +492,4 @@ def _position(key: str) -> IndexPosition | None:
             return IndexPosition(url_key, from_micros(micros), number)
     except (binascii.Error, ValueError, TypeError, OverflowError, OSError, RecursionError):
         pass
-    raise BadCdxParameter("resumeKey", "it is none that this server gave")
+    raise BadCdxParameter("resumeKey", "it was not issued by this server")

@@ -1,4 +1,4 @@
-"""Answers CDX queries: short reads, one batch after the other, so that no transaction waits for a slow reader."""
+"""Answers CDX queries in short reads, batch by batch, so that no transaction waits for a slow reader."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Protocol
 from holdfast import cancellation
 from holdfast.clock import Clock, SystemClock, digits14
 from holdfast.db.engine import Database
-from holdfast.db.raw import Transaction
 from holdfast.index.queries import CdxRow, cdx_rows_of
 from holdfast.replay.address import http_date, safe
 from holdfast.replay.cdx import queries
@@ -38,22 +37,22 @@ from holdfast.replay.origins import ReplayOrigins
 
 _BATCH = 1_000
 SECONDS = 10.0
-"""What reading and testing may take for one answer, whatever its filters are."""
+"""Time limit for reading and filtering per response, whatever the filters are."""
 _BEGINNING = datetime(1, 1, 1, tzinfo=UTC)
+# Captures of one address that are answered in one piece: the lines of some 40 KB.
+_LOOKED_UP = 200
 
 
 class Read(Protocol):
-    """Reads the next lines of a range."""
-
     def __call__(
         self, question: CdxQuery, keys: KeyRange, behind: IndexPosition | None, *, reverse: bool, size: int
     ) -> list[Line]:
-        """Return at most `size` lines behind a place."""
+        """Return at most `size` lines after a position."""
         ...
 
 
 class Walk:
-    """One way through the index: it reads no more than is shown, never more than a cap, nor for longer than a time."""
+    """One scan of the index: reads no more than is shown, within limits of lines and time."""
 
     def __init__(self, read: Read, question: CdxQuery, cap: int, *, clock: Clock | None = None) -> None:
         self._read, self._question, self._cap = read, question, cap
@@ -71,7 +70,6 @@ class Walk:
         self._raw: Iterator[Line] = iter(())
 
     def lines(self) -> Iterator[Line]:
-        """Yield what the query shows."""
         found = self._shown()
         while True:
             # Only our own work is timed: a client may take minutes to read, and is not cut off for it.
@@ -94,7 +92,7 @@ class Walk:
         self._is_full = shown == question.limit
 
     def rest(self) -> IndexPosition | None:
-        """Return the place to go on behind, once all lines are taken; None if nothing is left or order forbids it."""
+        """Return the position to resume at, once all lines are consumed; None at the end or if the order has none."""
         question = self._question
         if question.limit < 0 or question.order is Order.CLOSEST:
             return None
@@ -111,7 +109,7 @@ class Walk:
         return None if next(self._raw, None) is None and not self._is_late else here
 
     def _last(self, number: int) -> Iterator[Line]:
-        """Yield the last lines in index order: from the end where that is the same, else by keeping the last ones."""
+        """Yield the last lines in index order, reading from the end if equivalent, else buffering the last ones."""
         question = self._question
         # What collapses depends on the line before: read from the end, other lines would stay.
         if question.collapses or question.count_duplicates or question.order is not Order.FORWARD:
@@ -133,7 +131,6 @@ class Walk:
         return count_duplicates(found) if question.count_duplicates else found
 
     def _run(self, question: CdxQuery, *, reverse: bool) -> Iterator[Line]:
-        """Yield the lines of all ranges in index order, or against it."""
         behind = question.behind
         size = self._first_size()
         for keys in reversed(question.ranges) if reverse else question.ranges:
@@ -160,13 +157,13 @@ class Walk:
         self._is_over = True
 
     def _is_time_up(self) -> bool:
-        """Return whether to stop, once there is anything to go on behind."""
+        """Return whether the time limit is exceeded; always False before the first line."""
         if self._scanned and self._spent_s + self._clock.monotonic() - self._began >= SECONDS:
             self._is_late = True
         return self._is_late
 
     def _first_size(self) -> int:
-        """Return how many lines to read first: what will do if nothing is left out."""
+        """Return the size of the first batch: enough if nothing is filtered out."""
         question = self._question
         if question.filters or question.collapses:
             return _BATCH
@@ -205,13 +202,13 @@ TYPES = {
     Output.CDXJ: "text/x-cdxj; charset=utf-8",
     Output.LINK: "application/link-format",
 }
-"""What each form is called in Content-Type."""
+"""The Content-Type of each format."""
 
 Rest = Callable[[], IndexPosition | None]
 
 
 def render(lines: Iterator[Line], question: CdxQuery, origins: ReplayOrigins, rest: Rest) -> Iterator[str]:
-    """Yield the answer's text; the resume key comes last, where it was asked for and something is left."""
+    """Yield the response's text; the resume key comes last, if requested and something is left."""
     if question.output is Output.JSON:
         return _array(lines, question, rest)
     if question.output is Output.LINK:
@@ -233,7 +230,7 @@ def _text_line(fields: tuple[str, ...]) -> Callable[[Line], str]:
 
 
 def _json_line(fields: tuple[str, ...]) -> Callable[[Line], str]:
-    """Return what writes one object; what is not known is left out, as pywb does."""
+    """Return a function that writes one JSON object; it omits unknown values, as pywb does."""
     readers = [(name, reader(name, "fl")) for name in fields]
 
     def form(line: Line) -> str:
@@ -253,7 +250,7 @@ def _cdxj_line(fields: tuple[str, ...]) -> Callable[[Line], str]:
 
 
 def _array(lines: Iterator[Line], question: CdxQuery, rest: Rest) -> Iterator[str]:
-    """Yield one array of arrays with a row of names first; empty if there is nothing."""
+    """Yield one array of arrays, the first with the names; an empty array without results."""
     readers = [reader(name, "fl") for name in question.fields]
     begun = False
     for line in lines:
@@ -273,7 +270,6 @@ def _array(lines: Iterator[Line], question: CdxQuery, rest: Rest) -> Iterator[st
 
 
 def _links(lines: Iterator[Line], question: CdxQuery, origins: ReplayOrigins) -> Iterator[str]:
-    """Yield a TimeMap of what was asked for."""
     yield f'<{safe(question.url)}>; rel="original",\n<{origins.gate(question.url)}>; rel="timegate"'
     for line in lines:
         at = line.capture.captured_at
@@ -283,14 +279,14 @@ def _links(lines: Iterator[Line], question: CdxQuery, origins: ReplayOrigins) ->
 
 
 class CdxServer:
-    """Reads the snapshot table as an index; one for each answer."""
+    """Reads the snapshot table as an index; one per response."""
 
     def __init__(self, database: Database, *, clock: Clock | None = None) -> None:
         self._database, self._clock = database, clock
         self._names: dict[int, str] = {}
 
     def answer(self, question: CdxQuery, origins: ReplayOrigins) -> Iterator[str]:
-        """Yield the answer's text, piece by piece. Nothing is held between two batches."""
+        """Yield the response's text, piece by piece. No transaction is open between two batches."""
         if question.mode is CdxMode.PAGE_COUNT:
             yield self._page_count(question)
         elif question.mode is CdxMode.PAGE_INDEX:
@@ -303,10 +299,28 @@ class CdxServer:
             walk = Walk(self.batch, question, cap, clock=self._clock)
             yield from render(walk.lines(), question, origins, walk.rest)
 
+    def lookup(self, question: CdxQuery, origins: ReplayOrigins) -> Iterator[str] | None:
+        """Return the response to a lookup of one address by one prepared statement; None if it has many captures."""
+        most = min(_LOOKED_UP, question.limit + question.offset) + 1
+        with self._database.raw_reads.read() as (tx, dialect):
+            rows = queries.lookup(tx, dialect, question.ranges[0].low, period=question.period, limit=most)
+        if len(rows) > _LOOKED_UP:
+            return None
+        found = [Line(row, "-", None, "-") for row in rows]
+
+        def read(
+            question: CdxQuery, keys: KeyRange, behind: IndexPosition | None, *, reverse: bool, size: int
+        ) -> list[Line]:
+            # All there is was read at once: behind it there is nothing.
+            return found if behind is None else []
+
+        walk = Walk(read, question, MAX_RECORDS)
+        return render(walk.lines(), question, origins, walk.rest)
+
     def batch(
         self, question: CdxQuery, keys: KeyRange, behind: IndexPosition | None, *, reverse: bool, size: int
     ) -> list[Line]:
-        """Return the next lines of a range, with file names and originals where a field asks for them."""
+        """Return the next lines of a range, with file names and originals if a field needs them."""
         # A client that left is noticed between two batches, before the next one is read.
         cancellation.check()
         with self._database.read() as session:
@@ -326,9 +340,9 @@ class CdxServer:
         return Line(row, self._names.get(row.warc_file_id, "-"), original, there)
 
     def _page_start(self, question: CdxQuery) -> IndexPosition | None:
-        """Return the place that a page begins behind; BadCdxParameter behind the last page.
+        """Return the position before a page; raise BadCdxParameter after the last page.
 
-        As pywb and Common Crawl answer: clients ask for one page after the other until they are refused.
+        As pywb and Common Crawl do: clients request one page after the other until an error.
         """
         number = (question.page or 0) * question.page_size * BLOCK
         if number == 0:
@@ -346,14 +360,13 @@ class CdxServer:
         return position
 
     def _page_count(self, question: CdxQuery) -> str:
-        """Return how many pages there are."""
         pages, blocks = self._pages(question)
         if question.output in (Output.JSON, Output.NDJSON):
             return json.dumps({"pages": pages, "pageSize": question.page_size, "blocks": blocks}) + "\n"
         return f"{pages}\n"
 
     def _pages(self, question: CdxQuery) -> tuple[int, int]:
-        """Return the pages and blocks that there are, counted up to the most that pages can reach."""
+        """Return the number of pages and blocks, counted up to the most that pages can reach."""
         found = 0
         with self._database.read() as session:
             for keys in question.ranges:
@@ -361,7 +374,7 @@ class CdxServer:
         return -(-found // (question.page_size * BLOCK)), -(-found // BLOCK)
 
     def _page_index(self, question: CdxQuery) -> Iterator[str]:
-        """Yield where each page begins: key, timestamp, number."""
+        """Yield the start of each page: key, timestamp, number."""
         size = question.page_size * BLOCK
         behind: IndexPosition | None = None
         for page in range(MAX_RECORDS // size):
@@ -373,26 +386,3 @@ class CdxServer:
             yield f"{first.url_key} {digits14(first.captured_at)}\t{page}\n"
             if behind is None:
                 return
-
-
-# Captures of one address that are answered in one piece: the lines of some 40 KB.
-_LOOKED_UP = 200
-
-
-def looked_up(tx: Transaction, dialect: str, question: CdxQuery, origins: ReplayOrigins) -> str | None:
-    """Return the whole answer to a plain lookup of one address; None if it is another question, or has many lines."""
-    if not question.is_lookup:
-        return None
-    most = min(_LOOKED_UP, question.limit + question.offset) + 1
-    rows = queries.lookup(tx, dialect, question.ranges[0].low, period=question.period, limit=most)
-    if len(rows) > _LOOKED_UP:
-        return None
-
-    def read(
-        question: CdxQuery, keys: KeyRange, behind: IndexPosition | None, *, reverse: bool, size: int
-    ) -> list[Line]:
-        # All there is was read at once: behind it there is nothing.
-        return [Line(row, "-", None, "-") for row in rows] if behind is None else []
-
-    walk = Walk(read, question, MAX_RECORDS)
-    return "".join(render(walk.lines(), question, origins, walk.rest))

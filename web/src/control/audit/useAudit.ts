@@ -4,7 +4,7 @@ import { usePieces } from "@/control/page/usePieces";
 import type { AskedAudit } from "./asked";
 
 type Schemas = components["schemas"];
-export type AuditEvent = Schemas["AuditEventShown"];
+export type AuditEvent = Schemas["AuditRecord"];
 
 /** GET /api/admin/audit */
 export function useAudit(asked: AskedAudit) {

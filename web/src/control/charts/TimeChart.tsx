@@ -2,12 +2,14 @@ import { useEffect, useRef, useState } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { alone, aroundTimes, DASHES, momentLabels, sampledRows, type Line } from "./columns";
+import { t } from "@/language/control/common";
+import { spokenDate } from "@/language/spoken";
 
 const STROKES = { accent: "stroke-accent", good: "stroke-good", warn: "stroke-warn", bad: "stroke-bad", ink: "stroke-ink" };
 const WHOLE = [1, 2, 5].flatMap((first) => Array.from({ length: 10 }, (_, power) => first * 10 ** power)).sort((a, b) => a - b);
 const HEIGHT = 180;
 const ROWS = 24;
-const MOMENT = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
+const MOMENT = { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", timeZone: "UTC" } as const;
 
 interface Shown {
   title: string;
@@ -69,10 +71,10 @@ export function TimeChart({ title, caption, times, lines, format, most, isWhole 
       </p>
       <div ref={place} aria-hidden className="h-[180px] w-full overflow-hidden" />
       <details className="mt-1 text-sm">
-        <summary className="inline-block min-h-6 text-soft underline">{title} as a table</summary>
-        <div tabIndex={0} role="region" aria-label={`${title} as a table`} className="mt-1 max-h-64 overflow-auto rounded-part border border-line">
+        <summary className="inline-block min-h-6 text-soft underline">{t("tableOf", { title })}</summary>
+        <div tabIndex={0} role="region" aria-label={t("tableOf", { title })} className="mt-1 max-h-64 overflow-auto rounded-part border border-line">
           <table className="w-full border-collapse">
-            <thead><tr>{["Time (UTC)", ...lines.map((line) => line.label)].map((head) => <th key={head} scope="col" className="border-b border-edge px-2 py-1 text-left">{head}</th>)}</tr></thead>
+            <thead><tr>{[t("time"), ...lines.map((line) => line.label)].map((head) => <th key={head} scope="col" className="border-b border-edge px-2 py-1 text-left">{head}</th>)}</tr></thead>
             <tbody>
               {sampledRows(times.length, ROWS).reverse().map((row) => (
                 <tr key={row} className="border-b border-line">
@@ -89,7 +91,7 @@ export function TimeChart({ title, caption, times, lines, format, most, isWhole 
 }
 
 function when(seconds: number): string {
-  return MOMENT.format(new Date(seconds * 1000));
+  return spokenDate(new Date(seconds * 1000), MOMENT);
 }
 
 function told(value: number | null | undefined, format: (value: number) => string): string {

@@ -1,3 +1,5 @@
+import { spokenDate } from "@/language/spoken";
+
 /** One line of a chart: a value for each moment, null where nothing is known. */
 export interface Line {
   label: string;
@@ -43,10 +45,10 @@ export function sampledRows(length: number, most: number): number[] {
 }
 
 const LABELS = {
-  time: new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" }),
-  day: new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" }),
-  month: new Intl.DateTimeFormat("en-GB", { month: "short", year: "numeric", timeZone: "UTC" }),
-};
+  time: { hour: "2-digit", minute: "2-digit", timeZone: "UTC" },
+  day: { day: "numeric", month: "short", timeZone: "UTC" },
+  month: { month: "short", year: "numeric", timeZone: "UTC" },
+} as const;
 
 /** Return what stands under the ticks of a time axis: the time, and the day where it is another; days or months alone on long axes. */
 export function momentLabels(ticks: readonly number[]): string[] {
@@ -54,11 +56,11 @@ export function momentLabels(ticks: readonly number[]): string[] {
   let shown = "";
   return ticks.map((tick) => {
     const moment = new Date(tick * 1000);
-    if (step >= 28 * 86_400) return LABELS.month.format(moment);
-    const day = LABELS.day.format(moment);
+    if (step >= 28 * 86_400) return spokenDate(moment, LABELS.month);
+    const day = spokenDate(moment, LABELS.day);
     if (step >= 86_400) return day;
     const isNew = day !== shown;
     shown = day;
-    return isNew ? `${LABELS.time.format(moment)}\n${day}` : LABELS.time.format(moment);
+    return isNew ? `${spokenDate(moment, LABELS.time)}\n${day}` : spokenDate(moment, LABELS.time);
   });
 }

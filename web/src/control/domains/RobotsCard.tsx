@@ -1,11 +1,11 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
+import { Operate } from "@/app/Operate";
 import { Problem } from "@/app/Problem";
 import { domainRoute } from "@/app/careRoutes";
-import { counted } from "@/control/charts/format";
 import type { Deed } from "@/control/page/Done";
 import { Moment } from "@/control/live/Moment";
-import { plain, sentence } from "@/control/page/words";
+import { sentence } from "@/control/page/words";
 import { Button } from "@/design/Button";
 import { Card } from "@/design/Card";
 import { TextField } from "@/design/Field";
@@ -13,6 +13,8 @@ import { Notice } from "@/design/Notice";
 import { readAskedRobots } from "./asked";
 import { robotsLines } from "./robotsLines";
 import { useRefreshRobots, useRobots } from "./useDomains";
+import { t } from "@/language/control/domains";
+import { withParts } from "@/language/room";
 
 /** The robots.txt as crawls have read it; for a typed address the line that decides is lit. */
 export function RobotsCard({ domain, onDone }: { domain: string; onDone: (deed: Deed) => void }) {
@@ -24,20 +26,20 @@ export function RobotsCard({ domain, onDone }: { domain: string; onDone: (deed: 
   const ask = (asked: string) => void navigate({ to: "/control/domains/$domain", params: { domain }, search: asked ? { url: asked } : {}, replace: true, resetScroll: false });
   return (
     <Card title="robots.txt" actions={
-      <Button disabled={refresh.isPending} onClick={() => refresh.mutate(undefined, { onSuccess: () => onDone({ title: "robots.txt is read anew before the next page", text: "In a crawl that runs, too." }) })}>{refresh.isPending ? "Asking…" : "Read it anew"}</Button>
+      <Operate><Button disabled={refresh.isPending} onClick={() => refresh.mutate(undefined, { onSuccess: () => onDone({ title: t("robotsAgain"), text: t("robotsAgainHow") }) })}>{refresh.isPending ? t("saving") : t("fetchAgain")}</Button></Operate>
     }>
       <form className="mb-4 flex flex-wrap items-end gap-2" onSubmit={(event) => {
         event.preventDefault();
         const typed = written.trim();
         ask(typed.startsWith("/") ? `${data?.origins[0]?.origin ?? `https://${domain}`}${typed}` : typed);
       }}>
-        <div className="min-w-60 grow"><TextField label="May we ask for this address?" value={written} onChange={(event) => write(event.target.value)} placeholder={`https://${domain}/page`} spellCheck={false} /></div>
-        <Button type="submit">Which line decides?</Button>
+        <div className="min-w-60 grow"><TextField label={t("mayWe")} value={written} onChange={(event) => write(event.target.value)} placeholder={`https://${domain}/page`} spellCheck={false} /></div>
+        <Button type="submit">{t("whichLine")}</Button>
       </form>
       {error ? <div className="mb-4"><Problem problem={error} /></div> : null}
       {refresh.error ? <div className="mb-4"><Problem problem={refresh.error} /></div> : null}
       {data?.ruling && (
-        <div className="mb-4"><Notice tone={data.ruling.allowed ? "good" : "bad"} title={`${data.ruling.allowed ? "Allowed" : "Not allowed"}: ${data.ruling.url}`}>
+        <div className="mb-4"><Notice tone={data.ruling.allowed ? "good" : "bad"} title={t(data.ruling.allowed ? "allowed" : "notAllowed", { url: data.ruling.url })}>
           {sentence(data.ruling.reason)}
         </Notice></div>
       )}
@@ -46,14 +48,14 @@ export function RobotsCard({ domain, onDone }: { domain: string; onDone: (deed: 
           <ul className="mb-3 text-sm text-soft">
             {data.origins.map((origin) => (
               <li key={origin.origin} className="break-words">
-                <span className="font-mono">{origin.origin}/robots.txt</span>: {plain(origin.answer)}{origin.status ? `, status ${origin.status}` : ""}, read <Moment at={origin.fetchedAt} />, checked <Moment at={origin.checkedAt} />{origin.failures > 0 ? `, ${counted(origin.failures, "failure")}` : ""}
+                <span className="font-mono">{origin.origin}/robots.txt</span>{withParts(t("originIs", { answer: origin.status ? t("originStatus", { answer: t.of("answer", origin.answer), status: String(origin.status) }) : t.of("answer", origin.answer) }), { read: <Moment at={origin.fetchedAt} />, checked: <Moment at={origin.checkedAt} /> })}{origin.failures > 0 ? t("originFailures", { count: origin.failures }) : ""}
               </li>
             ))}
-            {data.crawlDelay !== null && <li>It asks for {data.crawlDelay} s between two requests.</li>}
-            {data.sitemaps.map((sitemap) => <li key={sitemap} className="break-all">Sitemap: {sitemap}</li>)}
+            {data.crawlDelay !== null && <li>{t("asks", { seconds: data.crawlDelay })}</li>}
+            {data.sitemaps.map((sitemap) => <li key={sitemap} className="break-all">{t("sitemap", { url: sitemap })}</li>)}
           </ul>
           {data.robotsTxt === null
-            ? <Notice title={data.origins.length ? "There are no rules" : "It was not read yet"}>{data.origins.length ? "Where a site has no robots.txt, everything may be asked for." : "It is read before the first page of this domain."}</Notice>
+            ? <Notice title={data.origins.length ? t("noRules") : t("notRead")}>{data.origins.length ? t("noRulesHow") : t("notReadHow")}</Notice>
             : <RobotsText text={data.robotsTxt} line={data.ruling?.line ?? null} />}
         </>
       )}
@@ -67,15 +69,15 @@ function RobotsText({ text, line }: { text: string; line: number | null }) {
   useEffect(() => { lit.current?.scrollIntoView({ block: "nearest" }); }, [line]);
   return (
     <>
-      <ol tabIndex={0} aria-label="robots.txt, line by line" className="max-h-96 overflow-auto rounded-part border border-line bg-sunk py-2 font-mono text-sm">
+      <ol tabIndex={0} aria-label={t("lineByLine")} className="max-h-96 overflow-auto rounded-part border border-line bg-sunk py-2 font-mono text-sm">
         {lines.map((one) => (
           <li key={one.number} ref={one.isDeciding ? lit : undefined} aria-current={one.isDeciding ? "true" : undefined} className={`grid grid-cols-[3.5rem_1fr] ${one.isDeciding ? "border-l-4 border-accent bg-mark font-semibold" : "border-l-4 border-transparent"}`}>
             <span aria-hidden className="pr-3 text-right text-soft select-none">{one.number}</span>
-            <span className="min-w-0 pr-2 break-all whitespace-pre-wrap">{one.text}{one.isDeciding && <span className="font-sans font-normal"> (this line decides)</span>}</span>
+            <span className="min-w-0 pr-2 break-all whitespace-pre-wrap">{one.text}{one.isDeciding && <span className="font-sans font-normal"> {t("decides")}</span>}</span>
           </li>
         ))}
       </ol>
-      {all > lines.length && <p className="mt-1 text-sm text-soft">Lines {lines[0]?.number} to {lines.at(-1)?.number} of {all.toLocaleString("en")}.</p>}
+      {all > lines.length && <p className="mt-1 text-sm text-soft">{t("linesOf", { from: lines[0]?.number ?? 0, to: lines.at(-1)?.number ?? 0, all })}</p>}
     </>
   );
 }

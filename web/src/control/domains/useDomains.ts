@@ -7,14 +7,14 @@ import { useWrite } from "@/control/page/useWrite";
 import type { AskedDomains } from "./asked";
 
 type Schemas = components["schemas"];
-export type DomainSummary = Schemas["DomainSummary"];
+export type DomainSummary = Schemas["DomainRecord"];
 export type DomainDetail = Schemas["DomainDetail"];
 export type DomainSettings = Schemas["DomainSettingsForm"];
 
 /** GET /api/domains */
 export function useDomains({ state, sortBy = "domain" }: AskedDomains) {
   const order = sortBy === "domain" ? "asc" as const : "desc" as const;
-  return usePieces<DomainSummary>(["domains", state, sortBy], (cursor, signal) => body<Schemas["Listed_DomainSummary_"]>(api.GET("/api/domains", { signal, params: { query: { state, sortBy, order, cursor } } })), 10_000);
+  return usePieces<DomainSummary>(["domains", state, sortBy], (cursor, signal) => body<Schemas["Piece_DomainRecord"]>(api.GET("/api/domains", { signal, params: { query: { state, sortBy, order, cursor } } })), 10_000);
 }
 
 /** GET /api/domains/{domain} */
@@ -37,7 +37,7 @@ export function useRobots(domain: string, url: string | undefined) {
 
 /** PUT /api/domains/{domain}/settings */
 export function useDomainSettings(domain: string) {
-  return useWrite((form: DomainSettings) => body<Schemas["DomainSettingsShown"]>(api.PUT("/api/domains/{domain}/settings", { params: { path: { domain } }, body: form })), [["domains"]]);
+  return useWrite((form: DomainSettings) => body<Schemas["DomainSettings"]>(api.PUT("/api/domains/{domain}/settings", { params: { path: { domain } }, body: form })), [["domains"]]);
 }
 
 /** POST /api/domains/{domain}/refresh-robots */

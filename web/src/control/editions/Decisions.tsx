@@ -24,7 +24,7 @@ export function Decisions({ edition, onDone }: { edition: EditionDetail; onDone:
   const [url, setUrl] = useState("");
   const [state, setState] = useState<PageState>("accepted");
   const [asking, setAsking] = useState<{ url: string; state: PageState } | null>(null);
-  const decisions = (edition.coverageSummary["decisions"] ?? []) as Decision[];
+  const decisions = (edition.coverageSummary?.["decisions"] ?? []) as Decision[];
   function ask(event: FormEvent) {
     event.preventDefault();
     setAsking({ url: url.trim(), state });

@@ -1,5 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
+import { Operate } from "@/app/Operate";
 import { Problem } from "@/app/Problem";
 import { editionRoute } from "@/app/careRoutes";
 import { counted } from "@/control/charts/format";
@@ -28,12 +29,12 @@ export function EditionPage() {
     <>
       <p className="mb-2 text-sm"><Link to="/control/editions">All editions</Link></p>
       <PageHead title={title} actions={data && (
-        <>
+        <Operate>
           <Button onClick={() => setAsking("report")}>Write the report</Button>
-          <Button kind={data.frozenAt ? "plain" : "main"} onClick={() => setAsking("freeze")}>{data.frozenAt ? "Freeze anew" : "Freeze"}</Button>
+          <Button kind={data.frozenAt ? "plain" : "main"} onClick={() => setAsking("freeze")}>{data.frozenAt ? "Freeze again" : "Freeze"}</Button>
           <Button disabled={!data.frozenAt} onClick={() => setAsking("verify")}>Verify</Button>
           <Button onClick={() => setAsking("compare")}>Compare</Button>
-        </>
+        </Operate>
       )}>{data && <EditionTag edition={data} />}</PageHead>
       <Done deed={deed} onClose={() => setDeed(null)} />
       {error ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
@@ -44,7 +45,7 @@ export function EditionPage() {
 }
 
 function Shown({ edition, onDone }: { edition: EditionDetail; onDone: (deed: Deed) => void }) {
-  const reasons = (edition.coverageSummary["reasons"] ?? []) as { outcome: string; reason: string; count: number }[];
+  const reasons = (edition.coverageSummary?.["reasons"] ?? []) as { outcome: string; reason: string; count: number }[];
   return (
     <div className="space-y-4">
       <Card title="Coverage">
@@ -54,7 +55,7 @@ function Shown({ edition, onDone }: { edition: EditionDetail; onDone: (deed: Dee
             <ul className="mt-1 columns-1 sm:columns-2">{reasons.map((one) => <li key={`${one.outcome} ${one.reason}`} className="break-words"><span className="tabular-nums">{one.count.toLocaleString("en")}</span> {one.outcome}: {one.reason}</li>)}</ul>
           </details>
         )}
-        {edition.missingSeeds.length > 0 && <div className="mt-3"><Notice tone="warn" title={`${counted(edition.missingSeeds.length, "seed was", "seeds were")} not captured`}>{edition.missingSeeds.map((seed, at) => <p key={at} className="break-all">{Object.values(seed).map(String).join(": ")}</p>)}</Notice></div>}
+        {edition.missingSeeds !== undefined && edition.missingSeeds.length > 0 && <div className="mt-3"><Notice tone="warn" title={`${counted(edition.missingSeeds.length, "seed was", "seeds were")} not captured`}>{edition.missingSeeds.map((seed, at) => <p key={at} className="break-all">{Object.values(seed).map(String).join(": ")}</p>)}</Notice></div>}
         <div className="mt-4"><Facts facts={[
           ["Can be searched", edition.searchReady ? "yes" : "not yet: a shard is not indexed"],
           ["Fit for research", edition.researchReady ? "yes" : edition.needsReviewShardCount ? `not yet: ${counted(edition.needsReviewShardCount, "shard")} to review` : "not yet"],

@@ -1,5 +1,6 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
+import { Operate } from "@/app/Operate";
 import { Problem } from "@/app/Problem";
 import { editionsRoute } from "@/app/careRoutes";
 import { Moment } from "@/control/live/Moment";
@@ -27,7 +28,7 @@ export function EditionsPage() {
   const years = [...new Set(data?.items.map((one) => one.year) ?? [])].sort((a, b) => b - a);
   return (
     <>
-      <PageHead title="Editions" actions={<Button kind="main" onClick={() => setPlanning(true)}>Plan a year</Button>}>What was captured of a source in a year, with its coverage. A frozen edition can be cited.</PageHead>
+      <PageHead title="Editions" actions={<Operate><Button kind="main" onClick={() => setPlanning(true)}>Plan a year</Button></Operate>}>What was captured of a source in a year, with its coverage. A frozen edition can be cited.</PageHead>
       <Done deed={deed} onClose={() => setDeed(null)} />
       <div className="mb-4 grid items-end gap-3 sm:grid-cols-[16rem_10rem]">
         <SelectField label="Source" value={asked.source ?? ""} onChange={(event) => go({ source: event.target.value || undefined })}>
@@ -41,7 +42,7 @@ export function EditionsPage() {
       </div>
       {error ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       <div className="min-h-64">
-        <DataTable caption="Editions" rows={data?.items ?? []} keyOf={(row) => row.editionId} empty={data ? <Notice title="No editions yet" actions={<Button kind="main" onClick={() => setPlanning(true)}>Plan a year</Button>}>What was captured of each source in a year appears here, with its coverage. Plan a year; you see what will be made before it is.</Notice> : <p role="status" className="text-soft">Loading…</p>} columns={[
+        <DataTable caption="Editions" rows={data?.items ?? []} keyOf={(row) => row.editionId} empty={data ? <Notice title="No editions yet" actions={<Operate><Button kind="main" onClick={() => setPlanning(true)}>Plan a year</Button></Operate>}>What was captured of each source in a year appears here, with its coverage. Plan a year; you see what will be made before it is.</Notice> : <p role="status" className="text-soft">Loading…</p>} columns={[
           { head: "Edition", cell: (row) => <Link to="/control/editions/$id" params={{ id: String(row.editionId) }}>{row.sourceName} {row.year}</Link> },
           { head: "State", cell: (row) => <EditionTag edition={row} /> },
           { head: "Coverage", cell: (row) => <CoverageBar edition={row} /> },

@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
-import { useMay } from "@/app/useSession";
+import { Operate } from "@/app/Operate";
 import { Confirm } from "@/control/page/Confirm";
 import type { Deed } from "@/control/page/Done";
 import { plain } from "@/control/page/words";
@@ -20,11 +20,10 @@ function isDecided(row: Shard): row is Shard & { acceptanceState: string } {
 /** The jobs of an edition; a gap that cannot be closed is accepted with a reason, and that can be undone. */
 export function Shards({ edition, onDone }: { edition: EditionDetail; onDone: (deed: Deed) => void }) {
   const decide = useDecideShard();
-  const mayOperate = useMay("operate");
   const [shard, setShard] = useState<Shard | null>(null);
   return (
     <>
-      <DataTable caption="Shards" rows={edition.shards} keyOf={(row) => row.jobId} empty={<p className="text-soft">It has no shards.</p>} columns={[
+      <DataTable caption="Shards" rows={edition.shards ?? []} keyOf={(row) => row.jobId} empty={<p className="text-soft">It has no shards.</p>} columns={[
         { head: "Shard", cell: (row) => <span className="break-words"><Link to="/control/jobs/$id" params={{ id: String(row.jobId) }}>{row.name}</Link> <span className="text-sm text-soft">({row.shardKey})</span></span> },
         { head: "State", cell: (row) => <Tag tone={toneOf(row.status)}>{plain(row.status)}</Tag> },
         { head: "Pages", isNumber: true, cell: (row) => `${row.pagesCrawled.toLocaleString("en")} of ${row.pagesTotal.toLocaleString("en")}` },
@@ -33,7 +32,7 @@ export function Shards({ edition, onDone }: { edition: EditionDetail; onDone: (d
         { head: "Gap", cell: (row) => (
           <span className="flex flex-wrap items-center gap-2 break-words">
             {isDecided(row) && <>{plain(row.acceptanceState)}{row.acceptanceReason && `: ${row.acceptanceReason}`}</>}
-            {mayOperate && <Button onClick={() => setShard(row)}>{isDecided(row) ? "Undo…" : "Accept a gap…"}</Button>}
+            <Operate><Button onClick={() => setShard(row)}>{isDecided(row) ? "Undo…" : "Accept a gap…"}</Button></Operate>
           </span>
         ) },
       ]} />

@@ -9,7 +9,7 @@ type Schemas = components["schemas"];
 export type Edition = Schemas["AdminEdition"];
 export type EditionDetail = Schemas["AdminEditionDetail"];
 export type Shard = Schemas["EditionShard"];
-export type Plan = Schemas["EditionPlanShown"];
+export type Plan = Schemas["Plan"];
 export type PlanForm = Schemas["EditionPlanForm"];
 
 /** GET /api/admin/annual-editions */

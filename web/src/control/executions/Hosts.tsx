@@ -7,8 +7,10 @@ import { SelectField } from "@/design/Field";
 import { Tag, type Tone } from "@/design/Tag";
 import { count } from "../charts/format";
 import { useNow } from "../live/useNow";
+import { circuitWord, domainWord } from "../domains/states";
 import { whyItWaits } from "../overview/waiting";
 import { useHosts, type Host } from "./useExecution";
+import { t } from "@/language/control/executions";
 
 const TONES: Record<string, Tone> = { active: "accent", ready: "good", resting: "plain", paused: "warn", unreachable: "bad", forbidden: "bad" };
 
@@ -21,24 +23,24 @@ export function Hosts({ id, isRunning }: { id: number; isRunning: boolean }) {
   return (
     <div className="space-y-3">
       <div className="max-w-72">
-        <SelectField label="Which" value={order} onChange={(event) => choose(event.target.value as "due" | "met")}>
-          <option value="due">with something queued, next first</option>
-          <option value="met">all that it met</option>
+        <SelectField label={t("which")} value={order} onChange={(event) => choose(event.target.value as "due" | "met")}>
+          <option value="due">{t("due")}</option>
+          <option value="met">{t("met")}</option>
         </SelectField>
       </div>
       {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
       <div className="min-h-48">
-        <DataTable caption="Hosts of this run" rows={rows} keyOf={(host) => host.domain} empty={<p className="text-soft">{data ? (order === "due" ? "Nothing is queued." : "It has met no host.") : "Looking for hosts…"}</p>} columns={[
-          { head: "Host", cell: (host) => <Link to="/control/executions/$id" params={{ id: String(id) }} search={{ tab: "urls", host: host.domain }} className="inline-block min-h-6 break-all">{host.domain}</Link> },
-          { head: "State", cell: (host) => <State host={host} now={now} /> },
-          { head: "Queued", isNumber: true, cell: (host) => count(host.pending) },
-          { head: "Captured", isNumber: true, cell: (host) => count(host.completed) },
-          { head: "Failed", isNumber: true, cell: (host) => count(host.failed) },
-          { head: "Left out", isNumber: true, cell: (host) => count(host.ruledOut) },
-          { head: "Delay", isNumber: true, cell: (host) => (host.crawlDelay === null ? "the source's" : `${host.crawlDelay} s`) },
+        <DataTable caption={t("hostsCaption")} rows={rows} keyOf={(host) => host.domain} empty={<p className="text-soft">{t(data ? (order === "due" ? "nothingQueued" : "noHosts") : "loading")}</p>} columns={[
+          { head: t("host"), cell: (host) => <Link to="/control/executions/$id" params={{ id: String(id) }} search={{ tab: "urls", host: host.domain }} className="inline-block min-h-6 break-all">{host.domain}</Link> },
+          { head: t("state"), cell: (host) => <State host={host} now={now} /> },
+          { head: t("queued"), isNumber: true, cell: (host) => count(host.pending) },
+          { head: t("captured"), isNumber: true, cell: (host) => count(host.completed) },
+          { head: t("failed"), isNumber: true, cell: (host) => count(host.failed) },
+          { head: t("leftOut"), isNumber: true, cell: (host) => count(host.ruledOut) },
+          { head: t("delay"), isNumber: true, cell: (host) => (host.crawlDelay === null ? t("ofSource") : `${host.crawlDelay} s`) },
         ]} />
       </div>
-      {hasNextPage && <Button disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>More hosts ({count(rows.length)} shown)</Button>}
+      {hasNextPage && <Button disabled={isFetchingNextPage} onClick={() => void fetchNextPage()}>{t("moreHosts", { count: rows.length })}</Button>}
     </div>
   );
 }
@@ -47,7 +49,7 @@ function State({ host, now }: { host: Host; now: number }) {
   const why = host.pending > 0 ? whyItWaits(host, now) : null;
   return (
     <>
-      <Tag tone={TONES[host.state] ?? "plain"}>{host.state}</Tag>{host.circuit !== "closed" && <> <Tag tone="bad">circuit {host.circuit.replace("_", " ")}</Tag></>}
+      <Tag tone={TONES[host.state] ?? "plain"}>{domainWord(host.state)}</Tag>{host.circuit !== "closed" && <> <Tag tone="bad">{t("circuit", { state: circuitWord(host.circuit) })}</Tag></>}
       {why && <span className="mt-0.5 block text-sm text-soft">{why}</span>}
     </>
   );

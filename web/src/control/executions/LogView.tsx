@@ -3,10 +3,11 @@ import { useEffect, useRef, useState } from "react";
 import { Problem } from "@/app/Problem";
 import { Button, buttonClass } from "@/design/Button";
 import { SelectField, TextField } from "@/design/Field";
-import { counted } from "../charts/format";
+
 import { LiveSign } from "../live/LiveSign";
 import { fieldsOf, LEVELS, linesSince, shownLines, type Level, type LogEntry } from "./log";
 import { useLog } from "./useLog";
+import { t } from "@/language/control/executions";
 
 const LOOKS: Record<string, string> = { error: "text-bad font-semibold", warning: "text-warn font-semibold", debug: "text-soft" };
 const TIME = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: "UTC" });
@@ -20,19 +21,20 @@ export function LogView({ jobId, execution, isEnded }: { jobId: number; executio
   const isHeld = held !== null;
   const lines = held ?? newest;
   const shown = shownLines(lines, least, search);
+  const counted = shown.length < lines.length ? t("linesOf", { count: shown.length, all: lines.length }) : t("lines", { count: shown.length });
   return (
     <div className="space-y-3">
       <div className="grid items-end gap-3 sm:grid-cols-[12rem_1fr_auto_auto]">
-        <SelectField label="Level" value={least} onChange={(event) => choose(event.target.value as Level)}>
-          {LEVELS.map((level) => <option key={level} value={level}>{level === "error" ? level : `${level} and above`}</option>)}
+        <SelectField label={t("level")} value={least} onChange={(event) => choose(event.target.value as Level)}>
+          {LEVELS.map((level) => <option key={level} value={level}>{t(`level.${level}`)}</option>)}
         </SelectField>
-        <TextField label="Search in the log" type="search" value={search} onChange={(event) => type(event.target.value)} />
-        <Button aria-pressed={isHeld} onClick={() => hold(isHeld ? null : newest)}>{isHeld ? <Play aria-hidden className="size-4" /> : <Pause aria-hidden className="size-4" />}{isHeld ? "Follow again" : "Pause scrolling"}</Button>
-        <a href={`/api/v1/jobs/${jobId}/logs/download?execution=${execution}`} download className={buttonClass()}><Download aria-hidden className="size-4" />Download</a>
+        <TextField label={t("searchLog")} type="search" value={search} onChange={(event) => type(event.target.value)} />
+        <Button aria-pressed={isHeld} onClick={() => hold(isHeld ? null : newest)}>{isHeld ? <Play aria-hidden className="size-4" /> : <Pause aria-hidden className="size-4" />}{isHeld ? t("follow") : t("hold")}</Button>
+        <a href={`/api/v1/jobs/${jobId}/logs/download?execution=${execution}`} download className={buttonClass()}><Download aria-hidden className="size-4" />{t("download")}</a>
       </div>
       <p className="flex flex-wrap items-center gap-3 text-sm text-soft">
-        {isOver ? <span>The run has ended.</span> : <LiveSign liveness={liveness} />}
-        <span role="status">{counted(shown.length, "line")}{shown.length < lines.length ? ` of ${lines.length}` : ""}{isHeld ? `, held still; ${counted(linesSince(newest, lines), "new line")} since` : ""}</span>
+        {isOver ? <span>{t("ended")}</span> : <LiveSign liveness={liveness} />}
+        <span role="status">{isHeld ? t("heldLines", { lines: counted, count: linesSince(newest, lines) }) : counted}</span>
       </p>
       {error ? <Problem problem={error} /> : null}
       <Lines lines={shown} isHeld={isHeld} />
@@ -49,9 +51,9 @@ function Lines({ lines, isHeld }: { lines: LogEntry[]; isHeld: boolean }) {
     if (place && follows.current && !isHeld) place.scrollTop = place.scrollHeight;
   }, [lines, isHeld]);
   return (
-    <div ref={box} tabIndex={0} role="log" aria-label="Lines of the log" aria-live="off" className="h-96 overflow-auto rounded-part border border-line bg-sunk p-2 font-mono text-xs"
+    <div ref={box} tabIndex={0} role="log" aria-label={t("logLines")} aria-live="off" className="h-96 overflow-auto rounded-part border border-line bg-sunk p-2 font-mono text-xs"
       onScroll={(event) => { const at = event.currentTarget; follows.current = at.scrollHeight - at.scrollTop - at.clientHeight < 40; }}>
-      {lines.length === 0 && <p className="font-sans text-sm text-soft">No lines yet. They come here as the run writes them.</p>}
+      {lines.length === 0 && <p className="font-sans text-sm text-soft">{t("noLines")}</p>}
       <ol>
         {lines.map((line) => (
           <li key={line.id} className="py-0.5 break-all">

@@ -4,12 +4,13 @@ import { Card, Figure } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
-import { bytes, count, counted, share } from "../charts/format";
+import { bytes, count, share } from "../charts/format";
 import { Meter } from "../charts/Meter";
 import { isAhead } from "../jobs/words";
-import { leftOf, wordsOf } from "./outcomes";
+import { leftOf, outcomeWord, wordsOf } from "./outcomes";
 import { OverTime } from "./OverTime";
 import { useFrontierStats, useReport, type Execution, type Report } from "./useExecution";
+import { t } from "@/language/control/executions";
 
 /** How far a run is, how its addresses ended, and its figures over time. */
 export function Now({ run, isRunning }: { run: Execution; isRunning: boolean }) {
@@ -25,21 +26,21 @@ export function Now({ run, isRunning }: { run: Execution; isRunning: boolean }) 
   return (
     <div className="space-y-5">
       {error && !stats && !hasNone ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
-      {isAhead(run) ? <Notice title="It has not begun yet.">What it asks for is shown here as soon as a worker takes it up.</Notice> : isWithout ? <Notice title="This run has no queue of its own.">It was an import, another program crawled for it, or it ended before it began. Its figures stand below.</Notice> : (
-        <Card title="Progress" className="min-h-28">
-          <p className="mb-1 flex flex-wrap justify-between gap-2"><span>{stats ? `${count(done)} of ${count(all)} known addresses` : "\u2007"}</span><span className="tabular-nums">{all ? share(done / all) : ""}</span></p>
-          <Meter label="Addresses that are done, of those known" value={done} most={Math.max(1, all)} />
-          {left > 0 && <p className="mt-1 text-sm text-soft">{counted(left, "address", "addresses")} it had not got to when it ended.</p>}
-          {isRunning && <p className="mt-1 text-sm text-soft">The whole grows while pages lead to others.</p>}
+      {isAhead(run) ? <Notice title={t("ahead")}>{t("aheadHow")}</Notice> : isWithout ? <Notice title={t("without")}>{t("withoutHow")}</Notice> : (
+        <Card title={t("progress")} className="min-h-28">
+          <p className="mb-1 flex flex-wrap justify-between gap-2"><span>{stats ? t("ofKnown", { done, all }) : "\u2007"}</span><span className="tabular-nums">{all ? share(done / all) : ""}</span></p>
+          <Meter label={t("doneMeter")} value={done} most={Math.max(1, all)} />
+          {left > 0 && <p className="mt-1 text-sm text-soft">{t("leftAtEnd", { count: left })}</p>}
+          {isRunning && <p className="mt-1 text-sm text-soft">{t("grows")}</p>}
         </Card>
       )}
       <dl className="grid grid-cols-2 gap-3 sm:grid-cols-3 xl:grid-cols-6">
-        <Figure label="Pages" value={count(run.items_crawled)} note="captured" />
-        <Figure label="Failed" value={count(run.items_failed)} note="pages and embedded files" />
-        <Figure label="Queued" value={stats ? count(stats.pending) : "–"} note={stats && isRunning ? `${counted(stats.inProgress, "host")} asked now` : undefined} />
-        <Figure label="Left out" value={stats ? count(Math.max(0, stats.ruledOut - left)) : "–"} note={absent ? `by rules and robots.txt; ${counted(absent, "sitemap")} not there` : "by rules and robots.txt"} />
-        <Figure label="Hosts" value={stats ? count(stats.totalDomains) : "–"} />
-        <Figure label="From the network" value={report ? bytes(report.bytes) : "–"} />
+        <Figure label={t("pages")} value={count(run.items_crawled)} note={t("capturedNote")} />
+        <Figure label={t("failed")} value={count(run.items_failed)} note={t("failedNote")} />
+        <Figure label={t("queued")} value={stats ? count(stats.pending) : "–"} note={stats && isRunning ? t("activeHosts", { count: stats.inProgress }) : undefined} />
+        <Figure label={t("leftOut")} value={stats ? count(Math.max(0, stats.ruledOut - left)) : "–"} note={absent ? t("byRulesSitemaps", { count: absent }) : t("byRules")} />
+        <Figure label={t("hosts")} value={stats ? count(stats.totalDomains) : "–"} />
+        <Figure label={t("network")} value={report ? bytes(report.bytes) : "–"} />
       </dl>
       {report && <Outcomes report={report} />}
       <OverTime run={run} />
@@ -51,11 +52,11 @@ function Outcomes({ report }: { report: Report }) {
   const rows = wordsOf(report.reasons);
   const ended = rows.reduce((sum, one) => sum + one.count, 0);
   return (
-    <Card title="Outcomes" className="min-h-40">
-      <DataTable caption="Addresses by outcome" rows={rows} keyOf={(one) => one.word} empty={<p className="text-soft">No address has an outcome yet.</p>} columns={[
-        { head: "Outcome", cell: (one) => <Tag tone={one.tone}>{one.word}</Tag> },
-        { head: "Addresses", isNumber: true, cell: (one) => count(one.count) },
-        { head: "Share", isNumber: true, cell: (one) => share(one.count / ended) },
+    <Card title={t("outcomes")} className="min-h-40">
+      <DataTable caption={t("outcomesCaption")} rows={rows} keyOf={(one) => one.word} empty={<p className="text-soft">{t("noOutcome")}</p>} columns={[
+        { head: t("outcome"), cell: (one) => <Tag tone={one.tone}>{outcomeWord(one.word)}</Tag> },
+        { head: t("addresses"), isNumber: true, cell: (one) => count(one.count) },
+        { head: t("share"), isNumber: true, cell: (one) => share(one.count / ended) },
       ]} />
     </Card>
   );

@@ -4,9 +4,12 @@ import { Button } from "@/design/Button";
 import { Notice } from "@/design/Notice";
 import { duration } from "../charts/format";
 import { useJobDeed, type Job } from "../jobs/useJobs";
-import { DEED_WORDS, isPaused, waitDeedOf } from "../jobs/words";
+import { isPaused, waitDeedOf } from "../jobs/words";
 import { Moment } from "../live/Moment";
 import { useNow } from "../live/useNow";
+import { t } from "@/language/control/executions";
+import { t as say } from "@/language/control/jobs";
+import { withParts } from "@/language/room";
 
 type Run = NonNullable<Job["latest_execution"]>;
 
@@ -16,8 +19,8 @@ export function PausedNotice({ run }: { run: Pick<Run, "status" | "paused_at" | 
   if (!isPaused(run) || run.paused_at === null) return null;
   const lasts = duration(Math.max(0, (now - Date.parse(run.paused_at)) / 1000));
   return (
-    <Notice tone="warn" title={<>Paused since <Moment at={run.paused_at} />{run.paused_by ? ` by ${run.paused_by}` : ""}, for {lasts}.</>}>
-      Pages under way are finished and kept; nothing more is asked of the sites until you resume. A time limit of the run stands still meanwhile.
+    <Notice tone="warn" title={withParts(t(run.paused_by ? "pausedBy" : "pausedSince", { name: run.paused_by ?? "", time: lasts }), { since: <Moment at={run.paused_at} /> })}>
+      {t("pausedHow")}
     </Notice>
   );
 }
@@ -31,7 +34,7 @@ export function PauseButton({ job }: { job: Job }) {
   const Icon = deed === "pauseRun" ? Pause : Play;
   return (
     <>
-      <Button disabled={act.isPending} onClick={() => act.mutate({ deed, job })}><Icon aria-hidden className="size-4" />{DEED_WORDS[deed]}<span className="sr-only"> #{run.id} of {job.source_name}</span></Button>
+      <Button disabled={act.isPending} onClick={() => act.mutate({ deed, job })}><Icon aria-hidden className="size-4" />{say(`do.${deed}`)}<span className="sr-only">{t("pauseOf", { run: String(run.id), source: job.source_name })}</span></Button>
       {act.error ? <Problem problem={act.error} /> : null}
     </>
   );

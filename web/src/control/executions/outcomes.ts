@@ -1,6 +1,30 @@
 import type { Tone } from "@/design/Tag";
+import { t } from "@/language/control/outcomes";
+import { spoken } from "@/language/spoken";
 
 const TONES: Record<string, Tone> = { success: "good", excluded: "plain", blocked_robots: "warn", blocked_4xx: "warn", open: "accent" };
+
+/** The server's word for an outcome, in the language of the page. */
+export function outcomeWord(word: string): string {
+  return t.of("outcome", word);
+}
+
+/** What a reason says besides the outcome's word: a status, a line of robots.txt, a rule or a limit. */
+export function reasonText(reason: string): string {
+  const [kind = "", ...rest] = reason.split(":");
+  const detail = rest.join(":");
+  if (reason.startsWith("http_")) return `HTTP ${reason.slice(5)}`;
+  if (kind === "robots" && detail.startsWith("line ")) return t("robotsLine", { line: detail.slice(5) });
+  if (kind === "exclude") return detail;
+  return kind === "over_limit" || kind === "trap" ? t.of("reason", detail) : t.of("reason", reason);
+}
+
+/** How a run ended, in the language of the page; in French without the counts, which the summary of the run has. */
+export function endingText(sentence: string): string {
+  if (spoken.language === "en") return sentence;
+  const known = Object.keys(t.en).find((key) => key.startsWith("end.") && sentence.startsWith(key.slice(4)));
+  return known ? t.of("end", known.slice(4)) : sentence;
+}
 
 /** How an outcome looks; its word comes from the server. */
 export function outcomeTone(outcome: string | null): Tone {

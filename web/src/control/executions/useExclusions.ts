@@ -7,7 +7,7 @@ type Schemas = components["schemas"];
 
 /** GET /api/v1/executions/{id}/exclusions */
 export function useExclusions(id: number) {
-  return useQuery({ queryKey: ["crawl", "exclusions", id], queryFn: ({ signal }) => body<Schemas["ExclusionsShown"]>(api.GET("/api/v1/executions/{id}/exclusions", { signal, params: { path: { id } } })) });
+  return useQuery({ queryKey: ["crawl", "exclusions", id], queryFn: ({ signal }) => body<Schemas["RunExclusions"]>(api.GET("/api/v1/executions/{id}/exclusions", { signal, params: { path: { id } } })) });
 }
 
 /** POST /api/v1/executions/{id}/exclusions/preview */
@@ -17,7 +17,7 @@ export function useExclusionsPreview(id: number, rules: string[]) {
     enabled: rules.length > 0,
     placeholderData: keepPreviousData,
     retry: false,
-    queryFn: ({ signal }) => body<Schemas["ExclusionsPreview"]>(api.POST("/api/v1/executions/{id}/exclusions/preview", { signal, params: { path: { id } }, body: { rules } })),
+    queryFn: ({ signal }) => body<Schemas["MatchedUrls"]>(api.POST("/api/v1/executions/{id}/exclusions/preview", { signal, params: { path: { id } }, body: { rules } })),
   });
 }
 
@@ -25,7 +25,7 @@ export function useExclusionsPreview(id: number, rules: string[]) {
 export function useSetExclusions(id: number) {
   const queries = useQueryClient();
   return useDeed({
-    mutationFn: (rules: string[]) => body<Schemas["ExclusionsShown"]>(api.PUT("/api/v1/executions/{id}/exclusions", { params: { path: { id } }, body: { rules } })),
+    mutationFn: (rules: string[]) => body<Schemas["RunExclusions"]>(api.PUT("/api/v1/executions/{id}/exclusions", { params: { path: { id } }, body: { rules } })),
     onSettled: () => queries.invalidateQueries({ queryKey: ["crawl"] }),
   });
 }

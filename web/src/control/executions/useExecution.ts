@@ -5,7 +5,7 @@ import { pollEvery, type Liveness } from "../live/useLive";
 import { pollFew } from "../page/polling";
 
 type Schemas = components["schemas"];
-export type Execution = Schemas["ExecutionShown"];
+export type Execution = Schemas["ExecutionDetail"];
 export type Host = Schemas["CrawledHost"];
 export type QueuedUrl = Schemas["QueuedUrl"];
 export type Report = Schemas["RunReport"];
@@ -17,7 +17,7 @@ const STILL = { placeholderData: keepPreviousData, staleTime: 0 } as const;
 
 /** GET /api/v1/executions/{id} */
 export function useExecution(id: number, liveness: Liveness) {
-  return useQuery({ queryKey: ["crawl", "execution", id], ...STILL, refetchInterval: pollEvery(liveness), queryFn: ({ signal }) => body<Execution>(api.GET("/api/v1/executions/{id}", { signal, params: { path: { id } } })) });
+  return useQuery({ queryKey: ["crawl", "execution", id], ...STILL, enabled: id > 0, refetchInterval: pollEvery(liveness), queryFn: ({ signal }) => body<Execution>(api.GET("/api/v1/executions/{id}", { signal, params: { path: { id } } })) });
 }
 
 /** GET /api/frontier/stats of a run; null for one that has no frontier */
@@ -57,13 +57,14 @@ export function useUrls(id: number, asked: UrlQuery, isRunning: boolean) {
 }
 
 /** GET /api/frontier/urls: what a run captured of its start page; null if that is not indexed, or was not captured */
-export function useStartCapture(id: number, url: string | null | undefined, isOver: boolean) {
+export function useStartCapture(id: number, url: string | undefined) {
   return useQuery({
     queryKey: ["crawl", "execution", id, "start", url],
-    enabled: Boolean(url) && isOver,
+    enabled: url !== undefined && URL.canParse(url),
     queryFn: async ({ signal }) => {
       const found = await body<Piece<QueuedUrl>>(api.GET("/api/frontier/urls", { signal, params: { query: { execution: id, limit: 50, kind: "page", last: true, search: url ?? "" } } }));
-      return found.items.find((row) => row.url === url)?.capture ?? null;
+      // A seed may be written without the slash at its end.
+      return found.items.find((row) => row.url === new URL(url ?? "").href)?.capture ?? null;
     },
   });
 }

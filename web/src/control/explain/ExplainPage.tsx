@@ -6,7 +6,6 @@ import { Facts } from "@/control/page/Facts";
 import { Moment } from "@/control/live/Moment";
 import { PageHead } from "@/control/page/PageHead";
 import { sentence } from "@/control/page/words";
-import { counted } from "@/control/charts/format";
 import { Button } from "@/design/Button";
 import { TextField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
@@ -16,6 +15,8 @@ import { Attempts, Captures } from "./History";
 import { SpellingSteps, Scopes } from "./Spelling";
 import { useExplanation, type Explanation } from "./useExplanation";
 import { verdicts, type Verdict } from "./verdict";
+import { t } from "@/language/control/explain";
+import { withParts } from "@/language/room";
 
 /** Why was this not crawled? Everything that is known of an address, station by station, on one page. */
 export function ExplainPage() {
@@ -30,17 +31,17 @@ export function ExplainPage() {
   }
   return (
     <>
-      <PageHead title="Explain">Why was this not crawled? What the archive knows of an address, in the order in which a crawl decides. Nothing is asked of the network.</PageHead>
+      <PageHead title={t("explain")}>{t("intro")}</PageHead>
       <form role="search" className="mb-6 flex flex-wrap items-end gap-2" onSubmit={(event) => {
         event.preventDefault();
         if (written.trim()) void navigate({ to: "/control/explain", search: { url: written.trim() } });
       }}>
-        <div className="min-w-60 grow"><TextField label="Address" value={written} onChange={(event) => write(event.target.value)} placeholder="https://www.example.org/page" spellCheck={false} /></div>
-        <Button type="submit" kind="main">Explain</Button>
+        <div className="min-w-60 grow"><TextField label={t("address")} value={written} onChange={(event) => write(event.target.value)} placeholder="https://www.example.org/page" spellCheck={false} /></div>
+        <Button type="submit" kind="main">{t("explain")}</Button>
       </form>
       {found.error ? <Problem problem={found.error} onAgain={() => void found.refetch()} /> : null}
-      {!url && <Notice title="Type or paste an address">You see how it is spelled, which source has it in scope and by which rule, which line of robots.txt decides, how its domain stands, every attempt and capture, and what happens next.</Notice>}
-      {url && !found.first && !found.error && <p role="status" className="min-h-96 text-soft">Looking it up…</p>}
+      {!url && <Notice title={t("type")}>{t("typeHow")}</Notice>}
+      {url && !found.first && !found.error && <p role="status" className="min-h-96 text-soft">{t("loading")}</p>}
       {found.first && <Explained found={found.first} list={found} />}
     </>
   );
@@ -51,38 +52,38 @@ function Explained({ found, list }: { found: Explanation; list: ReturnType<typeo
   const { address, robots, domain, outlook } = found;
   return (
     <div aria-busy={list.isFetching}>
-      <section aria-label="Answer" className="mb-6 rounded-card border border-accent bg-wash p-4 sm:p-5">
+      <section aria-label={t("answer")} className="mb-6 rounded-card border border-accent bg-wash p-4 sm:p-5">
         <p className="text-sm break-all">{address.normalised}</p>
         <p className="mt-1 font-serif text-xl break-words">{sentence(outlook.next.sentence)}</p>
         {outlook.all.length > 1 && <ul className="mt-2 list-disc pl-5 text-sm">{outlook.all.slice(1).map((turn, at) => <li key={at} className="break-words">{sentence(turn.sentence)}</li>)}</ul>}
-        <p className="mt-2 text-sm">Looked up <Moment at={found.at} />.</p>
+        <p className="mt-2 text-sm">{withParts(t("lookedUp"), { time: <Moment at={found.at} /> })}</p>
       </section>
       <ol className="space-y-4">
-        <Station title="How it is spelled" verdict={said.address}>
+        <Station title={t("spelled")} verdict={said.address}>
           {address.refused && <p className="mb-2 font-semibold break-words">{address.refused}</p>}
           <SpellingSteps address={address} />
         </Station>
-        <Station title="Which source has it" verdict={said.scope}><Scopes sources={found.sources} /></Station>
-        <Station title="What robots.txt says" verdict={said.robots}>
+        <Station title={t("whichSource")} verdict={said.scope}><Scopes sources={found.sources} /></Station>
+        <Station title={t("robotsSays")} verdict={said.robots}>
           <p className="break-words">{sentence(robots.sentence)}</p>
           {robots.rule && <p className="mt-2 rounded-part border-l-4 border-accent bg-mark px-3 py-1.5 font-mono text-sm break-all">{robots.line ? `${robots.line}: ` : ""}{robots.rule}</p>}
-          {domain?.known && <p className="mt-2"><Link to="/control/domains/$domain" params={{ domain: domain.name }} search={{ url: address.fetch ?? address.normalised }}>{robots.line ? "The whole file, with this line lit" : "The whole file"}</Link></p>}
+          {domain?.known && <p className="mt-2"><Link to="/control/domains/$domain" params={{ domain: domain.name }} search={{ url: address.fetch ?? address.normalised }}>{robots.line ? t("wholeLit") : t("whole")}</Link></p>}
         </Station>
-        {(domain || !address.domain) && <Station title="How its domain stands" verdict={said.domain}>
+        {(domain || !address.domain) && <Station title={t("domainStands")} verdict={said.domain}>
           {domain ? (
             <>
               <p className="break-words">{domain.sentence}</p>
               <div className="mt-2"><Facts facts={[
-                ["Domain", domain.known ? <Link key="domain" to="/control/domains/$domain" params={{ domain: domain.name }} className="break-all">{domain.name}</Link> : domain.name],
-                ["Next request", <Moment key="next" at={domain.nextAllowedAt} none="at once" />],
-                domain.holder ? ["Asked by", `process ${domain.holder.owner}${domain.holder.host ? ` on ${domain.holder.host}` : ""}${domain.holder.execution ? `, execution ${domain.holder.execution}` : ""}`] : null,
+                [t("domain"), domain.known ? <Link key="domain" to="/control/domains/$domain" params={{ domain: domain.name }} className="break-all">{domain.name}</Link> : domain.name],
+                [t("nextRequest"), <Moment key="next" at={domain.nextAllowedAt} none={t("atOnce")} />],
+                domain.holder ? [t("holder"), `${t("process", { name: domain.holder.owner })}${domain.holder.host ? ` ${t("onHost", { host: domain.holder.host })}` : ""}${domain.holder.execution ? `, ${t("inRun", { id: String(domain.holder.execution) })}` : ""}`] : null,
               ]} /></div>
             </>
-          ) : <p>It belongs to no domain.</p>}
+          ) : <p>{t("noDomain")}</p>}
         </Station>}
-        <Station title="What was tried" verdict={{ tone: "plain", word: list.attempts.length ? list.hasNextPage ? `more than ${counted(list.attempts.length, "attempt")}` : counted(list.attempts.length, "attempt") : "never" }}><Attempts list={list} /></Station>
-        <Station title="What is kept of it" verdict={{ tone: found.snapshots.count ? "good" : "plain", word: found.snapshots.count ? "captured" : "nothing" }}><Captures found={found} /></Station>
-        <Station title="What happens next" verdict={said.outlook}><p className="break-words">{sentence(outlook.next.sentence)}</p>{outlook.next.at && <p className="text-soft">Not before <Moment at={outlook.next.at} />.</p>}</Station>
+        <Station title={t("tried")} verdict={{ tone: "plain", word: list.attempts.length ? t(list.hasNextPage ? "moreAttempts" : "attempts", { count: list.attempts.length }) : t("never") }}><Attempts list={list} /></Station>
+        <Station title={t("kept")} verdict={{ tone: found.snapshots.count ? "good" : "plain", word: found.snapshots.count ? t("captured") : t("nothing") }}><Captures found={found} /></Station>
+        <Station title={t("next")} verdict={said.outlook}><p className="break-words">{sentence(outlook.next.sentence)}</p>{outlook.next.at && <p className="text-soft">{withParts(t("notBeforeIs"), { time: <Moment at={outlook.next.at} /> })}</p>}</Station>
       </ol>
     </div>
   );

@@ -1,22 +1,22 @@
 import { Tag } from "@/design/Tag";
-import { counted } from "@/control/charts/format";
 import { sentence } from "@/control/page/words";
 import type { Explanation } from "./useExplanation";
+import { t } from "@/language/control/explain";
 
 /** How an address becomes the one spelling of its page, step by step. */
 export function SpellingSteps({ address }: { address: Explanation["address"] }) {
   return (
     <>
       <ol className="space-y-1.5">
-        <li className="grid gap-x-4 sm:grid-cols-[16rem_1fr]"><span className="text-soft">As it was given</span><code className="text-sm break-all">{address.given}</code></li>
+        <li className="grid gap-x-4 sm:grid-cols-[16rem_1fr]"><span className="text-soft">{t("given")}</span><code className="text-sm break-all">{address.given}</code></li>
         {address.steps.map((step, at) => <li key={at} className="grid gap-x-4 sm:grid-cols-[16rem_1fr]"><span className="text-soft">{sentence(step.sentence)}</span><code className="text-sm break-all">{step.after}</code></li>)}
-        <li className="grid gap-x-4 sm:grid-cols-[16rem_1fr]"><span className="font-semibold">The page's identity</span><code className="text-sm font-semibold break-all">{address.normalised}</code></li>
+        <li className="grid gap-x-4 sm:grid-cols-[16rem_1fr]"><span className="font-semibold">{t("identity")}</span><code className="text-sm font-semibold break-all">{address.normalised}</code></li>
       </ol>
       <details className="mt-3 text-sm">
-        <summary className="min-h-6 font-semibold text-accent">What is asked for, and the keys it is filed under</summary>
+        <summary className="min-h-6 font-semibold text-accent">{t("keys")}</summary>
         <dl className="mt-1 grid gap-x-4 sm:grid-cols-[16rem_1fr]">
-          {([["asked for as", address.fetch], ["SURT key", address.key], ["SHA-256", address.urlHash], ["group", address.group], ["origin", address.origin], ["priority by its spelling", address.priority?.toString()]] as const).map(([name, value]) => value && (
-            <div key={name} className="contents"><dt className="text-soft">{name}</dt><dd className="font-mono break-all">{value}</dd></div>
+          {([["fetch", address.fetch], ["surt", address.key], ["hash", address.urlHash], ["group", address.group], ["origin", address.origin], ["priority", address.priority?.toString()]] as const).map(([name, value]) => value && (
+            <div key={name} className="contents"><dt className="text-soft">{t(`key.${name}`)}</dt><dd className="font-mono break-all">{value}</dd></div>
           ))}
         </dl>
       </details>
@@ -32,7 +32,7 @@ export function Scopes({ sources }: { sources: Explanation["sources"] }) {
       {sources.inScope.length > 0 && <ul className="mt-2 space-y-1">{sources.inScope.map((one) => <Scope key={one.source} one={one} />)}</ul>}
       {sources.outOfScopeCount > 0 && (
         <details className="mt-2">
-          <summary className="min-h-6 font-semibold text-accent">{counted(sources.outOfScopeCount, "source does", "sources do")} not have it</summary>
+          <summary className="min-h-6 font-semibold text-accent">{t("notIn", { count: sources.outOfScopeCount })}</summary>
           <ul className="mt-1 space-y-1">{sources.outOfScope.map((one) => <Scope key={one.source} one={one} />)}</ul>
         </details>
       )}
@@ -45,7 +45,7 @@ function Scope({ one }: { one: Explanation["sources"]["inScope"][number] }) {
     <li className="break-words">
       <Tag tone={one.inScope ? "good" : one.inScope === null ? "warn" : "plain"}>{one.source}</Tag> {one.sentence.startsWith(`${one.source} `) ? one.sentence.slice(one.source.length + 1) : one.sentence}
       {one.rule && <code className="ml-1 text-sm break-all text-soft">{one.rule}</code>}
-      {!one.enabled && <span className="text-warn"> The source is disabled.</span>}
+      {!one.enabled && <span className="text-warn"> {t("sourceOff")}</span>}
     </li>
   );
 }

@@ -1,5 +1,6 @@
 import type { Tone } from "@/design/Tag";
 import type { Explanation } from "./useExplanation";
+import { t } from "@/language/control/explain";
 
 export interface Verdict {
   tone: Tone;
@@ -10,31 +11,32 @@ export interface Verdict {
 export function verdicts(found: Explanation): Record<"address" | "scope" | "robots" | "domain" | "outlook", Verdict> {
   const { address, sources, robots, domain, outlook } = found;
   return {
-    address: address.refused ? { tone: "bad", word: "never asked for" } : { tone: "good", word: "can be asked for" },
-    scope: sources.inScope.length ? { tone: "good", word: "in scope" } : { tone: "bad", word: "in no scope" },
-    robots: robots.allowed === null ? { tone: "plain", word: "not known yet" } : robots.allowed ? { tone: "good", word: "allowed" } : robots.ignoredBy.length ? { tone: "warn", word: "forbidden, but ignored" } : { tone: "bad", word: "forbidden" },
+    address: address.refused ? { tone: "bad", word: t("neverFor") } : { tone: "good", word: t("canFor") },
+    scope: sources.inScope.length ? { tone: "good", word: t("inScope") } : { tone: "bad", word: t("noScope") },
+    robots: robots.allowed === null ? { tone: "plain", word: t("notKnown") } : robots.allowed ? { tone: "good", word: t("allowed") } : robots.ignoredBy.length ? { tone: "warn", word: t("ignored") } : { tone: "bad", word: t("forbidden") },
     domain: domainVerdict(domain),
     outlook: outlookVerdict(outlook.next.kind),
   };
 }
 
 function domainVerdict(domain: Explanation["domain"]): Verdict {
-  if (!domain) return { tone: "plain", word: "none" };
-  if (!domain.allowed) return { tone: "bad", word: "forbidden by an operator" };
-  if (domain.pausedSince) return { tone: "warn", word: "paused" };
-  if (domain.circuit === "open") return { tone: "bad", word: "circuit open" };
-  if (domain.unreachableSince) return { tone: "bad", word: "unreachable" };
-  return domain.known ? { tone: "good", word: "can be asked" } : { tone: "plain", word: "never asked" };
+  if (!domain) return { tone: "plain", word: t("none") };
+  if (!domain.allowed) return { tone: "bad", word: t("operator") };
+  if (domain.pausedSince) return { tone: "warn", word: t("paused") };
+  if (domain.circuit === "open") return { tone: "bad", word: t("circuit") };
+  if (domain.unreachableSince) return { tone: "bad", word: t("unreachable") };
+  return domain.known ? { tone: "good", word: t("canAsk") } : { tone: "plain", word: t("neverAsked") };
 }
 
 function outlookVerdict(kind: Explanation["outlook"]["next"]["kind"]): Verdict {
   const words: Record<typeof kind, Verdict> = {
-    under_way: { tone: "accent", word: "under way" },
-    queued: { tone: "accent", word: "queued" },
-    due: { tone: "accent", word: "due" },
-    scheduled: { tone: "good", word: "scheduled" },
-    waits: { tone: "warn", word: "waits" },
-    never: { tone: "bad", word: "never" },
+    under_way: { tone: "accent", word: t("underWay") },
+    queued: { tone: "accent", word: t("queued") },
+    due: { tone: "accent", word: t("due") },
+    scheduled: { tone: "good", word: t("scheduled") },
+    done: { tone: "good", word: t("done") },
+    waits: { tone: "warn", word: t("waits") },
+    never: { tone: "bad", word: t("never") },
   };
   return words[kind];
 }

@@ -39,7 +39,7 @@ export function AddFeed({ isOpen, onClose, sources, chosen, act }: Shown) {
           <option value="feed">feed</option><option value="sitemap">sitemap</option>
         </SelectField>
         {problem && !at("source") && !at("url") ? <Problem problem={problem} /> : null}
-        <p className="flex justify-end gap-2"><Button onClick={onClose}>Leave it</Button><Button kind="main" type="submit" disabled={act.isPending || !owner}>Add</Button></p>
+        <p className="flex justify-end gap-2"><Button onClick={onClose}>Cancel</Button><Button kind="main" type="submit" disabled={act.isPending || !owner}>Add</Button></p>
       </form>
     </Dialog>
   );

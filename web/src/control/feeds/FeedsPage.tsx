@@ -1,6 +1,7 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { Plus } from "lucide-react";
 import { useEffect, useState } from "react";
+import { Operate } from "@/app/Operate";
 import { Problem } from "@/app/Problem";
 import { feedsRoute } from "@/app/crawlRoutes";
 import { Button } from "@/design/Button";
@@ -34,7 +35,7 @@ export function FeedsPage() {
     <>
       <header className="mb-4 flex flex-wrap items-center justify-between gap-3">
         <h1 className="text-2xl">Feeds</h1>
-        <Button kind="main" onClick={() => add(true)}><Plus aria-hidden className="size-4" />Add a feed</Button>
+        <Operate><Button kind="main" onClick={() => add(true)}><Plus aria-hidden className="size-4" />Add a feed</Button></Operate>
       </header>
       <p className="mb-4 text-soft">Feeds and sitemaps are asked for what is new between crawls, and what they name is captured. Sources find their own where that is switched on.</p>
       <div className="mb-4 grid items-end gap-3 sm:grid-cols-2 lg:grid-cols-4">
@@ -48,7 +49,7 @@ export function FeedsPage() {
         <SelectField label="State" value={asked.disabled ?? ""} onChange={(event) => go({ disabled: (event.target.value || undefined) as AskedFeeds["disabled"] })}>
           <option value="">all</option><option value="no">polled</option><option value="yes">disabled</option>
         </SelectField>
-        {asked.source && <div className="flex flex-wrap gap-2"><Button disabled={act.isPending} onClick={() => act.mutate({ deed: "poll", source: asked.source ?? "" })}>Poll now</Button><Button disabled={act.isPending} onClick={() => act.mutate({ deed: "discover", source: asked.source ?? "" })}>Look for feeds</Button></div>}
+        {asked.source && <Operate><div className="flex flex-wrap gap-2"><Button disabled={act.isPending} onClick={() => act.mutate({ deed: "poll", source: asked.source ?? "" })}>Poll now</Button><Button disabled={act.isPending} onClick={() => act.mutate({ deed: "discover", source: asked.source ?? "" })}>Look for feeds</Button></div></Operate>}
       </div>
       <div className="mb-4 space-y-3">
         {act.isSuccess && <Notice tone="good" title={act.data} actions={undo && <Button onClick={() => act.mutate(undo)}>Undo</Button>} />}
@@ -65,15 +66,15 @@ export function FeedsPage() {
           { head: "Actions", cell: (feed) => (
             <span className="flex flex-wrap justify-end gap-1 sm:justify-start">
               <Button kind="bare" onClick={() => look(feed)}>Items<span className="sr-only"> of {feed.url}</span></Button>
-              <Button kind="bare" disabled={act.isPending} onClick={() => act.mutate({ deed: feed.state === "disabled" ? "enable" : "disable", feed })}>{feed.state === "disabled" ? "Enable" : "Disable"}<span className="sr-only"> {feed.url}</span></Button>
-              <Button kind="bare" onClick={() => remove(feed)}>Delete<span className="sr-only"> {feed.url}</span></Button>
+              <Operate><Button kind="bare" disabled={act.isPending} onClick={() => act.mutate({ deed: feed.state === "disabled" ? "enable" : "disable", feed })}>{feed.state === "disabled" ? "Enable" : "Disable"}<span className="sr-only"> {feed.url}</span></Button>
+              <Button kind="bare" onClick={() => remove(feed)}>Delete<span className="sr-only"> {feed.url}</span></Button></Operate>
             </span>
           ) },
-        ]} empty={asked.source || asked.kind || asked.disabled ? <Notice title="No feed is like that.">{asked.source ? "Look for its feeds, or add one by its address." : "Take a filter away."}</Notice> : <Notice title="No feed is known.">Switch feeds on in a source and its feeds are found; or add one by its address.</Notice>} />}
+        ]} empty={asked.source || asked.kind || asked.disabled ? <Notice title="No matches.">{asked.source ? "Look for its feeds, or add one by its address." : "Remove a filter."}</Notice> : <Notice title="No feed is known.">Switch feeds on in a source and its feeds are found; or add one by its address.</Notice>} />}
       </div>
-      {(data?.next || asked.cursor) && <nav aria-label="Pieces of the list" className="mt-4 flex justify-center gap-3"><Button disabled={!asked.cursor} onClick={() => go({})}>From the beginning</Button><Button disabled={!data?.next} onClick={() => go({ cursor: data?.next ?? undefined })}>On</Button></nav>}
+      {(data?.next || asked.cursor) && <nav aria-label="Pieces of the list" className="mt-4 flex justify-center gap-3"><Button disabled={!asked.cursor} onClick={() => go({})}>From the beginning</Button><Button disabled={!data?.next} onClick={() => go({ cursor: data?.next ?? undefined })}>Next</Button></nav>}
       <AddFeed isOpen={isAdding} onClose={() => { add(false); if (act.isError) act.reset(); }} sources={sources ?? []} chosen={asked.source ?? ""} act={act} />
-      <Dialog isOpen={removed !== null} onClose={() => remove(null)} title="Delete this feed?" actions={<><Button onClick={() => remove(null)}>Leave it</Button><Button kind="danger" onClick={() => { if (removed) act.mutate({ deed: "remove", feed: removed }); remove(null); }}>Delete the feed</Button></>}>
+      <Dialog isOpen={removed !== null} onClose={() => remove(null)} title="Delete this feed?" actions={<><Button onClick={() => remove(null)}>Cancel</Button><Button kind="danger" onClick={() => { if (removed) act.mutate({ deed: "remove", feed: removed }); remove(null); }}>Delete the feed</Button></>}>
         <p className="break-all">{removed?.url}</p>
         <p className="mt-2">It is taken from {removed?.source}, and comes back if it is found again. One that is not wanted is better disabled. What was captured through it stays.</p>
       </Dialog>

@@ -6,7 +6,7 @@ import { POLL_MS } from "../live/useLive";
 import type { AskedFeeds } from "./asked";
 
 type Schemas = components["schemas"];
-export type Feed = Schemas["FeedShown"];
+export type Feed = Schemas["FeedRecord"];
 
 /** GET /api/admin/feeds */
 export function useFeeds(asked: AskedFeeds) {

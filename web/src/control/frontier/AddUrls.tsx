@@ -1,6 +1,5 @@
 import { useState } from "react";
 import { Problem } from "@/app/Problem";
-import { counted } from "@/control/charts/format";
 import { refusedAt } from "@/control/page/refused";
 import { Button } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
@@ -9,12 +8,13 @@ import { Check } from "@/control/page/Check";
 import { useSourceChoices } from "@/control/sources/useSources";
 import { pasted } from "./asked";
 import { useAddUrls, type AddReceipt } from "./useFrontier";
+import { t } from "@/language/control/frontier";
 
-const BECAME = { joined: "joined the run that is under way", waits: "wait for the next run", job_made: "get a job of their own" };
+
 
 /** Say where addresses went. */
 export function toldOf(receipt: AddReceipt): string {
-  return receipt.places.map((place) => `${counted(place.urls, "address", "addresses")} of ${place.sourceCode}: ${place.added} new, ${BECAME[place.status]}`).join("; ");
+  return receipt.places.map((place) => t("place", { urls: t("addressCount", { count: place.urls }), source: place.sourceCode, count: place.added, became: t(`became.${place.status}`) })).join("; ");
 }
 
 /** Addresses are pasted and added to the crawl of their source. */
@@ -30,22 +30,22 @@ export function AddUrls({ onClose, onDone }: { onClose: () => void; onDone: (rec
     add.mutate({ urls, source: source || undefined, isSeed }, { onSuccess: (receipt) => { onDone(receipt); onClose(); } });
   }
   return (
-    <Dialog isOpen onClose={onClose} title="Add addresses" actions={
+    <Dialog isOpen onClose={onClose} title={t("add")} actions={
       <>
-        <Button onClick={onClose}>Cancel</Button>
+        <Button onClick={onClose}>{t("cancel")}</Button>
         <Button kind="main" disabled={add.isPending || (urls.length === 0 && !(isSeed && source))} onClick={go}>
-          {add.isPending ? "Adding…" : urls.length ? `Add ${counted(urls.length, "address", "addresses")}` : isSeed && source ? "Add the source's own seeds" : "Add"}
+          {add.isPending ? t("adding") : urls.length ? t("addCount", { count: urls.length }) : t(isSeed && source ? "addSeeds" : "addNone")}
         </Button>
       </>
     }>
       <div className="space-y-4">
-        <p>They join the run of their source that is under way, else its next run. If no source has them in scope, they get a source and a job of their own.</p>
-        <TextArea label="Addresses" rows={6} value={written} onChange={(event) => write(event.target.value)} spellCheck={false} className="font-mono text-sm" hint="One on each line. All are checked before any is added." problem={refused} />
-        <SelectField label="Source" value={source} onChange={(event) => setSource(event.target.value)}>
-          <option value="">Found by its scope</option>
+        <p>{t("addHow")}</p>
+        <TextArea label={t("addresses")} rows={6} value={written} onChange={(event) => write(event.target.value)} spellCheck={false} className="font-mono text-sm" hint={t("addressesHint")} problem={refused} />
+        <SelectField label={t("source")} value={source} onChange={(event) => setSource(event.target.value)}>
+          <option value="">{t("byScope")}</option>
           {sources?.map((one) => <option key={one.code} value={one.code}>{one.name}</option>)}
         </SelectField>
-        <Check label="As seeds: request them first, and follow their links" value={isSeed} onChange={setSeed} />
+        <Check label={t("asSeeds")} value={isSeed} onChange={setSeed} />
         {add.error && !refused ? <Problem problem={add.error} /> : null}
       </div>
     </Dialog>

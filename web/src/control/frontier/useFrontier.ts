@@ -23,7 +23,7 @@ export function useFrontierStats(execution: number | undefined) {
 
 /** GET /api/frontier/urls */
 export function useFrontierUrls(asked: AskedFrontier) {
-  return usePieces<QueuedUrl>(["frontier", "urls", asked], (cursor, signal) => body<Schemas["Listed_QueuedUrl_"]>(api.GET("/api/frontier/urls", { signal, params: { query: { ...asked, cursor } } })));
+  return usePieces<QueuedUrl>(["frontier", "urls", asked], (cursor, signal) => body<Schemas["Piece_QueuedUrl"]>(api.GET("/api/frontier/urls", { signal, params: { query: { ...asked, cursor } } })));
 }
 
 export interface Wish {

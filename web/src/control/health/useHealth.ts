@@ -6,8 +6,8 @@ import type { components } from "@/api/schema";
 type Schemas = components["schemas"];
 export type Health = Schemas["Health"];
 export type Ready = Schemas["Ready"];
-export type Alert = Schemas["AlertShown"];
-export type Worker = Schemas["WorkerShown"];
+export type Alert = Schemas["AlertRecord"];
+export type Worker = Schemas["ProcessRecord"];
 
 /** GET /api/health */
 export function useHealth() {
@@ -28,10 +28,10 @@ export function useReadiness() {
 
 /** GET /api/alerts */
 export function useAlerts() {
-  return useQuery({ queryKey: ["alerts", "health"], refetchInterval: 10_000, queryFn: ({ signal }) => body<Schemas["Listed_AlertShown_"]>(api.GET("/api/alerts", { signal, params: { query: { limit: 20 } } })) });
+  return useQuery({ queryKey: ["alerts", "health"], refetchInterval: 10_000, queryFn: ({ signal }) => body<Schemas["Piece_AlertRecord"]>(api.GET("/api/alerts", { signal, params: { query: { limit: 20 } } })) });
 }
 
 /** GET /api/admin/workers */
 export function useWorkers() {
-  return useQuery({ queryKey: ["workers", "health"], refetchInterval: 5000, queryFn: ({ signal }) => body<Schemas["Listed_WorkerShown_"]>(api.GET("/api/admin/workers", { signal, params: { query: { limit: 100 } } })) });
+  return useQuery({ queryKey: ["workers", "health"], refetchInterval: 5000, queryFn: ({ signal }) => body<Schemas["Piece_ProcessRecord"]>(api.GET("/api/admin/workers", { signal, params: { query: { limit: 100 } } })) });
 }

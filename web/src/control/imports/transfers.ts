@@ -12,8 +12,6 @@ export interface Transfer {
   /** Bytes a second of this transfer, since it last began. */
   rate: number;
   state: "waits" | "sends" | "paused" | "sent" | "failed";
-  /** Its import has ended, well or not: it is no longer on its way. */
-  isOver: boolean;
   uploadId: number | null;
   operationId: number | null;
   note: string | null;
@@ -44,7 +42,7 @@ class Transfers {
     if (this.list.some((one) => one.key === key && one.state !== "failed" && one.state !== "sent")) return;
     const known = Number(readKept(key));
     this.held.set(key, { file, wished, stop: null });
-    this.list = [...this.list.filter((one) => one.key !== key), { key, name: file.name, size: file.size, source: wished.source, sent: 0, rate: 0, state: "waits", isOver: false, uploadId: known || null, operationId: null, note: null, problem: null }];
+    this.list = [...this.list.filter((one) => one.key !== key), { key, name: file.name, size: file.size, source: wished.source, sent: 0, rate: 0, state: "waits", uploadId: known || null, operationId: null, note: null, problem: null }];
     this.tell();
     void this.next();
   }
@@ -58,11 +56,6 @@ class Transfers {
   goOn(key: string): void {
     this.set(key, { state: "waits", problem: null, note: null });
     void this.next();
-  }
-
-  /** Its import has ended. */
-  end(key: string): void {
-    this.set(key, { isOver: true });
   }
 
   /** Leave it off; what arrived of it is removed. */

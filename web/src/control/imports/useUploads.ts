@@ -5,16 +5,16 @@ import { useWrite } from "@/control/page/useWrite";
 import { endUpload } from "./uploadWire";
 
 type Schemas = components["schemas"];
-export type Upload = Schemas["UploadShown"];
+export type Upload = Schemas["UploadRecord"];
 
 /** GET /api/admin/uploads */
-export function useUploads() {
-  return usePieces<Upload>(["uploads"], (cursor, signal) => body<Schemas["Listed_UploadShown_"]>(api.GET("/api/admin/uploads", { signal, params: { query: { cursor, limit: 20 } } })), 5000);
+export function useUploads(state: Upload["state"]) {
+  return usePieces<Upload>(["uploads", state], (cursor, signal) => body<Schemas["Piece_UploadRecord"]>(api.GET("/api/admin/uploads", { signal, params: { query: { state, cursor, limit: 20 } } })), 5000);
 }
 
 /** POST /api/admin/uploads/{id}/import */
 export function useImportAgain() {
-  return useWrite((id: number) => body<Schemas["OperationShown"]>(api.POST("/api/admin/uploads/{id}/import", { params: { path: { id } } })), [["uploads"], ["operations"]]);
+  return useWrite((id: number) => body<Schemas["OperationRecord"]>(api.POST("/api/admin/uploads/{id}/import", { params: { path: { id } } })), [["uploads"], ["operations"]]);
 }
 
 /** DELETE /api/admin/uploads/{id} */

@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { Operate } from "@/app/Operate";
 import { Problem } from "@/app/Problem";
 import { OperationList } from "@/control/operations/OperationRow";
 import { Done, type Deed } from "@/control/page/Done";
@@ -23,11 +24,11 @@ export function IndexPage() {
   return (
     <>
       <PageHead title="Index and verification" actions={
-        <>
+        <Operate>
           <Button kind="main" onClick={() => setWork("verify")}>Verify files</Button>
           <Button onClick={() => setWork("rebuild_index")}>Read files again</Button>
           <Button onClick={() => setWork("rebuild_search")}>Rebuild search</Button>
-        </>
+        </Operate>
       }>What of the archive can be found and what not yet, and whether the files are as they were sealed. All of it can be made anew from the WARC files.</PageHead>
       <Done deed={deed} onClose={() => setDeed(null)} />
       {error ? <div className="mb-4"><Problem problem={error} onAgain={() => void refetch()} /></div> : null}
@@ -39,7 +40,7 @@ export function IndexPage() {
       </dl>
       <div className="space-y-4">
         {data && data.reading.length > 0 && <Card title="Being read now"><Reading found={data} /></Card>}
-        <Card title="Search index">{data ? <SearchState found={data} /> : <p role="status" className="min-h-16 text-soft">Asking how it stands…</p>}</Card>
+        <Card title="Search index">{data ? <SearchState found={data} /> : <p role="status" className="min-h-16 text-soft">Loading…</p>}</Card>
         {data && (data.files["failed"] ?? 0) > 0 && <Card title="Files that could not be read"><Broken /></Card>}
         <Card title="Verifications and rebuilds"><OperationList kinds={["verify", "rebuild_index", "rebuild_search"]} empty="Nothing was verified or rebuilt yet. A verification reads every file and compares it with the digest from its sealing." /></Card>
       </div>

@@ -7,7 +7,7 @@ import { useWrite } from "@/control/page/useWrite";
 
 type Schemas = components["schemas"];
 export type IndexOverview = Schemas["IndexOverview"];
-export type BrokenFile = Schemas["BrokenFileShown"];
+export type BrokenFile = Schemas["BrokenFile"];
 
 /** GET /api/admin/index */
 export function useIndexState() {
@@ -20,7 +20,7 @@ export function useIndexState() {
 
 /** GET /api/admin/index/broken-files */
 export function useBrokenFiles() {
-  return usePieces<BrokenFile>(["index", "broken"], (cursor, signal) => body<Schemas["Listed_BrokenFileShown_"]>(api.GET("/api/admin/index/broken-files", { signal, params: { query: { cursor } } })), 30_000);
+  return usePieces<BrokenFile>(["index", "broken"], (cursor, signal) => body<Schemas["Piece_BrokenFile"]>(api.GET("/api/admin/index/broken-files", { signal, params: { query: { cursor } } })), 30_000);
 }
 
 /** POST /api/admin/index/rebuild */

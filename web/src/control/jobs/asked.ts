@@ -1,7 +1,7 @@
 export const STATES = ["pending", "scheduled", "running", "paused", "completed", "failed", "cancelled"] as const;
 export type JobState = (typeof STATES)[number];
-export const SORTS = { created_at: "newest first", next_run_at: "next run first", last_run_at: "last run first", source_name: "by source", status: "by state" } as const;
-export type JobSort = keyof typeof SORTS;
+export const SORTS = ["created_at", "next_run_at", "last_run_at", "source_name", "status"] as const;
+export type JobSort = (typeof SORTS)[number];
 /** Orders in which the first is the smallest. */
 const RISING: readonly JobSort[] = ["next_run_at", "source_name", "status"];
 
@@ -18,7 +18,7 @@ export function readAskedJobs(found: Record<string, unknown>): AskedJobs {
   const page = Number(found["page"]);
   const source = Number(found["source"]);
   const status = STATES.find((one) => one === found["status"]);
-  const sort = (Object.keys(SORTS) as JobSort[]).find((one) => one === found["sort"]);
+  const sort = SORTS.find((one) => one === found["sort"]);
   return {
     ...(typeof found["q"] === "string" && found["q"].trim() ? { q: found["q"] } : {}),
     ...(status ? { status } : {}),

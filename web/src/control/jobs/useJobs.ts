@@ -4,10 +4,11 @@ import type { components } from "@/api/schema";
 import { useDeed } from "@/api/useDeed";
 import { pollEvery, type Liveness } from "../live/useLive";
 import { queryOf, type AskedJobs } from "./asked";
+import { t } from "@/language/control/jobs";
 
 type Schemas = components["schemas"];
-export type Job = Schemas["JobShown"];
-export type Execution = Schemas["ExecutionShown"];
+export type Job = Schemas["JobRecord"];
+export type Execution = Schemas["ExecutionDetail"];
 export const PAGE_SIZE = 25;
 
 /** GET /api/v1/jobs */
@@ -27,7 +28,7 @@ export function useJob(id: number, liveness: Liveness) {
 
 /** GET /api/v1/jobs/{id}/stats */
 export function useJobStats(id: number) {
-  return useQuery({ queryKey: ["crawl", "job", id, "stats"], queryFn: ({ signal }) => body<Schemas["JobStatsShown"]>(api.GET("/api/v1/jobs/{id}/stats", { signal, params: { path: { id } } })) });
+  return useQuery({ queryKey: ["crawl", "job", id, "stats"], queryFn: ({ signal }) => body<Schemas["JobStats"]>(api.GET("/api/v1/jobs/{id}/stats", { signal, params: { path: { id } } })) });
 }
 
 /** GET /api/v1/jobs/{id}/executions */
@@ -52,71 +53,83 @@ export function useJobDeed() {
   });
 }
 
-async function perform({ deed, job }: Wish): Promise<string> {
+/** What was done, in a sentence, and the job that does the rest. */
+interface Done {
+  said: string;
+  job?: number;
+}
+
+async function perform({ deed, job }: Wish): Promise<Done> {
+  return deed === "recrawl" ? requeued(job.latest_execution?.id ?? 0) : { said: await changed(deed, job) };
+}
+
+async function changed(deed: Exclude<Deed, "recrawl">, job: Job): Promise<string> {
   const params = { path: { id: job.id } };
   const run = job.latest_execution?.id ?? 0;
   switch (deed) {
     case "run":
       await api.POST("/api/v2/jobs/{id}/force-run", { params });
-      return "It runs as soon as a worker is free. Its rhythm stays as it is.";
+      return t("did.run");
     case "again":
       await api.POST("/api/v1/jobs", { body: { source_id: job.source_id } as Schemas["JobForm"] });
-      return "It runs once more, as soon as a worker is free.";
+      return t("did.again");
     case "pause":
       await api.POST("/api/v1/jobs/{id}/pause", { params });
-      return "Its next runs wait until you resume it.";
+      return t("did.pause");
     case "resume":
       await api.POST("/api/v1/jobs/{id}/resume", { params });
-      return "It goes on, at the emptiest time within its interval.";
+      return t("did.resume");
     case "pauseRun":
       await api.POST("/api/admin/crawls/pause", { body: { execution: run } });
-      return "The run hears of it within a second.";
+      return t("did.pauseRun");
     case "resumeRun":
       await api.POST("/api/admin/crawls/resume", { body: { execution: run } });
-      return job.status === "running" ? "The run goes on where it was." : "The run goes on where it was, as soon as a worker takes it up.";
+      return t(job.status === "running" ? "did.resumeRun" : "did.resumeLater");
     case "retry":
       await api.POST("/api/v1/jobs/{id}/retry", { params });
-      return "It is tried again at once, with all its retries.";
-    case "recrawl":
-      return requeued(run);
+      return t("did.retry");
     case "stop":
-      return said(await body<Schemas["CrawlStopped"]>(api.POST("/api/admin/crawls/stop", { body: { execution: run, discard: false } })), "The run drains: pages under way are finished and everything it has captured is kept.");
+      return said(await body<Schemas["StopReceipt"]>(api.POST("/api/admin/crawls/stop", { body: { execution: run, discard: false } })), t("did.stop"));
     case "discard":
-      return said(await body<Schemas["CrawlStopped"]>(api.POST("/api/admin/crawls/stop", { body: { execution: run, discard: true } })), "The run ends and what it has captured is thrown away.");
+      return said(await body<Schemas["StopReceipt"]>(api.POST("/api/admin/crawls/stop", { body: { execution: run, discard: true } })), t("did.discard"));
     case "cancel":
       await api.POST("/api/v1/jobs/{id}/cancel", { params });
-      return "The job has ended for good. What it captured is kept.";
+      return t("did.cancel");
     case "delete":
       await api.DELETE("/api/v1/jobs/{id}", { params });
-      return "The job is deleted. Its runs and what they captured stay.";
+      return t("did.delete");
   }
 }
 
 /** POST /api/v1/executions/{id}/requeue until it has looked at the whole run */
-async function requeued(id: number): Promise<string> {
+async function requeued(id: number): Promise<Done> {
   let cursor: string | null = null;
   let added = 0;
   const taken = new Set<string>();
+  let job: number | undefined;
   do {
-    const done: Schemas["RunRequeueReceipt"] = await body(api.POST("/api/v1/executions/{id}/requeue", { params: { path: { id } }, body: { apply: true, cursor } }));
+    const done: Schemas["RequeueReceipt_str"] = await body(api.POST("/api/v1/executions/{id}/requeue", { params: { path: { id } }, body: { apply: true, cursor } }));
     added += done.added;
-    for (const place of done.places) taken.add(place.when);
+    for (const place of done.places) {
+      taken.add(place.when);
+      job ??= place.jobId ?? undefined;
+    }
     cursor = done.next;
   } while (cursor !== null);
-  if (added === 0) return "No page was queued: only files that pages embed failed, or the pages are queued already or out of scope now.";
-  return `${added === 1 ? "1 page is" : `${added.toLocaleString("en")} pages are`} queued again. ${[...taken].join(" ")}`;
+  if (added === 0) return { said: t("did.nothing") };
+  return { said: t("did.requeued", { count: added, when: [...taken].join(" ") }), ...(job ? { job } : {}) };
 }
 
-function said(done: Schemas["CrawlStopped"], sentence: string): string {
+function said(done: Schemas["StopReceipt"], sentence: string): string {
   const silent = done.held.find((one) => one.isSilent);
-  return silent ? `${sentence} Its process ${silent.holder ?? ""} has not been heard of for a while: the next worker ends it.` : sentence;
+  return silent ? t("did.silent", { said: sentence, holder: silent.holder ?? "" }) : sentence;
 }
 
 /** POST /api/admin/crawls */
 export function useStartCrawl() {
   const queries = useQueryClient();
   return useDeed({
-    mutationFn: (form: { urls: string[]; source?: string; name?: string; config?: Record<string, unknown> }) => body<Schemas["CrawlBegun"]>(api.POST("/api/admin/crawls", { body: form as Schemas["CrawlForm"] })),
+    mutationFn: (form: { urls: string[]; source?: string; name?: string; config?: Record<string, unknown> }) => body<Schemas["StartedCrawl"]>(api.POST("/api/admin/crawls", { body: form as Schemas["CrawlForm"] })),
     onSettled: () => queries.invalidateQueries({ queryKey: ["crawl"] }),
   });
 }

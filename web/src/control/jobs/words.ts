@@ -1,12 +1,13 @@
 import type { Tone } from "@/design/Tag";
+import { t } from "@/language/control/jobs";
 import type { Deed, Job } from "./useJobs";
 
 type Run = NonNullable<Job["latest_execution"]>;
 
 const TONES: Record<string, Tone> = { running: "accent", completed: "good", failed: "bad", cancelled: "plain", paused: "warn", stopped: "warn", incomplete: "warn", discarded: "plain", queued: "plain", pending: "plain", scheduled: "plain" };
 
-export function toneOf(state: string): Tone {
-  return TONES[state] ?? "plain";
+export function toneOf(state: string | null): Tone {
+  return TONES[state ?? ""] ?? "plain";
 }
 
 /** How a run stands, or the server's word for how it ended: one that an operator paused is still running for the machine, and not for a reader. */
@@ -71,15 +72,26 @@ export interface Warning {
 
 /** What is asked before a deed that cannot be taken back, each in its own words; null where it can. */
 export function warningOf(deed: Deed, job: Pick<Job, "source_name" | "latest_execution" | "schedule_enabled">): Warning | null {
-  const pages = job.latest_execution?.items_crawled ?? 0;
-  const kept = pages === 1 ? "the 1 page" : `the ${pages.toLocaleString("en")} pages`;
+  const values = { source: job.source_name, count: job.latest_execution?.items_crawled ?? 0 };
   switch (deed) {
-    case "stop": return { title: `Stop this run of ${job.source_name}?`, word: "Stop and keep", text: `Pages under way are finished, and ${kept} captured so far are kept, indexed and can be read. What is still queued is not asked for.${job.schedule_enabled ? " The job runs again when its time comes." : ""}` };
-    case "discard": return { title: `Throw this run of ${job.source_name} away?`, word: "Cancel and discard", isHarsh: true, text: `The run ends at once and ${kept} it has captured are deleted. This cannot be undone. To keep them, stop the run instead.` };
-    case "cancel": return { title: `End this job of ${job.source_name} for good?`, word: "End the job", isHarsh: true, text: `It will not run again; ${job.latest_execution?.status === "queued" ? "its run is taken out of the queue, and nothing is asked for" : "what runs now is drained and kept"}. To crawl the source again, make a new job. To let it wait for a while, pause it instead.` };
-    case "delete": return { title: `Delete this job of ${job.source_name}?`, word: "Delete the job", isHarsh: true, text: "It disappears from the list and will not run again. Its runs and everything they captured stay." };
+    case "stop": return { title: t("stop.title", values), word: t("stop.word"), text: job.schedule_enabled ? `${t("stop.text", values)} ${t("stop.again")}` : t("stop.text", values) };
+    case "discard": return { title: t("discard.title", values), word: t("discard.word"), isHarsh: true, text: t("discard.text", values) };
+    case "cancel": return { title: t("cancel.title", values), word: t("do.cancel"), isHarsh: true, text: t(job.latest_execution?.status === "queued" ? "cancel.queued" : "cancel.running") };
+    case "delete": return { title: t("delete.title", values), word: t("delete.word"), isHarsh: true, text: t("delete.text") };
     default: return null;
   }
 }
 
-export const DEED_WORDS: Record<Deed, string> = { run: "Run now", again: "Run again", pause: "Pause schedule", resume: "Resume schedule", pauseRun: "Pause run", resumeRun: "Resume run", retry: "Try again", recrawl: "Re-crawl what failed", stop: "Stop, keep", discard: "Cancel, discard", cancel: "End the job", delete: "Delete" };
+const STATES = ["pending", "scheduled", "running", "paused", "completed", "failed", "cancelled", "queued", "stopped", "incomplete", "discarded"] as const;
+
+/** The state of a job or a run, or how a run ended, in the language of the page. */
+export function stateWord(state: string | null): string {
+  const known = STATES.find((one) => one === state);
+  return known ? t(`state.${known}`) : state ?? "";
+}
+
+/** The first page of a job: its own address, or its first seed. */
+export function startPageOf({ url, config }: Pick<Job, "url" | "config">): string | undefined {
+  const seeds = (config as { seeds?: unknown }).seeds;
+  return url ?? (Array.isArray(seeds) && typeof seeds[0] === "string" ? seeds[0] : undefined);
+}

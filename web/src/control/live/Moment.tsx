@@ -1,8 +1,9 @@
+import { spokenDate } from "@/language/spoken";
 import { ago } from "../charts/format";
 import { useNow } from "./useNow";
 
-const UTC = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: "UTC" });
-const LOCAL = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
+const UTC: Intl.DateTimeFormatOptions = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: "UTC" };
+const LOCAL: Intl.DateTimeFormatOptions = { dateStyle: "medium", timeStyle: "long" };
 
 interface Shown {
   at: string | null | undefined;
@@ -17,11 +18,12 @@ interface Shown {
 export function Moment({ at, relative = false, none = "–", both = false }: Shown) {
   const moment = at ? new Date(at) : null;
   if (!moment || Number.isNaN(moment.getTime())) return <>{none}</>;
-  const said = `${UTC.format(moment)} UTC`;
+  const said = `${spokenDate(moment, UTC)} UTC`;
+  const local = spokenDate(moment, LOCAL);
   return (
-    <time dateTime={moment.toISOString()} title={`${relative ? `${said}, ` : ""}${LOCAL.format(moment)}`} className="tabular-nums">
+    <time dateTime={moment.toISOString()} title={`${relative ? `${said}, ` : ""}${local}`} className="tabular-nums">
       {relative ? <Age at={moment.getTime()} /> : said}
-      {both && moment.getTimezoneOffset() !== 0 && <span className="text-soft"> ({LOCAL.format(moment)})</span>}
+      {both && moment.getTimezoneOffset() !== 0 && <span className="text-soft"> ({local})</span>}
     </time>
   );
 }

@@ -1,6 +1,8 @@
+import { Link } from "@tanstack/react-router";
 import { Button } from "@/design/Button";
 import { Notice } from "@/design/Notice";
 import { Tag, type Tone } from "@/design/Tag";
+import { Operate } from "@/app/Operate";
 import { Problem } from "@/app/Problem";
 import { Meter } from "@/control/page/Meter";
 import { Moment } from "@/control/live/Moment";
@@ -24,7 +26,7 @@ export function OperationRow({ operation }: { operation: Operation }) {
       {isOpen(operation) && (
         <div className="mt-2 flex flex-wrap items-center gap-3">
           <div className="min-w-48 grow"><Meter label={nameOf(operation.kind)} done={operation.progress.done} total={operation.progress.total} text={farOf(operation.progress)} /></div>
-          <Button disabled={operation.isCancelled || cancel.isPending} onClick={() => cancel.mutate(operation.id)}>{operation.isCancelled ? "Leaving off…" : "Cancel"}</Button>
+          <Operate><Button disabled={operation.isCancelled || cancel.isPending} onClick={() => cancel.mutate(operation.id)}>{operation.isCancelled ? "Cancelling…" : "Cancel"}</Button></Operate>
         </div>
       )}
       {cancel.error ? <Problem problem={cancel.error} /> : null}
@@ -34,6 +36,7 @@ export function OperationRow({ operation }: { operation: Operation }) {
           {resultOf(operation.result as Record<string, unknown>).map(([name, value]) => <span key={name} className="break-all">{name}: <span className="text-ink tabular-nums">{value}</span></span>)}
         </p>
       )}
+      {operation.kind === "import" && operation.state === "done" && operation.parameters?.source && <p className="mt-1"><Link to="/search" search={{ source: operation.parameters.source }} className="inline-block min-h-6">Search {operation.parameters.source}</Link></p>}
       {problems.length > 0 && (
         <details className="mt-1">
           <summary className="min-h-6 text-sm font-semibold text-bad">{counted(problems.length, "problem")}</summary>
@@ -48,7 +51,7 @@ export function OperationRow({ operation }: { operation: Operation }) {
 export function OperationList({ kinds, empty }: { kinds: OperationKind[]; empty: string }) {
   const { data, error, refetch } = useOperations(kinds);
   if (error) return <Problem problem={error} onAgain={() => void refetch()} />;
-  if (!data) return <p role="status" className="min-h-16 text-soft">Asking what was done…</p>;
+  if (!data) return <p role="status" className="min-h-16 text-soft">Loading…</p>;
   if (data.length === 0) return <p className="text-soft">{empty}</p>;
   return <div className="divide-y divide-line">{data.map((operation) => <OperationRow key={operation.id} operation={operation} />)}</div>;
 }

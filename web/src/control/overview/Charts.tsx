@@ -3,19 +3,21 @@ import { Problem } from "@/app/Problem";
 import { Card, Placeholder } from "@/design/Card";
 import { SelectField } from "@/design/Field";
 import { perSecond, shares } from "../charts/columns";
-import { bytes, count, share } from "../charts/format";
-import { readSpan, SPANS } from "../charts/span";
+import { bytes, count, rate, share } from "../charts/format";
+import { HOURS, readSpan } from "../charts/span";
 import { TimeChart } from "../charts/TimeChart";
 import { useSeries, wholeSteps } from "./useOverview";
+import { t as said } from "@/language/control/common";
+import { t } from "@/language/control/overview";
 
 /** What all crawls did over time. */
 export function Charts({ hours }: { hours: number }) {
   const navigate = useNavigate();
   const { data, error, refetch } = useSeries(hours);
   return (
-    <Card title="Over time" actions={
-      <SelectField label="Span" hideLabel value={hours} onChange={(event) => void navigate({ to: "/control", search: readSpan({ hours: event.target.value }), replace: true })}>
-        {SPANS.map(([value, said]) => <option key={value} value={value}>{said}</option>)}
+    <Card title={t("overTime")} actions={
+      <SelectField label={t("span")} hideLabel value={hours} onChange={(event) => void navigate({ to: "/control", search: readSpan({ hours: event.target.value }), replace: true })}>
+        {HOURS.map((value) => <option key={value} value={value}>{said(`span.${value}`)}</option>)}
       </SelectField>
     }>
       {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
@@ -27,17 +29,16 @@ export function Charts({ hours }: { hours: number }) {
 /** The four pictures of a span; the page of a run shows the same of that run alone. */
 export function Pictures({ data }: { data: NonNullable<ReturnType<typeof useSeries>["data"]> }) {
   const { times, step } = wholeSteps(data);
-  const rate = (value: number) => (value >= 10 ? count(Math.round(value)) : value.toFixed(1));
   return (
     <>
-      <TimeChart title="Pages a second" caption="Pages captured, and those that failed." times={times} format={rate}
-        lines={[{ label: "captured", values: perSecond(data.pagesCrawled, step) }, { label: "failed", values: perSecond(data.pagesFailed, step), tone: "bad" }]} />
-      <TimeChart title="Success" caption="The share of pages that could be captured." times={times} format={share} most={1}
-        lines={[{ label: "captured", values: shares(data.pagesCrawled, data.pagesFailed), tone: "good" }]} />
-      <TimeChart title="Bytes a second" caption="What came from the network." times={times} format={(value) => bytes(value)}
-        lines={[{ label: "downloaded", values: perSecond(data.bytesDownloaded, step) }]} />
-      <TimeChart title="Queue" isWhole caption="Addresses that waited, and hosts with something to ask for." times={times} format={(value) => count(Math.round(value))}
-        lines={[{ label: "addresses", values: data.queue }, { label: "hosts", values: data.domainsWaiting, tone: "warn" }]} />
+      <TimeChart title={t("pagesSecond")} caption={t("pagesSecondHow")} times={times} format={rate}
+        lines={[{ label: t("captured"), values: perSecond(data.pagesCrawled, step) }, { label: t("failedLine"), values: perSecond(data.pagesFailed, step), tone: "bad" }]} />
+      <TimeChart title={t("success")} caption={t("successHow")} times={times} format={share} most={1}
+        lines={[{ label: t("captured"), values: shares(data.pagesCrawled, data.pagesFailed), tone: "good" }]} />
+      <TimeChart title={t("bytesSecond")} isWhole caption={t("bytesHow")} times={times} format={(value) => bytes(value)}
+        lines={[{ label: t("downloaded"), values: perSecond(data.bytesDownloaded, step) }]} />
+      <TimeChart title={t("queue")} isWhole caption={t("queueHow")} times={times} format={(value) => count(Math.round(value))}
+        lines={[{ label: t("addresses"), values: data.queue }, { label: t("hostsLine"), values: data.domainsWaiting, tone: "warn" }]} />
     </>
   );
 }

@@ -1,3 +1,5 @@
+import { t } from "@/language/control/overview";
+
 const NAMES: Record<number, string> = {
   200: "OK", 203: "Non-authoritative", 204: "No content", 206: "Partial content", 301: "Moved permanently", 302: "Found", 303: "See other", 304: "Not modified", 307: "Temporary redirect", 308: "Permanent redirect",
   400: "Bad request", 401: "Unauthorized", 403: "Forbidden", 404: "Not found", 405: "Method not allowed", 406: "Not acceptable", 408: "Request timeout", 410: "Gone", 429: "Too many requests", 451: "Unavailable for legal reasons",
@@ -6,7 +8,7 @@ const NAMES: Record<number, string> = {
 
 /** A status code with its name; without one no response came. */
 export function statusName(status: number | null): string {
-  if (status === null) return "No response";
+  if (status === null) return t("noResponse");
   return NAMES[status] ? `${status} ${NAMES[status]}` : String(status);
 }
 

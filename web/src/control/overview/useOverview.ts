@@ -7,8 +7,8 @@ import { POLL_MS, pollEvery, useLive, type Liveness } from "../live/useLive";
 
 type Schemas = components["schemas"];
 export type Figures = Schemas["CrawlerFigures"];
-export type Run = Schemas["ExecutionHeld"];
-export type Worker = Schemas["WorkerShown"];
+export type Run = Schemas["ActiveExecution"];
+export type Worker = Schemas["ProcessRecord"];
 export type Host = Schemas["CrawledHost"];
 
 const STILL = { placeholderData: keepPreviousData, staleTime: 0 } as const;
@@ -52,10 +52,15 @@ export function useRunningJobs(liveness: Liveness) {
   return useQuery({ queryKey: ["crawl", "jobs", "running"], ...STILL, refetchInterval: pollEvery(liveness), queryFn: ({ signal }) => body<Schemas["JobList"]>(api.GET("/api/v1/jobs", { signal, params: { query: { status: "running", limit: 20 } } })) });
 }
 
+/** GET /api/v1/jobs?status=pending,scheduled: those with a queued run, the newest change first */
+export function useWaitingJobs(liveness: Liveness) {
+  return useQuery({ queryKey: ["crawl", "jobs", "waiting"], ...STILL, refetchInterval: pollEvery(liveness), select: (found: Schemas["JobList"]) => found.jobs.filter((job) => job.latest_execution?.waits_for), queryFn: ({ signal }) => body<Schemas["JobList"]>(api.GET("/api/v1/jobs", { signal, params: { query: { status: "pending,scheduled", sort_by: "updated_at", limit: 50 } } })) });
+}
+
 export interface Running {
   id: number;
   source: string;
-  job: Schemas["JobShown"];
+  job: Schemas["JobRecord"];
   stats: Schemas["FrontierFigures"] | undefined;
   /** Not known yet where it is missing. */
   hosts: Host[] | undefined;
@@ -75,17 +80,17 @@ export function useSeries(hours: number, about: { execution?: number; source?: s
 
 /** GET /api/alerts */
 export function useAlerts() {
-  return useQuery({ queryKey: ["crawl", "alerts"], ...STILL, refetchInterval: POLL_MS, queryFn: ({ signal }) => body<{ items: Schemas["AlertShown"][] }>(api.GET("/api/alerts", { signal, params: { query: { limit: 20 } } })) });
+  return useQuery({ queryKey: ["crawl", "alerts"], ...STILL, refetchInterval: POLL_MS, queryFn: ({ signal }) => body<{ items: Schemas["AlertRecord"][] }>(api.GET("/api/alerts", { signal, params: { query: { limit: 20 } } })) });
 }
 
 /** GET /api/admin/storage-state and /api/admin/storage */
 export function useStores() {
   const state = useQuery({ queryKey: ["storage", "state"], refetchInterval: 30_000, queryFn: ({ signal }) => body<Schemas["StorageState"]>(api.GET("/api/admin/storage-state", { signal })) });
-  const stores = useQuery({ queryKey: ["storage", "stores"], refetchInterval: 60_000, queryFn: ({ signal }) => body<Schemas["StorageShown"]>(api.GET("/api/admin/storage", { signal })) });
+  const stores = useQuery({ queryKey: ["storage", "stores"], refetchInterval: 60_000, queryFn: ({ signal }) => body<Schemas["StoreSizes"]>(api.GET("/api/admin/storage", { signal })) });
   return { state, stores };
 }
 
-export type Activity = Schemas["ActivityShown"];
+export type Activity = Schemas["Activity"];
 export type BusyBy = Schemas["BusyOrder"];
 
 /** GET /api/stats/activity */

@@ -3,6 +3,7 @@ import { Problem } from "@/app/Problem";
 import { Button } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
 import { TextField } from "@/design/Field";
+import { t } from "@/language/control/common";
 
 interface Asked {
   title: string;
@@ -41,13 +42,13 @@ export function Confirm({ title, children, action, isDanger = true, isComplete =
   return (
     <Dialog isOpen title={title} onClose={onClose} actions={
       <>
-        <Button onClick={onClose}>Keep as it is</Button>
-        <Button kind={isDanger ? "danger" : "main"} disabled={!isReady} onClick={() => void go()}>{isBusy ? "Working…" : action}</Button>
+        <Button onClick={onClose}>{t("cancel")}</Button>
+        <Button kind={isDanger ? "danger" : "main"} disabled={!isReady} onClick={() => void go()}>{isBusy ? t("working") : action}</Button>
       </>
     }>
       <div className="space-y-3">
         {children}
-        {reason && <TextField label={reason} value={why} maxLength={2000} onChange={(event) => setWhy(event.target.value)} hint="At least three characters. It is kept in the audit log." />}
+        {reason && <TextField label={reason} value={why} maxLength={2000} onChange={(event) => setWhy(event.target.value)} hint={t("reasonHint")} />}
         <p role="status" className="text-soft tabular-nums">{isBusy ? far : ""}</p>
         {problem ? <Problem problem={problem} /> : null}
       </div>

@@ -2,6 +2,7 @@ import { useState, type ReactNode } from "react";
 import { Problem } from "@/app/Problem";
 import { Button } from "@/design/Button";
 import { Notice } from "@/design/Notice";
+import { t } from "@/language/control/common";
 
 export interface Deed {
   title: string;
@@ -31,7 +32,7 @@ export function Done({ deed, onClose }: { deed: Deed | null; onClose: () => void
       <Notice tone="good" title={deed.title} actions={
         <>
           {deed.undo && <Button disabled={isBusy} onClick={() => void undo()}>{isBusy ? "Taking it back…" : "Undo"}</Button>}
-          <Button kind="bare" onClick={onClose}>Close</Button>
+          <Button kind="bare" onClick={onClose}>{t("close")}</Button>
         </>
       }>{deed.text}</Notice>
       {problem ? <Problem problem={problem} /> : null}

@@ -41,8 +41,8 @@ export function ReportsPage() {
       {list.error ? <Problem problem={list.error} onAgain={() => void list.refetch()} /> : null}
       <div className="grid grid-cols-1 items-start gap-4 lg:grid-cols-[minmax(0,2fr)_minmax(0,3fr)]">
         <div className="min-h-48">
-          {list.rows?.length === 0 && <Notice title="No report is here">{asked.search || asked.status || asked.category ? "Nothing is like that; look for something else." : "Readers report a problem from the page that they look at; it appears here."}</Notice>}
-          {!list.rows && !list.error && <p role="status" className="text-soft">Asking for the reports…</p>}
+          {list.rows?.length === 0 && <Notice title="No report is here">{asked.search || asked.status || asked.category ? "No matches." : "Readers report a problem from the page that they look at; it appears here."}</Notice>}
+          {!list.rows && !list.error && <p role="status" className="text-soft">Loading…</p>}
           <ul className="space-y-2">
             {list.rows?.map((report) => (
               <li key={report.reportId}>

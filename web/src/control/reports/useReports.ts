@@ -6,7 +6,7 @@ import { useWrite } from "@/control/page/useWrite";
 import type { AskedReports } from "./asked";
 
 type Schemas = components["schemas"];
-export type Report = Schemas["ReportDetail"];
+export type Report = Schemas["Report"];
 
 /** GET /api/admin/reports */
 export function useReports({ status, category, search }: AskedReports) {

@@ -1,3 +1,5 @@
+import { t } from "@/language/control/scheduler";
+
 export interface SlotLoad {
   starts_at: string;
   job_count: number;
@@ -57,19 +59,9 @@ export function hourClock(hour: number): string {
   return `${String(hour).padStart(2, "0")}:00`;
 }
 
-const WHY: Record<string, string> = {
-  job_running: "runs now",
-  protection_window: "starts too soon to be moved",
-  placement_cooldown: "was moved a short while ago",
-  already_balanced: "has a good place already",
-  interval_below_slot: "runs more often than there are slots",
-  runs_once: "runs once, at its own time",
-  fixed_time: "has a fixed time of day",
-};
-
 /** Count the jobs that stay by their reason, the most frequent first. */
 export function stays(skipped: { reason: string }[]): [string, number][] {
   const counts = new Map<string, number>();
   for (const { reason } of skipped) counts.set(reason, (counts.get(reason) ?? 0) + 1);
-  return [...counts].sort((a, b) => b[1] - a[1]).map(([reason, count]) => [WHY[reason] ?? reason.replaceAll("_", " "), count]);
+  return [...counts].sort((a, b) => b[1] - a[1]).map(([reason, count]) => [t.of("why", reason), count]);
 }

@@ -4,17 +4,17 @@ import type { components } from "@/api/schema";
 import { useWrite } from "@/control/page/useWrite";
 
 type Schemas = components["schemas"];
-export type Rebalance = Schemas["RebalanceShown"];
-export type Job = Schemas["JobShown"];
+export type Rebalance = Schemas["Rebalance"];
+export type Job = Schemas["JobRecord"];
 
 /** GET /api/v1/scheduler/distribution */
 export function useDistribution() {
-  return useQuery({ queryKey: ["scheduler", "distribution"], refetchInterval: 30_000, queryFn: ({ signal }) => body<Schemas["DistributionShown"]>(api.GET("/api/v1/scheduler/distribution", { signal })) });
+  return useQuery({ queryKey: ["scheduler", "distribution"], refetchInterval: 30_000, queryFn: ({ signal }) => body<Schemas["Distribution"]>(api.GET("/api/v1/scheduler/distribution", { signal })) });
 }
 
 /** GET /api/v1/scheduler/metrics */
 export function useSchedulerMetrics() {
-  return useQuery({ queryKey: ["scheduler", "metrics"], refetchInterval: 10_000, queryFn: ({ signal }) => body<Schemas["MetricsShown"]>(api.GET("/api/v1/scheduler/metrics", { signal })) });
+  return useQuery({ queryKey: ["scheduler", "metrics"], refetchInterval: 10_000, queryFn: ({ signal }) => body<Schemas["SchedulerMetrics"]>(api.GET("/api/v1/scheduler/metrics", { signal })) });
 }
 
 /** GET /api/v1/jobs, those that are scheduled, the next first */

@@ -7,7 +7,7 @@ export interface SettingGroup {
 
 /** The settings that several words stand for; the rest are under their first word. */
 const GENERAL = "General";
-const TITLES: Record<string, string> = { API: "API and pages", AUTH: "Accounts", LEASE: "Leases", WARC: "WARC files", ZIMIT: "Zimit" };
+const TITLES: Record<string, string> = { API: "API and pages", AUTH: "Accounts", WARC: "WARC files", ZIMIT: "Zimit" };
 
 /** Whether a setting has all the words that are looked for, in its name, value or description. */
 function has(setting: Setting, words: readonly string[]): boolean {

@@ -1,6 +1,7 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { CalendarPlus, Play } from "lucide-react";
 import { useEffect, useState } from "react";
+import { Operate } from "@/app/Operate";
 import { Problem } from "@/app/Problem";
 import { managedSourceRoute, newSourceRoute } from "@/app/crawlRoutes";
 import { keep, readKept } from "@/app/kept";
@@ -12,13 +13,18 @@ import { Tag } from "@/design/Tag";
 import { toldOf } from "../editions/planning";
 import { useApplyPlan } from "../editions/useEditions";
 import { useJobDeed, type Job } from "../jobs/useJobs";
+import { WaitNotice } from "../jobs/Waits";
 import { startOf } from "../jobs/words";
 import { Moment } from "../live/Moment";
+import { useCrawlNews } from "../overview/useOverview";
 import { readSourceView } from "./asked";
 import { contentOf, draftOf, EMPTY, mergedDraft, readDraft, readEdit, type Draft } from "./form";
+import { scheduleText } from "./schedule";
 import { SourceForm } from "./SourceForm";
 import { useCrawlJob, useManagedSource, useSourceDeed, type Source } from "./useSources";
 import { YamlView } from "./YamlView";
+import { t } from "@/language/control/sources";
+import { withParts } from "@/language/room";
 
 const DRAFT = "new-source";
 
@@ -31,15 +37,15 @@ export function NewSourcePage() {
   const [draft, setDraft] = useState<Draft>(found ?? { ...EMPTY, ...(url ? { seeds: url } : {}) });
   const change = (now: Draft) => { setDraft(now); keep(DRAFT, JSON.stringify(now), { inWindow: true }); };
   const forget = () => keep(DRAFT, null, { inWindow: true });
-  useEffect(() => { document.title = "New source · Holdfast"; }, []);
+  useEffect(() => { document.title = `${t("newSource")} · Holdfast`; }, []);
   return (
     <>
-      <p className="text-sm"><Link to="/control/sources">Sources</Link></p>
-      <h1 className="text-2xl">New source</h1>
-      <p className="mt-1 mb-5 text-soft">A website, or a part of one, that is crawled again and again. Nothing is saved until you create it; the preview shows what it would do.</p>
-      {found && draft !== EMPTY && <div className="mb-4"><Notice title="Your unsaved source">It is kept in this window until you save it. <Button onClick={() => { forget(); setDraft(EMPTY); }}>Start over</Button></Notice></div>}
-      <Tabs label="Views of the source" value={view ?? "form"} onChange={(chosen) => void navigate({ to: "/control/sources/new", search: chosen === "yaml" ? { view: "yaml" } : {}, replace: true })} tabs={[
-        { value: "form", label: "Form", content: <SourceForm draft={draft} onChange={change} before={null} onSaved={(saved) => { forget(); void navigate({ to: "/control/sources/$id", params: { id: String(saved.id) } }); }} /> },
+      <p className="text-sm"><Link to="/control/sources">{t("sources")}</Link></p>
+      <h1 className="text-2xl">{t("newSource")}</h1>
+      <p className="mt-1 mb-5 text-soft">{t("newIntro")}</p>
+      {found && draft !== EMPTY && <div className="mb-4"><Notice title={t("unsavedSource")}>{t("unsavedHow")} <Button onClick={() => { forget(); setDraft(EMPTY); }}>{t("startOver")}</Button></Notice></div>}
+      <Tabs label={t("views")} value={view ?? "form"} onChange={(chosen) => void navigate({ to: "/control/sources/new", search: chosen === "yaml" ? { view: "yaml" } : {}, replace: true })} tabs={[
+        { value: "form", label: t("form"), content: <SourceForm draft={draft} onChange={change} before={null} onSaved={(saved) => { forget(); void navigate({ to: "/control/sources/$id", params: { id: String(saved.id) } }); }} /> },
         { value: "yaml", label: "YAML", content: <YamlView content={contentOf(draft)} code="" onSaved={() => { forget(); void navigate({ to: "/control/sources" }); }} /> },
       ]} />
     </>
@@ -50,8 +56,9 @@ export function NewSourcePage() {
 export function SourcePage() {
   const id = Number(managedSourceRoute.useParams().id);
   const { data: source, error, refetch } = useManagedSource(id);
-  const job = useCrawlJob(id);
-  useEffect(() => { document.title = `${source?.name ?? "Source"} · Holdfast`; }, [source?.name]);
+  const news = useCrawlNews();
+  const job = useCrawlJob(id, news);
+  useEffect(() => { document.title = `${source?.name ?? t("source")} · Holdfast`; }, [source?.name]);
   if (error && !source) return <Problem problem={error} onAgain={() => void refetch()} />;
   // Without its job it is not known whether it runs, and a second one might be made.
   if (job.error && job.data === undefined) return <Problem problem={job.error} onAgain={() => void job.refetch()} />;
@@ -79,20 +86,21 @@ function Loaded({ source, job }: { source: Source; job: Job | null }) {
   return (
     <div className="space-y-5">
       <header>
-        <p className="text-sm"><Link to="/control/sources">Sources</Link></p>
+        <p className="text-sm"><Link to="/control/sources">{t("sources")}</Link></p>
         <div className="flex flex-wrap items-center justify-between gap-3">
           <h1 className="min-w-0 text-2xl break-words">{source.name} <span className="text-soft">{source.code}</span></h1>
-          <Tag tone={source.enabled ? "good" : "warn"}>{source.enabled ? "enabled" : "disabled"}</Tag>
+          <Tag tone={source.enabled ? "good" : "warn"}>{source.enabled ? t("enabled") : t("disabled")}</Tag>
         </div>
         <p className="text-soft">
-          {job ? <>Its <Link to="/control/jobs/$id" params={{ id: String(job.id) }}>job</Link> runs {job.schedule}{job.next_run_at ? <>, next <Moment at={job.next_run_at} relative /></> : null}.</> : "It runs only when you start it."}
-          {" "}<Link to="/search" search={{ source: source.code }}>Search its captures</Link>
+          {job ? withParts(t(job.next_run_at ? "runsNext" : "runsOn"), { job: <Link to="/control/jobs/$id" params={{ id: String(job.id) }}>{t("job")}</Link>, schedule: scheduleText(job.schedule), time: <Moment at={job.next_run_at} relative /> }) : t("onlyByHand")}
+          {" "}<Link to="/search" search={{ source: source.code }}>{t("searchCaptures")}</Link>
         </p>
       </header>
-      <Deeds source={source} job={job} />
-      {isKept && <Notice title="Your unsaved changes">They are kept in this window until you save them. <Button onClick={() => { forget(); setDraft(now); }}>Discard them</Button></Notice>}
-      <Tabs label="Views of the source" value={view ?? "form"} onChange={(chosen) => void navigate({ to: "/control/sources/$id", params: { id: String(source.id) }, search: chosen === "yaml" ? { view: "yaml" } : {}, replace: true })} tabs={[
-        { value: "form", label: "Form", content: <SourceForm draft={draft} onChange={change} before={source} onSaved={forget} /> },
+      <Operate><Deeds source={source} job={job} /></Operate>
+      <WaitNotice run={job?.latest_execution} job={job ?? undefined} />
+      {isKept && <Notice title={t("unsavedChanges")}>{t("unsavedChangesHow")} <Button onClick={() => { forget(); setDraft(now); }}>{t("discard")}</Button></Notice>}
+      <Tabs label={t("views")} value={view ?? "form"} onChange={(chosen) => void navigate({ to: "/control/sources/$id", params: { id: String(source.id) }, search: chosen === "yaml" ? { view: "yaml" } : {}, replace: true })} tabs={[
+        { value: "form", label: t("form"), content: <SourceForm draft={draft} onChange={change} before={source} onSaved={forget} /> },
         { value: "yaml", label: "YAML", content: <YamlView content={null} code={source.code} /> },
       ]} />
     </div>
@@ -111,25 +119,25 @@ function Deeds({ source, job }: { source: Source; job: Job | null }) {
     <div className="space-y-3">
       <div className="flex flex-wrap gap-2">
         {/* It stays where it is: what stands beside it must not move below a finger that touches twice. */}
-        {source.enabled && <Button kind="main" disabled={start.isPending || !deed} title={deed ? undefined : "It runs, waits or is paused already"} onClick={() => deed && start.mutate({ deed, job: job ?? ({ source_id: source.id } as Job) })}><Play aria-hidden className="size-4" />Run now</Button>}
-        {source.enabled ? <Button disabled={act.isPending} onClick={() => act.mutate("disable")}>Disable</Button> : <Button kind="main" disabled={act.isPending} onClick={() => act.mutate("enable")}>Enable</Button>}
-        {source.enabled && <Button disabled={plan.isPending} onClick={() => plan.mutate({ apply: true, year, shards: false, sources: [source.code] })} aria-describedby="edition-hint"><CalendarPlus aria-hidden className="size-4" />Plan the {year} edition</Button>}
-        <Button kind="danger" disabled={act.isPending} onClick={() => ask(true)}>Delete</Button>
+        {source.enabled && <Button kind="main" disabled={start.isPending || !deed} title={deed ? undefined : t("busy")} onClick={() => deed && start.mutate({ deed, job: job ?? ({ source_id: source.id } as Job) })}><Play aria-hidden className="size-4" />{t("runNow")}</Button>}
+        {source.enabled ? <Button disabled={act.isPending} onClick={() => act.mutate("disable")}>{t("disable")}</Button> : <Button kind="main" disabled={act.isPending} onClick={() => act.mutate("enable")}>{t("enable")}</Button>}
+        {source.enabled && <Button disabled={plan.isPending} onClick={() => plan.mutate({ apply: true, year, shards: false, sources: [source.code] })} aria-describedby="edition-hint"><CalendarPlus aria-hidden className="size-4" />{t("plan", { year: String(year) })}</Button>}
+        <Button kind="danger" disabled={act.isPending} onClick={() => ask(true)}>{t("delete")}</Button>
       </div>
-      {source.enabled && <p id="edition-hint" className="text-sm text-soft">An edition is one complete crawl of the source for a year: it starts on 1 January {year}, and limits on pages and depth do not apply.</p>}
-      {plan.data && <Notice tone={toldOf(plan.data).isGood ? "good" : "warn"} title={toldOf(plan.data).title}><Link to="/control/editions" search={{ source: source.code }}>See its editions</Link></Notice>}
+      {source.enabled && <p id="edition-hint" className="text-sm text-soft">{t("planHow", { year: String(year) })}</p>}
+      {plan.data && <Notice tone={toldOf(plan.data).isGood ? "good" : "warn"} title={toldOf(plan.data).title}><Link to="/control/editions" search={{ source: source.code }}>{t("seeEditions")}</Link></Notice>}
       {plan.error ? <Problem problem={plan.error} /> : null}
-      {start.isSuccess && <Notice tone="good" title="It starts as soon as a worker is free.">{job && <Link to="/control/jobs/$id" params={{ id: String(job.id) }}>Watch it</Link>}</Notice>}
+      {start.isSuccess && <Notice tone="good" title={t("starts")}>{job && <Link to="/control/jobs/$id" params={{ id: String(job.id) }}>{t("watch")}</Link>}</Notice>}
       {start.error ? <Problem problem={start.error} /> : null}
       {act.isSuccess && <Notice tone="good" title={act.data} />}
       {act.error ? <Problem problem={act.error} /> : null}
-      <Dialog isOpen={isAsked} onClose={() => ask(false)} title={`Delete ${source.name}?`} actions={
+      <Dialog isOpen={isAsked} onClose={() => ask(false)} title={t("deleteTitle", { name: source.name })} actions={
         <>
-          <Button onClick={() => ask(false)}>Cancel</Button>
-          <Button kind="danger" onClick={() => { ask(false); act.mutate("delete", { onSuccess: () => void navigate({ to: "/control/sources" }) }); }}>Delete the source</Button>
+          <Button onClick={() => ask(false)}>{t("cancel")}</Button>
+          <Button kind="danger" onClick={() => { ask(false); act.mutate("delete", { onSuccess: () => void navigate({ to: "/control/sources" }) }); }}>{t("deleteSource")}</Button>
         </>
       }>
-        <p>Only a source that nothing belongs to can be deleted. One with captures, editions, jobs or feeds stays; disable it instead.</p>
+        <p>{t("deleteHow")}</p>
       </Dialog>
     </div>
   );

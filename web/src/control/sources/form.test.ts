@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { ApiProblem } from "@/api/problem";
-import { changesOf, contentOf, draftOf, EMPTY, labelOf, mergedDraft, problemAt, readDraft, readEdit } from "./form";
+import { problemAt } from "./fields";
+import { changesOf, contentOf, draftOf, EMPTY, labelOf, mergedDraft, readDraft, readEdit } from "./form";
 import type { Source } from "./useSources";
 
 const source = (config: object): Source => ({ id: 3, code: "ex", name: "Example <b>", base_url: "https://ex.example/", description: null, enabled: true, visibility: "members", schedule: "weekly on Friday at 03:00 UTC", has_run: true, config, warnings: [], created_at: "", updated_at: "" }) as Source;

@@ -1,8 +1,8 @@
 import type { ApiProblem } from "@/api/problem";
-import { sentence } from "../page/words";
-import { linesOf } from "./fields";
+import { fieldOf, linesOf } from "./fields";
 import { NEVER, readWords, wordsOf, type When } from "./schedule";
 import type { Source } from "./useSources";
+import { t } from "@/language/control/sources";
 
 /** A source as a form holds it: text in every box. */
 export interface Draft extends When {
@@ -60,13 +60,7 @@ export function readEdit(text: string | null): Edit | null {
   }
 }
 
-export const SCOPES: Record<string, string> = {
-  page: "the seeds themselves, and what they embed",
-  prefix: "the directory of each seed, and what lies below",
-  host: "the whole host of each seed",
-  domain: "the whole domain of each seed, with all its hosts",
-  any: "wherever links lead",
-};
+export const SCOPES = ["page", "prefix", "host", "domain", "any"] as const;
 
 /** Return the form of a source that is there. */
 export function draftOf(source: Source): Draft {
@@ -146,24 +140,13 @@ function numbered(name: string, text: string): Record<string, number> {
 }
 
 /** What the boxes of the form are called, by the field that the server names. */
-const LABELS: Record<string, string> = {
-  seeds: "Seeds", base_url: "Seeds", name: "Name", code: "ID", description: "Description", visibility: "Visible to", scope: "Scope", include: "Also include", exclude: "Exclude",
-  max_depth: "Link depth", max_pages: "Page limit", delay_s: "Seconds between two requests", robots: "robots.txt", robots_reason: "Reason", schedule: "How often",
+const LABELS: Record<string, Parameters<typeof t>[0]> = {
+  seeds: "seeds", base_url: "seeds", name: "name", code: "id", description: "description", visibility: "visible", scope: "scope", include: "include", exclude: "exclude",
+  max_depth: "depth", max_pages: "limit", delay_s: "delay", robots: "robots", robots_reason: "reason", schedule: "often",
 };
-
-function fieldOf(problem: ApiProblem | null): string {
-  return problem?.field?.replace(/^config\./, "").replace(/\[\d+\].*$/, "") ?? "";
-}
 
 /** Return the label of the box that a problem is about; null if the form has none for it. */
 export function labelOf(problem: ApiProblem | null): string | null {
-  return LABELS[fieldOf(problem)] ?? null;
-}
-
-/** Return what is wrong with a field of the form, in the server's words; null if it is another that is wrong. */
-export function problemAt(problem: ApiProblem | null, ...fields: string[]): string | null {
-  if (!problem?.field || !fields.includes(fieldOf(problem))) return null;
-  const said = problem.detail || problem.message;
-  const plain = said.startsWith(problem.field) ? said.slice(problem.field.length).replace(/^:\s*/, "") : said;
-  return sentence(plain);
+  const label = LABELS[fieldOf(problem)];
+  return label ? t(label) : null;
 }

@@ -1,3 +1,6 @@
+import { t } from "@/language/control/sources";
+import { spokenDate } from "@/language/spoken";
+
 /** When a source is crawled, as the form asks for it. The server reads and writes the same as words. */
 export interface When {
   often: "once" | "daily" | "weekly" | "monthly" | "yearly" | "every";
@@ -17,6 +20,7 @@ export interface When {
 export const WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
 export const MONTHS = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
 export const UNITS = ["minutes", "hours", "days", "weeks", "months", "years"];
+const EVERY_ONE: Record<string, string> = { minutes: "minute", hours: "hourly", days: "daily", weeks: "weekly", months: "monthly", years: "yearly" };
 const ADAPTS = ", less often while nothing changes";
 
 /** Where the reader is. */
@@ -64,6 +68,25 @@ export function readWords(words: string): When {
     ...(zone ? { zone } : {}),
     adapts: Boolean(adapts),
   };
+}
+
+/** The name of a weekday or a month in the language of the page, by its place in the list. */
+export function calendarName(kind: "weekday" | "month", at: number): string {
+  // 1 January 2024 was a Monday.
+  return spokenDate(new Date(Date.UTC(2024, kind === "month" ? at : 0, kind === "month" ? 1 : 1 + at)), { [kind]: "long", timeZone: "UTC" });
+}
+
+/** A schedule as people read it, in the language of the page; one that this page cannot read is shown as the server writes it. */
+export function scheduleText(words: string): string {
+  if (words === "once") return t("when.once");
+  if (!SENTENCE.test(words)) return words;
+  const { often, weekday, day, month, every, unit, from, at, zone, adapts } = readWords(words);
+  let text = often === "every" ? (every === "1" ? t.of("when", EVERY_ONE[unit] ?? unit) : t.of("each", unit, { number: every })) : t(`when.${often}`);
+  const on = !at ? "" : often === "weekly" ? calendarName("weekday", WEEKDAYS.indexOf(weekday)) : often === "monthly" ? day : often === "yearly" ? `${day} ${calendarName("month", MONTHS.indexOf(month))}` : "";
+  if (on) text = t(often === "monthly" ? "when.onDay" : "when.on", { often: text, day: on });
+  if (from) text = t("when.from", { often: text, day: from });
+  if (at) text = t("when.at", { often: text, time: at, zone });
+  return adapts ? t("when.adapts", { often: text }) : text;
 }
 
 /** The zones that the form offers: where the reader is, UTC, and the one that is kept. */

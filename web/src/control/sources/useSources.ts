@@ -2,12 +2,13 @@ import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-quer
 import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
 import { useDeed } from "@/api/useDeed";
-import { counted } from "../charts/format";
+import { pollEvery, type Liveness } from "../live/useLive";
 import type { AskedSources } from "./asked";
+import { t } from "@/language/control/sources";
 
 type Schemas = components["schemas"];
-export type Source = Schemas["ManagedSource"];
-export type Preview = Schemas["SourcePreviewShown"];
+export type Source = Schemas["SourceRecord"];
+export type Preview = Schemas["SourcePreview"];
 export const PAGE_SIZE = 25;
 
 /** GET /api/v1/sources */
@@ -15,7 +16,7 @@ export function useManagedSources(asked: AskedSources, limit = PAGE_SIZE) {
   return useQuery({
     queryKey: ["managed", asked, limit],
     placeholderData: keepPreviousData,
-    queryFn: ({ signal }) => body<Schemas["ManagedSourceList"]>(api.GET("/api/v1/sources", { signal, params: { query: { limit, offset: ((asked.page ?? 1) - 1) * limit, ...(asked.q ? { search: asked.q } : {}), ...(asked.enabled ? { enabled: asked.enabled === "yes" } : {}) } } })),
+    queryFn: ({ signal }) => body<Schemas["SourceList"]>(api.GET("/api/v1/sources", { signal, params: { query: { limit, offset: ((asked.page ?? 1) - 1) * limit, ...(asked.q ? { search: asked.q } : {}), ...(asked.enabled ? { enabled: asked.enabled === "yes" } : {}) } } })),
   });
 }
 
@@ -35,8 +36,8 @@ export function useManagedSource(id: number) {
 }
 
 /** The crawl job of a source: GET /api/v1/jobs?source_id=&type=crawl */
-export function useCrawlJob(sourceId: number) {
-  return useQuery({ queryKey: ["crawl", "jobs", "of", sourceId], enabled: sourceId > 0, queryFn: async ({ signal }) => {
+export function useCrawlJob(sourceId: number, liveness: Liveness) {
+  return useQuery({ queryKey: ["crawl", "jobs", "of", sourceId], enabled: sourceId > 0, staleTime: 0, refetchInterval: pollEvery(liveness), queryFn: async ({ signal }) => {
     const { jobs } = await body<Schemas["JobList"]>(api.GET("/api/v1/jobs", { signal, params: { query: { source_id: sourceId, type: "crawl", limit: 5 } } }));
     return jobs.find((job) => job.status !== "cancelled") ?? null;
   } });
@@ -78,7 +79,7 @@ export function useSaveSource(id: number | null) {
       const saved = id === null
         ? await body<Source>(api.POST("/api/v1/sources", { body: source as Schemas["SourceForm"] }))
         : await body<Source>(api.PATCH("/api/v1/sources/{id}", { params: { path: { id } }, body: source as Schemas["SourceChanges"] }));
-      return { source: saved, said: id === null ? "The source is created." : "The source is saved. A run under way goes on as it began." };
+      return { source: saved, said: id === null ? t("didCreate") : t("didSave") };
     },
     onSettled: () => Promise.all([["managed"], ["crawl"], ["scheduler"], ["sources"]].map((queryKey) => queries.invalidateQueries({ queryKey }))),
   });
@@ -92,18 +93,18 @@ export function useSourceDeed(source: Source) {
     mutationFn: async (deed: "enable" | "disable" | "delete"): Promise<string> => {
       if (deed === "delete") {
         await api.DELETE("/api/v1/sources/{id}", { params });
-        return "The source is deleted.";
+        return t("didDelete");
       }
       const done = await body<Schemas["SwitchedSource"]>(deed === "enable" ? api.POST("/api/v1/sources/{id}/enable", { params }) : api.POST("/api/v1/sources/{id}/disable", { params }));
-      return deed === "enable" ? `It is enabled; ${counted(done.jobs, "job goes", "jobs go")} on.` : `It is disabled; ${counted(done.jobs, "job waits", "jobs wait")}. A run under way goes on to its end.`;
+      return t(deed === "enable" ? "didEnable" : "didDisable", { count: done.jobs });
     },
     onSettled: () => Promise.all([["managed"], ["crawl"], ["scheduler"], ["sources"]].map((queryKey) => queries.invalidateQueries({ queryKey }))),
   });
 }
 
 /** POST /api/v1/sources/import with YAML; `isTrial` says what would change and changes nothing. */
-export async function importYaml(text: string, isTrial: boolean): Promise<Schemas["ImportedShown"]> {
-  return body<Schemas["ImportedShown"]>(api.POST("/api/v1/sources/import", { params: { query: { dry_run: isTrial } }, body: text as never, bodySerializer: (written) => String(written), headers: { "Content-Type": "application/yaml" } }));
+export async function importYaml(text: string, isTrial: boolean): Promise<Schemas["SourceImport"]> {
+  return body<Schemas["SourceImport"]>(api.POST("/api/v1/sources/import", { params: { query: { dry_run: isTrial } }, body: text as never, bodySerializer: (written) => String(written), headers: { "Content-Type": "application/yaml" } }));
 }
 
 /** GET /api/v1/sources/export of one source */

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { readAskedStart } from "./asked";
-import { amountsOf, isTaken, pagesIn, robotsIn, scopeIn } from "./survey";
+import { amountsOf, hasParts, isTaken, pagesIn, robotsIn, scopeIn } from "./survey";
 
 const robots = { url: "", status: 200, answer: "rules" as const, lines: [], lines_left_out: 0, crawl_delay_s: null, judged: 20, forbidden: 0 };
 const few = { robots, page_count: 12, page_count_is_exact: true, linked_pages: 3, delay_s: 2 };
@@ -26,10 +26,11 @@ test("what robots.txt forbids is counted", () => {
   expect(robotsIn({ robots: { ...robots, answer: "allow_all" } })).toContain("no robots.txt");
 });
 
-test("the preview says that the whole host is crawled", () => {
-  expect(scopeIn({ final_url: "https://example.org/", source_id: null })).toBe("The whole of example.org.");
-  expect(scopeIn({ final_url: "https://example.org/news", source_id: null })).toBe("The whole of example.org; the address that you entered is where the crawl begins.");
-  expect(scopeIn({ final_url: "https://example.org/", source_id: 3 })).toContain("source");
+test("a part of a site can be crawled alone, and a source decides by itself", () => {
+  expect(scopeIn({ final_url: "https://example.org/", source_id: null }, "host")).toBe("The whole of example.org.");
+  expect(scopeIn({ final_url: "https://example.org/ja/a.html", source_id: null }, "prefix")).toBe("Only example.org/ja/ and what lies below.");
+  expect(scopeIn({ final_url: "https://example.org/", source_id: 3 }, "prefix")).toContain("source");
+  expect(["https://example.org/", "https://example.org/a.html", "https://example.org/ja/"].map(hasParts)).toEqual([false, false, true]);
 });
 
 test("an address is taken if it is in scope and not forbidden", () => {

@@ -3,11 +3,11 @@ import { api, body } from "@/api/client";
 import type { components } from "@/api/schema";
 import { useDeed } from "@/api/useDeed";
 import { useWorkers } from "../overview/useOverview";
-import type { Survey } from "./survey";
+import type { Scope, Survey } from "./survey";
 
 /** POST /api/v1/sources/survey */
 export function useSurvey() {
-  return useDeed({ mutationFn: (form: { url: string; contact?: string }) => body<Survey>(api.POST("/api/v1/sources/survey", { body: form as components["schemas"]["SurveyForm"] })) });
+  return useDeed({ mutationFn: (form: { url: string; contact?: string; config?: { scope: Scope } }) => body<Survey>(api.POST("/api/v1/sources/survey", { body: form as components["schemas"]["SurveyForm"] })) });
 }
 
 /** With a scheduler of their own, or without. */

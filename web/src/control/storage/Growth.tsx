@@ -15,7 +15,7 @@ export function Growth({ state, now }: { state: StorageState; now: number }) {
   if (times.length === 0) return <p className="text-soft">Nothing is sealed yet. With the first crawl a line begins here.</p>;
   return (
     <>
-      <TimeChart title="Size of the archive" caption="sealed WARC files at the end of each day" times={times} lines={lines} format={bytes} />
+      <TimeChart title="Size of the archive" isWhole caption="sealed WARC files at the end of each day" times={times} lines={lines} format={bytes} />
       <p className="mt-3">{days === null ? "It did not grow in the last thirty days." : `It grows by ${bytes(perDay)} a day; at this pace the ${bytes(free)} that are free last ${days > 3650 ? "for more than ten years" : `${days.toLocaleString("en")} days`}.`}</p>
     </>
   );

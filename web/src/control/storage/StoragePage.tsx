@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { Operate } from "@/app/Operate";
 import { Problem } from "@/app/Problem";
 import { Done, type Deed } from "@/control/page/Done";
 import { Meter } from "@/control/page/Meter";
@@ -23,7 +24,7 @@ export function StoragePage() {
   const [deed, setDeed] = useState<Deed | null>(null);
   return (
     <>
-      <PageHead title="Storage" actions={<Button onClick={() => setCleaning(true)}>Clean up</Button>}>What the archive takes, how it grows, and how much room is left.</PageHead>
+      <PageHead title="Storage" actions={<Operate><Button onClick={() => setCleaning(true)}>Clean up</Button></Operate>}>What the archive takes, how it grows, and how much room is left.</PageHead>
       <Done deed={deed} onClose={() => setDeed(null)} />
       {state.error ? <div className="mb-4"><Problem problem={state.error} onAgain={() => void state.refetch()} /></div> : null}
       <dl className="mb-4 grid min-h-24 grid-cols-2 gap-3 sm:grid-cols-4">

@@ -14,7 +14,7 @@ export function useStorageState() {
 
 /** GET /api/admin/storage */
 export function useStores() {
-  return useQuery({ queryKey: ["storage"], refetchInterval: 60_000, queryFn: ({ signal }) => body<Schemas["StorageShown"]>(api.GET("/api/admin/storage", { signal })) });
+  return useQuery({ queryKey: ["storage"], refetchInterval: 60_000, queryFn: ({ signal }) => body<Schemas["StoreSizes"]>(api.GET("/api/admin/storage", { signal })) });
 }
 
 /** POST /api/admin/cleanup; without `apply` it only says what would go */

@@ -11,7 +11,7 @@ export type TakedownPreview = Schemas["TakedownPreview"];
 
 /** GET /api/admin/takedowns */
 export function useTakedowns({ state, search }: AskedTakedowns) {
-  return usePieces<Takedown>(["takedowns", state, search], (cursor, signal) => body<Schemas["Listed_Takedown_"]>(api.GET("/api/admin/takedowns", { signal, params: { query: { state, search, cursor } } })));
+  return usePieces<Takedown>(["takedowns", state, search], (cursor, signal) => body<Schemas["Piece_Takedown"]>(api.GET("/api/admin/takedowns", { signal, params: { query: { state, search, cursor } } })));
 }
 
 /** GET /api/admin/takedowns/preview; what another subject would take along is not shown meanwhile */

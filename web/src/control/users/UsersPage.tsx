@@ -25,7 +25,7 @@ export function UsersPage() {
       <PageHead title="Users" actions={!list.error && <Button kind="main" onClick={() => setInviting(true)}>Invite a user</Button>}>Who may sign in, and what each is trusted with. Nobody's password is known here: a link that works once lets a user choose one.</PageHead>
       {list.error ? <Problem problem={list.error} onAgain={() => void list.refetch()} /> : null}
       <div className="min-h-64">
-        <DataTable caption="Users" rows={list.rows ?? []} keyOf={(row) => row.id} empty={list.rows ? <Notice title="There is no user yet">Invite one: you get a link to pass on.</Notice> : list.error ? null : <p role="status" className="text-soft">Asking for the users…</p>} columns={[
+        <DataTable caption="Users" rows={list.rows ?? []} keyOf={(row) => row.id} empty={list.rows ? <Notice title="There is no user yet">Invite one: you get a link to pass on.</Notice> : list.error ? null : <p role="status" className="text-soft">Loading…</p>} columns={[
           { head: "Name", cell: (row) => <Link to="/control/users/$id" params={{ id: String(row.id) }} className="break-all">{row.name}</Link> },
           { head: "Role", cell: (row) => row.role },
           { head: "State", cell: (row) => <Tag tone={STATE_TONES[row.state]}>{row.state}</Tag> },
@@ -36,7 +36,7 @@ export function UsersPage() {
         {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="user" />}
       </div>
       {isInviting && <Invite onClose={() => setInviting(false)} onDone={setInvited} />}
-      {invited && <Secret title={`A link for ${invited.user.name}`} secret={invited.link} onClose={() => setInvited(null)}>Pass it on in a safe way. It works once, and for 72 hours: whoever opens it chooses the password.</Secret>}
+      {invited && <Secret title={`A link for ${invited.user.name}`} secret={invited.link ?? ""} onClose={() => setInvited(null)}>Pass it on in a safe way. It works once, and for 72 hours: whoever opens it chooses the password.</Secret>}
     </>
   );
 }

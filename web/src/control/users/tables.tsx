@@ -10,8 +10,8 @@ import { Button } from "@/design/Button";
 import { DataTable } from "@/design/DataTable";
 import { Tag } from "@/design/Tag";
 
-type SignedIn = components["schemas"]["SessionShown"];
-type Token = components["schemas"]["TokenShown"];
+type SignedIn = components["schemas"]["SessionRecord"];
+type Token = components["schemas"]["TokenRecord"];
 type List<Row> = ReturnType<typeof usePieces<Row>>;
 
 /** Browsers that are signed in; each can be ended. */

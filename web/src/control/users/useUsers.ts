@@ -5,15 +5,15 @@ import { usePieces } from "@/control/page/usePieces";
 import { useWrite } from "@/control/page/useWrite";
 
 type Schemas = components["schemas"];
-export type User = Schemas["UserShown"];
+export type User = Schemas["UserRecord"];
 export type Role = Schemas["UserForm"]["role"];
-export type SignedIn = Schemas["SessionShown"];
-export type Token = Schemas["TokenShown"];
+export type SignedIn = Schemas["SessionRecord"];
+export type Token = Schemas["TokenRecord"];
 export type Invited = Schemas["InvitedUser"];
 
 /** GET /api/admin/users */
 export function useUsers() {
-  return usePieces<User>(["users"], (cursor, signal) => body<Schemas["Listed_UserShown_"]>(api.GET("/api/admin/users", { signal, params: { query: { cursor } } })));
+  return usePieces<User>(["users"], (cursor, signal) => body<Schemas["Piece_UserRecord"]>(api.GET("/api/admin/users", { signal, params: { query: { cursor } } })));
 }
 
 /** GET /api/admin/users/{id} */
@@ -43,7 +43,7 @@ export function useDeleteUser(id: number) {
 
 /** GET /api/admin/users/{id}/sessions */
 export function useUserSessions(id: number) {
-  return usePieces<SignedIn>(["users", id, "sessions"], (cursor, signal) => body<Schemas["Listed_SessionShown_"]>(api.GET("/api/admin/users/{id}/sessions", { signal, params: { path: { id }, query: { cursor } } })));
+  return usePieces<SignedIn>(["users", id, "sessions"], (cursor, signal) => body<Schemas["Piece_SessionRecord"]>(api.GET("/api/admin/users/{id}/sessions", { signal, params: { path: { id }, query: { cursor } } })));
 }
 
 /** DELETE /api/admin/users/{id}/sessions, or one of them */
@@ -55,7 +55,7 @@ export function useEndUserSessions(id: number) {
 
 /** GET /api/admin/users/{id}/tokens */
 export function useUserTokens(id: number) {
-  return usePieces<Token>(["users", id, "tokens"], (cursor, signal) => body<Schemas["Listed_TokenShown_"]>(api.GET("/api/admin/users/{id}/tokens", { signal, params: { path: { id }, query: { cursor } } })));
+  return usePieces<Token>(["users", id, "tokens"], (cursor, signal) => body<Schemas["Piece_TokenRecord"]>(api.GET("/api/admin/users/{id}/tokens", { signal, params: { path: { id }, query: { cursor } } })));
 }
 
 /** DELETE /api/admin/users/{id}/tokens/{token_id} */

@@ -19,7 +19,7 @@ export function WebhookFields({ draft, onChange, urlProblem }: { draft: Draft; o
       <TextField label="What it is for" value={draft.description} onChange={(event) => onChange({ ...draft, description: event.target.value })} />
       <fieldset>
         <legend className="mb-1 font-semibold">Events</legend>
-        <p className="mb-2 text-sm text-soft">With none chosen it is told of everything.</p>
+        <p className="mb-2 text-sm text-soft">Leave empty to receive all events.</p>
         <div className="grid gap-2 sm:grid-cols-2">
           {Object.entries(EVENTS).map(([group, words]) => (
             <div key={group} className="rounded-part border border-line p-2">

@@ -5,14 +5,14 @@ import { usePieces } from "@/control/page/usePieces";
 import { useWrite } from "@/control/page/useWrite";
 
 type Schemas = components["schemas"];
-export type Webhook = Schemas["WebhookShown"];
+export type Webhook = Schemas["WebhookRecord"];
 export type WebhookForm = Schemas["WebhookForm"];
 export type WebhookChanges = Schemas["WebhookChangeForm"];
-export type Delivery = Schemas["DeliveryShown"];
+export type Delivery = Schemas["DeliveryRecord"];
 
 /** GET /api/admin/webhooks */
 export function useWebhooks() {
-  return usePieces<Webhook>(["webhooks"], (cursor, signal) => body<Schemas["Listed_WebhookShown_"]>(api.GET("/api/admin/webhooks", { signal, params: { query: { cursor } } })));
+  return usePieces<Webhook>(["webhooks"], (cursor, signal) => body<Schemas["Piece_WebhookRecord"]>(api.GET("/api/admin/webhooks", { signal, params: { query: { cursor } } })));
 }
 
 /** GET /api/admin/webhooks/{id} */
@@ -47,7 +47,7 @@ export function useRotateSecret(id: number) {
 
 /** GET /api/admin/webhooks/{id}/deliveries */
 export function useDeliveries(id: number, state: Delivery["state"] | undefined) {
-  return usePieces<Delivery>(["webhooks", id, "deliveries", state], (cursor, signal) => body<Schemas["Listed_DeliveryShown_"]>(api.GET("/api/admin/webhooks/{id}/deliveries", { signal, params: { path: { id }, query: { state, cursor } } })), 5000);
+  return usePieces<Delivery>(["webhooks", id, "deliveries", state], (cursor, signal) => body<Schemas["Piece_DeliveryRecord"]>(api.GET("/api/admin/webhooks/{id}/deliveries", { signal, params: { path: { id }, query: { state, cursor } } })), 5000);
 }
 
 /** POST /api/admin/webhooks/{id}/deliveries/{delivery_id}/redeliver */

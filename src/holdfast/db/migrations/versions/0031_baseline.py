@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Do nothing: `holdfast.db.migrate` runs `baseline.bring_up`, which knows the schema that was found."""
+    """Do nothing: `holdfast.db.migrate` runs `baseline.bring_up`, which has the old schema's version."""
 
 
 def downgrade() -> None:

@@ -1,4 +1,4 @@
-"""Jobs that keep a time of day; longer codes of sources"""
+"""Jobs that run at a time of day; longer source codes"""
 
 import sqlalchemy as sa
 from alembic import op
@@ -15,7 +15,7 @@ def upgrade() -> None:
 
 
 def convert(connection: sa.Connection) -> None:
-    """Widen the code; SQLite checks no length."""
+    """Widen the code column; SQLite checks no length."""
     if connection.dialect.name == "postgresql":
         connection.execute(sa.text("ALTER TABLE sources ALTER COLUMN code TYPE VARCHAR(40)"))
 

@@ -1,0 +1,43 @@
+import { room } from "../room";
+
+/** Why a queued run has not started. */
+export const t = room(
+  {
+    "title.contact": "Waiting for your contact.",
+    "title.worker": "Waiting: no worker is running.",
+    "title.busy": "Waiting for a free worker.",
+    "title.turn": "Waiting for its turn.",
+    "title.disk": "Waiting for free disk space.",
+    "title.source": "Waiting: its source is disabled.",
+    "title.machine": "Waiting for its machine.",
+    "title.time": "Waiting for its time.",
+    contact: "No site is requested until a contact is set: every request names it, so that site owners can reach you. Enter your e-mail or web address and check the website; the run then starts by itself.",
+    worker: "This server was started without a worker. {serve} runs one beside the server; {start} starts one on another machine. The run then starts by itself.",
+    busy: "The run starts when a worker has finished another one.",
+    turn: "The run starts within seconds.",
+    disk: "The disk has too little free space for new captures. Free some space; the run then starts by itself.",
+    source: "Enable the source to start the run.",
+    "do.contact": "Enter your contact",
+    "do.disk": "Storage",
+    "do.source": "Open the source",
+  },
+  {
+    "title.contact": "En attente de votre contact.",
+    "title.worker": "En attente : aucun processus de collecte n’est démarré.",
+    "title.busy": "En attente d’un processus libre.",
+    "title.turn": "En attente de son tour.",
+    "title.disk": "En attente d’espace disque.",
+    "title.source": "En attente : sa source est désactivée.",
+    "title.machine": "En attente de sa machine.",
+    "title.time": "En attente de son heure.",
+    contact: "Aucun site n’est interrogé tant qu’il n’y a pas de contact : chaque requête l’indique, pour que les propriétaires des sites puissent vous joindre. Saisissez votre adresse électronique ou web, puis vérifiez le site ; la collecte démarre ensuite d’elle-même.",
+    worker: "Ce serveur a été lancé sans processus de collecte. {serve} en lance un à côté du serveur ; {start} en lance un sur une autre machine. La collecte démarre ensuite d’elle-même.",
+    busy: "La collecte démarre dès qu’un processus a terminé la sienne.",
+    turn: "La collecte démarre dans quelques secondes.",
+    disk: "Le disque n’a plus assez de place pour de nouvelles captures. Libérez de l’espace ; la collecte démarre ensuite d’elle-même.",
+    source: "Activez la source pour démarrer la collecte.",
+    "do.contact": "Saisir votre contact",
+    "do.disk": "Stockage",
+    "do.source": "Ouvrir la source",
+  },
+);
