@@ -50,7 +50,10 @@ class StageLog:
         self._lock = threading.Lock()
         self._open = 2
         self._threads: list[threading.Thread] = []
+        # All before the container starts: once it runs, its storage may be unmounted, and what is created then would
+        # lie beside it.
         self._combined = _create(log)
+        self._streams = [_create(stream_log(log, name)) for name in ("stdout", "stderr")]
 
     @property
     def is_over(self) -> bool:
@@ -60,9 +63,8 @@ class StageLog:
         """Start recording; the process must have both outputs as pipes."""
         assert process.stdout is not None
         assert process.stderr is not None
-        for stream, name in ((process.stdout, "stdout"), (process.stderr, "stderr")):
-            path = stream_log(self.log, name)
-            thread = threading.Thread(target=self._copy, args=(stream, _create(path)), name=path.name, daemon=True)
+        for stream, own in zip((process.stdout, process.stderr), self._streams, strict=True):
+            thread = threading.Thread(target=self._copy, args=(stream, own), name="stage-log", daemon=True)
             self._threads.append(thread)
             thread.start()
 
@@ -75,6 +77,9 @@ class StageLog:
     def close(self, timeout: float) -> None:
         for thread in self._threads:
             thread.join(timeout)
+        if not self._threads:
+            for own in self._streams:
+                own.close()
         with self._lock:
             self._combined.close()
 
