@@ -13,7 +13,6 @@ from sqlalchemy import select
 
 from holdfast.clock import Clock
 from holdfast.config import JobSettings, Settings, Timings
-from holdfast.config.timings import JobTimings
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Hold, Job, JobEvent
 from holdfast.jobs.administration.actions import JobActions, Upserted
@@ -68,9 +67,9 @@ class Bed:
 
     def __init__(self, url: str, clock: Clock, home: Path, **settings: Any) -> None:
         self.url, self.clock, self.home = url, clock, home
-        names = {one.name for one in fields(JobTimings)}
+        names = {one.name.removeprefix("jobs_") for one in fields(Timings) if one.name.startswith("jobs_")}
         self.settings = JobSettings(**{name: value for name, value in settings.items() if name not in names})
-        self.timings = JobTimings(**{name: value for name, value in settings.items() if name in names})
+        self.timings = Timings(**{f"jobs_{name}": value for name, value in settings.items() if name in names})
         self._parties: list[Party] = []
         self.party = self.another()
         self.database = self.party.database
@@ -78,7 +77,7 @@ class Bed:
     @property
     def all_settings(self) -> Settings:
         """The settings of the next party."""
-        return Settings(jobs=self.settings, timings=Timings(jobs=self.timings))
+        return Settings(jobs=self.settings, timings=self.timings)
 
     def another(self, directory: str | None = None) -> Party:
         """Open one more party; with a directory, one of a machine with a data directory of its own."""

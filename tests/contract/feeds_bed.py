@@ -10,7 +10,6 @@ from hashlib import sha256
 from typing import Any
 
 from holdfast.config import FeedSettings, Settings, Timings
-from holdfast.config.timings import FeedTimings
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Feed, FeedItem, Job, Source
@@ -36,8 +35,8 @@ class Worker:
 
 
 def _settings(**values: Any) -> Settings:
-    limits = {name: values.pop(name) for name in list(values) if name in ("items", "waiting", "per_source")}
-    return Settings(feeds=FeedSettings(**values), timings=Timings(feeds=FeedTimings(**limits)))
+    limits = {f"feeds_{name}": values.pop(name) for name in list(values) if name in ("items", "waiting", "per_source")}
+    return Settings(feeds=FeedSettings(**values), timings=Timings(**limits))
 
 
 class Bed:

@@ -112,7 +112,7 @@ def test_what_is_older_than_thirty_days_loses_its_log_and_stays_if_something_ref
 
 def test_old_things_are_looked_for_once_a_minute_however_often_locks_are(bed: Bed, clock: FakeClock) -> None:
     bed.settings = bed.settings.model_copy(update={"history_days": 1.0})
-    bed.timings = replace(bed.timings, sweep_s=0.5)
+    bed.timings = replace(bed.timings, jobs_sweep_s=0.5)
     bed.party = bed.another()
     first, second = bed.recurring("first"), bed.recurring("second")
     scheduler = bed.another().scheduler
@@ -250,7 +250,7 @@ def test_a_word_that_was_said_to_a_run_reaches_its_next_holder(bed: Bed, clock: 
     if how == "released":
         bed.party.leases.release(lease)
     else:
-        clock.advance(bed.timings.stale_s + 1)
+        clock.advance(bed.timings.jobs_stale_s + 1)
         assert bed.party.scheduler.sweep() == 1
 
     again = bed.party.taken("second")
@@ -278,7 +278,7 @@ def test_what_a_run_cost_adds_up_over_its_holders(bed: Bed, clock: FakeClock) ->
     bed.party.leases.release(first)
     second = bed.party.taken("second")
     bed.party.leases.report(second, Counts(items_crawled=5, items_total=9, cpu_ms=20, peak_memory_bytes=70), {"n": 2})
-    clock.advance(bed.timings.stale_s + 1)
+    clock.advance(bed.timings.jobs_stale_s + 1)
     bed.party.scheduler.sweep()
     third = bed.party.taken("third")
     bed.party.leases.report(third, Counts(items_crawled=6, items_total=9, cpu_ms=7, peak_memory_bytes=60), {"n": 3})
@@ -297,12 +297,12 @@ def test_a_run_of_a_cancelled_job_that_is_lost_ends_with_all_that_an_end_has(bed
     lease = bed.party.taken()
     bed.party.leases.report(lease, Counts(items_crawled=3), {})
     bed.party.act(job_id, JobAction.CANCEL)
-    clock.advance(bed.timings.stale_s + 1)
+    clock.advance(bed.timings.jobs_stale_s + 1)
     bed.party.scheduler.sweep()
 
     (run,) = bed.executions(job_id)
     assert (run.state, run.reason, run.items_crawled, run.stop_requested) == ("cancelled", "lease_lost", 3, None)
-    assert run.duration_ms == round((bed.timings.stale_s + 1) * 1000)
+    assert run.duration_ms == round((bed.timings.jobs_stale_s + 1) * 1000)
     assert (bed.job(job_id).total_runs, bed.events(job_id)[-1]) == (1, "job:completed cancelled")
 
 

@@ -15,7 +15,6 @@ from typing import Any, cast
 import pytest
 
 from holdfast.config import DiskSettings, Settings, Timings
-from holdfast.config.timings import CrawlTimings, LeaseTimings
 from holdfast.coordination.runfile import new_name
 from holdfast.crawl.plan import Assignment, CrawlPlan, seeds_of
 from holdfast.crawl_process.process import Process
@@ -113,12 +112,12 @@ def world(database_url: str, tmp_path: Path, clock: FakeClock) -> Iterator[World
         home=tmp_path / "home", database_url=None if database_url.startswith("sqlite") else database_url,
         disk=DiskSettings(free_bytes=0, free_percent=0.0),
         timings=Timings(
-            lease=LeaseTimings(seconds=_HOUR_S * 4), crawl=CrawlTimings(parse_s=_HOUR_S * 4, settle_s=0.01)
+            lease_seconds=_HOUR_S * 4, crawl_parse_s=_HOUR_S * 4, crawl_settle_s=0.01
         ),
     )  # fmt: skip
     prepare(settings)
     raw_db = connect(settings.database)
-    frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=settings.timings.lease.seconds))
+    frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=settings.timings.lease_seconds))
     runtime = Runtime(settings=settings, raw_db=raw_db, clock=clock, frontier=frontier)
     plan = CrawlPlan(seeds=("http://127.0.0.1:7000/0",), contact="a@example.org", delay_s=0.0, sitemaps=False,
                      allow_networks=("127.0.0.0/8",))  # fmt: skip

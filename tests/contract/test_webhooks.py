@@ -15,7 +15,6 @@ from standardwebhooks import Webhook as Verifier
 
 from holdfast.clock import SystemClock
 from holdfast.config import WebhookSettings
-from holdfast.config.timings import WebhookTimings
 from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Event, Webhook, WebhookAttempt, WebhookDelivery
@@ -44,7 +43,7 @@ from tests.receiver import Answer, Receiver, receiving
 
 _LOOPBACK = (ip_network("127.0.0.0/8"),)
 _SETTINGS = WebhookSettings(allow_networks=_LOOPBACK)
-_QUICK = WebhookTimings(poll_s=0.02)
+_QUICK_S = 0.02
 _REFUSED = Result(500, "it answered 500", "no", 3)
 
 
@@ -105,7 +104,7 @@ def test_a_run_is_told_to_whom_it_concerns_and_signed(bed: Bed, receiver: Receiv
     job_id = bed.upsert(1, max_retries=0).job.id
     bed.run_once(job_id, failed())
 
-    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS, _QUICK)
+    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS, poll_s=_QUICK_S)
     thread.start()
     try:
         received = receiver.wait_for(4, "/all")
@@ -236,7 +235,7 @@ def test_a_receiver_that_hangs_delays_no_other(bed: Bed, receiver: Receiver) -> 
     receiver.hangs.add("/hangs")
     _tell(bed, 10)
 
-    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS, _QUICK)
+    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS, poll_s=_QUICK_S)
     thread.start()
     try:
         worked = receiver.wait_for(10, "/works")
@@ -253,13 +252,13 @@ def test_a_message_that_was_under_way_at_the_end_of_a_process_is_sent_by_the_nex
     _add(bed, receiver.url("/hangs"))
     receiver.hangs.add("/hangs")
     _tell(bed)
-    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS, _QUICK)
+    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS, poll_s=_QUICK_S)
     thread.start()
     receiver.wait_for(1, "/hangs")
     thread.close()
 
     receiver.released.set()
-    following = DeliveryThread(bed.database, bed.clock, _SETTINGS, _QUICK)
+    following = DeliveryThread(bed.database, bed.clock, _SETTINGS, poll_s=_QUICK_S)
     following.start()
     try:
         received = receiver.wait_for(2, "/hangs")
@@ -279,7 +278,7 @@ def test_a_message_that_cannot_be_sent_in_an_unforeseen_way_counts_as_tried(
     monkeypatch.setattr(Sender, "send", broken)
     _add(bed, receiver.url("/hook"))
     _tell(bed)
-    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS, _QUICK)
+    thread = DeliveryThread(bed.database, bed.clock, _SETTINGS, poll_s=_QUICK_S)
     thread.start()
     try:
         limit = SystemClock().monotonic() + deadline(10)

@@ -354,7 +354,7 @@ def test_a_worker_that_fell_silent_loses_its_run_to_another_after_the_stale_peri
     with bed.database.write() as session:  # silent for the stale period: a short one would end the other lease, too
         job = session.get_one(Job, job_id)
         assert job.lock_heartbeat_at is not None
-        job.lock_heartbeat_at -= timedelta(seconds=bed.settings.timings.jobs.stale_s)
+        job.lock_heartbeat_at -= timedelta(seconds=bed.settings.timings.jobs_stale_s)
     stops, ran = Stops(), threading.Event()
 
     def play(_lease: ExecutionLease, _holding: RunnerHolding) -> RunEnding:

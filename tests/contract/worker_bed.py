@@ -11,7 +11,6 @@ from sqlalchemy import select
 
 from holdfast import config
 from holdfast.config import Settings, Timings
-from holdfast.config.timings import JobTimings
 from holdfast.crawl_process.stopping import Stops
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Hold, Job, JobEvent, LogLine
@@ -47,7 +46,7 @@ class WorkerBed:
                 **groups.pop("jobs", {})}  # fmt: skip
         self.settings: Settings = config.load(
             home=home, database_url=None if url.startswith("sqlite") else url, contact="tests@example.org",
-            timings=Timings(jobs=JobTimings(**jobs)),
+            timings=Timings(**{f"jobs_{name}": value for name, value in jobs.items()}),
             **{"disk": {"free_bytes": 0, "free_percent": 0}, **groups},
         )  # fmt: skip
         prepare(self.settings)

@@ -18,7 +18,6 @@ import pytest
 from sqlalchemy import func, select, text, update
 
 from holdfast.config import Settings, Timings
-from holdfast.config.timings import JobTimings
 from holdfast.db.migrate import upgrade
 from holdfast.db.models import Execution, Hold, Job
 from holdfast.errors import LeaseLost
@@ -38,8 +37,15 @@ FEW = 40
 def world(database_url: str, tmp_path: Path) -> World:
     """A database with jobs that run every fast minute, which is a second of ours."""
     upgrade(database_url)
-    quick = JobTimings(poll_s=1.0, stale_s=60.0, sweep_s=20.0, metrics_s=600.0, heartbeat_s=10.0, takeovers=1000)
-    settings = Settings(timings=Timings(jobs=quick))
+    quick = Timings(
+        jobs_poll_s=1.0,
+        jobs_stale_s=60.0,
+        jobs_sweep_s=20.0,
+        jobs_metrics_s=600.0,
+        jobs_heartbeat_s=10.0,
+        jobs_takeovers=1000,
+    )
+    settings = Settings(timings=quick)
     return World(url=database_url, home=tmp_path, settings=settings, since=time.time())
 
 
@@ -230,9 +236,7 @@ def test_an_owner_whose_lock_expired_cannot_undo_the_next_ones(world: World) -> 
 
 def test_a_scheduler_that_starts_takes_nothing_from_a_living_worker(world: World) -> None:
     # Half a minute of ours: a slow machine must not make the living look dead.
-    world = replace(
-        world, settings=Settings(timings=Timings(jobs=replace(world.settings.timings.jobs, stale_s=1800.0)))
-    )
+    world = replace(world, settings=Settings(timings=replace(world.settings.timings, jobs_stale_s=1800.0)))
     party = world.party()
     _jobs(party, world, 10)
     party.scheduler.tick()

@@ -108,7 +108,7 @@ def test_trouble_of_the_machine_waits_for_its_cooldown_and_burns_no_retry(bed: Z
     assert (state, done.failure, job.current_retry_count, job.infra_retry_count) == ("scheduled", "infra_error", 0, 1)
     assert job.next_run_at is not None
     assert done.finished_at is not None
-    assert job.next_run_at - done.finished_at == timedelta(seconds=bed.settings.timings.jobs.infra_cooldown_s)
+    assert job.next_run_at - done.finished_at == timedelta(seconds=bed.settings.timings.jobs_infra_cooldown_s)
 
 
 def test_storage_that_is_not_mounted_is_the_machines_fault_and_nothing_is_written(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from sqlalchemy import select
 from holdfast import config
 from holdfast.archive_tool.main import run_tool
 from holdfast.config import Settings, Timings
-from holdfast.config.timings import LeaseTimings
 from holdfast.db import connect
 from holdfast.db.models import Execution, Job, LogLine, Snapshot, WarcFile
 from holdfast.index.indexer import index_pending, open_indexer
@@ -174,7 +173,7 @@ def open_zimit_bed(
     """Open a bed; at its end nothing may run any more. Without a contact our own crawler refuses at once."""
     settings = config.load(
         home=root / "home", database_url=database_url, zimit={"command": COMMAND, **zimit}, contact=contact,
-        allow_networks="127.0.0.0/8", timings=Timings(lease=LeaseTimings(seconds=lease_s)),
+        allow_networks="127.0.0.0/8", timings=Timings(lease_seconds=lease_s),
     )  # fmt: skip
     with open_jobs(settings) as jobs:
         bed = ZimitBed(root, jobs, settings)

@@ -204,7 +204,7 @@ def test_timings_of_tests_are_read_and_checked(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("HOLDFAST_TIMINGS_LEASE_RENEW_S", "0.5")
     monkeypatch.setenv("HOLDFAST_TIMINGS_CRAWL_SETTLE_PAGES", "2")
     timings = load().timings
-    assert (timings.lease.renew_s, timings.lease.seconds, timings.crawl.settle_pages) == (0.5, 60.0, 2)
+    assert (timings.lease_renew_s, timings.lease_seconds, timings.crawl_settle_pages) == (0.5, 60.0, 2)
 
     monkeypatch.setenv("HOLDFAST_API_ENVIRONMENT", "production")
     with pytest.raises(Invalid, match="HOLDFAST_TIMINGS_\\* is for tests"):

@@ -196,8 +196,10 @@ def create_inner_app(archive: Archive) -> DescribedApp:
     written = (usage.flush, accounts.identities.flush, metrics.share)
     redis = archive.settings.redis_url
     rates = rates_of(redis.get_secret_value() if redis else None, archive.clock)
-    limits = archive.settings.timings.server
-    hub = Hub(in_all=limits.streams, per_principal=limits.streams_per_principal, lasts_s=limits.stream_s)
+    limits = archive.settings.timings
+    hub = Hub(
+        in_all=limits.server_streams, per_principal=limits.server_streams_per_principal, lasts_s=limits.server_stream_s
+    )
     lifespan = lifespan_of(archive, (totals, work), written, hub)
     app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan)
     app.state.accounts = accounts

@@ -127,7 +127,8 @@ class BackgroundTasks:
 
     def _begin_webhooks(self) -> None:
         archive, settings = self._archive, self._archive.settings
-        self._begin(DeliveryThread(archive.database, archive.clock, settings.webhooks, settings.timings.webhooks))
+        poll_s = settings.timings.webhooks_poll_s
+        self._begin(DeliveryThread(archive.database, archive.clock, settings.webhooks, poll_s=poll_s))
 
     def _begin(self, part: _Part) -> None:
         if not self._ending.is_set():

@@ -98,7 +98,7 @@ class Upkeep:
     def _alerts(self) -> bool:
         """Check the alerts: the worker that would report a problem may be the one that died."""
         archive, now = self._archive, self._archive.clock.monotonic()
-        every_s = archive.settings.timings.jobs.metrics_s
+        every_s = archive.settings.timings.jobs_metrics_s
         if self._judged_at is None or now - self._judged_at >= every_s:
             self._judged_at = now
             look_for_alerts(archive.database, archive.clock, every_s=every_s)

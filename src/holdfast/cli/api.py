@@ -175,8 +175,8 @@ def _protocol(settings: Settings) -> type[asyncio.Protocol]:
     )
     return strict_http(
         head_bytes=_HEAD_BYTES,
-        head_s=settings.timings.server.head_s,
-        write_s=settings.timings.server.write_s,
+        head_s=settings.timings.server_head_s,
+        write_s=settings.timings.server_write_s,
         limits=limits,
     )
 

@@ -51,7 +51,7 @@ def add(
     settings = jobs.settings.feeds
     with jobs.database.write() as session:
         owner = find_source(session, source)
-        row = registry.add(session, jobs.clock, owner, url, kind=kind, limit=jobs.settings.timings.feeds.per_source)
+        row = registry.add(session, jobs.clock, owner, url, kind=kind, limit=jobs.settings.timings.feeds_per_source)
         follow_feeds(session, jobs.actions, owner, settings)
         # Read after follow_feeds, which creates the job if the source polls its feeds.
         is_polled = feed_job(session, source_id=owner.id) is not None

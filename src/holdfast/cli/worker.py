@@ -75,7 +75,7 @@ def start(
         find_contact(settings, has_option=False)
     options = WorkerOptions(
         once=once,
-        poll_s=poll_interval if poll_interval is not None else settings.timings.jobs.poll_s,
+        poll_s=poll_interval if poll_interval is not None else settings.timings.jobs_poll_s,
         concurrency=concurrency or settings.worker.concurrency,
         kinds=wanted or None,
         schedules=scheduler,

@@ -105,7 +105,7 @@ class CrawlEngine:
             factories.make_worker,
             limits,
             self.clock,
-            settle_s=settings.timings.crawl.settle_s,
+            settle_s=settings.timings.crawl_settle_s,
             room=self._wait_for_room,
             starving=self._starving,
         )
@@ -212,7 +212,7 @@ class CrawlEngine:
         """Resume or pause fetching, to bound the fetched but unsettled pages whatever delays them."""
         is_full = (
             self.waiting >= _BACKLOG
-            or len(self.results.visits) >= _UNSETTLED_BATCHES * self.settings.timings.crawl.settle_pages
+            or len(self.results.visits) >= _UNSETTLED_BATCHES * self.settings.timings.crawl_settle_pages
             or self.results.links >= _UNSETTLED_LINKS
             or self.capture_writer.no_space.is_set()
             or self.disk_is_full
@@ -238,7 +238,7 @@ class CrawlEngine:
             hop.body.close()
         if visit is not None:
             self.results.add(visit)
-            if len(self.results.visits) >= self.settings.timings.crawl.settle_pages or self._nothing_moves():
+            if len(self.results.visits) >= self.settings.timings.crawl_settle_pages or self._nothing_moves():
                 self.settler.due.set()
             elif visit.found and self.leased_domains.starves:
                 self.settler.soon()  # what this page brought may be what a worker waits for
@@ -275,7 +275,7 @@ class CrawlEngine:
         self.closing = True
         self.capture_writer.stop()
         now = self.clock.monotonic
-        until = now() + max(_WRITE_S, min(self._drain_until - now(), self.settings.timings.crawl.parse_s))
+        until = now() + max(_WRITE_S, min(self._drain_until - now(), self.settings.timings.crawl_parse_s))
         while self.waiting and now() < until:  # noqa: ASYNC110 - the writer is another thread
             await asyncio.sleep(0.01)
         if self.waiting:
@@ -319,13 +319,13 @@ class CrawlEngine:
 
     def _count_open(self) -> int:
         """Return the number of open attempts, on the database thread; ends those of forbidden domains first."""
-        execution_id, politeness = self.session.execution_id, self.settings.timings.crawl
+        execution_id, timings = self.session.execution_id, self.settings.timings
         # Domains that another execution found unreachable, and that may not be tried again within what an execution
         # waits for one, end too: no worker would ever start to find that out. Beyond our own rhythm: a try that comes
         # within it is waited for, as a worker does.
-        patience_s = politeness.unreachable_s + max(politeness.circuit_reset_s, robots.LONGEST_WAIT.total_seconds())
+        longest_wait_s = max(timings.crawl_circuit_reset_s, robots.LONGEST_WAIT.total_seconds())
         hopeless = self.session.frontier.hopeless_domains(
-            execution_id, since=self.settler.patient_since, patience_s=patience_s
+            execution_id, since=self.settler.patient_since, patience_s=timings.crawl_unreachable_s + longest_wait_s
         )
         for held in self.session.frontier.forbidden_domains(execution_id):
             self._close_domain(held, Outcome.EXCLUDED, "domain_forbidden")
@@ -344,7 +344,7 @@ class CrawlEngine:
 
     def _long_paused(self) -> list[tuple[int, int]]:
         """Return domains paused for longer than an execution waits for an unreachable domain."""
-        waited = timedelta(seconds=self.settings.timings.crawl.unreachable_s)
+        waited = timedelta(seconds=self.settings.timings.crawl_unreachable_s)
         before = self.clock.now() - waited
         # Only now that nothing else is left: a pause that is forgotten must not hold a job for ever.
         if before < self.settler.patient_since:
@@ -492,7 +492,7 @@ class CrawlEngine:
 
     def lease_until(self, asked_at: float) -> float:
         """Return the time until which a lease requested at `asked_at` is valid (monotonic)."""
-        return asked_at + self.settings.timings.lease.seconds * (1.0 - _MARGIN)
+        return asked_at + self.settings.timings.lease_seconds * (1.0 - _MARGIN)
 
     @asynccontextmanager
     async def borrow(self, domain: str) -> AsyncIterator[Pace | LeaseRefusal]:

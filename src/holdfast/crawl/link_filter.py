@@ -105,13 +105,13 @@ class LinkFilter:
         self._rules = scope.rules
         self._most = settings.engine.known_urls
         self._seen = SeenUrls(self._most, forgot)
-        traps = settings.timings.traps
+        limits = settings.timings
         self._traps = TrapGuard(
             TrapLimits(
-                query_variants=traps.query_variants,
-                domains=traps.hosts,
-                directory_urls=traps.directory_urls,
-                domain_urls=traps.domain_urls,
+                query_variants=limits.traps_query_variants,
+                domains=limits.traps_hosts,
+                directory_urls=limits.traps_directory_urls,
+                domain_urls=limits.traps_domain_urls,
             )
         )
         self._requisites = scope.plan.requisites and scope.plan.keeps_bodies

@@ -56,7 +56,7 @@ class PacedClient:
         self._normalisation = plan.normalisation()
         self._private = tuple(map(ip_network, plan.allow_networks))
         """Networks that were allowed explicitly: only there the delay may go below 1 s."""
-        self._limits, self._timings = settings.politeness, settings.timings.crawl
+        self._limits, self._timings = settings.politeness, settings.timings
         # Beyond a lease: a domain whose name is missing is given back, and tried again under the next one.
         self._missing: LRUCache[str, MissingName] = LRUCache(_MISSING_NAMES)
         self.answered: LRUCache[str, str] = LRUCache(_ANSWERED)
@@ -67,7 +67,7 @@ class PacedClient:
         missing = self._missing.get(domain)
         if missing is None or missing.times < _MISSING_TIMES:
             return False
-        return self._clock.monotonic() - missing.since >= min(_MISSING_S, self._timings.unreachable_s)
+        return self._clock.monotonic() - missing.since >= min(_MISSING_S, self._timings.crawl_unreachable_s)
 
     async def ask(self, request: FetchRequest, pace: Pace, own: DomainPoliteness | None) -> Fetched | FetchFailed:
         """Make one request in its turn; `own` learns from the response, unless the turn is borrowed from another

@@ -41,7 +41,7 @@ class DomainPoliteness:
         random: Random,
     ) -> None:
         self.lease, self.clock, self._random = lease, clock, random
-        self._settings, self._timings = settings.politeness, settings.timings.crawl
+        self._settings, self._timings = settings.politeness, settings.timings
         self._plan_s = delay_s
         self._own_s = max(delay_s, lease.delay_s)
         self._robots_s: dict[str, float] = {}
@@ -116,7 +116,7 @@ class DomainPoliteness:
     @property
     def closed_until(self) -> datetime | None:
         """When the domain may be tried again if its circuit is open; otherwise None."""
-        return rules.open_until(self.circuit, now=self.clock.now(), reset_s=self._timings.circuit_reset_s)
+        return rules.open_until(self.circuit, now=self.clock.now(), reset_s=self._timings.crawl_circuit_reset_s)
 
     def unreachable(self) -> None:
         """Record that the domain cannot be requested now because its robots.txt is unreachable."""
@@ -128,9 +128,9 @@ class DomainPoliteness:
             self.circuit,
             now=self.clock.now(),
             since=since,
-            patience_s=self._timings.unreachable_s,
+            patience_s=self._timings.crawl_unreachable_s,
             next_try_at=next_try_at,
-            longest_wait_s=max(self._timings.circuit_reset_s, robots.LONGEST_WAIT.total_seconds()),
+            longest_wait_s=max(self._timings.crawl_circuit_reset_s, robots.LONGEST_WAIT.total_seconds()),
         )
 
     def note_rest(self, *, is_busy: bool) -> None:
@@ -143,7 +143,7 @@ class DomainPoliteness:
     def retry_at(self, number: int) -> datetime | None:
         """Return when attempt `number` is retried, not before the domain's next turn; None if it was the last."""
         wait_s = rules.next_try(
-            number, random=self._random, retries=self.last_number - 1, base_s=self._timings.retry_base_s
+            number, random=self._random, retries=self.last_number - 1, base_s=self._timings.crawl_retry_base_s
         )
         if wait_s is None:
             return None
@@ -156,7 +156,7 @@ class DomainPoliteness:
     @property
     def unreachable_s(self) -> float:
         """How long an execution waits for an unreachable domain, in seconds."""
-        return self._timings.unreachable_s
+        return self._timings.crawl_unreachable_s
 
     @property
     def has_news(self) -> bool:

@@ -118,7 +118,7 @@ class ProcessWatch:
         if engine.capture_writer.join(0.0) and not engine.closing:
             raise HoldfastError("the writer thread has ended; the log says why")
         since = engine.capture_writer.parsing_since
-        patience = engine.settings.timings.crawl.parse_s
+        patience = engine.settings.timings.crawl_parse_s
         if since is None or engine.capture_writer.no_space.is_set():
             return
         # A page is not given up for time in which nothing here ran.
@@ -137,7 +137,7 @@ class ProcessWatch:
     async def _renew(self, engine: CrawlEngine) -> None:
         """Renew all leases of this process in one statement; workers check the expiry themselves."""
         while True:
-            await asyncio.sleep(engine.settings.timings.lease.renew_s)
+            await asyncio.sleep(engine.settings.timings.lease_renew_s)
             asked_at = engine.clock.monotonic()
             try:
                 leases = await engine.database.run(lambda: engine.session.frontier.renew(engine.session.owner_id))

@@ -249,7 +249,7 @@ class ResultSettler:
         while True:
             # Not `wait_for`: in Python 3.11 that forgets a cancellation if the event is set at the same moment.
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._settings.timings.crawl.settle_s):
+                async with asyncio.timeout(self._settings.timings.crawl_settle_s):
                     await self.due.wait()
             self.due.clear()
             if self._soon is not None:
@@ -276,7 +276,7 @@ class ResultSettler:
 
     async def finish(self) -> None:
         """Settle and release everything left, as long as the database accepts it within the lease."""
-        until = self._clock.monotonic() + self._settings.timings.lease.seconds
+        until = self._clock.monotonic() + self._settings.timings.lease_seconds
         while self._results.visits or self._leased_domains.ended:
             try:
                 await self.settle()
@@ -289,7 +289,7 @@ class ResultSettler:
 
     async def _settle_batch(self) -> set[int]:
         """Settle finished attempts and write domain updates; return the domains with new pages."""
-        batch = self._results.take(self._settings.timings.crawl.settle_pages)
+        batch = self._results.take(self._settings.timings.crawl_settle_pages)
         reporters = [worker for worker in self._leased_domains.workers.values() if worker.politeness.has_news]
         now = self._clock.monotonic()
         if not (batch or reporters or now - self._settled_at > _REPORT_S):
@@ -326,7 +326,7 @@ class ResultSettler:
             for worker in self._leased_domains.workers.values()
             if worker.working and not worker.dry
         }
-        if not self._makes_way or not held or now - self._looked_at < self._settings.timings.lease.seconds * _WAY_SHARE:
+        if not self._makes_way or not held or now - self._looked_at < self._settings.timings.lease_seconds * _WAY_SHARE:
             return
         self._looked_at = now
         for domain_id in await self._database.run(lambda: self._session.frontier.wanted(held)):

@@ -244,7 +244,7 @@ class Process:
             settings=runtime.settings.warc,
         )
         self._history, self._make_storage = policy_of(self._plan, runtime, self._output, assignment.execution_id)
-        self._child = ParseChild(deadline_s=runtime.settings.timings.crawl.parse_s)
+        self._child = ParseChild(deadline_s=runtime.settings.timings.crawl_parse_s)
 
     async def run(self) -> ProcessEnding:
         client = self._given or self._client()
@@ -285,7 +285,7 @@ class Process:
         settings = ClientSettings(
             user_agent=plan.agent(),
             from_header=plan.contact if "@" in plan.contact else "",
-            connect_timeout_s=self._runtime.settings.timings.crawl.connect_s,
+            connect_timeout_s=self._runtime.settings.timings.crawl_connect_s,
             min_bytes_per_s=_MIN_RATE,
             rate_window_s=_MIN_RATE_WINDOW_S,
             spool_dir=Path(self._assignment.output_dir),
@@ -431,7 +431,7 @@ def main() -> None:
     assignment = Assignment.from_json(sys.stdin.read())
     settings = config.load()
     log.configure(settings.log_level)
-    end_with_parent(assignment.supervisor, patience_s=settings.timings.lease.seconds)
+    end_with_parent(assignment.supervisor, patience_s=settings.timings.lease_seconds)
     # What was loaded so far stays; a page makes some hundred tuples, and looking for circles among them after every
     # 700 costs a twentieth of its parse (measured).
     gc.freeze()

@@ -93,7 +93,7 @@ def _may_hold_jobs(runtime: Runtime, owner: OwnerRow) -> bool:
         return False
     # A row that is closed says that its jobs are free. They are its own for the stale period after their last
     # heartbeat, which may be a little younger than that of the row.
-    return runtime.clock.now() - owner.heartbeat_at < timedelta(seconds=runtime.settings.timings.jobs.stale_s) + GONE
+    return runtime.clock.now() - owner.heartbeat_at < timedelta(seconds=runtime.settings.timings.jobs_stale_s) + GONE
 
 
 def _clean_up(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None:

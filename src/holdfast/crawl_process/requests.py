@@ -145,7 +145,7 @@ class DomainLeases:
 
     def _lasts_until(self, asked_at: float) -> float:
         assert self._runtime is not None
-        return asked_at + self._runtime.settings.timings.lease.seconds * (1.0 - _MARGIN)
+        return asked_at + self._runtime.settings.timings.lease_seconds * (1.0 - _MARGIN)
 
     def robots(self, url: Url) -> RobotsRecord | None:
         """Return the robots.txt that a crawl stored for an origin; None if an operator requested a new fetch."""
@@ -474,7 +474,7 @@ async def open_polite_client(
         guard = AddressGuard(tuple(map(ip_network, allowed)))
         names = Resolver(ResolverSettings(nameservers=tuple(fetch.nameservers)), guard, clock)
         return Client(
-            ClientSettings(user_agent=agent, connect_timeout_s=settings.timings.crawl.connect_s),
+            ClientSettings(user_agent=agent, connect_timeout_s=settings.timings.crawl_connect_s),
             guard,
             clock,
             names,

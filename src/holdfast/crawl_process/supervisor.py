@@ -497,7 +497,7 @@ class Supervisor:
             self._weigh()
         code = child.exit_code()
         if code is None:
-            if child.silent_for(now) > self._runtime.settings.timings.crawl.watchdog_s or self._overdue(now):
+            if child.silent_for(now) > self._runtime.settings.timings.crawl_watchdog_s or self._overdue(now):
                 _log.error("crawl.process_hangs", pid=child.pid)
                 child.kill()
             return
@@ -520,7 +520,7 @@ class Supervisor:
     def _overdue(self, now: float) -> bool:
         """Return whether a process has had enough time to drain: requests, settling, and a margin."""
         settings = self._runtime.settings
-        patience = settings.fetch.deadline_s + settings.timings.lease.seconds + settings.timings.crawl.watchdog_s
+        patience = settings.fetch.deadline_s + settings.timings.lease_seconds + settings.timings.crawl_watchdog_s
         return self._stopped_at is not None and now - self._stopped_at > patience
 
     def _fill(self) -> None:

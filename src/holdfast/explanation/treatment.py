@@ -114,7 +114,7 @@ def explain_domain(
     row = queries.domain_named(session, name)
     circuit = _circuit(row)
     delay = _delay(row, sources, robots, settings)
-    until = politeness.open_until(circuit, now=now, reset_s=settings.timings.crawl.circuit_reset_s)
+    until = politeness.open_until(circuit, now=now, reset_s=settings.timings.crawl_circuit_reset_s)
     at = from_micros(row.next_allowed_at) if row is not None and row.next_allowed_at > to_micros(now) else None
     told = ExplainedDomain(
         name=name,

@@ -173,10 +173,10 @@ class FeedPolling:
         self, raw_db: RawDatabase, frontier: Frontier, clock: Clock, settings: Settings, polled: PolledFeeds
     ) -> None:
         self._raw_db, self._frontier, self._clock = raw_db, frontier, clock
-        self._settings, self._limits = settings.feeds, settings.timings.feeds
+        self._settings, self._limits = settings.feeds, settings.timings
         self.polled = polled
         self._search = FeedSearch(polled.start) if polled.start is not None else None
-        self._room = self._limits.items
+        self._room = self._limits.feeds_items
         # The page of each feed that was polled here: items name it as where they were found.
         self._pages: dict[int, int] = {}
         # Addresses of lists that have answered here.
@@ -294,7 +294,7 @@ class FeedPolling:
         with self._raw_db.write() as tx:
             # Disabled feeds count, or a site could name new ones that are gone at once, for ever.
             if self._room_for_feeds(tx) == 0:
-                _log.warning("feed.too_many", url=attempt.url, limit=self._limits.per_source)
+                _log.warning("feed.too_many", url=attempt.url, limit=self._limits.feeds_per_source)
                 return None
             self._insert(tx, attempt.url, attempt.url_hash, kind=kind, origin=origin)
             return polling_queries.feed_by_hash(tx, source_id=self.polled.source_id, url_hash=attempt.url_hash)
@@ -307,7 +307,7 @@ class FeedPolling:
 
     def _room_for_feeds(self, tx: Transaction) -> int:
         """Return how many more feeds the source may have; deletes long-disabled feeds first if it is full."""
-        source_id, most = self.polled.source_id, self._limits.per_source
+        source_id, most = self.polled.source_id, self._limits.feeds_per_source
         room = most - polling_queries.count_feeds(tx, source_id=source_id)
         if room <= 0:
             before = to_micros(self._clock.now() - FORGOTTEN_AFTER)
@@ -350,7 +350,11 @@ class FeedPolling:
             )
         judged = after_backlog if left else after_success
         health = judged(now=visit.finished_at, interval=self._interval(updated))
-        error = f"{left:,} of its items are left until fewer wait; {self._limits.waiting:,} may wait" if left else None
+        error = (
+            f"{left:,} of its items are left until fewer wait; {self._limits.feeds_waiting:,} may wait"
+            if left
+            else None
+        )
         with self._raw_db.write() as tx:
             polled_at = to_micros(visit.finished_at)
             polling_queries.write_poll(tx, replace(updated, last_polled_at=polled_at, health=health), error=error)
@@ -378,7 +382,7 @@ class FeedPolling:
         """Store new items and items with a newer date as waiting. Return how many exceeded the limit."""
         source_id, now, items = self.polled.source_id, self._clock.now(), listing.items
         # A sitemap that changes its addresses at each poll would fill the table, and leave the feeds no room.
-        most = self._limits.waiting if listing.is_feed else int(self._limits.waiting * _SITEMAP_SHARE)
+        most = self._limits.feeds_waiting if listing.is_feed else int(self._limits.feeds_waiting * _SITEMAP_SHARE)
         left = 0
         with self._raw_db.read() as tx:
             known = polling_queries.known_items(tx, source_id=source_id, hashes=[item.found.url_hash for item in items])
@@ -415,7 +419,7 @@ class FeedPolling:
         recent = [child for child in recent if child.found.url_hash != row.url_hash]
         # Newest first: what is beyond the limit is the oldest.
         recent.sort(key=lambda child: child.told_at or oldest, reverse=True)
-        due = [child.found for child in recent[: self._limits.per_source] if self._wants(child, now)]
+        due = [child.found for child in recent[: self._limits.feeds_per_source] if self._wants(child, now)]
         self._frontier.add(self.polled.execution_id, [_list(found, depth) for found in due])
 
     def _wants(self, child: ListedUrl, now: datetime) -> bool:
@@ -459,7 +463,7 @@ class FeedPolling:
         with self._raw_db.read() as tx:
             unknown = [
                 found
-                for found in candidates[: self._limits.per_source]
+                for found in candidates[: self._limits.feeds_per_source]
                 if polling_queries.feed_by_hash(tx, source_id=self.polled.source_id, url_hash=found.url_hash) is None
             ]
         self._frontier.add(self.polled.execution_id, [_list(found, 1) for found in unknown])

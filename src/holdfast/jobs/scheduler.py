@@ -59,7 +59,7 @@ class StopEvent(Protocol):
 class Scheduler:
     def __init__(self, database: Database, clock: Clock, settings: Settings, placement: Placement) -> None:
         self._database, self._clock, self._placement = database, clock, placement
-        self._settings, self._timings = settings.jobs, settings.timings.jobs
+        self._settings, self._timings = settings.jobs, settings.timings
         self._settler = RunSettler(settings, placement)
         self._sweep_at = self._prune_at = self._count_at = 0.0
         self._checked_at: datetime | None = None
@@ -83,25 +83,25 @@ class Scheduler:
         # By the monotonic clock: a wall clock that jumps must not sweep all the time, or never again.
         if elapsed >= self._sweep_at:
             cleared = self.sweep()
-            self._sweep_at = elapsed + self._timings.sweep_s
+            self._sweep_at = elapsed + self._timings.jobs_sweep_s
             if elapsed >= self._prune_at:
                 pruned = self._prune()
-                self._prune_at = elapsed + max(self._timings.sweep_s, _PRUNE_S)
+                self._prune_at = elapsed + max(self._timings.jobs_sweep_s, _PRUNE_S)
         if elapsed >= self._count_at:
             with self._database.read() as session:
                 now = moment_in(session, self._clock)
                 self.metrics = count_metrics(session, now=now, last_check_at=self._checked_at)
             for warning in self.metrics.warnings:
                 _log.warning("scheduler.warning", message=warning)
-            look_for_alerts(self._database, self._clock, every_s=self._timings.metrics_s)
-            self._count_at = elapsed + self._timings.metrics_s
+            look_for_alerts(self._database, self._clock, every_s=self._timings.jobs_metrics_s)
+            self._count_at = elapsed + self._timings.jobs_metrics_s
         return Tick(queued=queued, cleared=cleared, pruned=pruned)
 
     def run(self, stop: StopEvent, *, on_tick: Callable[[], object] = lambda: None) -> None:
         """Tick until `stop` is set, calling `on_tick` after each success. Wait while the database is
         unavailable; log unexpected errors and continue.
         """
-        while not stop.wait(self._timings.poll_s):
+        while not stop.wait(self._timings.jobs_poll_s):
             try:
                 tick = self.tick()
                 on_tick()
@@ -145,7 +145,7 @@ class Scheduler:
         total = 0
         while True:
             with self._database.read() as session:
-                stale = moment_in(session, self._clock) - timedelta(seconds=self._timings.stale_s)
+                stale = moment_in(session, self._clock) - timedelta(seconds=self._timings.jobs_stale_s)
                 silence = schedule_queries.Silence(before or stale, tuple(dead_owners), orphans)
                 # A look without a lock first: on SQLite each sweep would otherwise stop all writers.
                 if not schedule_queries.stale_ids(session, silence, limit=1):

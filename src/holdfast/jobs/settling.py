@@ -41,7 +41,7 @@ _BY_RULE = {Retry.NO: FailureCause.CONFIG, Retry.LATER: FailureCause.INFRA}
 
 class RunSettler:
     def __init__(self, settings: Settings, placement: Placement) -> None:
-        self._settings, self._timings, self._placement = settings.jobs, settings.timings.jobs, placement
+        self._settings, self._timings, self._placement = settings.jobs, settings.timings, placement
 
     def settle(
         self, session: Session, job: Job, execution: Execution, ending: RunEnding, *, now: datetime
@@ -124,7 +124,7 @@ class RunSettler:
         execution.takeovers = in_vain + (execution.paused_at is None)
         execution.lost_items = max(done, execution.lost_items)
         # A page that kills its worker each time would go round for ever.
-        if execution.takeovers > self._timings.takeovers and state_of(job) is State.RUNNING:
+        if execution.takeovers > self._timings.jobs_takeovers and state_of(job) is State.RUNNING:
             message = f"its owners fell silent {execution.takeovers} times"
             ending = RunEnding(
                 result=RunResult.FAILED, failure=FailureCause.LEASE_LOST, reason="lease_lost", error=message
@@ -231,8 +231,8 @@ class RunSettler:
             RetryPolicy(
                 max_retries=job.max_retries,
                 base_s=job.retry_backoff_seconds,
-                infra_cooldown_s=self._timings.infra_cooldown_s,
-                infra_retries=self._timings.infra_retries,
+                infra_cooldown_s=self._timings.jobs_infra_cooldown_s,
+                infra_retries=self._timings.jobs_infra_retries,
             ),
         )
 

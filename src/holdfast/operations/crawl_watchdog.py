@@ -176,7 +176,7 @@ def watch_runs(jobs: Jobs, *, ask: Ask | None = None) -> list[WatchedRun]:
             if not is_tool_run(run)
         }
     folders = [Path(run.execution.output_dir) for run in runs if run.job.id not in rows]
-    health = ask(folders) if ask else probe(folders, jobs.clock, deadline_s=jobs.settings.timings.storage.probe_s)
+    health = ask(folders) if ask else probe(folders, jobs.clock, deadline_s=jobs.settings.timings.storage_probe_s)
     watched_runs = []
     for run in runs:
         if run.job.id in rows:

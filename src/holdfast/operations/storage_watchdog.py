@@ -173,7 +173,7 @@ class StorageWatchdog:
     def _ask(self, paths: Iterable[Path]) -> Mapping[Path, Probe]:
         if self.ask is not None:
             return self.ask(paths)
-        return probe(paths, self.jobs.clock, deadline_s=self.jobs.settings.timings.storage.probe_s)
+        return probe(paths, self.jobs.clock, deadline_s=self.jobs.settings.timings.storage_probe_s)
 
     def _health(self, run: DirectoryRun, health: Mapping[Path, Probe]) -> Probe:
         """Return the health of a run's directory: dead below an unmounted store root, even if it responds."""

@@ -23,7 +23,6 @@ from sqlalchemy.orm import Session
 from holdfast import __version__, audit, log
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings, WebhookSettings
-from holdfast.config.timings import WebhookTimings
 from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database, SessionClock, moment_in
 from holdfast.db.models import Webhook, WebhookAttempt, WebhookDelivery
@@ -310,8 +309,8 @@ async def _send_one(settings: WebhookSettings, clock: Clock, message: WebhookMes
 class DeliveryThread:
     """Queues and sends until it is closed, on its own thread and event loop."""
 
-    def __init__(self, database: Database, clock: Clock, settings: WebhookSettings, timings: WebhookTimings) -> None:
-        self._database, self._settings, self._poll_s = database, settings, timings.poll_s
+    def __init__(self, database: Database, clock: Clock, settings: WebhookSettings, *, poll_s: float) -> None:
+        self._database, self._settings, self._poll_s = database, settings, poll_s
         # Leases are the business of several machines: the database's clock decides, where it is another's.
         self._clock: Clock = SessionClock(clock) if isinstance(clock, SystemClock) else clock
         self._ending = Event()
@@ -430,7 +429,8 @@ class DeliveryThread:
 def open_deliveries(settings: Settings) -> Iterator[None]:
     """Queue and send while the block runs, with a connection of its own."""
     with closing(Database(settings.database)) as database:
-        thread = DeliveryThread(database, SystemClock(), settings.webhooks, settings.timings.webhooks)
+        poll_s = settings.timings.webhooks_poll_s
+        thread = DeliveryThread(database, SystemClock(), settings.webhooks, poll_s=poll_s)
         thread.start()
         try:
             yield

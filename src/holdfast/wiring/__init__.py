@@ -52,7 +52,7 @@ def open_runtime(settings: Settings) -> Iterator[Runtime]:
     try:
         # One clock decides who owns what: the database's.
         clock = DatabaseClock(raw_db)
-        frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=settings.timings.lease.seconds))
+        frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=settings.timings.lease_seconds))
         yield Runtime(settings=settings, raw_db=raw_db, clock=clock, frontier=frontier)
     finally:
         raw_db.close()

@@ -47,7 +47,7 @@ class ServedFrontier:
             raw_db = self._raw_db = connect(self._settings.database)
             # The machine's clock gives way to the database's, by which leases are judged; a test's does not.
             clock: Clock = DatabaseClock(raw_db) if isinstance(self._clock, SystemClock) else self._clock
-            frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=self._settings.timings.lease.seconds))
+            frontier = Frontier(raw_db, clock, FrontierSettings(lease_s=self._settings.timings.lease_seconds))
             self._runtime = Runtime(settings=self._settings, raw_db=raw_db, clock=clock, frontier=frontier)
         else:
             synchronise(self._runtime.clock)

@@ -107,7 +107,7 @@ class BackgroundWork:
                 # The database is away, or a task cannot be made: try again.
                 _log.warning("worker.background_waits", action="open", message=str(exc))
                 self._report(idle=True, errors={"background": str(exc)})
-                self._stopping.wait(self._settings.timings.jobs.rest_s)
+                self._stopping.wait(self._settings.timings.jobs_rest_s)
 
     def _work(self) -> None:
         settings = self._settings
@@ -127,7 +127,7 @@ class BackgroundWork:
                 self._report(idle=not busy, errors={t.task.name: t.error for t in turns if t.error is not None})
                 # Rounds follow each other without a rest while there is something to do.
                 if not busy:
-                    self._wake.wait(0.05 if self._hurried else settings.timings.jobs.rest_s)
+                    self._wake.wait(0.05 if self._hurried else settings.timings.jobs_rest_s)
 
     def _report(self, *, idle: bool, errors: dict[str, str]) -> None:
         with self._changed:

@@ -88,7 +88,7 @@ class Heartbeat:
     def keep(self, lease: ExecutionLease, holding: RunnerHolding, *, taken_at: float) -> None:
         """Keep a lease alive; it was leased no earlier than `taken_at`."""
         # From the moment before the lease was asked for: what the statement took is on the safe side.
-        holding.good_until(taken_at + self._settings.timings.jobs.stale_s)
+        holding.good_until(taken_at + self._settings.timings.jobs_stale_s)
         with self._lock:
             self._held[lease.execution_id] = _Held(lease, holding, taken_at)
 
@@ -105,7 +105,7 @@ class Heartbeat:
             self._held.pop(lease.execution_id, None)
 
     def _run(self) -> None:
-        pause = min(_LISTEN_S, self._settings.timings.jobs.heartbeat_s / 2)
+        pause = min(_LISTEN_S, self._settings.timings.jobs_heartbeat_s / 2)
         while not self._ended.is_set():
             try:
                 with open_heartbeat(self._settings) as connections:
@@ -128,23 +128,23 @@ class Heartbeat:
             except Exception as exc:
                 # The one place where a lease may fail to beat: the others do not wait for it.
                 _log.error("worker.beat_failed", action="beat", execution=one.lease.execution_id, error=repr(exc))
-        if now - self._owner_at >= min(_OWNER_S, self._settings.timings.jobs.heartbeat_s):
+        if now - self._owner_at >= min(_OWNER_S, self._settings.timings.jobs_heartbeat_s):
             # A database that is away is no reason to stop: the next beat writes the row.
             with suppress(Unavailable), connections.runtime.raw_db.write() as tx:
                 self._owner.beat(tx)
                 self._owner_at = now
 
     def _renew(self, connections: HeartbeatConnections, one: _Held, now: float) -> None:
-        timings = self._settings.timings.jobs
+        timings = self._settings.timings
         if one.holding.stop is StopReason.LOST:
             return
         try:
             # Written at each heartbeat, only read every second: a stop is heard soon, and SQLite's one writer is not
             # asked all the time.
-            if now - one.renewed_at >= timings.heartbeat_s:
+            if now - one.renewed_at >= timings.jobs_heartbeat_s:
                 word = connections.leases.renew(one.lease)
                 one.renewed_at = now
-                one.holding.good_until(now + timings.stale_s)
+                one.holding.good_until(now + timings.jobs_stale_s)
             else:
                 word = connections.leases.poll_signals(one.lease)
         except LeaseLost as exc:

@@ -171,7 +171,7 @@ class _Run:
 
     def _come_back(self, why: str) -> None:
         """Release the execution for a later run: nothing failed, and no retry is used."""
-        self._holding.rest_s = self._settings.timings.jobs.infra_cooldown_s
+        self._holding.rest_s = self._settings.timings.jobs_infra_cooldown_s
         self._holding.note("warning", "lifecycle", why, tried_again_in_s=self._holding.rest_s)
 
     def _end_left_behind(self) -> tuple[int, Path | None] | None:
@@ -246,7 +246,7 @@ class _Run:
         if leases is None:
             self._lost = _ASKED_BY_ANOTHER
         good_until = (lambda: math.inf) if leases is None else (lambda: leases.good_until)
-        gently_s = self._settings.timings.lease.seconds * _GENTLY
+        gently_s = self._settings.timings.lease_seconds * _GENTLY
         with ToolGuard(tool, good_until, self._runtime.clock, gently_s=gently_s) as guard:
             return self._follow(tool, guard, leases)
 
@@ -254,7 +254,7 @@ class _Run:
         clock = self._runtime.clock
         follower = ToolFollower(self._dir, tool.log_path, self._holding, clock)
         asked, deadline, look_at, killed = False, float("inf"), 0.0, False
-        renew_s = min(_RENEW_S, self._settings.timings.lease.seconds * _RENEW)
+        renew_s = min(_RENEW_S, self._settings.timings.lease_seconds * _RENEW)
         renew_at = clock.monotonic() + renew_s
         while (code := tool.poll()) is None:
             word = self._holding.wait(_TURN_S)

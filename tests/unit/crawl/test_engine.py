@@ -64,7 +64,7 @@ def test_fetching_pauses_while_the_database_takes_no_results() -> None:
             engine.hand_over(page)
             engine.finished(page, visit_of(bed, page))
             done += 1
-        assert done == 5 * bed.settings.timings.crawl.settle_pages
+        assert done == 5 * bed.settings.timings.crawl_settle_pages
         batch = engine.results.take(200)
         engine.look_for_room()
         assert engine.room.is_set()

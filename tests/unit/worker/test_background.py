@@ -10,7 +10,6 @@ import pytest
 
 from holdfast import config
 from holdfast.config import Settings, Timings
-from holdfast.config.timings import JobTimings
 from holdfast.worker.background import BackgroundContext, BackgroundWork
 from tests import patience
 
@@ -18,7 +17,7 @@ from tests import patience
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Settings of an installation on SQLite whose background work hardly rests."""
-    return config.load(home=tmp_path, timings=Timings(jobs=JobTimings(rest_s=0.05)))
+    return config.load(home=tmp_path, timings=Timings(jobs_rest_s=0.05))
 
 
 class Pile:

@@ -53,11 +53,11 @@ def list_feeds(
 @router.post("", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=201)
 def add_feed(archive: ArchiveDep, admin: AdminWriteDep, response: Response, form: NewFeedForm) -> FeedRecord:
     """Add a feed or a sitemap that is not discovered automatically; it is polled while the source's feeds are on."""
-    settings, limits = archive.settings.feeds, archive.settings.timings.feeds
+    settings, limits = archive.settings.feeds, archive.settings.timings
     with admin.write() as session:
         owner = source_of(session, form.source)
         clock = admin.job_service.clock
-        row = registry.add(session, clock, owner, form.url, kind=form.kind, limit=limits.per_source)
+        row = registry.add(session, clock, owner, form.url, kind=form.kind, limit=limits.feeds_per_source)
         follow_feeds(session, admin.job_service.actions, owner, settings)
         session.flush()
         response.headers["Location"] = f"/api/admin/feeds/{row.id}"

@@ -184,7 +184,7 @@ class JobsOverview:
 def read_overview(raw_db: RawDatabase, clock: Clock, settings: Settings, *, run_folder: Path) -> JobsOverview:
     """Return the current state of all jobs; the cost does not grow with the history."""
     now = clock.now()
-    since, due = to_micros(now - LATELY), now - timedelta(seconds=_OVERDUE_POLLS * settings.timings.jobs.poll_s)
+    since, due = to_micros(now - LATELY), now - timedelta(seconds=_OVERDUE_POLLS * settings.timings.jobs_poll_s)
     with raw_db.read() as tx:
         failed = failed_runs(tx, since=since, limit=_SHOWN, mended=False)
         # What was mended is shown only where there is room: the rest needs a person.
