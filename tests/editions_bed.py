@@ -15,9 +15,9 @@ from holdfast.clock import to_micros
 from holdfast.db.models import Edition, Execution, Job, Source
 from holdfast.db.models.frontier import Domain, Exclusion, Page, PageCrawl
 from holdfast.editions.campaign import CampaignRequest, Plan
-from holdfast.editions.decisions import Decision, EditionDecisions
+from holdfast.editions.decisions import EditionDecisions
 from holdfast.editions.edition_view import Acceptance, EditionView
-from holdfast.editions.report import EditionReport, write_report
+from holdfast.editions.report import write_report
 from holdfast.editions.scheduling import Campaigns
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
 from holdfast.jobs.leases import ExecutionLease
@@ -102,13 +102,13 @@ class EditionBed:
         with self.database.read() as session:
             return session.scalars(select(Job).where(Job.name == name)).one()
 
-    def report(self, code: str, year: int = 2026, **how: Any) -> EditionReport:
+    def report(self, code: str, year: int = 2026, **how: Any) -> tuple[dict[str, Any], Path]:
         """Write the report of an edition."""
         return write_report(self.database, self.home, self.clock, self.edition(code, year).id, **how)
 
     def accept(self, job_id: int, reason: str) -> EditionView:
         """Accept the gap of a shard."""
-        return self.decisions.decide_shard(job_id, Decision(Acceptance.ACCEPTED_GAP, reason))
+        return self.decisions.decide_shard(job_id, Acceptance.ACCEPTED_GAP, reason)
 
     def ledger(self, code: str, year: int = 2026) -> list[dict[str, Any]]:
         """Return the rows of a ledger as they were written."""

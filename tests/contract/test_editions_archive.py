@@ -19,7 +19,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Edition, Execution, Job, Snapshot
 from holdfast.editions import queries
 from holdfast.editions.comparison import write_comparison
-from holdfast.editions.freezing import EditionFrozen, Frozen, freeze, verify_frozen
+from holdfast.editions.freezing import EditionFrozen, freeze, verify_frozen
 from holdfast.editions.publishing import public_summary
 from holdfast.editions.report import write_report
 from holdfast.errors import Invalid
@@ -79,8 +79,10 @@ def client(archive: Archive) -> Iterator[Client]:
         yield opened
 
 
-def _freeze(archive: Archive, edition_id: int, *, again: bool = False) -> Frozen:
-    return freeze(archive.database, archive.home, archive.clock, edition_id, again=again)
+def _freeze(archive: Archive, edition_id: int, *, again: bool = False) -> tuple[Edition, Path]:
+    row = freeze(archive.database, archive.home, archive.clock, edition_id, again=again)
+    assert row.frozen_path is not None
+    return row, archive.home / row.frozen_path
 
 
 def _hide(archive: Archive, subject: str) -> None:
@@ -96,7 +98,7 @@ def test_a_crawl_without_a_frontier_is_accounted_for_by_its_captures(archive: Ar
     with archive.database.write() as session:
         session.execute(update(Execution).values(items_crawled=5, items_failed=2, items_total=9))
 
-    content = write_report(archive.database, archive.home, archive.clock, edition_id).content
+    content = write_report(archive.database, archive.home, archive.clock, edition_id)[0]
 
     rows = {row["url"]: row for row in _lines(archive.home / "editions/example/2025/target-ledger.jsonl")}
     assert {url.removeprefix(SITE): (row["intent_source"], row["outcome"]) for url, row in rows.items()} == {
@@ -128,16 +130,16 @@ def test_the_manifest_names_every_capture_of_a_page_and_no_path_of_the_machine(
 def test_a_frozen_list_is_what_its_digest_says_and_the_archive_holds_it(
     archive: Archive, editions: tuple[int, int]
 ) -> None:
-    done = _freeze(archive, editions[0])
+    done, path = _freeze(archive, editions[0])
 
-    rows = _lines(done.path)
-    assert done.digest == f"sha256:{sha256(done.path.read_bytes()).hexdigest()}"
+    rows = _lines(path)
+    assert done.frozen_digest == f"sha256:{sha256(path.read_bytes()).hexdigest()}"
     assert [row["url"].removeprefix(SITE) for row in rows] == ["", "lost", "mark.png", "old", "same", "secret"]
     assert set(rows[0]) == {"snapshot_id", "warc_record_id", "url", "captured_at", "payload_digest", "page"}
     with archive.database.read() as session:
         row = session.get_one(Edition, editions[0])
-        assert (row.frozen_digest, row.frozen_count) == (done.digest, 6)
-        assert row.frozen_path == f"editions/example/2024/{done.path.name}"
+        assert (row.frozen_digest, row.frozen_count) == (done.frozen_digest, 6)
+        assert row.frozen_path == f"editions/example/2024/{path.name}"
     found = verify_frozen(archive.database, archive.home, editions[0])
     assert (found.holds, found.listed, found.withdrawn) == (True, 6, 0)
     _hide(archive, SECRET)
@@ -148,19 +150,18 @@ def test_a_frozen_list_is_what_its_digest_says_and_the_archive_holds_it(
 def test_freezing_again_needs_a_word_keeps_the_first_list_and_is_audited(
     archive: Archive, editions: tuple[int, int]
 ) -> None:
-    first = _freeze(archive, editions[0])
+    first, first_path = _freeze(archive, editions[0])
     with pytest.raises(EditionFrozen, match="--again"):
         _freeze(archive, editions[0])
-    same = _freeze(archive, editions[0], again=True)
+    same, _ = _freeze(archive, editions[0], again=True)
     _hide(archive, SECRET)
-    second = _freeze(archive, editions[0], again=True)
+    second, second_path = _freeze(archive, editions[0], again=True)
 
-    assert (same.digest, same.frozen_at, same.again) == (first.digest, first.frozen_at, False)
-    assert second.digest != first.digest
-    assert first.path.exists()
-    assert second.path.exists()
-    assert _lines(second.path)[-1]["withdrawn"] is True
-    assert SECRET not in second.path.read_text()
+    assert (same.frozen_digest, same.frozen_at) == (first.frozen_digest, first.frozen_at)
+    assert second.frozen_digest != first.frozen_digest
+    assert first_path.exists()
+    assert _lines(second_path)[-1]["withdrawn"] is True
+    assert SECRET not in second_path.read_text()
     with archive.database.read() as session:
         told = session.scalars(select(AuditEvent.action).where(AuditEvent.action.like("edition.%"))).all()
     assert sorted(told) == ["edition.frozen", "edition.frozen_again"]
@@ -169,11 +170,11 @@ def test_freezing_again_needs_a_word_keeps_the_first_list_and_is_audited(
 def test_a_list_that_was_tampered_with_and_a_capture_that_is_gone_are_found(
     archive: Archive, editions: tuple[int, int]
 ) -> None:
-    done = _freeze(archive, editions[0])
-    rows = _lines(done.path)
+    _, path = _freeze(archive, editions[0])
+    rows = _lines(path)
     rows[0]["payload_digest"] = "sha256:0"
     rows[1]["snapshot_id"] = 12
-    done.path.write_text("".join(json.dumps(row) + "\n" for row in rows) + "no json\n")
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows) + "no json\n")
 
     found = verify_frozen(archive.database, archive.home, editions[0])
 
@@ -184,23 +185,23 @@ def test_a_list_that_was_tampered_with_and_a_capture_that_is_gone_are_found(
 
 def test_two_years_are_compared_frozen_or_not(archive: Archive, editions: tuple[int, int]) -> None:
     _hide(archive, SECRET)
-    live = write_comparison(archive.database, archive.home, archive.clock, *editions)
+    live, _ = write_comparison(archive.database, archive.home, archive.clock, *editions)
     _freeze(archive, editions[0])
 
-    done = write_comparison(archive.database, archive.home, archive.clock, *editions)
+    done, file = write_comparison(archive.database, archive.home, archive.clock, *editions)
 
-    rows = _lines(done.folder / "comparison-2024.jsonl")
+    rows = _lines(file.with_suffix(".jsonl"))
     assert {row.get("url", "")[20:] or row["kind"]: (row["kind"], row.get("from_url", "")[20:]) for row in rows} == {
         "changed": ("changed", ""), "same": ("unchanged", ""), "new": ("moved", "old"), "lost": ("gone", ""),
         "fresh": ("new", ""), "withdrawn": ("withdrawn", ""),
     }  # fmt: skip
-    assert done.content["counts"] == {"new": 1, "gone": 1, "changed": 1, "unchanged": 1, "moved": 1, "error": 0,
+    assert done["counts"] == {"new": 1, "gone": 1, "changed": 1, "unchanged": 1, "moved": 1, "error": 0,
                                       "withdrawn": 1}  # fmt: skip
-    assert live.content["artifacts"] == done.content["artifacts"]
-    assert done.content["earlier"]["frozen_digest"] is not None
-    assert json.loads((done.folder / "comparison-2024.json").read_bytes()) == done.content
-    assert "| moved | 1 |" in (done.folder / "comparison-2024.md").read_text()
-    for path in done.folder.glob("comparison-*"):
+    assert live["artifacts"] == done["artifacts"]
+    assert done["earlier"]["frozen_digest"] is not None
+    assert json.loads(file.read_bytes()) == done
+    assert "| moved | 1 |" in file.with_suffix(".md").read_text()
+    for path in file.parent.glob("comparison-*"):
         assert SECRET not in path.read_text()
     with pytest.raises(Invalid, match="earlier year first"):
         write_comparison(archive.database, archive.home, archive.clock, editions[1], editions[0])

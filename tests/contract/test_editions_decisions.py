@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from holdfast.db.models import AuditEvent, FeedItem
-from holdfast.editions.decisions import Decision
 from holdfast.editions.edition_view import Acceptance
 from holdfast.errors import Invalid
 from holdfast.urls import parse_seed
@@ -36,14 +35,14 @@ def _missing_seed(bed: EditionBed) -> int:
 
 
 def _page(bed: EditionBed, edition_id: int, state: Acceptance) -> None:
-    bed.decisions.decide_page(edition_id, OLD, Decision(state, "gone since March"))
+    bed.decisions.decide_page(edition_id, OLD, state, "gone since March")
 
 
 def test_accepted_page_no_longer_blocks_research(bed: EditionBed) -> None:
     edition_id = _missing_seed(bed)
     _page(bed, edition_id, Acceptance.ACCEPTED)
     between = bed.edition("hc")
-    content = bed.report("hc").content
+    content = bed.report("hc")[0]
     [row] = [one for one in bed.ledger("hc") if one["url"] == OLD]
 
     assert (between.research_ready, between.generated_at) == (False, None)
@@ -59,7 +58,7 @@ def test_accepted_page_no_longer_blocks_research(bed: EditionBed) -> None:
 def test_excluded_page_counts_as_excluded(bed: EditionBed) -> None:
     edition_id = _missing_seed(bed)
     _page(bed, edition_id, Acceptance.EXCLUDED)
-    counts = bed.report("hc").content["counts"]
+    counts = bed.report("hc")[0]["counts"]
     [row] = [one for one in bed.ledger("hc") if one["url"] == OLD]
 
     assert (row["outcome"], row["reason"], row["detail"]) == ("excluded", "operator", "gone since March")
@@ -71,17 +70,17 @@ def test_page_decision_is_undone(bed: EditionBed) -> None:
     _page(bed, edition_id, Acceptance.EXCLUDED)
     _page(bed, edition_id, Acceptance.PENDING)
 
-    assert bed.report("hc").content["counts"]["blocking_seeds"] == 1
+    assert bed.report("hc")[0]["counts"]["blocking_seeds"] == 1
     assert bed.edition("hc").coverage_summary["decisions"] == []
     with pytest.raises(Invalid, match="give a reason"):
-        bed.decisions.decide_page(edition_id, OLD, Decision(Acceptance.ACCEPTED, " "))
+        bed.decisions.decide_page(edition_id, OLD, Acceptance.ACCEPTED, " ")
 
 
 def test_decision_about_an_unknown_address_is_refused(bed: EditionBed, migrated_url: str, tmp_path: Path) -> None:
     edition_id = _missing_seed(bed)
     for state in (Acceptance.EXCLUDED, Acceptance.PENDING):
         with pytest.raises(Invalid, match="is not an address of hc 2026"):
-            bed.decisions.decide_page(edition_id, "https://hc.example/never", Decision(state, "not ours"))
+            bed.decisions.decide_page(edition_id, "https://hc.example/never", state, "not ours")
     with serving(migrated_url, bed.clock, tmp_path) as [server]:
         body = {"url": "http://nosuch.example/", "state": "excluded", "reason": "not ours"}
         answer = server.ask("PUT", f"/api/admin/annual-editions/{edition_id}/pages", **body)
@@ -100,7 +99,7 @@ def test_decision_takes_addresses_of_runs_and_feeds(bed: EditionBed) -> None:
     bed.report("hc")
 
     for url in (OLD, item):
-        bed.decisions.decide_page(bed.edition("hc").id, url, Decision(Acceptance.EXCLUDED, "not ours"))
+        bed.decisions.decide_page(bed.edition("hc").id, url, Acceptance.EXCLUDED, "not ours")
 
     assert [one["url"] for one in bed.edition("hc").coverage_summary["decisions"]] == [OLD, item]
 
@@ -112,7 +111,7 @@ def test_accepted_gap_is_undone(bed: EditionBed) -> None:
     bed.report("hc")
     job_id = bed.job("hc-20260101").id
     accepted = bed.accept(job_id, "closed")
-    undone = bed.decisions.decide_shard(job_id, Decision(Acceptance.PENDING, "it is back"))
+    undone = bed.decisions.decide_shard(job_id, Acceptance.PENDING, "it is back")
 
     assert [view.shards[0].state.is_accepted for view in (accepted, undone)] == [True, False]
     assert (undone.edition.status, undone.shards[0].reason) == ("needs_review", None)
@@ -120,7 +119,7 @@ def test_accepted_gap_is_undone(bed: EditionBed) -> None:
 
 def test_dry_run_of_a_decision_changes_nothing(bed: EditionBed) -> None:
     edition_id = _missing_seed(bed)
-    shown = bed.decisions.decide_page(edition_id, OLD, Decision(Acceptance.ACCEPTED, "closed"), apply=False)
+    shown = bed.decisions.decide_page(edition_id, OLD, Acceptance.ACCEPTED, "closed", apply=False)
 
     assert [one.url for one in shown.decisions.values()] == [OLD]
     assert "decisions" not in bed.edition("hc").coverage_summary or not bed.edition("hc").coverage_summary["decisions"]

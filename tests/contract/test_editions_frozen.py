@@ -15,7 +15,7 @@ from holdfast.editions import queries
 from holdfast.editions.comparison import write_comparison
 from holdfast.editions.edition_files import EditionBusy
 from holdfast.editions.edition_view import EditionNotReady
-from holdfast.editions.freezing import Frozen, FrozenListDamaged, Verified, freeze, verify_frozen
+from holdfast.editions.freezing import FrozenListDamaged, Verified, freeze, verify_frozen
 from holdfast.editions.report import write_report
 from holdfast.jobs.attempt_queries import attempts_on
 from holdfast.wiring.archive import Archive
@@ -61,8 +61,10 @@ def edition_id(archive: Archive) -> int:
     return adopt(archive, "example", 2025, executions=("example-1",), seeds=SEEDS)
 
 
-def _freeze(archive: Archive, edition_id: int, *, again: bool = False) -> Frozen:
-    return freeze(archive.database, archive.home, archive.clock, edition_id, again=again)
+def _freeze(archive: Archive, edition_id: int, *, again: bool = False) -> tuple[Edition, Path]:
+    row = freeze(archive.database, archive.home, archive.clock, edition_id, again=again)
+    assert row.frozen_path is not None
+    return row, archive.home / row.frozen_path
 
 
 class _Enough(Exception):
@@ -98,7 +100,7 @@ def _verify(archive: Archive, edition_id: int, *, quick: bool = False) -> Verifi
 def test_a_seed_that_another_crawler_was_sent_away_from_is_captured_if_it_ended_in_a_page(
     archive: Archive, edition_id: int
 ) -> None:
-    content = write_report(archive.database, archive.home, archive.clock, edition_id).content
+    content = write_report(archive.database, archive.home, archive.clock, edition_id)[0]
 
     lines = (archive.home / "editions/example/2025/target-ledger.jsonl").read_text().splitlines()
     rows = {row["url"].removeprefix(SITE): row for row in map(json.loads, lines)}
@@ -116,20 +118,20 @@ def test_a_seed_that_another_crawler_was_sent_away_from_is_captured_if_it_ended_
 
 
 def test_a_list_that_was_lost_or_edited_is_put_back_by_freezing_again(archive: Archive, edition_id: int) -> None:
-    first = _freeze(archive, edition_id)
-    content = first.path.read_bytes()
+    first, path = _freeze(archive, edition_id)
+    content = path.read_bytes()
 
-    first.path.unlink()
+    path.unlink()
     with pytest.raises(EditionNotReady, match="freeze --again"):
         _verify(archive, edition_id)
-    again = _freeze(archive, edition_id, again=True)
-    restored = first.path.read_bytes()
-    first.path.write_bytes(content.replace(b"sha256:", b"sha256:0", 1))
+    again, _ = _freeze(archive, edition_id, again=True)
+    restored = path.read_bytes()
+    path.write_bytes(content.replace(b"sha256:", b"sha256:0", 1))
     edited = _verify(archive, edition_id)
     _freeze(archive, edition_id, again=True)
 
-    assert (again.digest, again.frozen_at, again.again) == (first.digest, first.frozen_at, False)
-    assert restored == content == first.path.read_bytes()
+    assert (again.frozen_digest, again.frozen_at) == (first.frozen_digest, first.frozen_at)
+    assert restored == content == path.read_bytes()
     assert (edited.holds, edited.digest_matches, edited.changed) == (False, False, 1)
     assert _verify(archive, edition_id).holds
 
@@ -164,14 +166,14 @@ def test_a_warc_file_that_is_gone_or_not_what_was_sealed_is_found(archive: Archi
 
 def test_two_years_are_not_compared_by_a_list_that_was_edited(archive: Archive, edition_id: int) -> None:
     later = adopt(archive, "example", 2026, executions=("example-2",), seeds=(SITE,))
-    done = _freeze(archive, edition_id)
+    _, path = _freeze(archive, edition_id)
 
     with pytest.raises(EditionNotReady, match="holdfast edition report --year 2025"):
         write_comparison(archive.database, archive.home, archive.clock, edition_id, later)
     for one in (edition_id, later):
         write_report(archive.database, archive.home, archive.clock, one)
-    told = write_comparison(archive.database, archive.home, archive.clock, edition_id, later).content["counts"]
-    done.path.write_bytes(b"no json\n")
+    told = write_comparison(archive.database, archive.home, archive.clock, edition_id, later)[0]["counts"]
+    path.write_bytes(b"no json\n")
     with pytest.raises(FrozenListDamaged, match="edition verify"):
         write_comparison(archive.database, archive.home, archive.clock, edition_id, later)
 
@@ -191,8 +193,8 @@ def test_a_row_cannot_lead_readers_out_of_the_editions(archive: Archive, edition
 
 
 def test_a_damaged_report_is_not_found_rather_than_an_error(archive: Archive, edition_id: int) -> None:
-    written = write_report(archive.database, archive.home, archive.clock, edition_id)
-    (written.folder / "coverage-report.json").write_text('{"half')
+    _, folder = write_report(archive.database, archive.home, archive.clock, edition_id)
+    (folder / "coverage-report.json").write_text('{"half')
 
     with asking(archive) as client:
         answer = client.get("/api/coverage/example/2025/coverage-report.json")

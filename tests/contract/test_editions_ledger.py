@@ -54,7 +54,7 @@ def test_an_address_that_leads_elsewhere_has_the_fate_of_where_it_leads(bed: Edi
     bed.meet(lease.execution_id, f"{other}/late", None)
     bed.end(lease, RunEnding(result=RunResult.COMPLETED, reason="stopped", index_state="indexed"))
 
-    content = bed.report("hc").content
+    content = bed.report("hc")[0]
 
     rows = {row["url"].removeprefix(HOME): row for row in bed.ledger("hc") if row["intent_source"] == "seed"}
     assert {name: (row["outcome"], row["reason"]) for name, row in rows.items()} == {
@@ -122,7 +122,7 @@ def test_what_feeds_named_is_meant_whoever_asked_for_it_and_whether_or_not_the_f
     _named(bed, source_id, 1, "https://elsewhere.org/", taken=None)
     _named(bed, source_id, 1, "https://hc.example/tomorrow", taken=None, days_ago=-1)
 
-    content = bed.report("hc").content
+    content = bed.report("hc")[0]
 
     assert any("2 addresses that feeds named were taken by polls alone" in note for note in content["notes"])
     assert _said(bed) == {
@@ -148,7 +148,7 @@ def test_a_sitemap_that_was_read_at_the_second_try_was_read(bed: EditionBed) -> 
     bed.meet(lease.execution_id, "https://hc.example/sitemap.xml", "success", "ok", kind="sitemap")
     bed.end(lease)
 
-    content = bed.report("hc").content
+    content = bed.report("hc")[0]
 
     assert content["sitemaps"] == {"ok": 1}
     assert not any("could not be read" in note for note in content["notes"])
@@ -160,7 +160,7 @@ def test_what_was_left_when_somebody_ended_a_crawl_was_not_reached(bed: EditionB
     bed.schedule("hc")
     bed.ran((HOME, "success", "ok"), ("https://hc.example/left", "excluded", word))
 
-    content = bed.report("hc").content
+    content = bed.report("hc")[0]
 
     assert _said(bed)["https://hc.example/left"] == ("link", "not_reached", f"execution_{word}")
     assert (content["counts"]["missing_urls"], content["counts"]["excluded_urls"]) == (1, 0)
@@ -176,7 +176,7 @@ def test_shards_with_one_name_are_told_apart(bed: EditionBed) -> None:
         for job in session.query(Job):
             job.shard_key = "twin"
 
-    content = bed.report("hc").content
+    content = bed.report("hc")[0]
     bed.accept(bed.job("hc-20260101-lang-en").id, "closed")
 
     assert [shard["outcomes"] for shard in content["shards"]] == [{"failed": 1}, {"captured": 1, "failed": 1}]
@@ -201,14 +201,14 @@ def test_a_seed_of_an_accepted_shard_does_not_block_whichever_shard_decided_abou
     bed.campaigns.plan_shards(CampaignRequest(year=2026, sources=("hc",), apply=True))
     bed.clock.advance(10)
     bed.ran(ending=BROKEN)
-    before = bed.report("hc").content
+    before = bed.report("hc")[0]
 
     view = bed.accept(bed.job("hc-20260101-lang-fr").id, "gone")
 
     assert before["missing_seeds"][0]["job_id"] == bed.job("hc-20260101").id
     assert (view.edition.status, view.edition.research_ready) == ("research_ready", True)
     bed.clock.advance(1)
-    assert bed.report("hc").content["missing_seeds"][0]["accepted"] is True
+    assert bed.report("hc")[0]["missing_seeds"][0]["accepted"] is True
 
 
 def test_a_gap_is_not_accepted_by_half_while_the_report_is_written(bed: EditionBed) -> None:
@@ -229,13 +229,13 @@ def test_a_gap_can_be_accepted_when_the_report_was_lost_and_a_new_one_is_due(bed
     bed.jobs.source("hc")
     bed.schedule("hc")
     bed.ran((HOME, "success", "ok"))
-    written = bed.report("hc")
-    (written.folder / "target-ledger.jsonl").unlink()
+    _, folder = bed.report("hc")
+    (folder / "target-ledger.jsonl").unlink()
 
     view = bed.accept(bed.job("hc-20260101").id, "closed")
 
     assert (view.edition.generated_at, view.edition.status) == (None, "search_ready")
-    assert bed.report("hc").content["status"] == "research_ready"
+    assert bed.report("hc")[0]["status"] == "research_ready"
 
 
 def test_the_row_knows_of_a_shard_that_was_added_while_the_report_was_written(bed: EditionBed) -> None:

@@ -65,7 +65,7 @@ def test_every_intended_address_has_one_row_with_its_reason(bed: EditionBed) -> 
     bed.schedule("hc")
     _crawl_of_every_fate(bed)
 
-    content = bed.report("hc").content
+    content = bed.report("hc")[0]
 
     rows = _rows(bed)
     said = {url.removeprefix(HOME): (row["intent_source"], row["outcome"], row["reason"]) for url, row in rows.items()}
@@ -102,7 +102,7 @@ def test_executions_and_shards_are_united_and_the_best_outcome_wins(bed: Edition
     bed.ran(("https://hc.example/en/", "success", "ok"), ("https://hc.example/both", "timeout", "timeout"))
     second = bed.ran(("https://hc.example/fr/", "success", "ok"), ("https://hc.example/both", "success", "ok"))
 
-    content = bed.report("hc").content
+    content = bed.report("hc")[0]
 
     both = _rows(bed)["https://hc.example/both"]
     assert (both["outcome"], both["execution_id"], both["executions"]) == ("captured", second.execution_id, 2)
@@ -118,18 +118,18 @@ def test_the_files_are_described_by_the_report_and_the_row(bed: EditionBed) -> N
     bed.schedule("hc")
     bed.ran((HOME, "success", "ok"), ("https://hc.example/=1", "timeout", "timeout"))
 
-    written = bed.report("hc")
+    content, folder = bed.report("hc")
 
     row = bed.edition("hc")
     assert row.target_ledger_path == "editions/hc/2026/target-ledger.jsonl"
-    for name, told in written.content["artifacts"].items():
-        content = (written.folder / name).read_bytes()
-        assert (told["bytes"], told["sha256"]) == (len(content), sha256(content).hexdigest())
-    on_disk = json.loads((written.folder / "coverage-report.json").read_bytes())
-    assert on_disk == written.content
+    for name, told in content["artifacts"].items():
+        written = (folder / name).read_bytes()
+        assert (told["bytes"], told["sha256"]) == (len(written), sha256(written).hexdigest())
+    on_disk = json.loads((folder / "coverage-report.json").read_bytes())
+    assert on_disk == content
     assert on_disk["standard"] == "documented_attainable"
-    assert "| intended urls | 2 |" in (written.folder / "coverage-report.md").read_text()
-    with (written.folder / "coverage.csv").open(newline="") as file:
+    assert "| intended urls | 2 |" in (folder / "coverage-report.md").read_text()
+    with (folder / "coverage.csv").open(newline="") as file:
         assert [line["outcome"] for line in csv.DictReader(file)] == ["captured", "failed"]
     assert (row.intended_url_count, row.captured_url_count, row.failed_url_count) == (2, 1, 1)
     assert (row.backend_counts, row.research_ready, row.status) == ({"native": 1}, True, "research_ready")
@@ -141,9 +141,9 @@ def test_the_same_rows_give_the_same_ledger(bed: EditionBed) -> None:
     bed.schedule("hc")
     bed.ran(*((f"https://hc.example/{number}", "success", "ok") for number in range(30)), (HOME, "success", "ok"))
 
-    first = bed.report("hc").content["artifacts"]
+    first = bed.report("hc")[0]["artifacts"]
     bed.clock.advance(100)
-    second = bed.report("hc").content["artifacts"]
+    second = bed.report("hc")[0]["artifacts"]
 
     assert first == second
 
@@ -153,7 +153,7 @@ def test_a_missing_seed_blocks_research_but_not_search(bed: EditionBed) -> None:
     bed.schedule("hc")
     bed.ran((HOME, "success", "ok"), ("https://hc.example/b", "blocked_4xx", "http_404"))
 
-    content = bed.report("hc").content
+    content = bed.report("hc")[0]
 
     assert (content["status"], content["search_ready"], content["research_ready"]) == ("search_ready", True, False)
     assert content["missing_seeds"] == [
@@ -169,7 +169,7 @@ def test_a_failed_shard_waits_for_somebody_who_accepts_its_gap(bed: EditionBed) 
     bed.ran(("https://hc.example/en/", "success", "ok"))
     bed.ran(ending=BROKEN)
 
-    content = bed.report("hc").content
+    content = bed.report("hc")[0]
     waiting = bed.edition("hc")
     shard = bed.job("hc-20260101-lang-fr")
     view = bed.accept(shard.id, "  closed in\n March ")
@@ -178,7 +178,7 @@ def test_a_failed_shard_waits_for_somebody_who_accepts_its_gap(bed: EditionBed) 
     assert (waiting.status, waiting.needs_review_shard_count, shard.acceptance_state) == (
         "needs_review", 1, "needs_review",
     )  # fmt: skip
-    assert [(one.key, one.acceptance, one.reason) for one in view.shards] == [
+    assert [(one.key, one.job.acceptance_state, one.reason) for one in view.shards] == [
         ("lang-en", "pending", None), ("lang-fr", "accepted_gap", "closed in March"),
     ]  # fmt: skip
     row, job = bed.edition("hc"), bed.job("hc-20260101-lang-fr")
@@ -203,7 +203,7 @@ def test_a_shard_that_is_tried_again_needs_no_review_any_more(bed: EditionBed) -
     bed.ran((HOME, "success", "ok"))
 
     assert bed.job("hc-20260101").acceptance_state == "needs_review"
-    assert bed.report("hc").content["status"] == "research_ready"
+    assert bed.report("hc")[0]["status"] == "research_ready"
     assert bed.job("hc-20260101").acceptance_state == "pending"
 
 
@@ -252,7 +252,7 @@ def test_an_edition_is_accounted_for_once_its_shards_have_come_to_rest(bed: Edit
     assert found() == []
     bed.ran(("https://hc.example/fr/", "success", "ok"))
     assert found() == [edition_id]
-    assert bed.report("hc").content["status"] == "research_ready"
+    assert bed.report("hc")[0]["status"] == "research_ready"
     assert found() == []
 
 
@@ -264,7 +264,7 @@ def test_an_edition_that_nobody_will_run_is_accounted_for_too(bed: EditionBed) -
 
     with bed.database.read() as session:
         found = due(session)
-    content = bed.report("hc", 2027).content
+    content = bed.report("hc", 2027)[0]
 
     assert found == [bed.edition("hc", 2027).id]
     assert (content["status"], content["outcomes"]) == ("needs_review", {"not_reached": 1})
@@ -278,7 +278,7 @@ def test_an_edition_is_accounted_for_again_when_its_files_were_read_or_a_gap_was
     bed.schedule("hc")
     lease = bed.ran((HOME, "success", "ok"), ending=replace(INDEXED, index_state="pending"))
     bed.clock.advance(1)
-    early = bed.report("hc").content["status"]
+    early = bed.report("hc")[0]["status"]
 
     def found() -> list[int]:
         with bed.database.read() as session:

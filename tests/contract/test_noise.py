@@ -257,7 +257,7 @@ def test_an_address_of_which_only_noise_was_captured_is_missing_from_an_edition(
     seeds = (PAGE, *(f"{HOST}/{name}" for name in "abcd"))
     number = adopt(archive, "example", 2026, executions=("example-1",), seeds=seeds)
 
-    report = write_report(archive.database, archive.home, archive.clock, number).content
+    report = write_report(archive.database, archive.home, archive.clock, number)[0]
 
     assert report["counts"]["captured_urls"] == 1
     assert report["counts"]["missing_seeds"] == 4
@@ -289,7 +289,7 @@ def test_a_crawl_with_a_frontier_of_its_own_counts_noise_and_redirects_to_it_as_
                 warc_file_id=held.warc_file_id, warc_ordinal=held.id % ORDINALS,
             ))  # fmt: skip
 
-    report = write_report(archive.database, archive.home, archive.clock, number).content
+    report = write_report(archive.database, archive.home, archive.clock, number)[0]
 
     assert report["counts"]["captured_urls"] == 1
     missing = {(one["url"].removeprefix(HOST), one["reason"]) for one in report["missing_seeds"]}

@@ -46,14 +46,14 @@ def test_status_api_and_edition_say_of_a_run_what_its_row_and_the_table_say(
 
     with bed.database.read() as session:
         shown = detailed_execution(session.get_one(Execution, lease.execution_id))
-        [(_, run)] = view_edition(session, bed.edition("hc").id).runs
+        [(shard, run)] = view_edition(session, bed.edition("hc").id).runs
     with closing(connect(migrated_url)) as raw_db:
         status = read_status(raw_db, bed.clock, lease.execution_id)
     said = sentence_of(rule.state, rule.reason, shortfalls)
     assert (shown.state, shown.reason, shown.sentence) == (rule.state, rule.reason, said)
     assert (status.rule, status.sentence, status.shortfalls) == (rule, said, shortfalls)
     assert (run.state, run.reason, run.shortfalls) == (rule.state, rule.reason, shortfalls)
-    assert {shown.research_ready, status.rule.is_ready, run.is_whole} == {rule.is_ready}
+    assert {shown.research_ready, status.rule.is_ready, shard.state.is_whole} == {rule.is_ready}
     assert bed.edition("hc").research_ready is rule.is_ready
 
 

@@ -7,6 +7,7 @@ import sys
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -22,13 +23,13 @@ from holdfast.db.models import Edition, Source
 from holdfast.editions import queries
 from holdfast.editions.campaign import CampaignRequest, Plan, campaign_year, in_order
 from holdfast.editions.comparison import write_comparison
-from holdfast.editions.decisions import Decision, EditionDecisions
+from holdfast.editions.decisions import EditionDecisions
 from holdfast.editions.edition_files import CSV, LEDGER, ArtefactNotFound, edition_folder
 from holdfast.editions.edition_view import Acceptance, EditionView, find_edition, view_edition
 from holdfast.editions.freezing import freeze as freeze_edition
 from holdfast.editions.freezing import verify_frozen
 from holdfast.editions.records import edition_detail, edition_record
-from holdfast.editions.report import EditionReport, write_report
+from holdfast.editions.report import write_report
 from holdfast.editions.scheduling import Campaigns, annual_status
 from holdfast.errors import Invalid
 from holdfast.records import Spelling, encode
@@ -150,12 +151,12 @@ def report(jobs: Jobs, year: Year, sources: Sources = None, apply: Apply = False
     with jobs.database.read() as session:
         every = [source.code for _, source in queries.listed(session, year=year, limit=100_000)[0]]
     written = [_write_report(jobs, code, year, apply=apply) for code in in_order(read_codes(sources) or every)]
-    content = {"year": year, "reports": [one.content for one in written]}
+    content = {"year": year, "reports": [one for one, _ in written]}
     missing = f"there is no edition of {year}; make one with: holdfast edition schedule --year {year} --apply"
-    return Done(content, "\n".join(_report_text(one, applied=apply) for one in written) or missing)
+    return Done(content, "\n".join(_report_text(one, folder if apply else None) for one, folder in written) or missing)
 
 
-def _write_report(jobs: Jobs, code: str, year: int, *, apply: bool = True) -> EditionReport:
+def _write_report(jobs: Jobs, code: str, year: int, *, apply: bool = True) -> tuple[dict[str, Any], Path]:
     with jobs.database.read() as session:
         edition = find_edition(session, find_source(session, code), year)
     line = ProgressLine(jobs.clock)
@@ -172,14 +173,13 @@ def _write_report(jobs: Jobs, code: str, year: int, *, apply: bool = True) -> Ed
         line.clear()
 
 
-def _report_text(one: EditionReport, *, applied: bool) -> str:
-    content = one.content
+def _report_text(content: dict[str, Any], folder: Path | None) -> str:
     printed = [f"{content['source']} {content['year']}: {content['status']}"]
     printed.append(fields([(name.replace("_", " "), f"{count:,}") for name, count in content["counts"].items()]))
     for seed in content["missing_seeds"][:10]:
         accepted = " (accepted)" if seed["accepted"] else ""
         printed.append(text(f"missing seed  {seed['url']}  {seed['outcome']}: {seed['reason']}{accepted}"))
-    return "\n".join([*printed, *([f"written to {one.folder}\n"] if applied else ())])
+    return "\n".join([*printed, *([f"written to {folder}\n"] if folder else ())])
 
 
 @_command("accept-gap", example='edition accept-gap --job-id 7 --reason "the site was closed in March" --apply')
@@ -190,7 +190,7 @@ def accept_gap_command(
     apply: Apply = False,
 ) -> Done:
     """Accept the gap of a shard, so that it no longer blocks its edition."""
-    return _shown(_decisions(jobs).decide_shard(job_id, Decision(Acceptance.ACCEPTED_GAP, reason), apply=apply))
+    return _shown(_decisions(jobs).decide_shard(job_id, Acceptance.ACCEPTED_GAP, reason, apply=apply))
 
 
 def _decisions(jobs: Jobs) -> EditionDecisions:
@@ -209,14 +209,13 @@ def decide(
     apply: Apply = False,
 ) -> Done:
     """Accept or exclude a shard, or one URL of an edition; or undo an earlier decision."""
-    decision = Decision(state, reason)
     if state is Acceptance.NEEDS_REVIEW or (page is not None and state is Acceptance.ACCEPTED_GAP):
         raise Invalid(f"--state {state.value} cannot be set here; use accepted, excluded or pending")
     if job_id is not None and page is None:
-        return _shown(_decisions(jobs).decide_shard(job_id, decision, apply=apply))
+        return _shown(_decisions(jobs).decide_shard(job_id, state, reason, apply=apply))
     if page is not None and job_id is None:
         edition, _ = _find(jobs, page[0], page[1])
-        return _shown(_decisions(jobs).decide_page(edition.id, page[2], decision, apply=apply))
+        return _shown(_decisions(jobs).decide_page(edition.id, page[2], state, reason, apply=apply))
     raise Invalid("name either a shard with --job-id, or an address with --page CODE YEAR URL")
 
 
@@ -230,9 +229,13 @@ def freeze(
     """Freeze an edition into a list of its captures, which can be cited by its digest."""
     edition, _ = _find(jobs, code, year)
     done = freeze_edition(jobs.database, jobs.settings.home, jobs.clock, edition.id, again=again)
-    content = {"edition_id": done.edition_id, "digest": done.digest, "frozen_at": done.frozen_at}
-    content |= {"captures": done.count, "file": done.path}
-    return Done(content, f"{code} {year}: {counted(done.count, 'capture')}, {done.digest}\n{done.path}")
+    digest, count, file = (
+        done.frozen_digest,
+        done.frozen_count or 0,
+        jobs.settings.home.resolve() / str(done.frozen_path),
+    )
+    content = {"edition_id": done.id, "digest": digest, "frozen_at": done.frozen_at, "captures": count, "file": file}
+    return Done(content, f"{code} {year}: {counted(count, 'capture')}, {digest}\n{file}")
 
 
 @_command(example="edition verify hc 2026")
@@ -264,9 +267,9 @@ def compare(
 ) -> Done:
     """Compare two editions of a source: new, gone, changed, unchanged, moved; stores the result with the later one."""
     before, after = _find(jobs, code, earlier)[0], _find(jobs, code, later)[0]
-    done = write_comparison(jobs.database, jobs.settings.home, jobs.clock, before.id, after.id)
-    counts = fields([(kind, f"{count:,}") for kind, count in done.content["counts"].items()])
-    return Done(done.content, f"{counts}\nwritten to {done.folder / done.stem}.json, .md, .csv and .jsonl")
+    content, file = write_comparison(jobs.database, jobs.settings.home, jobs.clock, before.id, after.id)
+    counts = fields([(kind, f"{count:,}") for kind, count in content["counts"].items()])
+    return Done(content, f"{counts}\nwritten to {file}, .md, .csv and .jsonl")
 
 
 @_command("list", listing=_EDITIONS, example="edition list --sources hc")

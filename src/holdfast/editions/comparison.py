@@ -253,23 +253,17 @@ def _line(kind: str, before: KeptPage | None, now: KeptPage | None) -> bytes:
 _EXAMPLES = 20
 
 
-class WrittenComparison(NamedTuple):
-    content: dict[str, Any]
-    folder: Path
-    stem: str
-
-
 def comparison_stem(earlier_year: int) -> str:
     return f"comparison-{earlier_year}"
 
 
 def write_comparison(
     database: Database, home: Path, clock: Clock, earlier_id: int, later_id: int, *, on_row: OnRow = silent
-) -> WrittenComparison:
-    """Compare two editions of one source and write the result beside the later one; raise Invalid if impossible.
+) -> tuple[dict[str, Any], Path]:
+    """Compare two editions of one source, write the result beside the later one, and return it with its JSON file.
 
-    Raise EditionNotFound; EditionNotReady if a report or a frozen list is gone, FrozenListDamaged; EditionBusy,
-    NoSpace.
+    Raise Invalid if they are not two of one source, the earlier year first; EditionNotFound; EditionNotReady if a
+    report or a frozen list is gone, FrozenListDamaged; EditionBusy, NoSpace.
     """
     with database.read() as session:
         earlier, later = view_edition(session, earlier_id), view_edition(session, later_id)
@@ -291,7 +285,7 @@ def write_comparison(
         whole = made.whole(f"{stem}.json", json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
         # The JSON last: readers go by it, and by then what it names is there.
         made.publish(lines, table, text, whole)
-    return WrittenComparison(content, folder, stem)
+    return content, folder / f"{stem}.json"
 
 
 def _sampled(differences: Iterable[PageDifference], examples: dict[str, list[str]]) -> Iterable[PageDifference]:

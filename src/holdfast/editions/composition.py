@@ -11,12 +11,10 @@ from holdfast.editions.edition_files import WrittenFile, utc_text
 from holdfast.editions.edition_view import INDEXED, EditionView, Shard, judge
 from holdfast.editions.ledger import FEED_ITEM_POLLED, LedgerOutcome, MissingSeed, Tally
 from holdfast.editions.ledger_reading import SeedInput, seeds_of
-from holdfast.editions.queries import Rows
 from holdfast.editions.records import shard_record
 from holdfast.errors import UrlRefused
 from holdfast.records import encode
 from holdfast.urls import parse_seed
-from holdfast.values import dataclass
 
 STANDARD = "documented_attainable"
 _HEAD = ("edition_id", "source", "source_name", "year")
@@ -24,18 +22,10 @@ SHOWN = 50
 _SEEDS_SHOWN = 1000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
-    tally: Tally
-    left_out: Rows
-    sitemaps: Mapping[str, int]
-    unnamed_failed: int
-    """Failures that another crawler reported only as a number."""
-    unnamed_waiting: int
-
-
-def compose(view: EditionView, figures: Figures, files: Iterable[WrittenFile], *, now: datetime) -> dict[str, Any]:
-    tally, edition = figures.tally, view.edition
+def compose(
+    view: EditionView, tally: Tally, figures: Mapping[str, Any], files: Iterable[WrittenFile], *, now: datetime
+) -> dict[str, Any]:
+    edition = view.edition
     outcomes: dict[int | None, dict[str, int]] = {}
     for (job_id, outcome), count in sorted(tally.shards.items(), key=lambda one: one[0][1]):
         outcomes.setdefault(job_id, {})[outcome] = count
@@ -46,19 +36,19 @@ def compose(view: EditionView, figures: Figures, files: Iterable[WrittenFile], *
         "year": edition.year,
         "standard": STANDARD,
         "generated_at": utc_text(now),
-        "counts": {**tally.counts(), "excluded_rules": len(figures.left_out)},
+        "counts": {**tally.counts(), "excluded_rules": len(figures["exclusion_rules"])},
         "outcomes": dict(sorted(tally.outcomes.items())),
         "origins": dict(sorted(tally.origins.items())),
         "reasons": tally.top_reasons(),
         "backend_counts": dict(sorted(tally.backends.items())),
         "fidelity_counts": dict(sorted(tally.fidelities.items())),
-        "exclusion_rules": [left._asdict() for left in figures.left_out],
+        "exclusion_rules": figures["exclusion_rules"],
         "seeds": _seeds(view, tally),
-        "sitemaps": dict(sorted(figures.sitemaps.items())),
-        "unnamed": {"failed": figures.unnamed_failed, "not_reached": figures.unnamed_waiting},
-        "shards": [{"jobId": shard.job_id, "outcomes": outcomes.get(shard.job_id, {})} for shard in view.shards],
+        "sitemaps": figures["sitemaps"],
+        "unnamed": figures["unnamed"],
+        "shards": [{"jobId": shard.job.id, "outcomes": outcomes.get(shard.job.id, {})} for shard in view.shards],
         "artifacts": {file.name: file.described() for file in files},
-        "notes": _notes(figures),
+        "notes": _notes(tally, figures),
     }
     return assess(view, measured, tally.missing_seeds)
 
@@ -107,7 +97,7 @@ def assess(view: EditionView, measured: Mapping[str, Any], missing: Sequence[Mis
         # The whole list is in the ledger; a source with 10,000 seeds must not make the report unreadable.
         "missing_seeds": [seed._asdict() for seed in seeds[:_SEEDS_SHOWN]],
         "shards": [
-            {**encode(shard_record(shard)), "outcomes": outcomes.get(shard.job_id, {})} for shard in view.shards
+            {**encode(shard_record(shard)), "outcomes": outcomes.get(shard.job.id, {})} for shard in view.shards
         ],
     }
 
@@ -141,24 +131,25 @@ def summary(view: EditionView, content: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _notes(figures: Figures) -> list[str]:
+def _notes(tally: Tally, figures: Mapping[str, Any]) -> list[str]:
     notes = [
         "Intended are seeds, what sitemaps and feeds named, and links in scope; what pages embed is not counted.",
         "Links out of scope, traps and links beyond a limit have no row: exclusion_rules counts them.",
     ]
-    over = sum(left.links for left in figures.left_out if left.rule == "over_limit:links")
+    over = sum(left["links"] for left in figures["exclusion_rules"] if left["rule"] == "over_limit:links")
     if over:
         notes.append(f"{over} links on very long pages were counted and not followed.")
-    unread = {reason: count for reason, count in figures.sitemaps.items() if reason not in _READ}
+    unread = {reason: count for reason, count in figures["sitemaps"].items() if reason not in _READ}
     if unread:
         notes.append(f"Sitemaps that could not be read, and may have named more: {unread}.")
-    polled = figures.tally.reasons[LedgerOutcome.NOT_REACHED.value, FEED_ITEM_POLLED]
+    polled = tally.reasons[LedgerOutcome.NOT_REACHED.value, FEED_ITEM_POLLED]
     if polled:
         notes.append(f"{polled} addresses that feeds named were taken by polls alone, which are no part of an edition.")
-    if figures.unnamed_failed or figures.unnamed_waiting:
+    failed, waiting = figures["unnamed"]["failed"], figures["unnamed"]["not_reached"]
+    if failed or waiting:
         notes.append(
-            f"A crawler told of {figures.unnamed_failed} failures and {figures.unnamed_waiting} pages that it did not "
-            "reach, without naming them: they are not in the ledger."
+            f"A crawler reported {failed} failures and {waiting} pages that it did not reach, without naming them: "
+            "they are not in the ledger."
         )
     return notes
 

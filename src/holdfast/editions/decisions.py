@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
@@ -15,8 +14,7 @@ from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database
 from holdfast.editions import queries
 from holdfast.editions.composition import assess
-from holdfast.editions.edition_files import draft, edition_folder
-from holdfast.editions.edition_view import Acceptance, EditionView, PageDecision, view_edition
+from holdfast.editions.edition_view import Acceptance, EditionView, PageDecision, draft_of, view_edition
 from holdfast.editions.ledger_reading import is_in_edition
 from holdfast.editions.report import forget_report, read_report, record_readiness, rewrite_report
 from holdfast.errors import Invalid, NoSpace, NotFound
@@ -38,34 +36,30 @@ class ShardNotFound(NotFound):
         super().__init__(f"job {job_id} is no part of an edition; see them with: holdfast edition show")
 
 
-class Decision(NamedTuple):
-    state: Acceptance
-    """`pending` undoes an earlier decision. `accepted_gap` is for shards only."""
-    reason: str
-
-    def checked(self) -> Decision:
-        """Return it with whitespace collapsed; raise Invalid without a reason of at least three characters."""
-        reason = " ".join(self.reason.split())
-        if not LEAST_CHARS <= len(reason) <= MOST_CHARS:
-            raise Invalid(f"give a reason of {LEAST_CHARS} to {MOST_CHARS} characters; the report shows it")
-        return Decision(self.state, reason)
+def _checked(reason: str) -> str:
+    """Return a reason with whitespace collapsed; raise Invalid unless it has at least three characters."""
+    reason = " ".join(reason.split())
+    if not LEAST_CHARS <= len(reason) <= MOST_CHARS:
+        raise Invalid(f"give a reason of {LEAST_CHARS} to {MOST_CHARS} characters; the report shows it")
+    return reason
 
 
 class EditionDecisions:
     """Writes decisions. Raises EditionBusy, changing nothing, while a report of the edition is being written.
 
-    Without `apply` nothing is written, and the edition is returned as it would be.
+    The state `pending` undoes an earlier decision; `accepted_gap` is for shards only. Without `apply` nothing is
+    written, and the edition is returned as it would be.
     """
 
     def __init__(self, database: Database, home: Path, clock: Clock) -> None:
         self._database, self._home, self._clock = database, home, clock
 
-    def decide_shard(self, job_id: int, decision: Decision, *, apply: bool = True) -> EditionView:
+    def decide_shard(self, job_id: int, state: Acceptance, reason: str, *, apply: bool = True) -> EditionView:
         """Decide about a shard and return its edition; raise ShardNotFound if the job belongs to none.
 
         The figures stay until a worker measures again.
         """
-        state, reason = decision.checked()
+        reason = _checked(reason)
         with self._database.read() as session:
             edition_id = queries.edition_of_job(session, job_id) if 0 <= job_id < 1 << 63 else None
         if edition_id is None:
@@ -81,14 +75,16 @@ class EditionDecisions:
             action = "edition.gap_accepted" if state is Acceptance.ACCEPTED_GAP else f"edition.shard_{state}"
             audit.record(session, self._clock, action=action, subject=f"job {job_id}", detail={"reason": reason})
 
-        return self._decide(edition_id, write, measure_anew=False, apply=apply)
+        return self._decide(edition_id, write, is_outdated=False, apply=apply)
 
-    def decide_page(self, edition_id: int, url: str, decision: Decision, *, apply: bool = True) -> EditionView:
+    def decide_page(
+        self, edition_id: int, url: str, state: Acceptance, reason: str, *, apply: bool = True
+    ) -> EditionView:
         """Decide about one address and return the edition; raise EditionNotFound, UrlRefused, or Invalid if unknown.
 
         The present report is outdated then: the next one has the decision in its ledger.
         """
-        state, reason = decision.checked()
+        reason = _checked(reason)
         address = parse_seed(url)
         with self._database.read() as session:
             view = view_edition(session, edition_id)
@@ -112,15 +108,12 @@ class EditionDecisions:
             detail = {"url": address.fetch, "reason": reason}
             audit.record(session, self._clock, action=action, subject=subject, detail=detail)
 
-        return self._decide(edition_id, write, measure_anew=True, apply=apply)
+        return self._decide(edition_id, write, is_outdated=True, apply=apply)
 
-    def _decide(self, edition_id: int, write: _Write, *, measure_anew: bool, apply: bool) -> EditionView:
-        with self._database.read() as session:
-            known = view_edition(session, edition_id)
-        folder = edition_folder(self._home, known.source.code, known.edition.year)
-        with draft(folder) as made:
-            is_readable = known.edition.generated_at is not None and not measure_anew
-            written = read_report(folder) if is_readable else None
+    def _decide(self, edition_id: int, write: _Write, *, is_outdated: bool, apply: bool) -> EditionView:
+        with draft_of(self._database, self._home, edition_id) as (made, known):
+            is_readable = known.edition.generated_at is not None and not is_outdated
+            written = read_report(made.folder) if is_readable else None
             now = self._clock.now()
             with self._database.write() as session:
                 write(session, now)

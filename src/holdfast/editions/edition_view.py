@@ -8,17 +8,19 @@ accepted with a reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from sqlalchemy.orm import Session
 
 from holdfast.db.engine import Database
-from holdfast.db.models import Edition, Execution, Source
+from holdfast.db.models import Edition, Execution, Job, Source
 from holdfast.editions import queries
-from holdfast.editions.campaign import FIRST_YEAR, LAST_YEAR
+from holdfast.editions.campaign import FIRST_YEAR, FULL_SITE, LAST_YEAR
+from holdfast.editions.edition_files import EditionDraft, draft, edition_folder
 from holdfast.editions.queries import CaptureRow, ShardState, WantedCaptures
 from holdfast.errors import Conflict, HoldfastError, NotFound
 from holdfast.jobs.endings import rule_of
@@ -140,60 +142,45 @@ def judge(
     return Readiness(status, search_ready, research_ready)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShardRun:
-    id: int
-    state: str
-    reason: str | None
-    finished_at: datetime | None
-    items_failed: int
-    items_total: int
-    items_crawled: int
-    shortfalls: dict[str, int]
-    """Shortfalls by code and count."""
-    seeds: tuple[str, ...]
-    landing: tuple[str, ...]
-    """Hosts that its seeds redirected to: they were in scope too."""
-
-    @property
-    def ended(self) -> str:
-        if self.state in ("running", "queued"):
-            return self.state
-        return self.reason or self.state
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether it had no shortfalls."""
-        return rule_of(self.state, self.reason).is_ready and not self.shortfalls
+def ended_as(run: Execution) -> str:
+    """Return the reason why an execution ended, or its state while it has not."""
+    return run.state if run.state in ("running", "queued") else run.reason or run.state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shard:
-    job_id: int
-    name: str
-    key: str
-    kind: str
+    """A job of an edition, and its executions, oldest first."""
+
+    job: Job
     status: str
     """Status of the job and its latest execution, as operators see it."""
-    acceptance: str | None
-    reason: str | None
-    """Why an operator accepted it as it is."""
     backend: str
-    retries: int
     seeds: tuple[str, ...]
-    runs: tuple[ShardRun, ...]
-    indexed_pages: int
+    runs: tuple[Execution, ...]
+
+    @property
+    def name(self) -> str:
+        return self.job.name or f"job-{self.job.id}"
+
+    @property
+    def key(self) -> str:
+        return self.job.shard_key or f"job-{self.job.id}"
+
+    @property
+    def kind(self) -> str:
+        return self.job.shard_kind or FULL_SITE
+
+    @property
+    def reason(self) -> str | None:
+        """Why an operator accepted it as it is."""
+        return (self.job.details.get("operator_acceptance") or {}).get("reason")
 
     @property
     def state(self) -> ShardReadiness:
         """Its state. Only the last run counts, because a retry continues the runs before it."""
-        is_whole = not self.runs or self.runs[-1].is_whole
-        return ShardReadiness(self.status, self.acceptance, is_whole)
-
-    @property
-    def counts(self) -> bool:
-        """Whether it is part of the edition; an operator may have excluded it."""
-        return self.acceptance != Acceptance.EXCLUDED
+        last = self.runs[-1] if self.runs else None
+        is_whole = last is None or (rule_of(last.state, last.reason).is_ready and not last.shortfalls)
+        return ShardReadiness(self.status, self.job.acceptance_state, is_whole)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,9 +193,10 @@ class EditionView:
     shards: tuple[Shard, ...]
 
     @property
-    def runs(self) -> list[tuple[Shard, ShardRun]]:
-        """Every execution of the shards that count, oldest first."""
-        found = [(shard, run) for shard in self.shards if shard.counts for run in shard.runs]
+    def runs(self) -> list[tuple[Shard, Execution]]:
+        """Every execution of the shards that no operator excluded, oldest first."""
+        counting = (shard for shard in self.shards if shard.job.acceptance_state != Acceptance.EXCLUDED)
+        found = [(shard, run) for shard in counting for run in shard.runs]
         return sorted(found, key=lambda pair: pair[1].id)
 
     @property
@@ -253,28 +241,32 @@ def view_edition(session: Session, edition_id: int) -> EditionView:
     return EditionView(edition=edition, source=source, config=base, shards=made)
 
 
+@contextmanager
+def draft_of(database: Database, home: Path, edition_id: int) -> Iterator[tuple[EditionDraft, EditionView]]:
+    """Open a draft of an edition's files; yield it with the edition. Raise EditionNotFound, EditionBusy, NoSpace."""
+    with database.read() as session:
+        known = view_edition(session, edition_id)
+    with draft(edition_folder(home, known.source.code, known.edition.year)) as made:
+        # Read again under the lock of the files: a shard may have been added since the folder was looked up.
+        with database.read() as session:
+            view = view_edition(session, edition_id)
+        yield made, view
+
+
 def _shard(state: ShardState, executions: list[Execution], base: SourceConfig) -> Shard:
-    job = state.job
-    config = _config(base, job.config)
-    runs = tuple(_run(execution) for execution in executions)
-    asked: tuple[str, ...] = tuple(dict.fromkeys(seed for run in runs for seed in run.seeds))
-    own = tuple(str(seed) for seed in job.config.get("seeds") or ())
-    decision = job.details.get("operator_acceptance") or {}
+    requested = dict.fromkeys(seed for run in executions for seed in _texts(run.config, "seeds"))
     return Shard(
-        job_id=job.id,
-        name=job.name or f"job-{job.id}",
-        key=job.shard_key or f"job-{job.id}",
-        kind=job.shard_kind or "full_site",
+        job=state.job,
         status=state.status,
-        acceptance=job.acceptance_state,
-        reason=decision.get("reason"),
-        backend=config.backend,
-        retries=job.current_retry_count,
-        # A job that was taken in later names no seeds: those of its executions, else of its source.
-        seeds=own or asked or base.seeds,
-        runs=runs,
-        indexed_pages=sum(execution.items_indexed for execution in executions),
+        backend=_config(base, state.job.config).backend,
+        # A job that was attached later names no seeds: those of its executions, else of its source.
+        seeds=_texts(state.job.config, "seeds") or tuple(requested) or base.seeds,
+        runs=tuple(executions),
     )
+
+
+def _texts(config: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    return tuple(str(one) for one in config.get(name) or ())
 
 
 def _base(source: Source) -> SourceConfig:
@@ -291,21 +283,6 @@ def _config(base: SourceConfig, overrides: dict[str, Any]) -> SourceConfig:
         return merged(base, overrides=overrides)
     except HoldfastError:
         return base
-
-
-def _run(execution: Execution) -> ShardRun:
-    return ShardRun(
-        id=execution.id,
-        state=execution.state,
-        reason=execution.reason,
-        finished_at=execution.finished_at,
-        items_failed=execution.items_failed,
-        items_total=execution.items_total,
-        items_crawled=execution.items_crawled,
-        shortfalls={str(word): int(count) for word, count in execution.shortfalls.items()},
-        seeds=tuple(str(seed) for seed in execution.config.get("seeds") or ()),
-        landing=tuple(str(place) for place in execution.config.get("landing") or ()),
-    )
 
 
 def captures_of(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
-from datetime import datetime
 from hashlib import file_digest
 from itertools import islice
 from pathlib import Path
@@ -20,9 +19,9 @@ from holdfast.clock import Clock, to_micros
 from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, WarcFile
-from holdfast.editions import edition_files, queries
-from holdfast.editions.edition_files import FROZEN, EditionDraft, WrittenFile, edition_folder, stored_file, utc_text
-from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, judge, view_edition
+from holdfast.editions import queries
+from holdfast.editions.edition_files import FROZEN, EditionDraft, WrittenFile, stored_file, utc_text
+from holdfast.editions.edition_view import EditionNotReady, EditionView, captures_of, draft_of, judge, view_edition
 from holdfast.editions.queries import CaptureRow, WantedCaptures
 from holdfast.errors import Conflict
 from holdfast.sorting import sorted_lines
@@ -42,18 +41,6 @@ class FrozenListDamaged(Conflict):
     code = "frozen_list_damaged"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frozen:
-    edition_id: int
-    path: Path
-    digest: str
-    """`sha256:…` of the file."""
-    count: int
-    frozen_at: datetime
-    again: bool
-    """Whether there was another list before."""
-
-
 OnRow = Callable[[int], None]
 """Called with the number of each row read; an exception from it ends the work, and nothing is changed."""
 
@@ -71,20 +58,14 @@ def counted(lines: Iterable[bytes], on_row: OnRow) -> Iterator[bytes]:
 
 def freeze(
     database: Database, home: Path, clock: Clock, edition_id: int, *, again: bool = False, on_row: OnRow = silent
-) -> Frozen:
-    """Write the list of all captures of an edition, and store its digest.
+) -> Edition:
+    """Write the list of all captures of an edition, store its digest, and return its row.
 
     Raise EditionNotReady while a shard is still to be crawled, indexed or accepted, or nothing was captured;
     EditionFrozen if there is a list and `again` is false; EditionBusy, NoSpace. Freezing an unchanged edition again
     preserves digest and date, and restores the list if it was lost or damaged.
     """
-    with database.read() as session:
-        known = view_edition(session, edition_id)
-    folder = edition_folder(home, known.source.code, known.edition.year)
-    with edition_files.draft(folder) as made:
-        # Read again under the lock: a shard may have been added since the folder was looked up.
-        with database.read() as session:
-            view = view_edition(session, edition_id)
+    with draft_of(database, home, edition_id) as (made, view):
         _demand_ready(view, again=again)
         listed = _write(database, made, view, on_row)
         if not listed.rows:
@@ -94,7 +75,7 @@ def freeze(
         name = f"frozen-{listed.sha256[:16]}.jsonl"
         (made.scratch / FROZEN).rename(made.scratch / name)
         made.publish(listed._replace(name=name))
-        return _record(database, clock, view, folder / name, listed)
+        return _record(database, clock, view, name, listed)
 
 
 def _demand_ready(view: EditionView, *, again: bool) -> None:
@@ -109,7 +90,7 @@ def _demand_ready(view: EditionView, *, again: bool) -> None:
         )
 
 
-def _record(database: Database, clock: Clock, view: EditionView, path: Path, listed: WrittenFile) -> Frozen:
+def _record(database: Database, clock: Clock, view: EditionView, name: str, listed: WrittenFile) -> Edition:
     digest, now = f"sha256:{listed.sha256}", clock.now()
     with database.write() as session:
         row = queries.locked(session, view.edition.id)
@@ -117,7 +98,7 @@ def _record(database: Database, clock: Clock, view: EditionView, path: Path, lis
         # Freezing again what has not changed keeps the date that was cited.
         if before != digest:
             row.frozen_at, row.frozen_digest, row.frozen_count = now, digest, listed.rows
-            row.frozen_path = f"editions/{view.source.code}/{row.year}/{path.name}"
+            row.frozen_path = f"editions/{view.source.code}/{row.year}/{name}"
             action = "edition.frozen" if before is None else "edition.frozen_again"
             audit.record(
                 session,
@@ -134,15 +115,7 @@ def _record(database: Database, clock: Clock, view: EditionView, path: Path, lis
                 source_id=view.source.id,
                 data={**told, "digest": digest, "captures": listed.rows, "again": before is not None},
             )
-        frozen_at = row.frozen_at or now
-    return Frozen(
-        edition_id=view.edition.id,
-        path=path,
-        digest=digest,
-        count=listed.rows,
-        frozen_at=frozen_at,
-        again=before is not None and before != digest,
-    )
+    return row
 
 
 def _write(database: Database, made: EditionDraft, view: EditionView, on_row: OnRow) -> WrittenFile:

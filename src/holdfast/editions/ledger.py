@@ -301,22 +301,16 @@ def missing_seeds(ledger: Iterable[bytes]) -> list[MissingSeed]:
     ]
 
 
-class Area(NamedTuple):
-    """The part of a site that a seed represents: a host, and the language in its path, if any."""
-
-    host: str
-    language: str | None
-
-
-def area_of(url: str) -> Area:
-    return Area(urlsplit(url).netloc.lower(), language_of(url))
+def area_of(url: str) -> tuple[str, str | None]:
+    """Return the part of a site that a seed represents: a host, and the language in its path, if any."""
+    return urlsplit(url).netloc.lower(), language_of(url)
 
 
 class Tally:
     def __init__(self, seeds: Iterable[tuple[int, str]]) -> None:
         self._seeds = dict(seeds)
         # Gaps on hosts without a seed would fill the counter, and no shard could be planned for them.
-        self._hosts = {area_of(url).host for url in self._seeds.values()}
+        self._hosts = {area_of(url)[0] for url in self._seeds.values()}
         self._last = b"", -1
         self._met: set[int] = set()
         self.rows = 0
@@ -327,7 +321,7 @@ class Tally:
         self.shards: Counter[tuple[int | None, str]] = Counter()
         self.backends: Counter[str] = Counter()
         self.fidelities: Counter[str] = Counter()
-        self.gaps: Counter[Area] = Counter()
+        self.gaps: Counter[tuple[str, str | None]] = Counter()
         self.missing_seeds: list[MissingSeed] = []
 
     def add(self, row: Row) -> None:
@@ -346,7 +340,7 @@ class Tally:
         if seen.outcome is LedgerOutcome.CAPTURED:
             self.backends[seen.backend or "unknown"] += 1
             self.fidelities[seen.fidelity or "unknown"] += 1
-        if is_gap(row) and (area := area_of(seen.url)).host in self._hosts:
+        if is_gap(row) and (area := area_of(seen.url))[0] in self._hosts:
             self.gaps[area] += 1
         if seen.url_hash in self._seeds:
             self._met.add(seen.url_hash)
@@ -385,8 +379,8 @@ class Tally:
         """Return how many addresses in a seed's area a retry could still capture."""
         host, language = area_of(seed)
         if language is not None:
-            return self.gaps[Area(host, language)]
-        return sum(self.gaps[Area(host, one)] for one in (None, *LANGUAGES))
+            return self.gaps[host, language]
+        return sum(self.gaps[host, one] for one in (None, *LANGUAGES))
 
     def check(self, *, written: int, recounted: Mapping[str, int]) -> None:
         """Raise LedgerUnbalanced unless figures, number of written lines and a recount of the file agree."""

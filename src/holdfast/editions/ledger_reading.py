@@ -13,9 +13,10 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import to_micros
 from holdfast.db.engine import Database
+from holdfast.db.models import Execution
 from holdfast.editions import queries
 from holdfast.editions.campaign import FIRST_YEAR, campaign_date
-from holdfast.editions.edition_view import EditionView, Shard, ShardRun
+from holdfast.editions.edition_view import EditionView, Shard, ended_as
 from holdfast.editions.ledger import (
     FEED_ITEM_POLLED,
     FEED_ITEM_WAITS,
@@ -57,13 +58,13 @@ class RedirectTrail:
     def __init__(
         self,
         database: Database,
-        runs: Iterable[tuple[Shard, ShardRun]],
+        runs: Iterable[tuple[Shard, Execution]],
         scope: Scope | None,
         *,
         with_frontier: Collection[int],
     ) -> None:
         self._database, self._scope = database, scope
-        self._ended = {run.id: run.ended for _, run in runs}
+        self._ended = {run.id: ended_as(run) for _, run in runs}
         self._with_frontier = [run_id for run_id in self._ended if run_id in with_frontier]
         self._without = [run_id for run_id in self._ended if run_id not in with_frontier]
 
@@ -262,7 +263,7 @@ def _seed(page: int, seed: SeedInput) -> AddressSighting:
         outcome=LedgerOutcome.NOT_REACHED,
         depth=0,
         reason="no_shard" if shard is None else f"shard_{shard.status}",
-        job_id=shard.job_id if shard else None,
+        job_id=shard.job.id if shard else None,
         shard_key=shard.key if shard else None,
         shard_kind=shard.kind if shard else None,
     )
@@ -275,7 +276,7 @@ def _scope(view: EditionView, seeds: dict[int, SeedInput]) -> Scope | None:
     urls = [parse_seed(seed.url) for seed in seeds.values()]
     scope = Scope.build(urls, ScopeKind(view.config.scope), view.config.include, view.config.exclude)
     return scope.with_landing_hosts(
-        parse_seed(place) for place in {place for _, run in view.runs for place in run.landing}
+        parse_seed(str(place)) for place in {place for _, run in view.runs for place in run.config.get("landing") or ()}
     )
 
 
@@ -314,7 +315,7 @@ def _item(row: Row[*tuple[Any, ...]]) -> AddressSighting:
 
 
 class _Read:
-    def __init__(self, database: Database, shard: Shard, run: ShardRun, trail: RedirectTrail) -> None:
+    def __init__(self, database: Database, shard: Shard, run: Execution, trail: RedirectTrail) -> None:
         self._database, self._shard, self._run, self._trail = database, shard, run, trail
 
     def from_frontier(self) -> Iterator[AddressSighting]:
@@ -336,7 +337,7 @@ class _Read:
 
     def _attempted(self, row: Row[*tuple[Any, ...]]) -> AddressSighting:
         shard, run = self._shard, self._run
-        outcome, reason = outcome_of(row.outcome, row.reason, ended=run.ended)
+        outcome, reason = outcome_of(row.outcome, row.reason, ended=ended_as(run))
         captured = outcome is LedgerOutcome.CAPTURED
         # A capture without a place is one of a source that keeps signals alone: there is no snapshot to name.
         stored = captured and row.warc_file_id is not None and row.warc_ordinal is not None
@@ -353,7 +354,7 @@ class _Read:
             via=row.via,
             depth=row.depth,
             redirected_to=row.redirected_to,
-            job_id=shard.job_id,
+            job_id=shard.job.id,
             execution_id=run.id,
             shard_key=shard.key,
             shard_kind=shard.kind,
@@ -396,7 +397,7 @@ class _Read:
             http_status=row.status,
             at=to_micros(row.captured_at),
             redirected_to=row.redirect_to,
-            job_id=shard.job_id,
+            job_id=shard.job.id,
             execution_id=self._run.id,
             shard_key=shard.key,
             shard_kind=shard.kind,

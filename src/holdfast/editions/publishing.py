@@ -85,17 +85,13 @@ def open_public(
     raise ArtefactNotFound(f"there is no {name[:60]!r} of {source.code} {edition.year} for the public")
 
 
-class TableStretch(NamedTuple):
-    rows: list[dict[str, str]]
-    following: int | None
-    """The row to continue with; None at the end."""
-
-
-def table_rows(table: OpenedFile, wanted: Mapping[str, Collection[str]], *, start: int, limit: int) -> TableStretch:
+def table_rows(
+    table: OpenedFile, wanted: Mapping[str, Collection[str]], *, start: int, limit: int
+) -> tuple[list[dict[str, str]], int | None]:
     """Return the next rows of a table that have one of the wanted values in each of these columns, at most `limit`.
 
-    Rows before `start` are only counted; a request ends after half a million other rows and returns where to
-    continue.
+    Return also the row to continue with, None at the end. Rows before `start` are only counted; a request ends
+    after half a million other rows.
     """
     rows = csv.reader(_text_lines(table.chunks, start))
     head = next(rows, [])
@@ -104,11 +100,11 @@ def table_rows(table: OpenedFile, wanted: Mapping[str, Collection[str]], *, star
     found: list[dict[str, str]] = []
     for number, cells in enumerate(rows, start):
         if len(found) == limit or number >= start + _ROWS_READ:
-            return TableStretch(found, number)
+            return found, number
         # A row of another length is damaged: which of its cells is which cannot be known.
         if len(cells) == len(head) and all(cells[at] in values for at, values in places):
             found.append(dict(zip(head, cells, strict=True)))
-    return TableStretch(found, None)
+    return found, None
 
 
 def compared_years(home: Path, source: Source, year: int) -> list[int]:
@@ -172,22 +168,19 @@ def public_summary(session: Session, edition: Edition) -> dict[str, Any]:
     return shown
 
 
-class _Gone(NamedTuple):
-    addresses: frozenset[str]
-    snapshots: frozenset[int] = frozenset()
+_Gone = frozenset[str | int]
+"""Addresses and numbers of captures that are under a takedown."""
 
 
 def _among(session: Session, addresses: Iterable[str], snapshots: Iterable[int] = ()) -> _Gone:
     pages = {address: page_key(address) for address in set(addresses)}
     hidden = withdrawn_among(session, keys=set(pages.values()), snapshots=set(snapshots))
-    return _Gone(
-        frozenset(address for address, key in pages.items() if key in hidden),
-        frozenset(number for number in hidden if isinstance(number, int)),
-    )
+    numbers = (one for one in hidden if isinstance(one, int))
+    return frozenset([*(address for address, key in pages.items() if key in hidden), *numbers])
 
 
 def _shown(url: str, gone: _Gone) -> str:
-    return WITHDRAWN if url in gone.addresses else url
+    return WITHDRAWN if url in gone else url
 
 
 def _seed(seed: dict[str, Any], gone: _Gone) -> dict[str, Any]:
@@ -208,7 +201,7 @@ def _report(database: Database, content: dict[str, Any]) -> bytes:
 def _comparison(database: Database, content: dict[str, Any]) -> bytes:
     with database.read() as session:
         shown_urls = [url for urls in content["examples"].values() for url in urls]
-        gone = _among(session, shown_urls).addresses | touched_addresses(session, shown_urls)
+        gone = _among(session, shown_urls) | touched_addresses(session, shown_urls)
     # Left out, not marked: they are only examples, and the counts are elsewhere.
     examples = {kind: [url for url in urls if url not in gone] for kind, urls in content["examples"].items()}
     files = {name: value for name, value in content["artifacts"].items() if name.endswith(".csv")}
@@ -275,8 +268,8 @@ class _Places(NamedTuple):
         return [number for row in rows for at in self.snapshots if (number := _number(row[at])) is not None]
 
     def tells(self, row: list[str], gone: _Gone) -> bool:
-        own = any(row[at] in gone.addresses for at in self.own)
-        return own or any(_number(row[at]) in gone.snapshots for at in self.snapshots)
+        own = any(row[at] in gone for at in self.own)
+        return own or any(_number(row[at]) in gone for at in self.snapshots)
 
     def cleared(self, row: list[str], gone: _Gone) -> list[str]:
         for at in self.addresses:
@@ -286,7 +279,7 @@ class _Places(NamedTuple):
             row[at] = ""
         for at in self.snapshots:
             # The number of a capture leads to its address.
-            if is_gone or _number(row[at]) in gone.snapshots:
+            if is_gone or _number(row[at]) in gone:
                 row[at] = ""
         return row
 
@@ -302,7 +295,7 @@ def _lines(database: Database, path: Path) -> Iterator[bytes]:
         with database.read() as session:
             gone = _among(session, [str(row.get("url") or "") for row in rows], [row["snapshot_id"] for row in rows])
         for row in rows:
-            hidden = row["snapshot_id"] in gone.snapshots or row.get("url") in gone.addresses
+            hidden = row["snapshot_id"] in gone or row.get("url") in gone
             shown = {"snapshot_id": row["snapshot_id"], "withdrawn": True} if hidden else row
             yield json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 

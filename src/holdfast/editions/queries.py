@@ -351,7 +351,11 @@ def with_latest(session: Session, jobs: Iterable[Job]) -> list[ShardState]:
 def job_of_edition(session: Session, job_id: int) -> Job | None:
     """Return an edition's job, locked until the transaction ends; None if it belongs to no edition."""
     return session.scalars(
-        select(Job).where(Job.id == job_id, Job.edition_id.is_not(None), Job.deleted_at.is_(None)).with_for_update()
+        select(Job)
+        .where(Job.id == job_id, Job.edition_id.is_not(None), Job.deleted_at.is_(None))
+        .with_for_update()
+        # The session may hold this row as it was before the lock.
+        .execution_options(populate_existing=True)
     ).one_or_none()
 
 

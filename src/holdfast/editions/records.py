@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.changes.site_comparison import SiteKind
 from holdfast.db.models import Edition, Source
-from holdfast.editions.edition_view import Acceptance, EditionView, Shard
+from holdfast.editions.edition_view import Acceptance, EditionView, Shard, ended_as
 from holdfast.records import Operator, Public, from_row, record
 
 
@@ -172,21 +172,21 @@ def _named(edition: Edition, source: Source) -> dict[str, Any]:
 def shard_record(shard: Shard) -> EditionShard:
     latest = shard.runs[-1] if shard.runs else None
     return EditionShard(
-        job_id=shard.job_id,
+        job_id=shard.job.id,
         name=shard.name,
         status=shard.status,
         shard_key=shard.key,
         shard_kind=shard.kind,
-        acceptance_state=Acceptance.NEEDS_REVIEW if shard.state.needs_review else shard.acceptance,
+        acceptance_state=Acceptance.NEEDS_REVIEW if shard.state.needs_review else shard.job.acceptance_state,
         acceptance_reason=shard.reason,
         capture_backend=shard.backend,
-        indexed_page_count=shard.indexed_pages,
+        indexed_page_count=sum(run.items_indexed for run in shard.runs),
         pages_crawled=latest.items_crawled if latest else 0,
         pages_total=latest.items_total if latest else 0,
         pages_failed=latest.items_failed if latest else 0,
-        retry_count=shard.retries,
+        retry_count=shard.job.current_retry_count,
         executions=[run.id for run in shard.runs],
-        ended=latest.ended if latest else None,
+        ended=ended_as(latest) if latest else None,
         shortfalls=latest.shortfalls if latest else {},
         falls_short=shard.state.falls_short,
     )

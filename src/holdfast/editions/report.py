@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path, PurePath
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -23,7 +23,7 @@ from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import edition_files, queries
-from holdfast.editions.composition import SHOWN, Figures, assess, compose, report_text, shard_counts, summary
+from holdfast.editions.composition import SHOWN, assess, compose, report_text, shard_counts, summary
 from holdfast.editions.edition_files import LEDGER, REPORT_JSON, EditionDraft, WrittenFile, csv_line, utc_text
 from holdfast.editions.edition_view import (
     Acceptance,
@@ -31,6 +31,7 @@ from holdfast.editions.edition_view import (
     EditionView,
     Shard,
     captures_of,
+    draft_of,
     judge,
     view_edition,
 )
@@ -83,7 +84,7 @@ def record_report(
     row.coverage_report_md_path = f"{folder}/{edition_files.REPORT_MD}"
     _write_readiness(row, content)
     mark_shards(session, view, now=now)
-    newest = {shard.runs[-1].id: f"{folder}/{shard_report_name(shard.job_id)}" for shard in view.shards if shard.runs}
+    newest = {shard.runs[-1].id: f"{folder}/{shard_report_name(shard.job.id)}" for shard in view.shards if shard.runs}
     queries.note_reports(session, newest)
     session.flush()
     told = {"editionId": row.id, "source": view.source.code, "year": row.year, "status": content["status"]}
@@ -125,23 +126,18 @@ def mark_shards(session: Session, view: EditionView, *, now: datetime) -> None:
     """Store which shards need review; one that improved in a retry is pending again."""
     for shard in view.shards:
         wanted = (Acceptance.NEEDS_REVIEW if shard.state.needs_review else Acceptance.PENDING).value
-        # A decision of an operator is never changed by a report.
-        if shard.state.is_accepted or shard.acceptance == wanted:
+        known = shard.job.acceptance_state
+        # A report never changes a decision of an operator, ...
+        if shard.state.is_accepted or known == wanted:
             continue
-        job = queries.job_of_edition(session, shard.job_id)
-        # Decided meanwhile by an operator: that stands.
-        if job is not None and job.acceptance_state == shard.acceptance:
+        job = queries.job_of_edition(session, shard.job.id)
+        # ... not even one that was made since the shards were read.
+        if job is not None and job.acceptance_state == known:
             queries.mark_shard(job, wanted, now=now)
 
 
 # Called with how many rows were read so far; it may raise to break off, and then nothing was written.
 OnRow = Callable[[int], None]
-
-
-class EditionReport(NamedTuple):
-    view: EditionView
-    content: dict[str, Any]
-    folder: Path
 
 
 def write_report(
@@ -152,20 +148,15 @@ def write_report(
     *,
     on_row: OnRow = lambda _count: None,
     apply: bool = True,
-) -> EditionReport:
-    """Write the files of an edition and update its row; without `apply` only return what they would contain.
+) -> tuple[dict[str, Any], Path]:
+    """Write the files of an edition and update its row; return the report and the folder of the files.
 
-    Raise EditionNotFound; LedgerUnbalanced if the rows do not add up, EditionBusy, NoSpace: then nothing is
-    changed.
+    Without `apply` nothing is written. Raise EditionNotFound; LedgerUnbalanced if the rows do not add up,
+    EditionBusy, NoSpace: then nothing is changed.
     """
-    with database.read() as session:
-        known = view_edition(session, edition_id)
-    folder = edition_files.edition_folder(home, known.source.code, known.edition.year)
-    with edition_files.draft(folder) as made:
-        now = clock.now()
-        # Read again under the lock of the files: shards may have been added since the folder was looked up.
-        with database.read() as session:
-            view = view_edition(session, edition_id)
+    # Before the edition is read: a job that changes after that makes the edition due for another report.
+    now = clock.now()
+    with draft_of(database, home, edition_id) as (made, view):
         tally = Tally([(page, seed.url) for page, seed in seeds_of(view).items()])
         lines = (pack(one) for one in sightings(database, view, now=now, on_row=on_row))
         decisions = view.decisions
@@ -175,18 +166,17 @@ def write_report(
         manifest = _write_manifest(database, made, view)
         # Against the file itself, not against what was to be written: a full disk or a fault of the sort shows here.
         tally.check(written=ledger.rows, recounted=_recount(made.scratch / ledger.name))
-        figures = _figures(database, view, tally)
-        content = compose(view, figures, [ledger, manifest, table], now=now)
+        content = compose(view, tally, _figures(database, view), [ledger, manifest, table], now=now)
         if not apply:
             # A dry run does all of the work, so that it refuses what the real one would refuse.
-            return EditionReport(view, content, folder)
+            return content, made.folder
         made.publish(ledger, manifest, table, *_report_files(made, content))
         with database.write() as session:
             # Shards may have been added or decided about meanwhile: the row says how the edition stands now.
             view = view_edition(session, edition_id)
             assessed = assess(view, content, tally.missing_seeds)
             record_report(session, view, assessed, summary(view, assessed), now=now)
-    return EditionReport(view, content, folder)
+    return content, made.folder
 
 
 def rewrite_report(made: EditionDraft, content: dict[str, Any]) -> None:
@@ -232,7 +222,7 @@ def _write_manifest(database: Database, made: EditionDraft, view: EditionView) -
 
 def _manifest_row(view: EditionView, shard: Shard, row: CaptureRow) -> dict[str, Any]:
     if row.withdrawn:
-        return {"snapshot_id": row.id, "job_id": shard.job_id, "withdrawn": True}
+        return {"snapshot_id": row.id, "job_id": shard.job.id, "withdrawn": True}
     path = row.warc_path
     if path is not None and PurePath(path).is_absolute():
         # Where a file lies outside the data directory is no reader's business; its name finds it.
@@ -240,7 +230,7 @@ def _manifest_row(view: EditionView, shard: Shard, row: CaptureRow) -> dict[str,
     return {
         "snapshot_id": row.id,
         "url": row.url,
-        "job_id": shard.job_id,
+        "job_id": shard.job.id,
         "execution_id": row.execution_id,
         "capture_timestamp": utc_text(row.captured_at),
         "status_code": row.status,
@@ -250,7 +240,7 @@ def _manifest_row(view: EditionView, shard: Shard, row: CaptureRow) -> dict[str,
         "backend": row.backend,
         "fidelity": row.fidelity,
         "provenance": {
-            "job_id": shard.job_id,
+            "job_id": shard.job.id,
             "job_name": shard.name,
             "edition_id": view.edition.id,
             "shard_key": shard.key,
@@ -259,7 +249,8 @@ def _manifest_row(view: EditionView, shard: Shard, row: CaptureRow) -> dict[str,
     }
 
 
-def _figures(database: Database, view: EditionView, tally: Tally) -> Figures:
+def _figures(database: Database, view: EditionView) -> dict[str, Any]:
+    """Return the figures of a report that its ledger does not have."""
     runs = view.runs
     ids = [run.id for _, run in runs]
     with database.read() as session:
@@ -268,10 +259,15 @@ def _figures(database: Database, view: EditionView, tally: Tally) -> Figures:
     with closing(connect(database.url)) as raw_db:
         sitemaps = queries.sitemaps(raw_db, ids)
     # The last run of a shard counts what is left of all of them: adding them up would count a page for each retry.
-    newest = {shard.job_id: run for shard, run in runs if run.id not in kept}
+    newest = {shard.job.id: run for shard, run in runs if run.id not in kept}
     failed = sum(run.items_failed for run in newest.values())
     waiting = sum(max(0, run.items_total - run.items_crawled - run.items_failed) for run in newest.values())
-    return Figures(tally=tally, left_out=left_out, sitemaps=sitemaps, unnamed_failed=failed, unnamed_waiting=waiting)
+    return {
+        "exclusion_rules": [left._asdict() for left in left_out],
+        "sitemaps": dict(sorted(sitemaps.items())),
+        # Another crawler reported these only as numbers.
+        "unnamed": {"failed": failed, "not_reached": waiting},
+    }
 
 
 def _json(content: dict[str, Any]) -> bytes:

@@ -331,14 +331,13 @@ def _now_and_then(context: OperationContext, phase: str) -> Callable[[int], None
 
 def report_edition(context: OperationContext) -> dict[str, Any]:
     """Account for every URL that should have been captured; write ledger, manifest and report."""
-    made = write_report(
+    content, _ = write_report(
         context.database,
         context.settings.home,
         context.clock,
         int(context.parameters["edition"]),
         on_row=_now_and_then(context, "reading rows"),
     )
-    content = made.content
     return {"edition": context.parameters["edition"], "status": content["status"], "counts": content["counts"]}
 
 
@@ -355,7 +354,14 @@ def freeze_edition(context: OperationContext) -> dict[str, Any]:
         on_row=_now_and_then(context, "listing captures"),
     )
     found: dict[str, Any] = encode(
-        from_row(FreezeResult, done, edition=done.edition_id, captures=done.count, file=done.path.name)
+        from_row(
+            FreezeResult,
+            done,
+            edition=done.id,
+            digest=done.frozen_digest,
+            captures=done.frozen_count,
+            file=Path(done.frozen_path or "").name,
+        )
     )
     return found
 
@@ -387,7 +393,7 @@ def compare_editions(context: OperationContext) -> dict[str, Any]:
     """Compare two editions of a source: new, gone, changed, unchanged, moved; written next to the later one."""
     context.say("comparing")
     earlier, later = int(context.parameters["earlier"]), int(context.parameters["later"])
-    done = write_comparison(
+    content, file = write_comparison(
         context.database,
         context.settings.home,
         context.clock,
@@ -395,7 +401,7 @@ def compare_editions(context: OperationContext) -> dict[str, Any]:
         later,
         on_row=_now_and_then(context, "comparing"),
     )
-    return {"counts": dict(done.content["counts"]), "file": f"{done.stem}.json"}
+    return {"counts": dict(content["counts"]), "file": file.name}
 
 
 WORKS: Final[dict[OperationKind, OperationWork]] = {

@@ -182,7 +182,7 @@ class Accounting:
     def _account(self, edition_id: int) -> bool:
         context, runtime = self._context, self._context.runtime
         try:
-            written = write_report(
+            content, _ = write_report(
                 context.database, runtime.settings.home, runtime.clock, edition_id, on_row=self._look
             )
         except EditionBusy:
@@ -191,7 +191,6 @@ class Accounting:
             _log.error("edition.unbalanced", edition_id=edition_id, message=str(exc))
             self._passed.add(edition_id)
             return True
-        content = written.content
         _log.info("edition.reported", source=content["source"], year=content["year"], status=content["status"])
         return True
 

@@ -7,13 +7,15 @@ from threading import Event
 import pytest
 
 from holdfast.cancellation import WorkAbandoned, until
-from holdfast.editions.publishing import FileForm, OpenedFile, TableStretch, table_rows
+from holdfast.editions.publishing import FileForm, OpenedFile, table_rows
 
 _ROWS = [f'"https://example.org/{number},""x""",{"captured" if number % 3 else "failed"},ok' for number in range(20)]
 _TABLE = "\n".join(("url,outcome,reason", *_ROWS, "")).encode()
 
 
-def _read(chars: int, start: int, limit: int, outcome: str | None = None, table: bytes = _TABLE) -> TableStretch:
+def _read(
+    chars: int, start: int, limit: int, outcome: str | None = None, table: bytes = _TABLE
+) -> tuple[list[dict[str, str]], int | None]:
     chunks = iter([table[at : at + chars] for at in range(0, len(table), chars)])
     opened = OpenedFile("coverage.csv", FileForm.CSV, chunks)
     return table_rows(opened, {} if outcome is None else {"outcome": [outcome]}, start=start, limit=limit)
@@ -24,35 +26,34 @@ def test_pieces_are_the_whole_in_its_order(chars: int) -> None:
     found: list[str] = []
     start: int | None = 0
     while start is not None:
-        piece = _read(chars, start, 3)
-        found += [row["url"] for row in piece.rows]
-        start = piece.following
+        rows, start = _read(chars, start, 3)
+        found += [row["url"] for row in rows]
 
     assert found == [f'https://example.org/{number},"x"' for number in range(20)]
 
 
 @pytest.mark.parametrize("chars", [1, 64, 10_000])
 def test_a_filter_says_where_to_go_on(chars: int) -> None:
-    first = _read(chars, 0, 3, "failed")
-    rest = _read(chars, first.following or 0, 10, "failed")
+    first, following = _read(chars, 0, 3, "failed")
+    rest, end = _read(chars, following or 0, 10, "failed")
 
-    assert [len(first.rows), len(rest.rows), rest.following] == [3, 4, None]
+    assert [len(first), len(rest), end] == [3, 4, None]
 
 
 def test_an_end_without_a_line_break_and_a_place_behind_the_end_are_right() -> None:
     cut = _TABLE.rstrip(b"\n")
 
-    assert _read(50, 19, 3, table=cut).rows[0]["url"] == 'https://example.org/19,"x"'
-    assert [_read(50, start, 3, table=cut) for start in (20, 1 << 60)] == [TableStretch([], None)] * 2
-    assert _read(50, 0, 3, table=b"url,outcome,reason") == TableStretch([], None)
-    assert _read(50, 5, 3, table=b"") == TableStretch([], None)
+    assert _read(50, 19, 3, table=cut)[0][0]["url"] == 'https://example.org/19,"x"'
+    assert [_read(50, start, 3, table=cut) for start in (20, 1 << 60)] == [([], None)] * 2
+    assert _read(50, 0, 3, table=b"url,outcome,reason") == ([], None)
+    assert _read(50, 5, 3, table=b"") == ([], None)
 
 
 def test_rows_before_the_place_are_not_taken_apart() -> None:
     # What a reader of tables would refuse: a cell that is longer than any.
     odd = b"url,outcome,reason\n" + b"x" * 200_000 + b"\nhttps://example.org/,captured,ok\n"
 
-    assert [row["url"] for row in _read(4096, 1, 3, table=odd).rows] == ["https://example.org/"]
+    assert [row["url"] for row in _read(4096, 1, 3, table=odd)[0]] == ["https://example.org/"]
 
 
 def test_nobody_waits_for_it_any_more_and_it_ends() -> None:
@@ -66,4 +67,4 @@ def test_nobody_waits_for_it_any_more_and_it_ends() -> None:
 def test_several_values_of_a_column_are_wanted_at_once() -> None:
     opened = OpenedFile("comparison-2024.csv", FileForm.CSV, iter([b"kind,url\nnew,a\nunchanged,b\ngone,c\n"]))
 
-    assert [row["url"] for row in table_rows(opened, {"kind": ["new", "gone"]}, start=0, limit=9).rows] == ["a", "c"]
+    assert [row["url"] for row in table_rows(opened, {"kind": ["new", "gone"]}, start=0, limit=9)[0]] == ["a", "c"]

@@ -35,13 +35,12 @@ from holdfast.db.models import Edition, Operation, Source
 from holdfast.editions import queries
 from holdfast.editions.campaign import CampaignRequest, Plan
 from holdfast.editions.comparison import comparison_stem
-from holdfast.editions.decisions import LEAST_CHARS, MOST_CHARS, Decision, EditionDecisions
+from holdfast.editions.decisions import LEAST_CHARS, MOST_CHARS, EditionDecisions
 from holdfast.editions.edition_files import CSV
 from holdfast.editions.edition_view import Acceptance, EditionNotFound, EditionView, view_edition
 from holdfast.editions.ledger import LedgerOutcome
 from holdfast.editions.publishing import (
     WITHDRAWN,
-    TableStretch,
     compared_years,
     open_public,
     public_summary,
@@ -104,7 +103,7 @@ def accept_shard_gap(archive: ArchiveDep, admin: AdminWriteDep, job_id: JobId, r
     """Accept the gap of a shard: it no longer blocks its edition; the report names the reason and the operator."""
     # The audit log and the report name the operator behind the request, not the server.
     with acting(admin.actor):
-        return edition_detail(_decisions(archive).decide_shard(job_id, Decision(Acceptance.ACCEPTED_GAP, reason)))
+        return edition_detail(_decisions(archive).decide_shard(job_id, Acceptance.ACCEPTED_GAP, reason))
 
 
 def _decisions(archive: Archive) -> EditionDecisions:
@@ -117,7 +116,7 @@ def decide_shard(
 ) -> AdminEditionDetail:
     """Accept a shard as it is, accept its gap, exclude it from its edition, or undo that (`pending`)."""
     with acting(admin.actor):
-        return edition_detail(_decisions(archive).decide_shard(job_id, Decision(Acceptance(form.state), form.reason)))
+        return edition_detail(_decisions(archive).decide_shard(job_id, Acceptance(form.state), form.reason))
 
 
 @admin_router.put("/{id}/pages", Permission.OPERATE, errors=(404, 409, 413, 415))
@@ -127,9 +126,7 @@ def decide_page(archive: ArchiveDep, admin: AdminWriteDep, id: EditionId, form: 
     The next report lists the decision in its ledger; `coverageSummary.decisions` lists all of them.
     """
     with acting(admin.actor):
-        return edition_detail(
-            _decisions(archive).decide_page(id, form.url, Decision(Acceptance(form.state), form.reason))
-        )
+        return edition_detail(_decisions(archive).decide_page(id, form.url, Acceptance(form.state), form.reason))
 
 
 @admin_router.post("/plan", Permission.OPERATE, errors=(404, 409, 413, 415))
@@ -268,8 +265,8 @@ async def coverage_addresses(
     def work() -> Response:
         named = {"outcome": None if outcome is None else outcome.value, "reason": reason}
         wanted = {name: [value] for name, value in named.items() if value is not None}
-        found = _rows_of(archive, (source, year), CSV, wanted, cursor, limit)
-        return _piece([coverage_address(one) for one in found.rows], found, limit)
+        rows, following = _rows_of(archive, (source, year), CSV, wanted, cursor, limit)
+        return _piece([coverage_address(one) for one in rows], following, limit)
 
     return await heavily(request, work)
 
@@ -281,7 +278,8 @@ def _rows_of(
     wanted: Mapping[str, Collection[str]],
     cursor: str | None,
     limit: int,
-) -> TableStretch:
+) -> tuple[list[dict[str, str]], int | None]:
+    """Return the next rows of a table, and the row to continue with; None at the end."""
     place = decode_cursor(cursor, int)
     with archive.database.read() as session:
         row, kept = edition_of(session, *edition)
@@ -290,9 +288,9 @@ def _rows_of(
     return table_rows(table, wanted, start=max(0, int(place[0])) if place else 0, limit=limit)
 
 
-def _piece(items: list[Any], found: TableStretch, limit: int) -> Response:
-    following = None if found.following is None else encode_cursor(found.following)
-    return record_response(Piece(items=items, next=following, limit=limit))
+def _piece(items: list[Any], following: int | None, limit: int) -> Response:
+    cursor = None if following is None else encode_cursor(following)
+    return record_response(Piece(items=items, next=cursor, limit=limit))
 
 
 @router.get(
@@ -320,8 +318,8 @@ async def edition_differences(
     # On a thread for heavy work: the table of a comparison may have millions of rows.
     def work() -> Response:
         name = f"{comparison_stem(earlier)}.csv"
-        found = _rows_of(archive, (source, year), name, {"kind": kinds}, cursor, limit)
-        return _piece([_difference(one) for one in found.rows], found, limit)
+        rows, following = _rows_of(archive, (source, year), name, {"kind": kinds}, cursor, limit)
+        return _piece([_difference(one) for one in rows], following, limit)
 
     return await heavily(request, work)
 
