@@ -41,6 +41,16 @@ Public = Annotated[T, Audience.PUBLIC]
 Member = Annotated[T, Audience.MEMBER]
 Operator = Annotated[T, Audience.OPERATOR]
 
+
+class Absent(Enum):
+    """Marks a field that JSON has only while it has a value."""
+
+    IF_NONE = "none"
+
+
+IfKnown = Annotated[T | None, Absent.IF_NONE]
+"""A field that JSON leaves out while it is None, as in `Public[IfKnown[int]]`."""
+
 if TYPE_CHECKING:
     from typing import dataclass_transform
 
@@ -89,6 +99,8 @@ class Shown:
     audience: Audience
     schema: str | None
     """Name of its schema in the OpenAPI document, if that is more specific than its type."""
+    is_left_out: bool
+    """Whether JSON leaves it out while it is None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +126,8 @@ def shown_fields(cls: type) -> tuple[Shown, ...]:
         if audience is not None:
             schema = next((mark for mark in marks if isinstance(mark, str)), None)
             kind = next((mark.type for mark in marks if isinstance(mark, Documented)), get_args(hint)[0])
-            found.append(Shown(name=name, type=kind, audience=audience, schema=schema))
+            is_left_out = Absent.IF_NONE in marks
+            found.append(Shown(name=name, type=kind, audience=audience, schema=schema, is_left_out=is_left_out))
     return tuple(found)
 
 
@@ -129,8 +142,11 @@ def encode(value: Any, audience: Audience = Audience.OPERATOR, spelling: Spellin
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if is_record(value.__class__):
-        keys = _keys(value.__class__, audience, spelling)
+        keys, left_out = _keys(value.__class__, audience, spelling)
         made = {key: encode(getattr(value, name), audience, spelling) for name, key in keys}
+        for key in left_out:
+            if made[key] is None:
+                del made[key]
         # A field that an old spelling has no name for: its own fields take its place.
         return made.pop("") | made if "" in made else made
     if isinstance(value, list | tuple):
@@ -145,10 +161,12 @@ def encode(value: Any, audience: Audience = Audience.OPERATOR, spelling: Spellin
 
 
 @cache
-def _keys(cls: type, audience: Audience, spelling: Spelling) -> tuple[tuple[str, str], ...]:
-    names = [field.name for field in shown_fields(cls) if field.audience <= audience]
-    repeated = ((name, spelling.of(old)) for old, name in repeated_fields(cls).items() if name in names)
-    return (*((name, spelled(cls, name, spelling)) for name in names), *repeated)
+def _keys(cls: type, audience: Audience, spelling: Spelling) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+    """Return the fields for an audience, each with its JSON name, and the JSON names that are left out while None."""
+    fields = [field for field in shown_fields(cls) if field.audience <= audience]
+    keys = {field.name: spelled(cls, field.name, spelling) for field in fields}
+    repeated = ((name, spelling.of(old)) for old, name in repeated_fields(cls).items() if name in keys)
+    return (*keys.items(), *repeated), tuple(keys[field.name] for field in fields if field.is_left_out)
 
 
 @cache

@@ -10,7 +10,18 @@ import pytest
 from holdfast.api.record_answers import add_schemas
 from holdfast.feeds.records import FeedItemRecord
 from holdfast.jobs.records import ExecutionDetail, ExecutionRecord, JobRecord, JobUpserted
-from holdfast.records import Audience, Member, Operator, Public, Spelling, encode, from_row, record, repeated_fields
+from holdfast.records import (
+    Audience,
+    IfKnown,
+    Member,
+    Operator,
+    Public,
+    Spelling,
+    encode,
+    from_row,
+    record,
+    repeated_fields,
+)
 
 T = TypeVar("T")
 
@@ -63,6 +74,22 @@ def test_each_audience_sees_its_fields_and_nobody_a_field_without_one(audience: 
 
 def test_moments_are_written_in_utc_and_names_as_asked() -> None:
     assert encode(STONE, spelling=Spelling.SNAKE)["found_at"] == "2026-05-01T12:00:00Z"
+
+
+@record
+class Mine:
+    """A mine."""
+
+    depth: Public[IfKnown[int]] = None
+    owner: Public[str | None] = None
+
+
+def test_field_is_left_out_while_its_value_is_unknown() -> None:
+    assert encode(Mine()) == {"owner": None}
+    assert encode(Mine(depth=7)) == {"depth": 7, "owner": None}
+    components: dict[str, Any] = {}
+    add_schemas(Mine, Spelling.CAMEL, components)
+    assert components["Mine"]["required"] == ["owner"]
 
 
 def test_what_is_no_record_has_no_place_in_json() -> None:

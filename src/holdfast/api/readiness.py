@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from enum import StrEnum
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Final
+from typing import Final, Literal
 
 from holdfast import log
 from holdfast.clock import Clock
@@ -20,8 +20,9 @@ from holdfast.config import Settings
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.db.schema import SCHEMA, schema_in
+from holdfast.records import IfKnown, Public, record
 from holdfast.search.directory import IndexDirectory
-from holdfast.values import dataclass
+from holdfast.supervision.state import PartState
 
 DEADLINE_S: Final = 2.0
 FRESH_S: Final = 1.0
@@ -40,18 +41,19 @@ class BesideState(StrEnum):
     """The search index is being opened for the first time; only searches wait for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadyParts:
-    parts: Mapping[str, str]
-    """`ok`, or the problem, by part."""
-    serve: Mapping[str, str] | None = None
-    """State of the parts of `holdfast serve`, if it runs in this process; none of them affects readiness."""
-    beside: Mapping[str, BesideState] | None = None
-    """Background parts that are not running; they do not affect readiness."""
+@record
+class Ready:
+    """Whether this process is ready, and which part is not."""
 
-    @property
-    def is_ready(self) -> bool:
-        return all(word == _OK for word in self.parts.values())
+    status: Public[Literal["ready", "not_ready"]]
+    parts: Public[dict[str, str]]
+    """`ok`, or the problem, by part: database, storage, search."""
+    serve: Public[IfKnown[dict[str, PartState]]] = None
+    """State of the parts of `holdfast serve`, if it is running; a `failing` part does not affect readiness."""
+    beside: Public[IfKnown[dict[str, BesideState]]] = None
+    """Background parts (operations, upkeep, webhooks, search) that are not running: `not_begun` is retried,
+    `opening` means that the search index is being opened for the first time. Neither affects readiness.
+    """
 
 
 class ReadinessProbe:
@@ -62,22 +64,22 @@ class ReadinessProbe:
         checks: Mapping[str, Check],
         clock: Clock,
         *,
-        served: Callable[[], Mapping[str, str] | None] = lambda: None,
+        served: Callable[[], dict[str, PartState] | None] = lambda: None,
         beside: Callable[[], Mapping[str, BesideState]] = dict,
         deadline_s: float = DEADLINE_S,
         fresh_s: float = FRESH_S,
     ) -> None:
         self._served, self._beside = served, beside
         self._checks, self._clock, self._deadline_s, self._fresh_s = dict(checks), clock, deadline_s, fresh_s
-        self._wishes: SimpleQueue[Future[ReadyParts] | None] = SimpleQueue()
+        self._wishes: SimpleQueue[Future[Ready] | None] = SimpleQueue()
         self._thread: Thread | None = None
         self._starting = Lock()
-        self._look: Future[ReadyParts] | None = None
+        self._look: Future[Ready] | None = None
         self._began_at = 0.0
         self._told: dict[str, str] = {}
         """What the parts have said in the look that is under way."""
 
-    async def read(self) -> ReadyParts:
+    async def read(self) -> Ready:
         """Return the state of the parts, at most a second old, within the deadline."""
         now, look = self._clock.monotonic(), self._look
         if look is None or (look.done() and now - self._began_at >= self._fresh_s):
@@ -92,8 +94,8 @@ class ReadinessProbe:
         """Let the thread end once it can; a hanging one is abandoned and does not keep the process alive."""
         self._wishes.put(None)
 
-    def _begin(self, now: float) -> Future[ReadyParts]:
-        look: Future[ReadyParts] = Future()
+    def _begin(self, now: float) -> Future[Ready]:
+        look: Future[Ready] = Future()
         self._look, self._began_at = look, now
         with self._starting:
             if self._thread is None:
@@ -107,9 +109,9 @@ class ReadinessProbe:
             self._told = told = {}
             for name, check in self._checks.items():
                 told[name] = self._asked(name, check)
-            look.set_result(ReadyParts(parts=told, serve=self._parts_served(), beside=self._beside()))
+            look.set_result(self._ready(told, self._parts_served()))
 
-    def _parts_served(self) -> Mapping[str, str] | None:
+    def _parts_served(self) -> dict[str, PartState] | None:
         try:
             return self._served()
         except Exception as exc:
@@ -125,14 +127,18 @@ class ReadinessProbe:
             _log.warning("readiness.failed", part=name, message=str(exc).partition("\n")[0])
             return "does not answer"
 
-    def _unfinished(self) -> ReadyParts:
+    def _unfinished(self) -> Ready:
         """Return the results so far; the first part without a result is the one that hangs."""
         told, parts = dict(self._told), dict[str, str]()
         for name in self._checks:
             waits = f"no answer in {self._deadline_s:g} s" if len(parts) == len(told) else "not asked"
             parts[name] = told.get(name, waits)
         _log.warning("readiness.hangs", parts=parts)
-        return ReadyParts(parts=parts, beside=self._beside())
+        return self._ready(parts, None)
+
+    def _ready(self, parts: dict[str, str], serve: dict[str, PartState] | None) -> Ready:
+        status: Literal["ready", "not_ready"] = "ready" if set(parts.values()) <= {_OK} else "not_ready"
+        return Ready(status=status, parts=parts, serve=serve, beside=dict(self._beside()) or None)
 
 
 class ArchiveChecks:

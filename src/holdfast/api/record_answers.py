@@ -141,7 +141,7 @@ def _record_schema(cls: type, inner: tuple[Any, ...], spelling: Spelling, compon
         if one.name in descriptions:
             schema["description"] = descriptions[one.name]
         properties[spelled(cls, one.name, spelling)] = schema
-    required = [spelled(cls, one.name, spelling) for one in fields if one.audience == least]
+    required = [spelled(cls, one.name, spelling) for one in fields if one.audience == least and not one.is_left_out]
     for old, name in repeated_fields(cls).items():
         current = spelled(cls, name, spelling)
         required += [spelling.of(old)] if current in required else []

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from holdfast.api.routes.sources import SourceChanges
 from holdfast.api.schemas.base import RequestForm, check_values
-from holdfast.api.schemas.sources import SourceChanges
 
 
 class _Sample(RequestForm):

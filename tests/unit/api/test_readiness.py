@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.api.readiness import ReadinessProbe
+from holdfast.supervision.state import PartState
 from tests.clock import FakeClock
 from tests.unit.api.conftest import MakeArchive, MakeClient
 
@@ -90,11 +91,11 @@ def test_a_part_that_hangs_is_named_within_the_deadline_and_then_at_once(clock: 
 
     async def reads() -> None:
         first = await probe.read()
-        assert not first.is_ready
+        assert first.status == "not_ready"
         assert first.parts == {"database": "ok", "storage": "no answer in 0.05 s", "search": "not asked"}
         clock.advance(1)
         for _ in range(100):
-            assert not (await probe.read()).is_ready
+            assert (await probe.read()).status == "not_ready"
         assert len(asked) == 1, "one that hangs is not asked once more"
         hangs.set()
         assert probe._look is not None
@@ -130,15 +131,15 @@ def test_a_check_that_breaks_is_a_part_that_does_not_answer(clock: FakeClock) ->
     probe.close()
 
 
-def test_a_supervisor_that_cannot_be_asked_keeps_no_server_from_being_ready(clock: FakeClock) -> None:
-    def broken() -> dict[str, str]:
+def test_server_is_ready_when_its_supervisor_cannot_be_read(clock: FakeClock) -> None:
+    def broken() -> dict[str, PartState]:
         raise OSError("Stale file handle")
 
     async def ask() -> None:
         probe = ReadinessProbe({"database": lambda: None}, clock, served=broken)
         for _ in range(2):
             found = await probe.read()
-            assert (found.is_ready, found.serve) == (True, None)
+            assert (found.status, found.serve) == ("ready", None)
             clock.advance(2)
         probe.close()
 

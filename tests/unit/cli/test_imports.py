@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.api.schemas.archive import ReportForm
+from holdfast.api.routes.reports import ReportForm
 from holdfast.cli.formatting import lines
 from holdfast.cli.index import print_imported
 from holdfast.imports.importer import ImportedFile

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Path, Request, Response
+from pydantic import AliasChoices, Field
 from sqlalchemy.orm import Session
 
 from holdfast.api.dependencies import AccountsDep, ArchiveDep, SessionDep, peer_of
@@ -12,8 +13,7 @@ from holdfast.api.errors import OriginRefused
 from holdfast.api.job_dependencies import AdminWriteDep
 from holdfast.api.origins import is_own_origin
 from holdfast.api.routing import LazyRouter, PrincipalDep
-from holdfast.api.schemas.accounts import PasswordForm, SignInForm, TokenForm
-from holdfast.api.schemas.base import RowId
+from holdfast.api.schemas.base import RequestForm, RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, piece_of
 from holdfast.api.session_cookie import SessionCookie
 from holdfast.auth import queries
@@ -35,9 +35,10 @@ from holdfast.auth.records import (
 )
 from holdfast.auth.roles import Permission
 from holdfast.auth.sessions import Browser, NewSession, end_session, end_sessions
-from holdfast.auth.tokens import end_with, make_token, revoke_token
+from holdfast.auth.tokens import DEFAULT_DAYS, MAX_DAYS, end_with, make_token, revoke_token
 from holdfast.auth.users import find_user
 from holdfast.db.models import User
+from holdfast.old_spellings import OLD_LOGIN_FIELD
 from holdfast.wiring.accounts import Accounts
 from holdfast.wiring.archive import Archive
 from holdfast.wiring.server import client_key
@@ -54,6 +55,18 @@ async def show_session(
     response.headers.update(_NO_STORE)
     token = request.scope["state"].get("csrf_token")
     return session_state(principal, token, has_reference=not archive.settings.api.strict)
+
+
+# Bounded here, so that a megabyte is refused before it is hashed.
+PasswordText = Annotated[str, Field(min_length=1, max_length=1024, description="12 characters to 256 bytes.")]
+NameText = Annotated[str, Field(min_length=1, max_length=256, description="The name to sign in with.")]
+
+
+class SignInForm(RequestForm):
+    """A name and its password."""
+
+    name: Annotated[NameText, Field(validation_alias=AliasChoices("name", OLD_LOGIN_FIELD))]
+    password: PasswordText
 
 
 @router.post("/api/session", Permission.READ, errors=(413, 415))
@@ -116,6 +129,13 @@ def own_user(session: Session, principal: Principal) -> User:
 def show_account(session: SessionDep, principal: PrincipalDep) -> UserRecord:
     """Return the calling user."""
     return user_record(own_user(session, principal))
+
+
+class PasswordForm(RequestForm):
+    """A new password."""
+
+    current: PasswordText
+    new: PasswordText
 
 
 @router.put("/api/account/password", Permission.OWN_ACCOUNT, errors=(409,))
@@ -198,6 +218,17 @@ def list_tokens(
 def tokens_listed(session: Session, user: User, limit: int, cursor: str | None) -> Piece[TokenRecord]:
     rows = queries.tokens_of(session, user.id, after=after_of(cursor), limit=limit + 1)
     return piece_of(rows, limit, token_record, lambda row: row.id)
+
+
+class TokenForm(RequestForm):
+    """A new token."""
+
+    name: Annotated[str, Field(min_length=1, max_length=100, description="To tell it from others.")]
+    scopes: Annotated[
+        list[Literal["read", "own_account", "explain", "watch", "operate", "administer"]],
+        Field(min_length=1, max_length=6, description="What it may do; never more than its user."),
+    ]
+    days: Annotated[int, Field(ge=1, le=MAX_DAYS, description="How long it holds.")] = DEFAULT_DAYS
 
 
 @router.post("/api/account/tokens", Permission.OWN_ACCOUNT, errors=(409, 413, 415), status_code=201)

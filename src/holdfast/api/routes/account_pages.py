@@ -22,6 +22,9 @@ from holdfast.api.errors import OriginRefused, status_of
 from holdfast.api.job_dependencies import AdminWriteDep
 from holdfast.api.origins import is_own_origin
 from holdfast.api.routes.account import (
+    PasswordForm,
+    SignInForm,
+    TokenForm,
     begin_with_password,
     browser_of,
     end_own_session,
@@ -30,7 +33,6 @@ from holdfast.api.routes.account import (
     token_made,
 )
 from holdfast.api.routing import LazyRouter, PrincipalDep
-from holdfast.api.schemas.accounts import PasswordForm, SignInForm, TokenForm
 from holdfast.api.session_cookie import SessionCookie
 from holdfast.auth import queries
 from holdfast.auth.credentials import is_same

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from typing import Literal
 
 from fastapi.responses import HTMLResponse
@@ -10,21 +11,11 @@ from holdfast import log
 from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, SessionDep, TotalsDep, UsageDep
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.archive import (
-    ArchiveStatus,
-    Incident,
-    RecentPage,
-    Stats,
-    TopDomain,
-    Usage,
-    UsageDay,
-    UsageTotals,
-    WorkerHeartbeat,
-)
 from holdfast.auth.roles import Permission
 from holdfast.feedback import Day, Use
 from holdfast.jobs.alert_queries import list_alerts
 from holdfast.jobs.alerts import AlertName
+from holdfast.records import Public, record
 from holdfast.replay.html import html_page
 from holdfast.replay.links import escape
 from holdfast.replay.origins import browse_url
@@ -103,6 +94,25 @@ _INCIDENTS = {
 }
 
 
+@record
+class Incident:
+    """A current problem, described for readers."""
+
+    since: Public[datetime]
+    message: Public[str]
+
+
+@record
+class ArchiveStatus:
+    """Whether the archive works."""
+
+    status: Public[Literal["ok", "degraded"]]
+    last_capture: Public[datetime | None]
+    sources: Public[int]
+    """Number of public sources."""
+    incidents: Public[list[Incident]]
+
+
 @router.get("/api/status", Permission.READ)
 def archive_status(session: SessionDep, totals: TotalsDep) -> ArchiveStatus:
     """Return the public status of the archive: the newest public capture, public sources, and incidents."""
@@ -130,6 +140,71 @@ def status_page(session: SessionDep, totals: TotalsDep) -> HTMLResponse:
 
 
 _RECENT = 20
+
+
+@record
+class Stats:
+    """Totals of the archive and its crawls, in one object."""
+
+    snapshots_total: Public[int]
+    """Number of page captures."""
+    pages_total: Public[int]
+    """Number of pages, ignoring query strings."""
+    sources_total: Public[int]
+    """Number of sources that have captures."""
+    latest_capture_date: Public[date | None]
+    """Day of the newest capture, UTC."""
+    latest_capture_age_days: Public[int | None]
+    """Days since then."""
+    pages_crawled: Public[int]
+    """Pages that crawls fetched successfully."""
+    pages_failed: Public[int]
+    """URLs that failed: errors, timeouts, 4xx and 5xx."""
+    bytes_downloaded: Public[int]
+    links_discovered: Public[int]
+    """URLs that crawls discovered."""
+    duplicates_skipped: Public[int]
+    """Captures whose text was already stored."""
+    frontier_pending: Public[int]
+    """Queued URLs."""
+    frontier_in_progress: Public[int]
+    """Domains that workers are currently fetching from."""
+    frontier_completed: Public[int]
+    frontier_failed: Public[int]
+    total_domains: Public[int]
+    active_workers: Public[list[str]]
+    worker_heartbeats: Public[list[WorkerHeartbeat]]
+    recent_pages: Public[list[RecentPage]]
+    """The 20 most recently captured pages."""
+    top_domains: Public[list[TopDomain]]
+    """The 10 domains with the most pages."""
+
+
+@record
+class WorkerHeartbeat:
+    """The last heartbeat of a worker."""
+
+    worker_id: Public[str]
+    last_heartbeat: Public[datetime]
+
+
+@record
+class RecentPage:
+    """A recently captured page."""
+
+    id: Public[int]
+    url: Public[str]
+    title: Public[str | None]
+    status_code: Public[int | None]
+    crawled_at: Public[datetime]
+
+
+@record
+class TopDomain:
+    """A domain, and how many of its URLs were captured."""
+
+    domain: Public[str]
+    page_count: Public[int]
 
 
 @router.get("/api/stats", Permission.READ)
@@ -165,6 +240,33 @@ def stats(archive: ArchiveDep, session: SessionDep, totals: TotalsDep) -> Stats:
         ],
         top_domains=[TopDomain(domain=name, page_count=count) for name, count in crawls.top],
     )
+
+
+@record
+class UsageTotals:
+    """Usage counts."""
+
+    search_requests: Public[int]
+    snapshot_detail_views: Public[int]
+    raw_snapshot_views: Public[int]
+    report_submissions: Public[int]
+
+
+@record
+class UsageDay(UsageTotals):
+    """Usage counts of one day."""
+
+    date: Public[str]
+
+
+@record
+class Usage:
+    """Usage counts of the last days."""
+
+    enabled: Public[bool]
+    window_days: Public[int]
+    totals: Public[UsageTotals]
+    daily: Public[list[UsageDay]]
 
 
 @router.get("/api/usage", Permission.READ)

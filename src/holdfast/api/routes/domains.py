@@ -7,12 +7,13 @@ from enum import StrEnum
 from typing import Annotated
 
 from fastapi import Path, Query
+from pydantic import Field
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.job_dependencies import FrontierCountsDep, FrontierDep
 from holdfast.api.routes.frontier import PORTION_S, WhichExecution, within
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.crawler import DomainSettingsForm
+from holdfast.api.schemas.base import RequestForm
 from holdfast.api.schemas.lists import ListCursor, Piece, decode_cursor, encode_cursor
 from holdfast.auth.roles import Permission
 from holdfast.crawl.robots_answers import AGENT, RobotsRuling, answer_for, text_of
@@ -205,6 +206,20 @@ def domain_robots(
         crawl_delay=None if rules is None else rules.crawl_delay,
         sitemaps=[] if rules is None else list(rules.sitemaps),
         ruling=None if asked is None else answer_for(asked, states, archive.now(session)),
+    )
+
+
+class DomainSettingsForm(RequestForm):
+    """Settings to change; missing ones keep their value."""
+
+    crawl_delay: Annotated[float, Field(ge=0, le=86_400)] | None = Field(
+        default=None,
+        alias="crawlDelay",
+        description="Seconds between two requests, at least 1; null: the source's delay. It only slows.",
+    )
+    paused: bool | None = Field(default=None, description="A paused domain is not requested; its queue is kept.")
+    is_allowed: bool | None = Field(
+        default=None, alias="isAllowed", description="A forbidden domain is never requested; its queue is excluded."
     )
 
 

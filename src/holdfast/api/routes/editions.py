@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Request
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ConfigDict, Field
 from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
@@ -17,16 +17,8 @@ from holdfast.api.job_dependencies import AdminWriteDep, OperationsDep
 from holdfast.api.record_answers import record_response
 from holdfast.api.routes.operations import begin
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.base import RowId, checked_text
+from holdfast.api.schemas.base import RequestForm, RowId, checked_text
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, encode_cursor
-from holdfast.api.schemas.operator import (
-    CompareEditionsForm,
-    EditionPlanForm,
-    EditionVerifyForm,
-    FreezeForm,
-    PageDecisionForm,
-    ShardDecisionForm,
-)
 from holdfast.archive_tool.contract import Host
 from holdfast.auth.roles import Permission
 from holdfast.changes.site_comparison import SiteKind
@@ -110,6 +102,15 @@ def _decisions(archive: Archive) -> EditionDecisions:
     return EditionDecisions(archive.database, archive.home, archive.clock)
 
 
+class ShardDecisionForm(RequestForm):
+    """A decision about a shard."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"state": "excluded", "reason": "replaced on 2 March"}]})
+
+    state: Literal["accepted", "accepted_gap", "excluded", "pending"] = Field(description="`pending` undoes it.")
+    reason: str = Field(min_length=3, max_length=2000, description="Why; the report shows it.")
+
+
 @admin_router.put("/jobs/{job_id}/decision", Permission.OPERATE, errors=(404, 409, 413, 415))
 def decide_shard(
     archive: ArchiveDep, admin: AdminWriteDep, job_id: JobId, form: ShardDecisionForm
@@ -117,6 +118,18 @@ def decide_shard(
     """Accept a shard as it is, accept its gap, exclude it from its edition, or undo that (`pending`)."""
     with acting(admin.actor):
         return edition_detail(_decisions(archive).decide_shard(job_id, Acceptance(form.state), form.reason))
+
+
+class PageDecisionForm(RequestForm):
+    """A decision about one URL of an edition."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"url": "https://example.org/old", "state": "accepted", "reason": "gone"}]}
+    )
+
+    url: str = Field(max_length=8192, description="The address, as the ledger has it.")
+    state: Literal["accepted", "excluded", "pending"] = Field(description="`pending` undoes it.")
+    reason: str = Field(min_length=3, max_length=2000, description="Why; the ledger shows it.")
 
 
 @admin_router.put("/{id}/pages", Permission.OPERATE, errors=(404, 409, 413, 415))
@@ -127,6 +140,20 @@ def decide_page(archive: ArchiveDep, admin: AdminWriteDep, id: EditionId, form: 
     """
     with acting(admin.actor):
         return edition_detail(_decisions(archive).decide_page(id, form.url, Acceptance(form.state), form.reason))
+
+
+class EditionPlanForm(RequestForm):
+    """A year's campaign to plan or apply."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"year": 2026, "sources": ["example"]}]})
+
+    year: int = Field(ge=1970, le=9999)
+    sources: list[str] = Field(default_factory=list, max_length=1000, description="Codes; all annual ones if empty.")
+    shards: bool = Field(
+        False, description="Give each seed a shard of its own where the report shows gaps, instead of yearly crawls."
+    )
+    max_create: int | None = Field(None, ge=0, le=100_000, description="Jobs to make at most.")
+    apply: bool = Field(False, description="Make the jobs; otherwise only say what would be made.")
 
 
 @admin_router.post("/plan", Permission.OPERATE, errors=(404, 409, 413, 415))
@@ -160,6 +187,14 @@ def report_edition(
     return begin(admin, operations, response, wanted)
 
 
+class FreezeForm(RequestForm):
+    """How an edition is frozen."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"again": False}]})
+
+    again: bool = Field(False, description="Freeze it again; the earlier list is kept.")
+
+
 @admin_router.post("/{id}/freeze", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)
 def freeze_edition(
     admin: AdminWriteDep,
@@ -172,6 +207,14 @@ def freeze_edition(
     with admin.write() as session:
         wanted = _operation(OperationKind.FREEZE_EDITION, view_edition(session, id), "freezing", again=form.again)
     return begin(admin, operations, response, wanted)
+
+
+class EditionVerifyForm(RequestForm):
+    """How thoroughly a frozen edition is verified."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"quick": True}]})
+
+    quick: bool = Field(False, description="Look at the sizes of WARC files, do not read them.")
 
 
 @admin_router.post("/{id}/verify", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)
@@ -188,6 +231,14 @@ def verify_edition(
             OperationKind.VERIFY_EDITION, view_edition(session, id), "verification of", quick=form.quick
         )
     return begin(admin, operations, response, wanted)
+
+
+class CompareEditionsForm(RequestForm):
+    """The edition to compare with."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"earlierYear": 2025}]})
+
+    earlier_year: int = Field(ge=1970, le=9999, alias="earlierYear", description="Of the same source.")
 
 
 @admin_router.post("/{id}/compare", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)

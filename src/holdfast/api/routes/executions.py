@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, closing
 from typing import Annotated
 
 from fastapi import Query, Request, Response
+from pydantic import ConfigDict, Field, StringConstraints
 from sqlalchemy.orm import Session
 from starlette.responses import StreamingResponse
 
@@ -16,15 +17,14 @@ from holdfast.api.job_dependencies import FrontierDep, JobServiceDep, RunReports
 from holdfast.api.routes.frontier import PORTION_S, adding_urls, within
 from holdfast.api.routes.jobs import ExecutionId
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.base import MAX_ID, Words
-from holdfast.api.schemas.crawler import RunRequeueForm
-from holdfast.api.schemas.executions import ExclusionsForm
+from holdfast.api.schemas.base import MAX_ID, RequestForm, Words
 from holdfast.api.schemas.lists import decode_cursor, encode_cursor
 from holdfast.auth.roles import Permission
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.jobs.administration.requeueing import RequeueReceipt, requeue_failed
 from holdfast.jobs.administration.run_exclusions import (
+    MOST_RULES,
     MatchedUrls,
     RunExclusions,
     exclude_from_run,
@@ -82,6 +82,15 @@ async def failed_urls(
     return await heavily(request, work)
 
 
+class RunRequeueForm(RequestForm):
+    """Queue the failed pages of a run again."""
+
+    apply: bool = Field(False, description="Queue them; without it, only count.", examples=[True])
+    cursor: Annotated[str, StringConstraints(max_length=200)] | None = Field(
+        None, description="`next` of the previous response."
+    )
+
+
 @router.post("/api/v1/executions/{id}/requeue", Permission.OPERATE, errors=(404, 413, 415), is_seeding=True)
 def requeue_failed_pages(
     archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, id: ExecutionId, form: RunRequeueForm
@@ -110,6 +119,16 @@ def _exclusions(session: Session, execution_id: int) -> RunExclusions:
     if found is None:
         raise ExecutionNotFound
     return found
+
+
+class ExclusionsForm(RequestForm):
+    """Patterns of URLs to exclude."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"rules": ["/calendar/"]}]})
+
+    rules: list[Annotated[str, StringConstraints(min_length=1, max_length=2000)]] = Field(
+        max_length=MOST_RULES, description="RE2 patterns; they replace those that were added before."
+    )
 
 
 @router.post("/api/v1/executions/{id}/exclusions/preview", Permission.OPERATE, errors=(404, 413, 415))

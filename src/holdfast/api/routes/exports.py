@@ -15,7 +15,6 @@ from holdfast.api.errors import ExportTooLarge
 from holdfast.api.heavy import SlowTaskPool, Streamed, export, gathered, guarded, heavily
 from holdfast.api.routes.editions import Code, Year, edition_of
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.archive import Column, DataDictionary, ExportKind, Exports
 from holdfast.api.schemas.base import RowId
 from holdfast.auth.roles import Permission
 from holdfast.changes.listing import span
@@ -36,6 +35,7 @@ from holdfast.exports.tables import (
     write_rows,
 )
 from holdfast.gzip_streams import gzipped
+from holdfast.records import Public, record
 from holdfast.replay.headers import partial_content
 from holdfast.wiring.archive import Archive
 
@@ -50,6 +50,29 @@ Form = Annotated[Format, Query(alias="format", description="jsonl (ndjson is the
 Compressed = Annotated[bool, Query(description="Whether the file is gzip-compressed.")]
 AfterId = Annotated[RowId | None, Query(alias="afterId", description="Rows behind this id.")]
 Limit = Annotated[int | None, Query(ge=1, description="Rows at most.")]
+
+
+@record
+class ExportKind:
+    """One kind of export."""
+
+    path: Public[str]
+    description: Public[str]
+    formats: Public[list[str]]
+
+
+@record
+class Exports:
+    """The available exports, and their limits."""
+
+    enabled: Public[bool]
+    formats: Public[list[str]]
+    default_limit: Public[int]
+    max_limit: Public[int]
+    data_dictionary_url: Public[str | None]
+    snapshots: Public[ExportKind]
+    changes: Public[ExportKind]
+    cdxj: Public[ExportKind]
 
 
 @router.get("/api/exports", Permission.READ)
@@ -72,6 +95,23 @@ def manifest(archive: ArchiveDep) -> Exports:
             path="/api/exports/cdxj", description="The index of a crawl or a source, sorted by key.", formats=["cdxj"]
         ),
     )
+
+
+@record
+class Column:
+    """One column of an export, or one field of an index."""
+
+    name: Public[str]
+    meaning: Public[str]
+
+
+@record
+class DataDictionary:
+    """Every column of every export, in order."""
+
+    snapshots: Public[list[Column]]
+    changes: Public[list[Column]]
+    cdxj: Public[list[Column]]
 
 
 @router.get("/api/exports/columns", Permission.READ)

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Path, Query, Response
+from pydantic import ConfigDict, Field
 from sqlalchemy.orm import Session
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, source_id_of, source_of
 from holdfast.api.job_dependencies import AdminWrite, AdminWriteDep
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.base import RowId
-from holdfast.api.schemas.feeds import FeedPollForm, NewFeedForm
+from holdfast.api.schemas.base import RequestForm, RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, piece_of
 from holdfast.auth.roles import Permission
 from holdfast.clock import Clock
@@ -50,6 +50,18 @@ def list_feeds(
     return piece_of(rows, limit, lambda row: feed_record(*row), lambda row: row[0].id)
 
 
+class NewFeedForm(RequestForm):
+    """A feed that is not discovered automatically."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"source": "example", "url": "https://example.org/news.rss"}]}
+    )
+
+    source: str = Field(min_length=1, max_length=64, description="The source's code.")
+    url: str = Field(min_length=1, max_length=8192, description="Its address.")
+    kind: FeedKind = Field("feed", description="feed or sitemap.")
+
+
 @router.post("", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=201)
 def add_feed(archive: ArchiveDep, admin: AdminWriteDep, response: Response, form: NewFeedForm) -> FeedRecord:
     """Add a feed or a sitemap that is not discovered automatically; it is polled while the source's feeds are on."""
@@ -62,6 +74,14 @@ def add_feed(archive: ArchiveDep, admin: AdminWriteDep, response: Response, form
         session.flush()
         response.headers["Location"] = f"/api/admin/feeds/{row.id}"
         return feed_record(row, owner.code)
+
+
+class FeedPollForm(RequestForm):
+    """The source whose feeds are polled."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"source": "example"}]})
+
+    source: str = Field(min_length=1, max_length=64, description="The source's code.")
 
 
 @router.post("/poll", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import date
 from typing import Annotated
 
 from fastapi import Query
+from pydantic import Field, StringConstraints
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.job_dependencies import FrontierCountsDep, FrontierDep, JobServiceDep, ServedFrontierTurn
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.base import RowId, Words
-from holdfast.api.schemas.crawler import AddForm, RequeueForm, SeedForm
+from holdfast.api.schemas.base import RequestForm, RowId, Words
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, encode_cursor
 from holdfast.auth.roles import Permission
 from holdfast.changes.listing import span
@@ -20,6 +21,7 @@ from holdfast.clock import Clock
 from holdfast.errors import Invalid
 from holdfast.fetch.guard import AddressGuard
 from holdfast.jobs.administration.frontier_actions import (
+    MOST_URLS,
     AddingUrls,
     AddReceipt,
     AddRequest,
@@ -27,7 +29,7 @@ from holdfast.jobs.administration.frontier_actions import (
     clear,
     domain_of,
 )
-from holdfast.jobs.administration.requeueing import RequeueReceipt, requeue
+from holdfast.jobs.administration.requeueing import RequeueReceipt, RequeueStatus, requeue
 from holdfast.jobs.views.frontier_queries import (
     FrontierFigures,
     UrlFilter,
@@ -124,6 +126,24 @@ def list_frontier_hosts(
     )
 
 
+_Address = Annotated[str, StringConstraints(min_length=1, max_length=8192)]
+_Code = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+
+
+class AddForm(RequestForm):
+    """URLs to crawl."""
+
+    urls: Annotated[list[_Address], Field(min_length=1, max_length=MOST_URLS)] = Field(
+        description="URLs; all of them are checked before one is added.", examples=[["https://example.org/news"]]
+    )
+    source: _Code | None = Field(
+        default=None, description="The source that they belong to; by default found by its scope."
+    )
+    priority: Annotated[int, Field(ge=1, le=3)] | None = Field(
+        default=None, description="3 is fetched first; by default as the crawl itself ranks them."
+    )
+
+
 @router.post("/api/frontier/add", Permission.OPERATE, errors=(404, 409), is_seeding=True)
 def add_frontier_urls(
     archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, form: AddForm
@@ -134,6 +154,15 @@ def add_frontier_urls(
         return adding.add(request)
 
 
+class SeedForm(RequestForm):
+    """Seed URLs to crawl."""
+
+    urls: Annotated[list[_Address], Field(max_length=MOST_URLS)] = Field(
+        default_factory=list, description="URLs; by default the seeds of the source.", examples=[[]]
+    )
+    source: _Code | None = Field(default=None, examples=["example-org"])
+
+
 @router.post("/api/frontier/seed", Permission.OPERATE, errors=(404, 409), is_seeding=True)
 def seed_frontier(archive: ArchiveDep, job_service: JobServiceDep, frontier: FrontierDep, form: SeedForm) -> AddReceipt:
     """Add URLs as seeds: fetched first, their links at depth 1; by default the seeds of the source."""
@@ -142,6 +171,21 @@ def seed_frontier(archive: ArchiveDep, job_service: JobServiceDep, frontier: Fro
     with adding_urls(archive, job_service, frontier) as adding:
         urls = form.urls or adding.seeds_of(form.source or "")
         return adding.add(AddRequest(urls=urls, source=form.source, is_seed=True))
+
+
+class RequeueForm(RequestForm):
+    """Pages to queue again."""
+
+    domain: Annotated[str, StringConstraints(min_length=1, max_length=255)] = Field(examples=["example.org"])
+    since: date | None = Field(
+        None, strict=False, description="First day (UTC) of their last fetch, or failure. Required without `until`."
+    )
+    until: date | None = Field(
+        None, strict=False, description="Last day. Required without `since`.", examples=["2026-01-31"]
+    )
+    status: RequeueStatus = Field(RequeueStatus.FETCHED, strict=False, description="Which pages: fetched or failed.")
+    apply: bool = Field(False, description="Queue them; without it, only count.")
+    after: int | None = Field(None, description="`next` of the previous response.", ge=-(2**63), lt=2**63)
 
 
 @router.post("/api/frontier/requeue", Permission.OPERATE, errors=(404,), is_seeding=True)

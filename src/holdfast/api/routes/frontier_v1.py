@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
+from pydantic import Field, StringConstraints
+from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep
@@ -12,20 +17,7 @@ from holdfast.api.errors import answers
 from holdfast.api.job_dependencies import AdminWriteDep, FrontierCountsDep, FrontierDep, JobServiceDep
 from holdfast.api.routes.frontier import adding_urls
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.base import RowId, Words
-from holdfast.api.schemas.frontier_v1 import (
-    STATUS_OF,
-    DiscoveredLink,
-    DiscoveredLinks,
-    FrontierEntry,
-    FrontierPage,
-    FrontierTotals,
-    FrontierWord,
-    SubmitForm,
-    discovered_link,
-    entry_record,
-    frontier_totals,
-)
+from holdfast.api.schemas.base import RequestForm, RowId, Words
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, decode_cursor, encode_cursor
 from holdfast.auth.roles import Permission
 from holdfast.errors import NotFound
@@ -35,12 +27,16 @@ from holdfast.jobs.views.frontier_queries import (
     UrlFilter,
     UrlOrigin,
     UrlSort,
+    UrlStatus,
     attempt_by_id,
     fetch_counts,
     frontier_urls,
     newest_of_source,
+    origin_of,
     select_frontier,
 )
+from holdfast.jobs.views.frontier_records import queued_url
+from holdfast.records import Operator, from_row, record
 from holdfast.search.linked_hosts import MAX_LISTED, host_key, host_name
 from holdfast.search.linked_queries import HostTotal, forget_hosts, linked_hosts, totals
 from holdfast.sources.queries import source_by_id
@@ -51,6 +47,83 @@ LinkedHostId = Annotated[
     str, Path(max_length=255, pattern=r"^[a-z0-9._-]+$", description="A host, as listed.", examples=["example.org"])
 ]
 AttemptId = Annotated[RowId, Path(description="An attempt's id, as listed.")]
+
+
+class FrontierWord(StrEnum):
+    """State of a URL."""
+
+    PENDING = "pending"
+    FETCHED = "fetched"
+    FAILED = "failed"
+    """It will be retried."""
+    DEAD = "dead"
+    """It failed for good, or a rule excluded it."""
+
+
+_WORDS = {
+    UrlStatus.PENDING: FrontierWord.PENDING,
+    UrlStatus.DEFERRED: FrontierWord.FAILED,
+    UrlStatus.RETRIED: FrontierWord.FAILED,
+    UrlStatus.COMPLETED: FrontierWord.FETCHED,
+    UrlStatus.FAILED: FrontierWord.DEAD,
+    UrlStatus.EXCLUDED: FrontierWord.DEAD,
+}
+STATUS_OF = {
+    FrontierWord.PENDING: UrlStatus.PENDING,
+    FrontierWord.FETCHED: UrlStatus.COMPLETED,
+    FrontierWord.FAILED: UrlStatus.DEFERRED,
+    FrontierWord.DEAD: UrlStatus.FAILED,
+}
+"""The status that is searched for each state."""
+
+
+@record
+class FrontierEntry:
+    """One attempt on a URL."""
+
+    id: Operator[int]
+    url: Operator[str]
+    host: Operator[str]
+    status: Operator[FrontierWord]
+    priority: Operator[int]
+    depth: Operator[int]
+    attempt: Operator[int]
+    last_error: Operator[str | None]
+    status_code: Operator[int | None]
+    created_at: Operator[datetime]
+    next_fetch_at: Operator[datetime | None]
+    fetched_at: Operator[datetime | None]
+    origin: Operator[UrlOrigin]
+    fetch_count: Operator[int]
+    """Requests for its page across all runs."""
+
+
+def entry_record(row: Row[Any], counts: Mapping[int, int]) -> FrontierEntry:
+    """Return the record of an attempt; `counts` are those of `fetch_counts`."""
+    found = queued_url(row)
+    return from_row(
+        FrontierEntry,
+        found,
+        host=found.domain,
+        status=_WORDS[found.status],
+        last_error=None if found.status is UrlStatus.COMPLETED else found.reason,
+        next_fetch_at=found.scheduled_for,
+        fetched_at=found.completed_at,
+        origin=origin_of(row),
+        fetch_count=counts.get(row.page_id, 0),
+    )
+
+
+@record
+class FrontierPage:
+    """A page of the URLs of a crawl."""
+
+    urls: Operator[list[FrontierEntry]]
+    total: Operator[int]
+    """URLs in this state, or in any state; each counts once."""
+    next: Operator[str | None]
+    """Send it as `cursor` to continue; null at the end."""
+    limit: Operator[int]
 
 
 @router.get("/frontier", Permission.WATCH, errors=(404,))
@@ -103,6 +176,27 @@ def _total(figures: FrontierFigures, status: FrontierWord | None) -> int:
     return by_word.get(status, 0)
 
 
+@record
+class FrontierTotals:
+    """The frontier of a crawl in figures."""
+
+    total_pending: Operator[int]
+    total_fetching: Operator[int]
+    total_fetched: Operator[int]
+    total_failed: Operator[int] = 0
+    """Always 0: retries count as pending."""
+    total_dead: Operator[int]
+
+
+def frontier_totals(figures: FrontierFigures) -> FrontierTotals:
+    return FrontierTotals(
+        total_pending=figures.pending,
+        total_fetching=figures.in_progress,
+        total_fetched=figures.completed,
+        total_dead=figures.failed,
+    )
+
+
 @router.get("/frontier/stats", Permission.WATCH, errors=(404,))
 def frontier_stats_v1(session: SessionDep, counts: FrontierCountsDep) -> FrontierTotals:
     """Return the figures of the newest crawl."""
@@ -113,6 +207,14 @@ _SUBMITTED: dict[int | str, dict[str, Any]] = {
     **answers(400, 403, 404, 503),
     200: {"description": "It was known there."},
 }
+
+
+class SubmitForm(RequestForm):
+    """A URL to crawl."""
+
+    url: Annotated[str, StringConstraints(min_length=1, max_length=8192)] = Field(examples=["https://example.org/"])
+    source_id: RowId | None = None
+    priority: Annotated[int, Field(ge=1, le=3)] | None = None
 
 
 @router.post(
@@ -162,6 +264,30 @@ def drop_url(archive: ArchiveDep, frontier: FrontierDep, id: AttemptId) -> Respo
     with frontier.open() as runtime:
         drop_attempt(runtime.frontier, runtime.clock, attempt)
     return Response(status_code=204)
+
+
+@record
+class DiscoveredLink:
+    """A host without captures that captures link to."""
+
+    id: Operator[str]
+    """The host."""
+    url: Operator[str]
+    links: Operator[int]
+    linking_sites: Operator[int]
+
+
+def discovered_link(host: str, links: int, sites: int) -> DiscoveredLink:
+    return DiscoveredLink(id=host, url=f"https://{host}/", links=links, linking_sites=sites)
+
+
+@record
+class DiscoveredLinks:
+    """A page of discovered hosts, those with the most linking sites first."""
+
+    links: Operator[list[DiscoveredLink]]
+    limit: Operator[int]
+    offset: Operator[int]
 
 
 @router.get("/discovered-links", Permission.WATCH)

@@ -7,6 +7,7 @@ and `/health` report the state of the archive to monitors.
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 from anyio import CapacityLimiter
@@ -18,26 +19,40 @@ from starlette.responses import JSONResponse
 from holdfast import __version__, log
 from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, RatesDep, TotalsDep, WorkDep
-from holdfast.api.readiness import ReadinessProbe
+from holdfast.api.readiness import ReadinessProbe, Ready
+from holdfast.api.record_answers import record_response
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.health import Alive, Checks, Health, Ready, Services
 from holdfast.auth.roles import Permission
 from holdfast.coordination.disk import low_volume
 from holdfast.errors import HoldfastError
-from holdfast.supervision.state import served_parts
+from holdfast.records import IfKnown, Public, record
+from holdfast.supervision.state import PartState, served_parts
 from holdfast.withdrawals.viewers import viewer
 
 _log = log.get()
 router = LazyRouter(tags=["archive"])
 
 
-_NOT_READY: dict[int | str, dict[str, Any]] = {503: {"model": Ready, "description": "A part is not ready."}}
+_NO_STORE = {"Cache-Control": "no-store"}
+_NOT_READY: dict[int | str, dict[str, Any]] = {
+    503: {
+        "description": "A part is not ready.",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Ready"}}},
+    }
+}
+
+
+@record
+class Alive:
+    """The process is alive."""
+
+    status: Public[Literal["alive"]]
 
 
 @router.get("/health/live", Permission.READ, response_model=Alive)
 async def liveness(_request: Request) -> Response:
     """Return that the process is alive. Checks nothing else, so that a database outage restarts no server."""
-    return JSONResponse({"status": "alive"}, headers={"Cache-Control": "no-store"})
+    return record_response(Alive(status="alive"), headers=_NO_STORE)
 
 
 @router.get("/health/ready", Permission.READ, response_model=Ready, responses=_NOT_READY)
@@ -45,13 +60,7 @@ async def readiness(request: Request) -> Response:
     """Return within two seconds whether requests can be served; 503 with the part that is not ready."""
     probe: ReadinessProbe = request.app.state.readiness
     found = await probe.read()
-    is_ready = found.is_ready
-    content: dict[str, Any] = {"status": "ready" if is_ready else "not_ready", "parts": dict(found.parts)}
-    if found.serve is not None:
-        content["serve"] = dict(found.serve)
-    if found.beside:
-        content["beside"] = dict(found.beside)
-    return JSONResponse(content, 200 if is_ready else 503, headers={"Cache-Control": "no-store"})
+    return record_response(found, status=200 if found.status == "ready" else 503, headers=_NO_STORE)
 
 
 _BROKEN = {"status": "error", "checks": {"db": "error"}}
@@ -73,6 +82,51 @@ _REDIS: Final[dict[bool | None, Literal["ok", "away", "not configured"]]] = {
 # Of their own: a monitor is answered however many requests wait for a thread.
 _threads = CapacityLimiter(2)
 _LOOK_S = 10.0
+
+
+@record
+class Checks:
+    """A check and its result."""
+
+    db: Public[Literal["ok", "error"]]
+    jobs: Public[IfKnown[dict[str, int]]] = None
+    """Jobs by status, in the words of `/api/admin/jobs`, with details=1."""
+    snapshots: Public[IfKnown[dict[str, int]]] = None
+    """`total`, with details=1."""
+    disk: Public[IfKnown[Literal["ok", "low"]]] = None
+    """Whether the volumes of database and captures have room, with details=1."""
+    writes: Public[IfKnown[Literal["ok", "refused"]]] = None
+    """Whether the database refused the last write for want of room, with details=1."""
+    parts: Public[IfKnown[dict[str, PartState]]]
+    """State of the parts of `holdfast serve`, by name, if it is running; `failing` ended ten times in a minute and
+    is restarted once a minute.
+    """
+
+
+@record
+class Services:
+    """Services that the archive depends on."""
+
+    database: Public[Literal["ok", "error"]]
+    redis: Public[Literal["ok", "away", "not configured"]]
+    """`away` while it does not answer and each process counts requests for itself; `not configured` without
+    HOLDFAST_REDIS_URL.
+    """
+
+
+@record
+class Health:
+    """The archive's health, for monitors of either kind: `checks`, and `services` with `workers`."""
+
+    status: Public[Literal["ok", "error"]]
+    checks: Public[Checks]
+    timestamp: Public[datetime]
+    version: Public[str]
+    uptime: Public[float]
+    """Seconds since the server started."""
+    services: Public[Services]
+    workers: Public[int]
+    """Running processes."""
 
 
 async def look(
@@ -121,17 +175,13 @@ async def look(
 Found = Annotated[Health | None, Depends(look)]
 
 
-@router.get(
-    "/api/health", Permission.READ, response_model=Health, response_model_exclude_none=True, responses={500: _EXAMPLE}
-)
-async def health(found: Found) -> Health | JSONResponse:
+@router.get("/api/health", Permission.READ, response_model=Health, responses={500: _EXAMPLE})
+async def health(found: Found) -> Response:
     """Return whether the archive works; 500 if its database does not respond."""
-    return found or JSONResponse(_BROKEN, 500)
+    return record_response(found) if found else JSONResponse(_BROKEN, 500)
 
 
-@router.get(
-    "/health", Permission.READ, response_model=Health, response_model_exclude_none=True, responses={503: _EXAMPLE}
-)
-async def health_of_service(found: Found) -> Health | JSONResponse:
+@router.get("/health", Permission.READ, response_model=Health, responses={503: _EXAMPLE})
+async def health_of_service(found: Found) -> Response:
     """Return the same as `/api/health`, with 503 if the database does not respond."""
-    return found or JSONResponse(_BROKEN, 503)
+    return record_response(found) if found else JSONResponse(_BROKEN, 503)

@@ -9,6 +9,7 @@ from typing import Annotated, TypeVar
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import Query, Request
+from pydantic import ConfigDict, Field, StringConstraints
 from starlette.responses import Response
 
 from holdfast.api import queries
@@ -19,8 +20,8 @@ from holdfast.api.record_answers import record_response
 from holdfast.api.routes.frontier import adding_urls
 from holdfast.api.routes.snapshots import SnapshotId
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.frontier_v1 import FetchForm
-from holdfast.api.schemas.sources import SurveyForm
+from holdfast.api.schemas.base import RequestForm
+from holdfast.api.schemas.source_config import SourceConfiguration
 from holdfast.auth.roles import Permission
 from holdfast.changes.pairs import TextMode
 from holdfast.changes.records import LiveComparison, LiveFetch, compared_snapshot, text_diff
@@ -117,6 +118,14 @@ def _compared(archive: Archive, archived: Snapshot, page: LivePage, mode: TextMo
     )
 
 
+class FetchForm(RequestForm):
+    """A URL to fetch now."""
+
+    url: Annotated[str, StringConstraints(min_length=1, max_length=8192)] = Field(examples=["https://example.org/"])
+    capture: bool = Field(False, description="Also queue the URL for a crawl.")
+    source: str | None = Field(None, max_length=64, description="With `capture`: the source's code; found by default.")
+
+
 @router.post("/api/v1/fetch", Permission.OPERATE, errors=(404, 413, 502), tags=["crawler"], is_seeding=True)
 async def fetch_page(
     request: Request,
@@ -141,6 +150,25 @@ async def fetch_page(
 
     response.headers.update(_HEADERS)
     return replace(found, queued=await run_sync(queue)) if form.capture else found
+
+
+class SurveyForm(RequestForm):
+    """A website to survey before it is crawled."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"url": "example.org"}]})
+
+    url: Annotated[str, StringConstraints(min_length=1, max_length=8192)] = Field(
+        description="As a person types it; https if it has no scheme."
+    )
+    contact: str | None = Field(
+        None,
+        max_length=200,
+        description="E-mail or web address that site owners can use. It is kept for every later crawl, unless "
+        "HOLDFAST_CONTACT is set; needed only while none is known.",
+    )
+    config: SourceConfiguration = Field(
+        default_factory=dict, description="Fields of a source by which addresses are judged; its seed is `url`."
+    )
 
 
 @router.post("/api/v1/sources/survey", Permission.OPERATE, errors=(413, 415, 502), tags=["sources"], is_seeding=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Path, Query, Response
+from pydantic import ConfigDict, Field
 
 from holdfast.api.dependencies import SessionDep, source_of
 from holdfast.api.errors import FieldRefused
 from holdfast.api.job_dependencies import AdminWriteDep, OperationsDep
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.base import RowId
+from holdfast.api.schemas.base import MAX_ID, RequestForm, RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, piece_of
-from holdfast.api.schemas.operations import IndexRebuildForm, VerificationForm
 from holdfast.auth.roles import Permission
 from holdfast.coordination.directory_id import directory_id
 from holdfast.db.models import Operation
@@ -71,6 +71,16 @@ def begin(
     return started
 
 
+class VerificationForm(RequestForm):
+    """The files to verify, and how thoroughly."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"source": "example", "quick": False}]})
+
+    source: str | None = Field(None, max_length=64, description="Only files of this source.")
+    execution: int | None = Field(None, ge=0, le=MAX_ID, description="Only files of this execution.")
+    quick: bool = Field(False, description="Only compare sizes; no file is read.")
+
+
 @router.post("/verifications", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)
 def start_verification(
     admin: AdminWriteDep, operations: OperationsDep, response: Response, form: VerificationForm
@@ -91,6 +101,14 @@ def start_verification(
     parameters = form.model_dump(exclude_none=True)
     request = Operation(kind=OperationKind.VERIFY.value, flight="verify", subject=subject, parameters=parameters)
     return begin(admin, operations, response, request)
+
+
+class IndexRebuildForm(RequestForm):
+    """The files to read again."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"source": "example"}]})
+
+    source: str | None = Field(None, max_length=64, description="Only files of this source; all by default.")
 
 
 @router.post("/index/rebuild", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)

@@ -8,12 +8,13 @@ from pathlib import Path as FilePath
 from typing import Annotated
 
 from fastapi import Query, Response
+from pydantic import ConfigDict, Field
 
 from holdfast.api import operator_queries
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.job_dependencies import AdminWriteDep, WriteTurnsDep
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.base import Words
+from holdfast.api.schemas.base import MAX_ID, RequestForm, Words
 from holdfast.api.schemas.lists import (
     DEFAULT_LIMIT,
     ListCursor,
@@ -23,7 +24,7 @@ from holdfast.api.schemas.lists import (
     encode_cursor,
     piece_of,
 )
-from holdfast.api.schemas.operator import CrawlForm, CrawlPauseForm, CrawlStopForm
+from holdfast.api.schemas.source_config import SourceConfiguration
 from holdfast.auth.roles import Permission
 from holdfast.config import Settings
 from holdfast.config.showing import settings_in_force
@@ -232,6 +233,25 @@ def list_broken_files(
     return piece_of(rows, limit, lambda row: row, lambda row: row.file)
 
 
+class CrawlForm(RequestForm):
+    """A one-time crawl."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"urls": ["https://example.org/"], "config": {"max_depth": 2, "max_pages": 100}}]
+        }
+    )
+
+    urls: list[str] = Field(min_length=1, max_length=1000, description="Start URLs.")
+    source: str | None = Field(
+        None, max_length=64, description="A source's code; by default the first host's source, created if missing."
+    )
+    name: str | None = Field(None, max_length=200, description="Name of a source that is created; its host by default.")
+    config: SourceConfiguration = Field(
+        default_factory=dict, description="Settings that differ from the source's; seeds are `urls`."
+    )
+
+
 @router.post("/crawls", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202, is_seeding=True)
 def start_crawl(admin: AdminWriteDep, archive: ArchiveDep, response: Response, form: CrawlForm) -> StartedCrawl:
     """Crawl URLs once, as soon as a worker is free; without a source, their host's is used or created."""
@@ -243,6 +263,14 @@ def start_crawl(admin: AdminWriteDep, archive: ArchiveDep, response: Response, f
         started = StartedCrawl(job_id=job.id, source=source.code, is_new_source=is_new, state=state_of(job))
     response.headers["Location"] = f"/api/v1/jobs/{started.job_id}"
     return started
+
+
+class CrawlPauseForm(RequestForm):
+    """The execution to pause or resume."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"execution": 12}]})
+
+    execution: int = Field(ge=0, le=MAX_ID, description="The execution.")
 
 
 @router.post("/crawls/pause", Permission.OPERATE, errors=(404, 409, 413, 415))
@@ -264,6 +292,15 @@ def resume_crawl(admin: AdminWriteDep, form: CrawlPauseForm) -> PausedRun:
     """
     with admin.write() as session:
         return resume_run(session, admin.job_service.clock, form.execution)
+
+
+class CrawlStopForm(RequestForm):
+    """The execution to stop, and whether to preserve its captures."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"execution": 12}]})
+
+    execution: int = Field(ge=0, le=MAX_ID, description="The execution.")
+    discard: bool = Field(False, description="Discard its captures; otherwise it drains and is sealed.")
 
 
 @router.post("/crawls/stop", Permission.OPERATE, errors=(404, 409, 413, 415), status_code=202)

@@ -5,12 +5,14 @@ These are the only public routes that store something.
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 from urllib.parse import parse_qsl
 
 from fastapi import Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
-from pydantic import ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic.alias_generators import to_camel
 
 from holdfast import feedback
 from holdfast.api.dependencies import ArchiveDep, SessionDep, UsageDep
@@ -19,8 +21,7 @@ from holdfast.api.job_dependencies import AdminWriteDep
 from holdfast.api.origins import is_own_origin
 from holdfast.api.routes.archive import STYLE, page
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.archive import ReportChanges, ReportForm
-from holdfast.api.schemas.base import RowId, Words
+from holdfast.api.schemas.base import Answer, RequestForm, RowId, Words, check_fields
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, decode_cursor, encode_cursor
 from holdfast.auth.roles import Permission
 from holdfast.feedback import (
@@ -40,6 +41,58 @@ from holdfast.replay.links import escape
 from holdfast.wiring.archive import Archive
 
 router = LazyRouter(tags=["reports"])
+
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+_EMAIL = r"^[^@\s<>\x00-\x1f]{1,64}@[^@\s<>\x00-\x1f]{1,190}$"
+
+
+def _without_controls(text: object) -> object:
+    return _CONTROLS.sub("", text) if isinstance(text, str) else text
+
+
+Line = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2048), BeforeValidator(_without_controls)]
+Email = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=254, pattern=_EMAIL), BeforeValidator(_without_controls)
+]
+Sentences = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=20, max_length=4000), BeforeValidator(_without_controls)
+]
+
+
+class ReportForm(Answer):
+    """A problem that a reader reports."""
+
+    # Built with its class: FastAPI warns about the body of a request whose model is built later.
+    model_config = ConfigDict(
+        defer_build=False,
+        alias_generator=to_camel,
+        extra="forbid",
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "category": "broken_snapshot",
+                    "description": "The images of this page are missing in the archive.",
+                    "snapshotId": 4194305,
+                }
+            ]
+        },
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _few(cls, content: Any) -> Any:
+        return check_fields(content)
+
+    category: Category
+    description: Sentences
+    snapshot_id: RowId | None = None
+    original_url: Line | None = None
+    reporter_email: Email | None = None
+    page_url: Line | None = None
+    # People do not see this field, so a filled one shows a program.
+    website: str | None = Field(None, max_length=2048, description="Leave empty: only programs fill it.")
 
 
 @router.post("/api/reports", Permission.READ, errors=(413, 415), status_code=201)
@@ -103,6 +156,17 @@ def list_reports(
 def report_detail(session: SessionDep, id: ReportId) -> Report:
     """Return one report."""
     return from_row(Report, find_report(session, id))
+
+
+class ReportChanges(RequestForm):
+    """The status of a report and notes on it; other fields keep their values."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"status": "resolved", "notes": "Captured again."}]})
+
+    status: Annotated[ReportStatus | None, Field(strict=False, description="new, triaged or resolved.")] = None
+    notes: Annotated[
+        str | None, Field(max_length=4000, description="For operators of the archive; empty removes them.")
+    ] = None
 
 
 @admin_router.patch("/{id}", Permission.OPERATE, errors=(404, 413, 415))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import Depends, Path, Query, Request, Response
-from pydantic import Field
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
 from sqlalchemy.orm import Session
 
 from holdfast.api import queries
@@ -24,9 +25,8 @@ from holdfast.api.job_dependencies import AdminWrite, AdminWriteDep, JobServiceD
 from holdfast.api.record_answers import record_response
 from holdfast.api.routes.jobs import Limit, Offset
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.archive import EditionSummary, SourceSummary
-from holdfast.api.schemas.base import MAX_ID, RowId, Words
-from holdfast.api.schemas.sources import SourceChanges, SourceForm, SourcePreviewForm
+from holdfast.api.schemas.base import MAX_ID, RequestForm, RowId, Words, check_fields, check_values
+from holdfast.api.schemas.source_config import SourceConfiguration
 from holdfast.auth.roles import Permission
 from holdfast.changes.site_comparison import asked_for_all
 from holdfast.db.models import Snapshot, Source
@@ -42,13 +42,13 @@ from holdfast.jobs.administration.source_jobs import (
     source_records,
     take_in_sources,
 )
-from holdfast.jobs.administration.source_preview import SourcePreview, preview_source
+from holdfast.jobs.administration.source_preview import MOST_URLS, SourcePreview, preview_source
 from holdfast.jobs.imports import job_names, run_endings
 from holdfast.jobs.records import Message
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.store import FEED, execution_name, schedules_of_sources
 from holdfast.jobs.views.listing import DEFAULT_LIMIT, MAX_OFFSET, bounded_limit
-from holdfast.records import Spelling, from_row
+from holdfast.records import Public, Spelling, from_row, record
 from holdfast.replay.origins import browse_url
 from holdfast.sources import registry
 from holdfast.sources.config import SourceRefused
@@ -80,6 +80,28 @@ Code = Annotated[str, Path(description="A source's code.", max_length=64, exampl
 Language = Annotated[
     str | None, Query(pattern="^[a-z]{2,3}$", description="Which language's entry page to name.", examples=["fr"])
 ]
+
+
+@record
+class SourceSummary:
+    """One source that has captures."""
+
+    source_code: Public[str]
+    source_name: Public[str]
+    base_url: Public[str | None]
+    description: Public[str | None]
+    visibility: Public[Visibility]
+    """Who may see it; `members`: only members."""
+    record_count: Public[int]
+    """Captures of its pages."""
+    first_capture: Public[date]
+    last_capture: Public[date]
+    latest_record_id: Public[int | None]
+    """Its newest capture that may be shown."""
+    entry_record_id: Public[int | None]
+    """The newest capture of its first page."""
+    entry_browse_url: Public[str | None]
+    entry_preview_url: Public[str | None]
 
 
 @router.get("/api/sources", Permission.READ)
@@ -121,6 +143,25 @@ def sources(archive: ArchiveDep, session: SessionDep, totals: TotalsDep, lang: L
 
 def _browse(archive: Archive, entry: Snapshot | None, led: set[int]) -> str | None:
     return None if entry is None else browse_url(archive.settings, entry, for_members=entry.id in led)
+
+
+@record
+class EditionSummary:
+    """One crawl of a source that was indexed."""
+
+    job_id: Public[int]
+    """The execution's number."""
+    job_name: Public[str]
+    record_count: Public[int]
+    first_capture: Public[date]
+    last_capture: Public[date]
+    last_captured_at: Public[datetime | None]
+    """When its last page was captured; null if captures of it were taken down and are too many to check."""
+    is_poll: Public[bool]
+    """Whether it only fetched the entries of feeds and sitemaps, not a site."""
+    is_whole: Public[bool]
+    """Whether it fetched everything that it discovered; otherwise it does not prove that a page is gone."""
+    entry_browse_url: Public[str | None]
 
 
 @router.get("/api/sources/{code}/editions", Permission.READ, errors=(404,))
@@ -258,6 +299,55 @@ def list_sources(
     return SourceList(sources=source_records(session, rows), total=total, limit=limit, offset=offset)
 
 
+_SHOWN_ONLY = ("id", "created_at", "updated_at", "warnings", "has_run")
+_SCHEDULE = (
+    "When it is crawled, in words: once, every 6 hours, daily at 03:00, weekly on Monday at 03:00 Europe/Paris, "
+    "monthly on day 31 at 03:00, yearly on 1 January at 03:00. Left out, it stays as it is."
+)
+_VISIBILITY = "Who may see its captures; left out, a new source is public and another stays as it is."
+
+
+class _Writing(RequestForm):
+    @model_validator(mode="before")
+    @classmethod
+    def _plain(cls, content: Any) -> Any:
+        """Accept a source as this API returned it; read-only fields are ignored."""
+        check_values(check_fields(content))
+        if isinstance(content, dict):
+            # A client reads a source, changes a field and sends it back: what only we write must not be refused.
+            return {name: value for name, value in content.items() if name not in _SHOWN_ONLY}
+        return content
+
+
+class SourceForm(_Writing):
+    """A complete source."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "code": "example",
+                    "name": "Example",
+                    "config": {"seeds": ["https://example.org/"], "max_depth": 5},
+                }
+            ]
+        }
+    )
+
+    code: str | None = Field(
+        None,
+        max_length=64,
+        description="1 to 40 lower-case letters, digits and hyphens; from the name if left out. Fixed once it ran.",
+    )
+    name: str | None = Field(None, max_length=200, description="Its code if left out.")
+    base_url: str | None = Field(None, max_length=8192, description="The first seed if left out.")
+    description: str | None = Field(None, max_length=4000, description="For readers.")
+    enabled: bool = Field(True, description="Whether its jobs run.")
+    visibility: Visibility | None = Field(None, strict=False, description=_VISIBILITY)
+    schedule: str | None = Field(None, max_length=200, description=_SCHEDULE)
+    config: SourceConfiguration = Field(default_factory=dict, description="How it is crawled.")
+
+
 @admin_router.post("/api/v1/sources", Permission.OPERATE, errors=(404, 413, 415), status_code=201)
 def create_source(admin: AdminWriteDep, form: SourceForm) -> SourceRecord:
     """Create a source; if a field is invalid, the error names it and nothing is written."""
@@ -286,6 +376,29 @@ async def export_sources(
         return Response(text, media_type=_TYPES[format], headers=headers)
 
     return await heavily(request, work)
+
+
+class SourcePreviewForm(SourceForm):
+    """An unsaved source, and the URLs to check against its scope."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "code": "example",
+                    "config": {"seeds": ["https://example.org/"], "exclude": ["/calendar/"]},
+                    "urls": ["https://example.org/news", "https://other.example/"],
+                    "schedule": "every 6 hours",
+                }
+            ]
+        }
+    )
+
+    urls: list[Annotated[str, StringConstraints(max_length=8192)]] = Field(
+        default_factory=list, max_length=MOST_URLS, description="Addresses to judge."
+    )
+    interval_minutes: int | None = Field(None, description="In units of `interval_type`; `schedule` counts before it.")
+    interval_type: str = Field("minutes", description="minutes, hours or days.")
 
 
 @admin_router.post("/api/v1/sources/preview", Permission.OPERATE, errors=(413, 415), response_model=SourcePreview)
@@ -385,6 +498,21 @@ def write_source(admin: AdminWriteDep, id: SourceId, form: SourceForm) -> Source
         spec = registry.read_spec(entry, needs_seeds=registry.has_seeds(source))
         replace_source(session, admin.job_service.clock, admin.job_service.actions, spec)
         return _checked(session, admin, source)
+
+
+class SourceChanges(_Writing):
+    """Changes of a source; other fields keep their values, inside `config` too, and null restores the default."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"config": {"delay_s": 5}}]})
+
+    code: str | None = Field(None, max_length=64, description="Another one, as long as it has not run.")
+    name: str | None = Field(None, max_length=200, description="It has one always.")
+    base_url: str | None = Field(None, max_length=8192, description="The address of its first page.")
+    description: str | None = Field(None, max_length=4000, description="For readers.")
+    enabled: bool | None = Field(None, description="Its jobs wait or go on, as with enable and disable.")
+    visibility: Visibility | None = Field(None, strict=False, description=_VISIBILITY)
+    schedule: str | None = Field(None, max_length=200, description=_SCHEDULE)
+    config: SourceConfiguration | None = Field(None, description="The fields to change.")
 
 
 @admin_router.patch("/api/v1/sources/{id}", Permission.OPERATE, errors=(404, 413, 415))

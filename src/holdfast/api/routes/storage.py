@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from pydantic import Field
+
 from holdfast.api.dependencies import ArchiveDep
 from holdfast.api.job_dependencies import FrontierDep
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.crawler import CleanForm
+from holdfast.api.schemas.base import RequestForm
 from holdfast.auth.roles import Permission
 from holdfast.db.audit_events import acting
-from holdfast.operations.stores import CleanReceipt, StoreSizes, clean, weigh
+from holdfast.operations.stores import CleanReceipt, CleanTarget, StoreSizes, clean, weigh
 from holdfast.wiring import open_runtime
 
 router = LazyRouter(tags=["admin"])
@@ -18,6 +22,15 @@ router = LazyRouter(tags=["admin"])
 def storage_report(archive: ArchiveDep) -> StoreSizes:
     """Return the size of database, WARC files, search index and caches, and the free space of the disk."""
     return weigh(archive.database, archive.home)
+
+
+class CleanForm(RequestForm):
+    """Parts of the storage to remove."""
+
+    targets: Annotated[list[Annotated[CleanTarget, Field(strict=False)]], Field(min_length=1, max_length=10)] = Field(
+        default_factory=lambda: list(CleanTarget), description="All of them by default."
+    )
+    apply: bool = Field(default=False, description="Remove them; otherwise only list them.")
 
 
 @router.post("/api/admin/cleanup", Permission.OPERATE)

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Path, Query, Response
-from pydantic import AfterValidator
+from pydantic import AfterValidator, ConfigDict, Field
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.job_dependencies import AdminWriteDep
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.base import RowId, Words, checked_text
+from holdfast.api.schemas.base import RequestForm, RowId, Words, checked_text
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, piece_of
-from holdfast.api.schemas.takedowns import SUBJECT_CHARS, TakedownForm
 from holdfast.auth.roles import Permission
 from holdfast.db.audit_events import acting
-from holdfast.withdrawals.hiding import find_takedown, hide, list_withdrawals, preview_hiding, takedown, unhide_by_id
+from holdfast.withdrawals.hiding import (
+    MAX_REASON_CHARS,
+    MIN_REASON_CHARS,
+    find_takedown,
+    hide,
+    list_withdrawals,
+    preview_hiding,
+    takedown,
+    unhide_by_id,
+)
 from holdfast.withdrawals.records import Takedown, TakedownPreview, TakedownReceipt, TakedownState
 
 router = LazyRouter(prefix="/api/admin/takedowns", tags=["takedowns"])
 TakedownId = Annotated[RowId, Path(description="A takedown's id.", examples=[4])]
+SUBJECT_CHARS: Final = 8192
+"""Maximum length of a subject, in a takedown and in its preview."""
 Subject = Annotated[
     str,
     Query(
@@ -53,6 +63,23 @@ def list_takedowns(
 def preview_takedown(session: SessionDep, subject: Subject) -> TakedownPreview:
     """Return what a takedown of this subject would hide; nothing is changed."""
     return preview_hiding(session, subject)
+
+
+class TakedownForm(RequestForm):
+    """What to hide, and why."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"subject": "https://example.org/old", "reason": "asked for by its author, letter of 3 May"}]
+        }
+    )
+
+    subject: str = Field(
+        min_length=1,
+        max_length=SUBJECT_CHARS,
+        description="A snapshot's id, or a page by any spelling of its address.",
+    )
+    reason: str = Field(min_length=MIN_REASON_CHARS, max_length=MAX_REASON_CHARS, description="Kept in the audit log.")
 
 
 @router.post("", Permission.ADMINISTER, errors=(404, 409, 413, 415), status_code=201)

@@ -8,17 +8,16 @@ from fastapi import Path, Request, Response
 
 from holdfast.api.dependencies import AccountsDep, ArchiveDep, SessionDep, site_of
 from holdfast.api.job_dependencies import AdminWriteDep
-from holdfast.api.routes.account import SessionId, TokenId, after_of, sessions_listed, tokens_listed
+from holdfast.api.routes.account import NameText, SessionId, TokenId, after_of, sessions_listed, tokens_listed
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.accounts import UserChangesForm, UserForm
-from holdfast.api.schemas.base import RowId
+from holdfast.api.schemas.base import RequestForm, RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, piece_of
 from holdfast.auth import queries
 from holdfast.auth.records import EndedSessions, InvitedUser, SessionRecord, TokenRecord, UserRecord, user_record
 from holdfast.auth.roles import Permission, Role
 from holdfast.auth.sessions import end_session, end_sessions
 from holdfast.auth.tokens import revoke_token
-from holdfast.auth.users import add_user, change_user, delete_user, find_user, link_url, make_link
+from holdfast.auth.users import UserRole, add_user, change_user, delete_user, find_user, link_url, make_link
 
 router = LazyRouter(prefix="/api/admin/users", tags=["admin"])
 UserId = Annotated[RowId, Path(description="A user's id.", examples=[1])]
@@ -29,6 +28,13 @@ def list_users(session: SessionDep, limit: ListLimit = DEFAULT_LIMIT, cursor: Li
     """Return users, oldest first."""
     rows = queries.users(session, after=after_of(cursor), limit=limit + 1)
     return piece_of(rows, limit, user_record, lambda row: row.id)
+
+
+class UserForm(RequestForm):
+    """A user to invite."""
+
+    name: NameText
+    role: UserRole
 
 
 @router.post("", Permission.ADMINISTER, errors=(409, 413, 415), status_code=201)
@@ -47,6 +53,13 @@ def invite_user(
 def show_user(session: SessionDep, id: UserId) -> UserRecord:
     """Return one user."""
     return user_record(find_user(session, id))
+
+
+class UserChangesForm(RequestForm):
+    """Changes of a user; omitted fields keep their values."""
+
+    role: UserRole | None = None
+    disabled: bool | None = None
 
 
 @router.patch("/{id}", Permission.ADMINISTER, errors=(404, 409, 413, 415))

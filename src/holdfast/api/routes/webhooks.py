@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 from fastapi import Query
+from pydantic import Field, StringConstraints
 
 from holdfast.api.dependencies import ArchiveDep, SessionDep
 from holdfast.api.job_dependencies import AdminWriteDep, WriteTurnsDep
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.base import RowId
+from holdfast.api.schemas.base import RequestForm, RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, piece_of
-from holdfast.api.schemas.webhooks import DeliveryState, RotationForm, WebhookChangeForm, WebhookForm
 from holdfast.auth.roles import Permission
 from holdfast.db.audit_events import acting
 from holdfast.webhooks import queries, registry
@@ -34,6 +35,21 @@ def list_webhooks(
     return piece_of(rows, limit, lambda row: webhook_record(row, waiting=waiting.get(row.id, 0)), lambda row: row.id)
 
 
+EventWord = Annotated[str, StringConstraints(max_length=40)]
+_EVENTS = "Events to be told of: names as `execution.failed`, or groups as `job.*`; empty means all."
+_SOURCES = "Codes of the sources whose events are sent; empty means all."
+
+
+class WebhookForm(RequestForm):
+    """A new webhook."""
+
+    url: str = Field(max_length=2048, description="Where messages are sent: http or https, never a private address.")
+    description: str | None = Field(default=None, max_length=500)
+    events: list[EventWord] = Field(default=[], max_length=50, description=_EVENTS)
+    sources: list[EventWord] = Field(default=[], max_length=500, description=_SOURCES)
+    enabled: bool = True
+
+
 @router.post("", Permission.ADMINISTER, errors=(404, 409), status_code=201)
 def add_webhook(archive: ArchiveDep, turn: AdminWriteDep, form: WebhookForm) -> WebhookRecord:
     """Create a webhook that receives events from now on; its secret is shown only in this response."""
@@ -45,6 +61,16 @@ def add_webhook(archive: ArchiveDep, turn: AdminWriteDep, form: WebhookForm) -> 
 def show_webhook(session: SessionDep, id: RowId) -> WebhookRecord:
     """Return one webhook, without its secret."""
     return registry.shown(session, id)
+
+
+class WebhookChangeForm(RequestForm):
+    """Changes of a webhook; other fields keep their values."""
+
+    url: str | None = Field(default=None, max_length=2048, description="On another host it gets a new secret.")
+    description: str | None = Field(default=None, max_length=500)
+    events: list[EventWord] | None = Field(default=None, max_length=50, description=_EVENTS)
+    sources: list[EventWord] | None = Field(default=None, max_length=500, description=_SOURCES)
+    enabled: bool | None = None
 
 
 @router.patch("/{id}", Permission.ADMINISTER, errors=(404, 409))
@@ -62,6 +88,14 @@ def remove_webhook(turns: WriteTurnsDep, id: RowId) -> None:
     registry.remove(turns.write, turns.job_service.clock, id)
 
 
+class RotationForm(RequestForm):
+    """How a secret is replaced."""
+
+    at_once: bool = Field(
+        default=False, alias="atOnce", description="The old one is known to others: do not sign with both for a day."
+    )
+
+
 @router.post("/{id}/rotate-secret", Permission.ADMINISTER, errors=(404, 409))
 def rotate_webhook_secret(turn: AdminWriteDep, id: RowId, form: RotationForm | None = None) -> WebhookRecord:
     """Create a new secret and show it only in this response; for a day, messages are also signed with the old one."""
@@ -75,6 +109,14 @@ def test_webhook(archive: ArchiveDep, turns: WriteTurnsDep, id: RowId) -> Delive
     with acting(turns.actor):
         number = send_test(archive.database, turns.job_service.clock, archive.settings.webhooks, id)
     return registry.find_delivery(archive.database, number)
+
+
+class DeliveryState(StrEnum):
+    """The state of a delivery."""
+
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    FAILED = "failed"
 
 
 @router.get("/{id}/deliveries", Permission.ADMINISTER, errors=(404,))
