@@ -29,7 +29,7 @@ from bench.crawl import HOLDFAST
 from bench.noise_pages import MadePage
 from holdfast import config
 from holdfast.db.models import Snapshot
-from holdfast.noise.chore import judge_pending
+from holdfast.noise.classifier import judge_pending
 from holdfast.wiring.archive import open_archive
 
 MANUALS = (Path("/usr/share/doc/python3.11/html"), Path("/usr/share/doc/postgresql-doc-15/html"))

@@ -14,7 +14,7 @@ from sqlalchemy import event, insert, select, update
 from holdfast.api.queries import source_totals, state_of_archive
 from holdfast.clock import digits14
 from holdfast.db.models import IndexRun, PageGroup, Snapshot, Source, WarcFile, Withdrawal
-from holdfast.noise.marking import NoiseFinding, write_findings
+from holdfast.noise.labels import Finding, write_findings
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hidden_captures import hidden_counts, hidden_groups
 from holdfast.withdrawals.hiding import hide, unhide
@@ -233,7 +233,7 @@ def test_no_source_or_page_is_represented_by_what_shows_something_else(own: Arch
     newest, before = _snapshot(own, _HOME, days_later(10)), _snapshot(own, _HOME)
     own_client.get("/api/sources")
 
-    def judge(finding: NoiseFinding | None) -> tuple[int | None, dict[str, Any], list[int]]:
+    def judge(finding: Finding | None) -> tuple[int | None, dict[str, Any], list[int]]:
         with own.database.write() as session:
             write_findings(session, {newest: finding}, {}, now=BEGIN)
         with own.database.read() as session:
@@ -241,7 +241,7 @@ def test_no_source_or_page_is_represented_by_what_shows_something_else(own: Arch
         recent = own_client.get("/api/stats").json()["recentPages"]
         return group.latest_ok_id, own_client.get("/api/sources").json()[0], [one["id"] for one in recent]
 
-    good, source, recent = judge(NoiseFinding("block_page", "test"))
+    good, source, recent = judge(("block_page", "test"))
     assert (good, source["entryRecordId"]) == (before, before)
     assert source["latestRecordId"] != newest
     assert before in recent

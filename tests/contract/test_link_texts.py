@@ -15,7 +15,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Document, LinkText, PageGroup, SearchOutbox, Snapshot
 from holdfast.index.indexer import Indexer
 from holdfast.index.queries import link_words
-from holdfast.noise.marking import NoiseFinding, write_findings
+from holdfast.noise.labels import write_findings
 from holdfast.urls import hash64
 from holdfast.withdrawals.hiding import hide, unhide
 from holdfast.withdrawals.visibility import named_by
@@ -273,7 +273,7 @@ def test_words_on_a_capture_that_shows_no_page_count_for_nothing_until_it_does(b
     assert found is not None
 
     with bed.database.write() as session:
-        write_findings(session, {found: NoiseFinding("soft_404", "test")}, {}, now=SystemClock().now())
+        write_findings(session, {found: ("soft_404", "test")}, {}, now=SystemClock().now())
     assert (bed.words(), bed.document_of(TARGET) in bed.told()) == ([], True)
     with bed.database.write() as session:
         write_findings(session, {found: None}, {}, now=SystemClock().now())

@@ -15,13 +15,13 @@ from bench.noise_pages import MadePage
 from holdfast.changes.compute import compute_pending
 from holdfast.changes.listing import ChangeScope, page_of_events
 from holdfast.db import connect
-from holdfast.db.models import AuditEvent, NoiseQueue, NoiseRuling, NoiseSuspect, NoiseVerdict, SearchOutbox, Snapshot
+from holdfast.db.models import AuditEvent, ManualLabel, NoiseQueue, NoiseSuspect, NoiseVerdict, SearchOutbox, Snapshot
 from holdfast.db.models.frontier import Domain, Page, PageCrawl
 from holdfast.editions.report import write_report
 from holdfast.errors import Invalid
 from holdfast.noise import queries
-from holdfast.noise.chore import Judged, judge_pending
-from holdfast.noise.rulings import RULINGS, restore_rulings, rule
+from holdfast.noise.classifier import Judged, judge_pending
+from holdfast.noise.labels import RULINGS, restore_rulings, rule
 from holdfast.noise.words import NoiseKind
 from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.outbox import drain
@@ -183,7 +183,7 @@ def test_a_chore_that_ends_early_goes_on_where_it_was(build: Building) -> None:
         turn = queries.next_turn(session)
         assert turn is not None
         assert queries.take(session, turn, until=_id(archive, f"{HOST}/b"))
-        assert not queries.take(session, turn, until=turn.last_id)
+        assert not queries.take(session, turn, until=turn[2])
     _judge(archive)
 
     assert set(_found(archive)) == {f"/{name} 0" for name in "cdefgh"}
@@ -331,7 +331,7 @@ def test_rulings_survive_the_loss_of_the_database(build: Building) -> None:
         file.write(b'{"snapshot_id": 1, "half\n[]\n')
     with archive.database.write() as session:
         # What a rebuild finds: rows made anew, without anything that was found or ruled.
-        for table in (NoiseRuling, NoiseSuspect, NoiseVerdict):
+        for table in (ManualLabel, NoiseSuspect, NoiseVerdict):
             session.execute(delete(table))
         session.execute(update(Snapshot).values(noise=None, truncated="length"))
 

@@ -16,8 +16,8 @@ from holdfast.db.engine import Database
 from holdfast.db.models import (
     Change,
     Document,
+    ManualLabel,
     NoiseQueue,
-    NoiseRuling,
     NoiseSuspect,
     NoiseVerdict,
     SearchOutbox,
@@ -27,9 +27,8 @@ from holdfast.db.models import (
 from holdfast.errors import NotFound
 from holdfast.index.page_marks import marks_of
 from holdfast.noise import queries
-from holdfast.noise.chore import judge_pending
-from holdfast.noise.queries import Turn
-from holdfast.noise.rulings import restore_rulings, rule
+from holdfast.noise.classifier import judge_pending
+from holdfast.noise.labels import restore_rulings, rule
 from holdfast.noise.words import NoiseKind, PageFacts, suspect
 from holdfast.warc.queries import read_all_again
 from holdfast.warc.record import ORDINALS
@@ -242,7 +241,7 @@ def test_rulings_of_the_file_hold_for_captures_that_a_rebuild_leaves_as_they_are
     rule(archive.database, archive.clock, str(_ids(archive)[1]), kind=None, reason="an entry", home=archive.home)
     with archive.database.write() as session:
         # An older copy of the database: it knows neither of the rulings.
-        session.execute(delete(NoiseRuling))
+        session.execute(delete(ManualLabel))
         session.execute(update(Snapshot).values(noise="soft_404"))
 
     assert restore_rulings(archive.database, archive.clock, archive.home) == 2
@@ -255,7 +254,7 @@ def test_the_newer_ruling_of_the_file_wins_over_the_older_one_of_the_database(bu
     for kind in (NoiseKind.PARKED, None, NoiseKind.BLOCK_PAGE):
         rule(archive.database, archive.clock, PAGE, kind=kind, reason="as it seems", home=archive.home)
     with archive.database.write() as session:
-        last = session.scalars(select(NoiseRuling).order_by(NoiseRuling.id.desc())).first()
+        last = session.scalars(select(ManualLabel).order_by(ManualLabel.id.desc())).first()
         session.delete(last)
         session.execute(update(Snapshot).values(noise=None))
 
@@ -296,8 +295,8 @@ def test_what_is_new_is_judged_before_what_an_update_queued(build: Building) -> 
     order = []
     with archive.database.write() as session:
         while (turn := queries.next_turn(session)) is not None:
-            order.append(turn.first_id // ORDINALS - files[0])
-            assert queries.take(session, turn, until=turn.last_id)
+            order.append(turn[1] // ORDINALS - files[0])
+            assert queries.take(session, turn, until=turn[2])
     assert order == [2, 3, 1, 0]
 
 
@@ -308,8 +307,8 @@ def test_a_turn_whose_number_was_given_again_is_not_taken(build: Building) -> No
         session.add(NoiseQueue(id=1, first_id=ORDINALS, last_id=ORDINALS + 90))
         session.flush()
 
-        assert not queries.take(session, Turn(1, ORDINALS, ORDINALS + 9), until=ORDINALS + 9)
-        assert queries.take(session, Turn(1, ORDINALS, ORDINALS + 90), until=ORDINALS + 9)
+        assert not queries.take(session, (1, ORDINALS, ORDINALS + 9), until=ORDINALS + 9)
+        assert queries.take(session, (1, ORDINALS, ORDINALS + 90), until=ORDINALS + 9)
 
 
 def test_a_process_that_another_outran_goes_on_elsewhere(build: Building) -> None:
@@ -324,7 +323,7 @@ def test_a_process_that_another_outran_goes_on_elsewhere(build: Building) -> Non
             with other.write() as session:
                 turn = queries.next_turn(session)
                 assert turn is not None
-                assert queries.take(session, turn, until=turn.last_id)
+                assert queries.take(session, turn, until=turn[2])
 
     event.listen(archive.database.engine, "before_cursor_execute", outrun)
     done = judge_pending(archive.database, archive.clock)

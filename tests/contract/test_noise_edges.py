@@ -11,7 +11,7 @@ from sqlalchemy import select
 from bench import noise_pages
 from holdfast.changes.compute import compute_pending
 from holdfast.db.models import AuditEvent, Snapshot
-from holdfast.noise.chore import judge_pending
+from holdfast.noise.classifier import judge_pending
 from holdfast.search.outbox import drain
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later

@@ -84,7 +84,7 @@ def test_a_folder_of_every_kind_is_imported_with_one_command(tmp_path: Path, cra
     assert [*read_manifest(Path(execution.output_dir))] == [file.id for file in files]
     for file in files:
         assert (crawler.home / file.path).is_file()
-        assert verify_file(crawler.home / file.path).problems == ()
+        assert verify_file(crawler.home / file.path).problems == []
     assert {one.backend for one in _all(crawler, Snapshot)} == {"import"}
 
 

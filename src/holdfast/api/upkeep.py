@@ -11,7 +11,7 @@ from holdfast import log
 from holdfast.changes.compute import compute_pending
 from holdfast.errors import HoldfastError
 from holdfast.jobs.alerts import look_for_alerts
-from holdfast.noise.chore import judge_pending
+from holdfast.noise.classifier import judge_pending
 from holdfast.search.directory import IndexBusy
 from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.outbox import drain

@@ -38,8 +38,8 @@ from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending, 
 from holdfast.index.leases import count_pending, latest_runs
 from holdfast.jobs.imports import ImportWish, ensure_import_source
 from holdfast.jobs.indexing import close_accounts, close_if_read
-from holdfast.noise.chore import judge_pending
-from holdfast.noise.rulings import restore_rulings
+from holdfast.noise.classifier import judge_pending
+from holdfast.noise.labels import restore_rulings
 from holdfast.search.directory import IndexBusy
 from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.outbox import drain

@@ -11,8 +11,8 @@ from holdfast.cli.parameters import OfSource, command_group
 from holdfast.cli.resource import Done, Reading, command
 from holdfast.cli.snapshot import Subject
 from holdfast.noise import queries
-from holdfast.noise.chore import judge_pending
-from holdfast.noise.rulings import rule
+from holdfast.noise.classifier import judge_pending
+from holdfast.noise.labels import rule
 from holdfast.noise.words import NoiseKind
 from holdfast.sources.queries import source_id_of
 from holdfast.wiring.archive import Archive

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from json import dumps
 from pathlib import Path
@@ -127,8 +127,8 @@ class Checked:
     records: int = 0
     bytes: int = 0
     problem_count: int = 0
-    problems: tuple[RecordProblem, ...] = ()
-    notes: tuple[RecordProblem, ...] = ()
+    problems: Sequence[RecordProblem] = ()
+    notes: Sequence[RecordProblem] = ()
 
     @property
     def ok(self) -> bool:

@@ -291,9 +291,9 @@ def read_of(origin: str, fetched: Fetched) -> policy.RobotsRead:
     # Half a file, or none that can be read, would forbid nothing. One that our own limit cut is read as far as it goes.
     broken = FetchProblem.DISCONNECTED if fetched.truncated in (Truncated.DISCONNECT, Truncated.TIME) else None
     head = parse_head(fetched.response_head)
-    decoded = decode(head, b"".join(payload_chunks(head, fetched.body)))
-    if decoded.problems and len(decoded.data) <= MAX_ROBOTS_BYTES and 200 <= fetched.status < 300:
-        _log.warning("robots.unreadable", origin=origin, problems=[str(problem) for problem in decoded.problems])
+    body, problems = decode(head, b"".join(payload_chunks(head, fetched.body)))
+    if problems and len(body) <= MAX_ROBOTS_BYTES and 200 <= fetched.status < 300:
+        _log.warning("robots.unreadable", origin=origin, problems=[*map(str, problems)])
         broken = FetchProblem.BAD_RESPONSE
-    body = decoded.data[: MAX_ROBOTS_BYTES + 1]
+    body = body[: MAX_ROBOTS_BYTES + 1]
     return policy.RobotsRead(origin=origin, status=fetched.status, body=body, failure=broken)

@@ -326,11 +326,11 @@ class PoliteClient:
         if found is None or isinstance(found, FetchFailed):
             return found
         head = parse_head(found.response_head)
-        decoded = decode(head, payload_chunks(head, found.body), DecodeCaps(max_output_bytes=limits.body_bytes))
+        body, problems = decode(head, payload_chunks(head, found.body), DecodeCaps(max_output_bytes=limits.body_bytes))
         found.body.close()
-        is_cut = found.truncated is not None or not _OVERSIZE.isdisjoint(decoded.problems)
+        is_cut = found.truncated is not None or not _OVERSIZE.isdisjoint(problems)
         at = parse(found.url, self._policy)
-        return FetchedDocument(url=at, fetched=found, body=decoded.data, is_cut=is_cut)
+        return FetchedDocument(url=at, fetched=found, body=body, is_cut=is_cut)
 
     async def _follow(self, url: Url, limits: DocumentLimits, *, obey_robots: bool) -> Fetched | FetchFailed | None:
         for _ in range(limits.redirects + 1):

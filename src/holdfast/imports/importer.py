@@ -285,14 +285,15 @@ class Importer:
     def _register(self, done: ImportedFile, placed: Placed, origin: Digests) -> int:
         begun, now = self._ensure_begun(), to_micros(self._clock.now())
         stored = replace(placed.file, path=Path(self._stored(placed.file.path)))
-        came_from = files.Origin(done.origin, origin.sha256)
         # Before the row: a row that names a folder which is not recorded is refused by every reader.
         roots.record_root(self._wish.home, placed.file.path.resolve().parent)
         with index_transaction(self.raw_db) as tx:
             # Looked at once more: another worker may have taken the same file in since, and it is kept once.
             known = files.known_file(tx, path=str(stored.path), sha256=origin.sha256)
             if known is None:
-                file_id = files.insert_imported(tx, stored, came_from, execution_id=begun.execution_id, now=now)
+                file_id = files.insert_imported(
+                    tx, stored, origin=(done.origin, origin.sha256), execution_id=begun.execution_id, now=now
+                )
                 is_postgres = self.raw_db.dialect == "postgresql"
                 add_counts(tx, begun.execution_id, self._counts(stored), now=now, is_postgres=is_postgres)
         if known is not None:

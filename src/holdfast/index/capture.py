@@ -26,7 +26,7 @@ from holdfast.urls import Base, hash64, normalised_or_plain, page_key, url_key
 from holdfast.urls.links import ResolvedLink, edges_of, leading_out
 from holdfast.values import dataclass
 from holdfast.warc.member import Pulse
-from holdfast.warc.payload import Dechunked, DecodeCaps, HttpHead, dechunk, decode, parse_head
+from holdfast.warc.payload import Dechunked, DecodeCaps, HttpHead, decode, parse_head
 from holdfast.warc.reader import Record
 from holdfast.warc.record import BadHead, RecordHead, agrees, hasher_for, parse_date, snapshot_id
 
@@ -406,7 +406,7 @@ def request_data(method: str, head: bytes, body: bytes) -> str:
 
 def _query(head: HttpHead, body: bytes) -> str:
     if head.is_chunked:
-        body = b"".join(dechunk((body,)))
+        body = b"".join(Dechunked((body,)))
     declared = (head.get("content-type") or "").lower()
     try:
         if declared.startswith("application/x-www-form-urlencoded"):

@@ -429,7 +429,7 @@ class StoredRecord:
     def content(self, limit: int, reserve: Reserve = no_reserve) -> bytes:
         """Return the decoded body, at most `limit` bytes; decompression bombs stop at their caps."""
         caps = DecodeCaps(max_output_bytes=limit, reserve=reserve)
-        return decode(self.body_head or _EMPTY, self.payload, caps).data
+        return decode(self.body_head or _EMPTY, self.payload, caps)[0]
 
 
 @contextmanager

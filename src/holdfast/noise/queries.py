@@ -11,7 +11,6 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Select,
-    and_,
     bindparam,
     delete,
     exists,
@@ -29,8 +28,8 @@ from holdfast.db.models import (
     DocumentText,
     Execution,
     Job,
+    ManualLabel,
     NoiseQueue,
-    NoiseRuling,
     NoiseSuspect,
     NoiseVerdict,
     SearchOutbox,
@@ -47,14 +46,12 @@ from holdfast.withdrawals.visibility import of_page, visible
 _LAST = (1 << 63) - 1
 
 
-class Turn(NamedTuple):
-    id: int
-    first_id: int
-    last_id: int
+Turn = tuple[int, int, int]
+"""A range in the queue: its id, and the first and last id of its captures."""
 
 
 def next_turn(session: Session, *, place: int = 0) -> Turn | None:
-    """Return the next range to judge, `place` ranges later in the queue; None past the end.
+    """Return the next range to classify, `place` ranges later in the queue; None past the end.
 
     Ranges queued by a program update come last, the newest files first.
     """
@@ -62,7 +59,7 @@ def next_turn(session: Session, *, place: int = 0) -> Turn | None:
     row = session.execute(turn.where(~NoiseQueue.late).order_by(NoiseQueue.id)).one_or_none()
     if row is None:
         row = session.execute(turn.where(NoiseQueue.late).order_by(NoiseQueue.id.desc())).one_or_none()
-    return None if row is None else Turn._make(row)
+    return None if row is None else (row[0], row[1], row[2])
 
 
 def is_waiting(session: Session) -> bool:
@@ -84,10 +81,11 @@ def edition_waits(session: Session, edition_id: int) -> bool:
 
 
 def take(session: Session, turn: Turn, *, until: int) -> bool:
-    """Remove a turn's captures up to an id from the queue; False if another process judged them meanwhile."""
-    # Its bounds, too: SQLite gives the ids of an emptied queue again.
-    same = NoiseQueue.id == turn.id, NoiseQueue.first_id == turn.first_id, NoiseQueue.last_id == turn.last_id
-    if until >= turn.last_id:
+    """Remove a turn's captures up to an id from the queue; False if another process classified them meanwhile."""
+    number, first, last = turn
+    # By its bounds, too: SQLite reuses the ids of an emptied queue.
+    same = NoiseQueue.id == number, NoiseQueue.first_id == first, NoiseQueue.last_id == last
+    if until >= last:
         done = session.execute(delete(NoiseQueue).where(*same).returning(NoiseQueue.id))
     else:
         done = session.execute(update(NoiseQueue).where(*same).values(first_id=until + 1).returning(NoiseQueue.id))
@@ -245,26 +243,17 @@ def addresses_alike(session: Session, row: SuspectRow, *, most: int) -> int:
     return count
 
 
-_UNMARKED = and_(~NoiseSuspect.marked, NoiseSuspect.kind.is_not(None))
-
-
 def unmarked_alike(session: Session, row: SuspectRow, *, limit: int) -> list[SuspectRow]:
-    rows = session.execute(
-        select(*_SUSPECT)
-        .where(NoiseSuspect.site == row.site, NoiseSuspect.likeness == row.likeness, _UNMARKED)
-        .order_by(NoiseSuspect.snapshot_id)
-        .limit(limit)
-    )
-    return [SuspectRow._make(one) for one in rows]
+    return _unmarked(session, NoiseSuspect.site == row.site, NoiseSuspect.likeness == row.likeness, limit=limit)
 
 
 def unmarked_of_pages(session: Session, url_hashes: Collection[int], *, limit: int) -> list[SuspectRow]:
-    rows = session.execute(
-        select(*_SUSPECT)
-        .where(NoiseSuspect.url_hash.in_(sorted(url_hashes)), _UNMARKED)
-        .order_by(NoiseSuspect.snapshot_id)
-        .limit(limit)
-    )
+    return _unmarked(session, NoiseSuspect.url_hash.in_(sorted(url_hashes)), limit=limit)
+
+
+def _unmarked(session: Session, *which: ColumnElement[bool], limit: int) -> list[SuspectRow]:
+    wanted = select(*_SUSPECT).where(*which, ~NoiseSuspect.marked, NoiseSuspect.kind.is_not(None))
+    rows = session.execute(wanted.order_by(NoiseSuspect.snapshot_id).limit(limit))
     return [SuspectRow._make(one) for one in rows]
 
 
@@ -275,36 +264,28 @@ def note_marked(session: Session, marked: Collection[int], cleared: Collection[i
             session.execute(update(NoiseSuspect).where(which).values(marked=value))
 
 
-class ShownNearby(NamedTuple):
-    chars: int
-    title: str | None
-    headings: str | None
-
-
-# Captures on either side of a suspect that are looked through for those that are no noise: a page may have been blocked
+# Captures on either side of a suspect among which those that are not noise are searched: a page may have been blocked
 # every day for years.
 _WINDOW = 200
 
 
-def shown_around(session: Session, row: SuspectRow, *, each: int) -> list[ShownNearby]:
+def shown_around(session: Session, row: SuspectRow, *, each: int) -> list[tuple[int, str | None, str | None]]:
+    """Return text length, title and headings of the nearest captures that show the page of a suspect."""
     given = {"page": row.url_hash, "here": row.snapshot_id, "each": each}
-    return [
-        ShownNearby._make(one)
-        for is_earlier in (True, False)
-        for one in session.execute(_around(is_earlier=is_earlier), given)
-    ]
+    sides = [session.execute(_around(is_earlier=is_earlier), given) for is_earlier in (True, False)]
+    return [(chars, title, headings) for side in sides for chars, title, headings in side]
 
 
 @cache
 def _around(*, is_earlier: bool) -> Select[*tuple[Any, ...]]:
-    # Built once: that takes ten times as long as the database.
+    # Built once: that takes ten times as long as the query.
     here, other, near = aliased(Snapshot), aliased(NoiseSuspect), aliased(Snapshot)
     moment = select(here.captured_at).where(here.id == bindparam("here", type_=BigInteger)).scalar_subquery()
     side: ColumnElement[bool] = near.captured_at <= moment if is_earlier else near.captured_at >= moment
     order = (near.captured_at.desc(), near.id.desc()) if is_earlier else (near.captured_at, near.id)
     on_page = near.url_hash == bindparam("page", type_=BigInteger)
     window = select(near.id).where(on_page, side).order_by(*order).limit(_WINDOW).subquery()
-    # Not yet marked, in the batch at hand: they tell nothing of what the page is.
+    # Suspects of the current batch are not marked yet: they do not show what the page is.
     is_suspect = exists().where(other.snapshot_id == Snapshot.id, other.kind.is_not(None))
     return (
         select(Document.text_chars, Document.title, Document.headings)
@@ -330,34 +311,22 @@ _HEAD = (
 )
 
 
-class Ruled(NamedTuple):
-    kind: str | None
-    reason: str
-    actor: str
-
-
-def rulings_on(session: Session, subjects: Iterable[tuple[int, str]]) -> dict[int, Ruled]:
-    """Return rulings by capture id, for pairs of id and page key; a ruling on the capture wins over one on its
-    page.
-    """
+def labels_on(session: Session, subjects: Iterable[tuple[int, str]]) -> dict[int, ManualLabel]:
+    """Return manual labels by capture id, for pairs of id and page key; the capture's label wins over its page's."""
     wanted = dict(subjects)
     if not wanted:
         return {}
-    rows = session.execute(
-        select(NoiseRuling.snapshot_id, NoiseRuling.url_key, NoiseRuling.kind, NoiseRuling.reason, NoiseRuling.actor)
-        .where(or_(NoiseRuling.snapshot_id.in_(sorted(wanted)), NoiseRuling.url_key.in_(sorted(set(wanted.values())))))
-        .order_by(NoiseRuling.id)
+    rows = session.scalars(
+        select(ManualLabel)
+        .where(or_(ManualLabel.snapshot_id.in_(sorted(wanted)), ManualLabel.url_key.in_(sorted(set(wanted.values())))))
+        .order_by(ManualLabel.id)
     )
-    by_id: dict[int, Ruled] = {}
-    by_key: dict[str, Ruled] = {}
-    # By id: the last one that was given is in force.
-    for snapshot_id, key, kind, reason, actor in rows:
-        if snapshot_id is not None:
-            by_id[snapshot_id] = Ruled(kind, reason, actor)
-        elif key is not None:
-            by_key[key] = Ruled(kind, reason, actor)
-    found = ((one, by_id.get(one) or by_key.get(key)) for one, key in wanted.items())
-    return {one: ruled for one, ruled in found if ruled is not None}
+    # By id: the newest label of a subject is in force.
+    latest: dict[int | str | None, ManualLabel] = {
+        row.url_key if row.snapshot_id is None else row.snapshot_id: row for row in rows
+    }
+    found = ((one, latest.get(one) or latest.get(key)) for one, key in wanted.items())
+    return {one: label for one, label in found if label is not None}
 
 
 def snapshots(session: Session, ids: Collection[int]) -> list[Snapshot]:
@@ -498,11 +467,11 @@ def kinds_at(session: Session, executions: Collection[int], pages: Collection[in
     return {(row[0], row[1]): str(row[2]) for row in rows}
 
 
-def known_rulings(session: Session) -> dict[tuple[int | None, str | None], datetime]:
-    asked = select(NoiseRuling.snapshot_id, NoiseRuling.url_key, func.max(NoiseRuling.created_at))
-    rows = session.execute(asked.group_by(NoiseRuling.snapshot_id, NoiseRuling.url_key))
+def known_labels(session: Session) -> dict[tuple[int | None, str | None], datetime]:
+    latest = select(ManualLabel.snapshot_id, ManualLabel.url_key, func.max(ManualLabel.created_at))
+    rows = session.execute(latest.group_by(ManualLabel.snapshot_id, ManualLabel.url_key))
     return {(row[0], row[1]): row[2] for row in rows}
 
 
-def all_rulings(session: Session) -> list[NoiseRuling]:
-    return list(session.scalars(select(NoiseRuling).order_by(NoiseRuling.id)))
+def all_labels(session: Session) -> list[ManualLabel]:
+    return list(session.scalars(select(ManualLabel).order_by(ManualLabel.id)))

@@ -1,7 +1,7 @@
 """Signs of noise in one page's own text: the kinds its words name, and traits independent of words.
 
 Pure, and bounded: only the first words of short pages are examined. A page that says "not found" may be an
-article about it, so the result is only a suspicion; `chore` decides by comparing other captures.
+article about it, so the result is only a candidate; `classifier` decides by comparing other captures.
 """
 
 from __future__ import annotations
@@ -73,12 +73,9 @@ class PageFacts(NamedTuple):
     marks: frozenset[str]
 
 
-class PageName(NamedTuple):
-    title: str | None
-    headings: Sequence[str]
+class Candidate(NamedTuple):
+    """A kind of noise that a page's own text suggests."""
 
-
-class Suspicion(NamedTuple):
     kind: NoiseKind
     said: str
     proof: str | None
@@ -86,18 +83,14 @@ class Suspicion(NamedTuple):
     """Number of URLs that must show the same text if there is no other proof."""
 
 
-class _Use(NamedTuple):
-    kind: NoiseKind
-    part: str
-
-
-class _Phrases(NamedTuple):
-    spaced: dict[str, list[tuple[tuple[str, ...], list[_Use]]]]
-    unspaced: list[tuple[str, list[_Use]]]
+_Use = tuple[NoiseKind, str]
+"""A kind of noise, and the part of `phrases.toml` that lists a phrase for it."""
+_Spaced = dict[str, list[tuple[tuple[str, ...], list[_Use]]]]
 
 
 @cache
-def _known() -> _Phrases:
+def _known() -> tuple[_Spaced, list[tuple[str, list[_Use]]]]:
+    """Return the phrases with spaces, by their first word, and those of scripts without spaces."""
     uses: dict[tuple[str, ...], list[_Use]] = {}
     for kind, parts in _file().items():
         for part, languages in parts.items():
@@ -105,11 +98,11 @@ def _known() -> _Phrases:
                 folded = fold(text)
                 is_bare = _UNSPACED.search(folded) is not None
                 phrase = ("", _SPACE.sub("", folded)) if is_bare else tuple(_WORD.findall(folded))
-                uses.setdefault(phrase, []).append(_Use(NoiseKind(kind), part))
-    spaced: dict[str, list[tuple[tuple[str, ...], list[_Use]]]] = {}
+                uses.setdefault(phrase, []).append((NoiseKind(kind), part))
+    spaced: _Spaced = {}
     for phrase in sorted((phrase for phrase in uses if phrase[0]), key=len, reverse=True):
         spaced.setdefault(phrase[0], []).append((phrase, uses[phrase]))
-    return _Phrases(spaced, [(phrase[1], uses[phrase]) for phrase in uses if not phrase[0]])
+    return spaced, [(phrase[1], uses[phrase]) for phrase in uses if not phrase[0]]
 
 
 @cache
@@ -118,27 +111,23 @@ def _file() -> dict[str, dict[str, dict[str, list[str]]]]:
         return tomllib.load(file)
 
 
-class _Line(NamedTuple):
-    words: list[str]
-    bare: str
-
-
-def _line(text: str) -> _Line:
+def _line(text: str) -> tuple[list[str], str]:
+    """Return the folded words of a text, and the text without spaces if its script has none."""
     folded = fold(text)
-    return _Line(_WORD.findall(folded), _SPACE.sub("", folded) if _UNSPACED.search(folded) else "")
+    return _WORD.findall(folded), _SPACE.sub("", folded) if _UNSPACED.search(folded) else ""
 
 
-def _hits(line: _Line) -> dict[_Use, list[str]]:
-    known, found = _known(), dict[_Use, list[str]]()
-    for at, word in enumerate(line.words):
+def _hits(words: list[str], bare: str) -> dict[_Use, list[str]]:
+    (spaced, unspaced), found = _known(), dict[_Use, list[str]]()
+    for at, word in enumerate(words):
         here: set[_Use] = set()
-        for phrase, uses in known.spaced.get(word, ()):
-            if tuple(line.words[at : at + len(phrase)]) == phrase:
+        for phrase, uses in spaced.get(word, ()):
+            if tuple(words[at : at + len(phrase)]) == phrase:
                 for use in (use for use in uses if use not in here):
                     here.add(use)
                     found.setdefault(use, []).append(" ".join(phrase))
-    for text, uses in known.unspaced if line.bare else ():
-        if text in line.bare:
+    for text, uses in unspaced if bare else ():
+        if text in bare:
             for use in uses:
                 found.setdefault(use, []).append(text)
     return found
@@ -164,14 +153,12 @@ def _names_in(heads: Sequence[tuple[str, str]]) -> dict[NoiseKind, tuple[str, st
     """Return names of noise that make up most of a part of a title or heading, the first of each kind."""
     found: dict[NoiseKind, tuple[str, str]] = {}
     for where, text in heads:
-        for line in map(_line, _PARTS.split(text)):
-            for use, phrases in _hits(line).items():
-                for phrase in phrases if use.part == "names" else ():
-                    own, whole = (
-                        (len(phrase), len(line.bare)) if line.bare else (phrase.count(" ") + 1, len(line.words))
-                    )
+        for words, bare in map(_line, _PARTS.split(text)):
+            for (kind, part), phrases in _hits(words, bare).items():
+                for phrase in phrases if part == "names" else ():
+                    own, whole = (len(phrase), len(bare)) if bare else (phrase.count(" ") + 1, len(words))
                     if own >= _SHARE * whole:
-                        found.setdefault(use.kind, (where, phrase))
+                        found.setdefault(kind, (where, phrase))
     return found
 
 
@@ -181,15 +168,14 @@ def _read(page: PageFacts, core: str) -> _Said:
     opening = " ".join(core.split(None, _OPENING)[:_OPENING])
     own = _own_host((urlsplit(page.url).hostname or "").removeprefix("www."))
     for where, text in (*heads, ("text", opening)):
-        line = _line(text if own is None else own.sub(_THIS_HOST, text))
-        for use, phrases in _hits(line).items():
-            if use.part == "names":
+        for (kind, part), phrases in _hits(*_line(text if own is None else own.sub(_THIS_HOST, text))).items():
+            if part == "names":
                 continue
-            said.says.setdefault(use.kind, (where, phrases[0].replace(_THIS_HOST, "its own name")))
-            if use.part == "own":
-                said.own.add(use.kind)
+            said.says.setdefault(kind, (where, phrases[0].replace(_THIS_HOST, "its own name")))
+            if part == "own":
+                said.own.add(kind)
             elif where == "text" and len(set(phrases)) > 1:
-                said.repeated.add(use.kind)
+                said.repeated.add(kind)
     return said
 
 
@@ -229,15 +215,17 @@ def kinds_named(title: str | None, headings: Sequence[str]) -> set[NoiseKind]:
     return set(_names_in(_heads_of(title, headings)))
 
 
-def called_alike(page: PageName, other: PageName) -> bool:
-    name = next((one for one in other.headings if one.strip()), other.title or "")[:_MAX_LINE]
+def called_alike(page: tuple[str | None, Sequence[str]], other: tuple[str | None, Sequence[str]]) -> bool:
+    """Return whether two pages, given by title and headings, have similar names."""
+    (title, headings), (other_title, other_headings) = page, other
+    name = next((one for one in other_headings if one.strip()), other_title or "")[:_MAX_LINE]
     wanted = set(_WORD.findall(fold(name)))
-    heads = " ".join([page.title or "", *page.headings[:_HEADINGS]])[: 4 * _MAX_LINE]
+    heads = " ".join([title or "", *headings[:_HEADINGS]])[: 4 * _MAX_LINE]
     own = set(_WORD.findall(fold(heads)))
     return len(wanted & own) >= _SHARE * len(wanted) if wanted else not own
 
 
-def suspect(page: PageFacts) -> Suspicion | None:
+def suspect(page: PageFacts) -> Candidate | None:
     core = core_of(page)
     if len(core) > MOST_CHARS:
         return None
@@ -249,7 +237,7 @@ def suspect(page: PageFacts) -> Suspicion | None:
             where, what = heard.names.get(kind) or heard.says[kind]
             sentence = f"the {where} says \u201c{what[:80]}\u201d, and the page has {words} words"
             proof = _proof(kind, page, core, words, heard)
-            return Suspicion(kind, sentence, proof, _ADDRESSES)
+            return Candidate(kind, sentence, proof, _ADDRESSES)
     return None
 
 
@@ -272,7 +260,7 @@ def _proof(kind: NoiseKind, page: PageFacts, core: str, words: int, heard: _Said
         if "parking" in page.marks:
             return "its markup is that of a service that parks domains"
         return "it offers its own domain" if kind in heard.own else None
-    # What is said somewhere in the text may be a sentence of a page: "The rate limit is 60 calls a minute."
+    # A phrase anywhere in the text may be an ordinary sentence: "The rate limit is 60 calls a minute."
     if kind not in heard.names:
         return None
     if kind is NoiseKind.BLOCK_PAGE and "challenge" in page.marks:
@@ -294,7 +282,7 @@ def _echoes(url: str, text: str) -> bool:
     if len(path) < _LONG_PATH or not any(spelled in text for spelled in {path, unquote(path)}):
         return False
     # A chapter of a manual on that status may have it in its address, and show the address as an example.
-    return not any(use.part == "names" for use in _hits(_line(unquote(path).replace("_", " "))))
+    return not any(part == "names" for _, part in _hits(*_line(unquote(path).replace("_", " "))))
 
 
 def likeness(page: PageFacts) -> int:
@@ -312,7 +300,7 @@ def likeness(page: PageFacts) -> int:
     parts = [(page.title or "")[:_MAX_LINE], core]
     # Without a heading the first words are those of a menu, which all pages of a site share: then all words count.
     if NoiseKind.SOFT_404 in names and any(one.strip() for one in page.headings):
-        # "Did you mean \u2026": what is suggested stands in short lines; the first words and all sentences count.
+        # "Did you mean \u2026": suggestions are short lines; only the first words and all sentences count.
         said = "\n".join(line for line in core.split("\n") if _is_sentence(line))
         return _hashed([*(_skeleton(one, asked) for one in (parts[0], said)), _skeleton(core, asked)[:_ALIKE_WORDS]])
     return _hashed([_skeleton(one, asked) for one in parts])
@@ -389,8 +377,8 @@ _LOGIN_PATH: Final = re.compile(
 )
 
 
-def suspect_redirect(url: str, target: str) -> tuple[Suspicion, int] | None:
-    """Return the suspicion about a redirect to a start page, an error page or a login, and its likeness.
+def suspect_redirect(url: str, target: str) -> tuple[Candidate, int] | None:
+    """Return the kind of noise that a redirect to a start page, an error page or a login suggests, and its likeness.
 
     Only for redirects within a site, and never to the same URL in another spelling.
     """
@@ -400,20 +388,20 @@ def suspect_redirect(url: str, target: str) -> tuple[Suspicion, int] | None:
     path = there.path.lower()
     like = hash64(f"to {path}")
     if _ERROR_PATH.fullmatch(path):
-        return Suspicion(NoiseKind.SOFT_404, "it leads to the site's error page", "the address names it so", 1), like
+        return Candidate(NoiseKind.SOFT_404, "it leads to the site's error page", "the address names it so", 1), like
     if _LOGIN_PATH.fullmatch(path):
-        return Suspicion(NoiseKind.LOGIN_WALL, "it leads to the site's login", None, _ADDRESSES), like
+        return Candidate(NoiseKind.LOGIN_WALL, "it leads to the site's login", None, _ADDRESSES), like
     is_home = path in ("", "/") and not there.query
     if is_home and not is_index(here.path):
-        return Suspicion(NoiseKind.SOFT_404, "it leads to the site's start page", None, _HOMES), like
+        return Candidate(NoiseKind.SOFT_404, "it leads to the site's start page", None, _HOMES), like
     return None
 
 
-def suspect_home_text(words: int) -> Suspicion | None:
+def suspect_home_text(words: int) -> Candidate | None:
     # A site that is drawn by a script has one shell for all its addresses, and every one of them may be a page.
     if words < _SHELL_WORDS:
         return None
-    return Suspicion(NoiseKind.SOFT_404, "it shows the text of the site's start page", None, _HOMES)
+    return Candidate(NoiseKind.SOFT_404, "it shows the text of the site's start page", None, _HOMES)
 
 
 _SHELL_WORDS: Final = 30

@@ -21,8 +21,8 @@ from holdfast.index.leases import FileToIndex, ReadProgress
 from holdfast.index.queries import sealed_files_after, sealed_total
 from holdfast.jobs.imports import ImportWish, ensure_import_source
 from holdfast.jobs.indexing import close_accounts, close_if_read
-from holdfast.noise.chore import judge_pending
-from holdfast.noise.rulings import restore_rulings
+from holdfast.noise.classifier import judge_pending
+from holdfast.noise.labels import restore_rulings
 from holdfast.operations import queries
 from holdfast.operations.long_running import HeldOperation, OperationKind
 from holdfast.operations.records import EditionVerificationResult, FreezeResult, ImportedFileResult, ImportResult

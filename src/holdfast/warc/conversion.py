@@ -24,9 +24,7 @@ from holdfast.warc.member import (
     Packer,
     Pulse,
     Resync,
-    ZstdFrame,
-    is_zstd,
-    load_dictionary,
+    compressed_pieces,
     open_source,
     pulsed,
 )
@@ -47,7 +45,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{0,31}:", re.IGNORECASE)
 # A block in which a file ends is kept up to this size; it is held in memory, for its length is not known before.
 _CUT_BYTES = 16 << 20
 _CUT = ("WARC-Truncated", "unspecified")
-# What these say is of the whole block.
+# Fields that describe the whole block.
 _OF_THE_WHOLE = frozenset({"content-length", "warc-block-digest", "warc-payload-digest", "warc-truncated"})
 _CARRIED = {"url": "WARC-Target-URI", "ip-address": "WARC-IP-Address"}
 
@@ -131,7 +129,7 @@ class _ArcReader:
         self._names: tuple[str, ...] = _DEFAULT
         self._count = 0
         self._described_at: str | None = None
-        """When the file was begun, as its first record says: for records whose own date is none."""
+        """Creation time of the file, from its first record; used for records without a valid date."""
 
     def records(self, feed: RecordStream, at: int | None) -> Iterator[PlainRecord]:
         """Yield the records of one stream: one record in the gzip member `at`, all of them in a plain file (None)."""
@@ -175,7 +173,7 @@ class _ArcReader:
         """Skip to the next line that looks like a header; return False at the end. A plain file has no other marks."""
         try:
             while ahead := feed.peek(_LINE_BYTES):
-                # All lines of what was peeked at, then one drop: lines can be as short as one byte.
+                # Scan all peeked lines, then drop them at once: lines can be as short as one byte.
                 start = 0
                 while (end := ahead.find(b"\n", start)) >= 0:
                     if _is_header(ahead[start:end], self._names):
@@ -196,7 +194,7 @@ class _ArcReader:
             return ""
         feed.drop(end + 1)
         self._count += 1
-        # What is not UTF-8 is percent-encoded as a browser would send it: replaced, two addresses could become one.
+        # Percent-encode bytes that are not UTF-8, as a browser would: replacing them could merge two addresses.
         return percent_encoded(ahead[:end].decode("utf-8", "surrogateescape").removesuffix("\r"))
 
     def _fields(self, line: str) -> dict[str, str]:
@@ -204,7 +202,7 @@ class _ArcReader:
         names = self._names
         if len(parts) < len(names):
             names = _DEFAULT
-        # Addresses with blanks in them were written as they were: what is too much belongs to the first field.
+        # Addresses with blanks were written unescaped: extra parts belong to the first field.
         extra = len(parts) - len(names)
         if extra < 0:
             raise BadBytes("arc_header", f"a header of {len(parts)} fields: {line[:60]!r}")
@@ -247,10 +245,10 @@ class _ArcReader:
         # repeated gives the same ones.
         record_id = uuid.uuid5(uuid.NAMESPACE_URL, f"{self._seed}:{offset}:{self._count}")
         is_first, is_http = url.startswith("filedesc://"), url.lower().startswith(("http://", "https://"))
-        # Some tools wrote zeros; when the file was begun is nearer to the truth than any date of ours.
+        # Some tools wrote zeros; the creation time of the file is closer to the truth than the current time.
         date = _date(fields.get("archive-date", "")) or self._described_at
         if date is None:
-            raise Invalid(f"its date is {fields.get('archive-date', '')[:40]!r}, and the file has none to go by")
+            raise Invalid(f"its date is {fields.get('archive-date', '')[:40]!r}, and the file states no other")
         warc = [
             ("WARC-Type", "warcinfo" if is_first else "response"),
             ("WARC-Record-ID", f"<urn:uuid:{record_id}>"),
@@ -375,12 +373,7 @@ def record_pieces(path: Path, offset: int) -> Iterator[bytes]:
         content_length = record.head.content_length
     with open_source(path) as source:
         try:
-            if source.at(offset, 3) == MAGIC:
-                yield from GzipMember(source, offset).pieces()
-            elif is_zstd(source, offset):
-                yield from ZstdFrame(source, offset, load_dictionary(source)).pieces()
-            else:
-                yield from _plain(source, offset, content_length)
+            yield from compressed_pieces(source, offset) or _plain(source, offset, content_length)
         except BadBytes as bad:
             raise DamagedWarc(offset, bad.kind, bad.detail) from bad
 

@@ -13,7 +13,6 @@ import json
 import os
 import threading
 from collections.abc import Collection, Iterator
-from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from cachetools import LRUCache
 
 from holdfast.errors import Conflict, Invalid
 from holdfast.failpoints import reach
-from holdfast.values import dataclass
 from holdfast.warc.outfile import SealedFile, disk_error, sync_directory
 
 MANIFEST = "manifest.json"
@@ -29,7 +27,7 @@ JOURNAL = "manifest.journal"
 _LOCK = ".manifest.lock"
 _TYPE = "holdfast-warc-manifest"
 _VERSION = 1
-# Up to so many lines the journal is not united with a list that is there: each union writes the whole list anew.
+# The journal is merged into an existing list only beyond this many lines: each merge writes the whole list.
 _FEW_LINES = 64
 _TRIES = 100
 
@@ -44,14 +42,13 @@ class ManifestDamaged(Invalid):
         self.is_ours = is_ours
 
 
-@dataclass(slots=True)
 class _Listed:
-    base: tuple[int, int, int] | None = None
-    """Identity of `manifest.json`: inode, modification time, size. None if it is missing."""
-    journal_bytes: int = 0
-    lines: int = 0
-    files: dict[int, SealedFile] = field(default_factory=dict)
-    names: dict[str, int] = field(default_factory=dict)
+    def __init__(self, base: tuple[int, int, int] | None) -> None:
+        self.base = base
+        """Identity of `manifest.json`: inode, modification time, size. None if it is missing."""
+        self.journal_bytes = self.lines = 0
+        self.files: dict[int, SealedFile] = {}
+        self.names: dict[str, int] = {}
 
     def put(self, file_id: int, sealed: SealedFile) -> None:
         self.drop(file_id)
@@ -117,7 +114,7 @@ def _changing(directory: Path) -> Iterator[_Listed]:
             with _locked(directory):
                 yield _current(directory)
         except OSError as exc:
-            # What is held may say more than the disk does now: the next look reads all of it anew.
+            # The cached list may contain more than the disk now: the next call reads the disk again.
             _known.pop(directory, None)
             raise disk_error(exc, f"cannot write {directory / MANIFEST}: {exc.strerror}") from exc
         except BaseException:
@@ -132,7 +129,7 @@ def _current(directory: Path) -> _Listed:
         base = _identity(directory / MANIFEST)
         listed = _known.get(directory)
         if listed is None or listed.base != base:
-            listed = _Listed(base=base)
+            listed = _Listed(base)
             for file_id, sealed in _base(directory / MANIFEST):
                 listed.put(file_id, sealed)
         try:

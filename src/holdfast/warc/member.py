@@ -319,7 +319,7 @@ def load_dictionary(source: ByteSource) -> zstandard.ZstdCompressionDict | None:
 
 def _inflated_dictionary(raw: bytes) -> bytes:
     """Return a dictionary that is itself compressed; raise ValueError if it is too large or truncated."""
-    # Piece by piece: in one go the library allocates whatever size the frame states, and heeds no limit beside it.
+    # Piece by piece: in one call the library allocates the size that the frame states, and ignores any other limit.
     inflate, found = zstandard.ZstdDecompressor().decompressobj(), bytearray()
     for at in range(0, len(raw), _ZSTD_PIECE_BYTES):
         found += inflate.decompress(raw[at : at + _ZSTD_PIECE_BYTES])
@@ -370,6 +370,22 @@ class ZstdFrame:
                 self.inflated += len(piece)
                 yield piece
         self.end = at - len(inflate.unused_data)
+
+
+def is_gzip(source: ByteSource, name: str) -> bool:
+    """Return whether to read a file as gzip members."""
+    # By its bytes, not by its name: plain WARC files are named .warc.gz, too. If the front is damaged, the name
+    # decides, so that the members behind the damage are still found.
+    return source.at(0, 3) == MAGIC or (name.endswith((".gz", ".open")) and source.at(0, 5).upper() != b"WARC/")
+
+
+def compressed_pieces(source: ByteSource, offset: int) -> Iterator[bytes] | None:
+    """Return the content of the gzip member or zstd frame that starts here; None in an uncompressed file."""
+    if source.at(offset, 3) == MAGIC:
+        return GzipMember(source, offset).pieces()
+    if is_zstd(source, offset):
+        return ZstdFrame(source, offset, load_dictionary(source)).pieces()
+    return None
 
 
 _GLIMPSE_BYTES = 256
@@ -432,7 +448,7 @@ class Resync:
 
         Our members are recognized by their header alone, so that repeated damage is still counted record by record.
         """
-        # Behind the first byte of what is damaged, not behind what it claims to be: its length may be what is wrong.
+        # From the second byte of the damaged member, not from its stated end: the stated length may be wrong.
         at = self._source.find(MAGIC, offset + 1)
         while at is not None and self._tries > 0 and self._spare_bytes > 0:
             is_own = own_length(self._source.at(at, OWN_HEADER_BYTES)) is not None

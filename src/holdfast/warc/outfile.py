@@ -10,10 +10,11 @@ import errno
 import fcntl
 import hashlib
 import io
+import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.errors import READ_ONLY, Conflict, NoSpace, Unavailable
 from holdfast.failpoints import reach
@@ -201,8 +202,8 @@ def create(directory: Path, name: str, first: bytes) -> OutFile:
 
     Raise Conflict if the name is in use; NoSpace or Unavailable on disk errors.
     """
-    # The directory is never made: where one has vanished, its storage has (a lost mount), and what is written to the
-    # disk below is lost to the archive.
+    # Never create the directory: if it has vanished, its storage has (a lost mount), and the archive would lose
+    # everything written to the disk below.
     sealed = directory / f"{name}.warc.gz"
     path = directory / f"{name}.warc.gz{OPEN_SUFFIX}"
     fresh = directory / f".{name}.new"
@@ -227,6 +228,31 @@ def create(directory: Path, name: str, first: bytes) -> OutFile:
             raise
         raise disk_error(exc, f"cannot create {path}: {exc.strerror}") from exc
     return out
+
+
+def append_lines(path: Path, lines: Iterable[dict[str, Any]]) -> None:
+    """Append objects to a file of JSON lines, creating it if necessary; return when they are on disk."""
+    is_new = not path.exists()
+    try:
+        with path.open("ab") as file:
+            # A line break first: a process that died may have left half a line.
+            file.write(b"".join(b"\n" + json.dumps(line).encode() for line in lines) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        if is_new:
+            sync_directory(path.parent)
+    except OSError as exc:
+        raise disk_error(exc, f"cannot write {path}: {exc.strerror}") from exc
+
+
+def read_lines(path: Path) -> list[bytes]:
+    """Return the lines of a file; none if it does not exist."""
+    try:
+        return path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return []
+    except OSError as exc:
+        raise disk_error(exc, f"cannot read {path}: {exc.strerror}") from exc
 
 
 def sync_directory(directory: Path) -> None:

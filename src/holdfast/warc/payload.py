@@ -14,7 +14,7 @@ from dataclasses import field
 from enum import StrEnum
 from io import BytesIO
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import brotli
 import zstandard
@@ -50,7 +50,7 @@ class PayloadProblem(StrEnum):
     RATIO_EXCEEDED = "ratio_exceeded"
 
 
-# A chunk's size line with its extensions, or a trailer line; servers that mean well stay far below.
+# A chunk's size line with its extensions, or a trailer line; honest servers stay far below.
 _MAX_LINE_BYTES = 16 * 1024
 _MAX_CHUNK_BYTES = 1 << 40
 _MAX_TRAILER_BYTES = 64 * 1024
@@ -58,7 +58,7 @@ _PLAIN_SIZE_LINE = re.compile(rb"([0-9a-fA-F]{1,8})\r\n")
 _SIZE = re.compile(rb"[0-9a-fA-F]{1,16}")
 # One whole chunk of up to 15 bytes: a scan with it costs a third of parsing each size line.
 _TINY = re.compile(b"|".join(b"[%x%X]\\r\\n(.{%d})\\r\\n" % (n, n, n) for n in range(1, 16)), re.DOTALL)
-# Chunks in one piece at most: a step of the iterator stays below a millisecond, whatever stands in the buffer.
+# Chunks in one piece at most: a step of the iterator stays below a millisecond, whatever the buffer contains.
 _STEP_CHUNKS = 256
 # Chunks up to this size are looked at as a run of equal ones, a column at a time instead of one after the other: 100 MB
 # in chunks of one byte take half a second that way instead of half a minute.
@@ -229,10 +229,6 @@ class Dechunked:
             self.problem = None
 
 
-def dechunk(chunks: Iterable[bytes]) -> Dechunked:
-    return Dechunked(chunks)
-
-
 _MAX_HEADERS = 10_000
 # Lines of a head that are looked at, folded ones included.
 _MAX_LINES = 20_000
@@ -309,8 +305,8 @@ def parse_head(head: bytes) -> HttpHead:
 
 def _unfolded(text: str) -> Iterator[str]:
     """Yield the lines of a head, each joined with its continuation lines (RFC 9112, section 5.2) by one blank each."""
-    # Line by line: a pattern that looks for blanks in front of a line break tries every blank of a run anew, and a head
-    # of a few kilobytes then takes minutes.
+    # Line by line: a pattern that looks for blanks in front of a line break tries every blank of a run again, and a
+    # head of a few kilobytes then takes minutes.
     lines = text.split("\n", _MAX_LINES)[:_MAX_LINES]
     if "\n " not in text and "\n\t" not in text:
         yield from (line.removesuffix("\r") for line in lines)
@@ -328,7 +324,7 @@ def _unfolded(text: str) -> Iterator[str]:
 def payload_chunks(head: HttpHead, body: Body | Iterable[bytes]) -> Iterator[bytes]:
     """Return the payload of a message: its body, without chunk framing."""
     chunks = body if isinstance(body, Iterable) else body.chunks()
-    return dechunk(chunks) if head.is_chunked else iter(chunks)
+    return Dechunked(chunks) if head.is_chunked else iter(chunks)
 
 
 _ERRORS: tuple[Any, ...] = (zlib.error, isal_zlib.error, brotli.error, zstandard.ZstdError)
@@ -379,8 +375,8 @@ def undo(
     if not readers:
         return data, PayloadProblem.UNKNOWN_ENCODING
     for reader in readers:
-        # Fast first; a call that fails loses all that it had put out, so what is damaged is read once more in small
-        # steps, up to the place where it breaks.
+        # Fast first; a call that fails loses all its output, so damaged data is read again in small steps, up to the
+        # place where it breaks.
         for budget in (_FAST, _careful(len(data))):
             out = _Output(limit)
             problem = PayloadProblem.BAD_ENCODING
@@ -431,7 +427,7 @@ def _readers(coding: str, data: bytes) -> tuple[_Reader, ...]:
     if coding in ("gzip", "x-gzip"):
         return (_gzip,)
     if coding == "deflate":
-        # RFC 9110, section 8.4.1.2 means a zlib stream by `deflate`; many servers send a bare one. The header's check
+        # RFC 9110, section 8.4.1.2 calls a zlib stream `deflate`; many servers send a bare one. The header's check
         # bits (RFC 1950, section 2.2) tell.
         looks_wrapped = len(data) > 1 and data[0] & 0x0F == 8 and int.from_bytes(data[:2], "big") % 31 == 0
         return (_zlib, _raw_deflate) if looks_wrapped else (_raw_deflate,)
@@ -523,31 +519,26 @@ class DecodeCaps:
     reserve: Reserve = no_reserve
 
 
-class DecodedBody(NamedTuple):
-    """A body without its content codings, as far as they could be decoded."""
-
-    data: bytes
-    problems: tuple[str, ...] = ()
-
-
 _CAPS = DecodeCaps()
 
 
-def decode(head: HttpHead, payload: bytes | Iterable[bytes], caps: DecodeCaps = _CAPS) -> DecodedBody:
-    """Return the content of a payload: the codings of Content-Encoding decoded, last one first.
+def decode(
+    head: HttpHead, payload: bytes | Iterable[bytes], caps: DecodeCaps = _CAPS
+) -> tuple[bytes, tuple[PayloadProblem, ...]]:
+    """Return a payload with its content codings undone, the last one of Content-Encoding first, and the problems.
 
     An undecodable part is returned unchanged, a truncated one as far as it goes, with the problem recorded. Bytes
     without a coding are returned themselves, not a copy.
     """
     data, is_whole = _gather(payload, caps.max_output_bytes, caps.reserve)
-    problems: list[str] = [] if is_whole else [PayloadProblem.TOO_LARGE]
+    problems = [] if is_whole else [PayloadProblem.TOO_LARGE]
     declared = head.get_all("content-encoding")
     codings = [coding for text in declared for part in text.split(",") if (coding := part.strip().lower())]
     codings = [coding for coding in codings if coding != "identity"]
     if not codings or not data:
-        return DecodedBody(data, tuple(problems))
+        return data, tuple(problems)
     if len(codings) > caps.max_layers:
-        return DecodedBody(data, (*problems, PayloadProblem.TOO_MANY_ENCODINGS))
+        return data, (*problems, PayloadProblem.TOO_MANY_ENCODINGS)
     limit, excess = caps.max_output_bytes, PayloadProblem.TOO_LARGE
     by_ratio = largest_honest(len(data), max_ratio=caps.max_ratio, ratio_from_bytes=caps.ratio_from_bytes)
     if by_ratio < limit:
@@ -556,7 +547,7 @@ def decode(head: HttpHead, payload: bytes | Iterable[bytes], caps: DecodeCaps = 
         data, problem = undo(coding, data, limit, excess, caps.reserve)
         if problem is not None and problem not in problems:
             problems.append(problem)
-    return DecodedBody(data, tuple(problems))
+    return data, tuple(problems)
 
 
 def _gather(payload: bytes | Iterable[bytes], limit: int, reserve: Reserve) -> tuple[bytes, bool]:

@@ -87,15 +87,13 @@ def pointed_offsets(tx: Transaction, file_id: int) -> set[int]:
     return {int(row[0]) for row in rows}
 
 
-class Origin(NamedTuple):
-    """The origin of a file: its path or its place in a package, and its digest there."""
+def insert_imported(
+    tx: Transaction, sealed: SealedFile, *, origin: tuple[str, str], execution_id: int, now: int
+) -> int:
+    """Register an imported file that is already in place, sealed from the start; return its id.
 
-    path: str
-    sha256: str
-
-
-def insert_imported(tx: Transaction, sealed: SealedFile, origin: Origin, *, execution_id: int, now: int) -> int:
-    """Register an imported file that is already in place, sealed from the start; return its id."""
+    `origin` is the path of its original, or its place in a package, and the SHA-256 there.
+    """
     rows = tx.execute(
         "INSERT INTO warc_files(execution_id, path, state, size, sha256, crc32, record_count, repaired, created_at,"
         " sealed_at, origin, origin_sha256) VALUES (?, ?, 'sealed', ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",

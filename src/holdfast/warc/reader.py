@@ -22,6 +22,8 @@ from holdfast.warc.member import (
     Pulse,
     Resync,
     ZstdFrame,
+    compressed_pieces,
+    is_gzip,
     is_zstd,
     load_dictionary,
     open_source,
@@ -45,7 +47,7 @@ class RecordStream:
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._held = b""
-        # What is taken is not cut off: a piece that holds thousands of records would be copied for each of them.
+        # Consumed bytes are not cut off: a piece that holds thousands of records would be copied for each of them.
         self._start = 0
         self.position = 0
         """How many bytes have been taken."""
@@ -231,9 +233,7 @@ def read_records(
         walk = _Walk(source, on_damage, pulse, with_cut=with_cut)
         if source.size == 0:
             walk.damaged(0, BadBytes("empty_file", "there is nothing in it"))
-        # By its bytes, not by its name: plain WARC is met under .warc.gz. Where they say nothing (the front is
-        # damaged), the name decides, so that the members behind the damage are still found.
-        elif source.at(0, 3) == MAGIC or (path.name.endswith((".gz", ".open")) and source.at(0, 5).upper() != b"WARC/"):
+        elif is_gzip(source, path.name):
             yield from walk.members()
         elif is_zstd(source):
             yield from walk.frames()
@@ -249,15 +249,9 @@ def open_record_at(path: Path, offset: int, *, is_cut: bool = False) -> Iterator
     """
     with open_source(path) as source:
         try:
-            if source.at(offset, 3) == MAGIC:
-                feed = RecordStream(GzipMember(source, offset).pieces())
-                length = own_length(source.at(offset, OWN_HEADER_BYTES)) or 0
-            elif is_zstd(source, offset):
-                feed, length = RecordStream(ZstdFrame(source, offset, load_dictionary(source)).pieces()), 0
-            else:
-                feed, length = RecordStream(source.pieces(offset)), 0
-            head = parse_head(feed.head(MAX_HEAD_BYTES))
-            record = Record(head, feed, offset=offset, length=length, ordinal=-1)
+            feed = RecordStream(compressed_pieces(source, offset) or source.pieces(offset))
+            length = own_length(source.at(offset, OWN_HEADER_BYTES)) or 0
+            record = Record(parse_head(feed.head(MAX_HEAD_BYTES)), feed, offset=offset, length=length, ordinal=-1)
             record.is_cut = is_cut
             yield record
         except BadHead as exc:
@@ -282,7 +276,7 @@ def read_warcinfo(path: Path) -> dict[str, str]:
     """
     with open_record_at(path, 0) as record:
         text = b""
-        # A plan with many seeds makes it long; what names the writer stands in front.
+        # A plan with many seeds makes it long; the fields that name the writer come first.
         for piece in record.block() if record.head.type == "warcinfo" else ():
             text += piece
             if len(text) >= _INFO_BYTES:

@@ -17,6 +17,7 @@ import struct
 import uuid
 from collections.abc import Iterator
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -80,7 +81,7 @@ def lost_pieces(length: int, note: str, at: datetime) -> Iterator[bytes] | None:
     if room < 0:
         return None
     head = _head(note, at, f"{room:0{digits}d}")
-    return _member(length, _Content(head + note.encode()[:room], data_bytes, blocks))
+    return _member(length, head + note.encode()[:room], data_bytes, blocks)
 
 
 def _head(note: str, at: datetime, content_length: str) -> bytes:
@@ -95,52 +96,39 @@ def _head(note: str, at: datetime, content_length: str) -> bytes:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
-    """A record with a text block padded with blanks; generated each time, so that it need not be in memory."""
+def _member(length: int, text: bytes, size: int, blocks: int) -> Iterator[bytes]:
+    """Yield a member with a record of `size` bytes: a head and a text, padded with blanks."""
 
-    text: bytes
-    """Its head, and the text of its block."""
-    size: int
-    blocks: int
-
-    def pieces(self) -> Iterator[bytes]:
-        end_of_block = self.size - len(_END)
-        for number in range(self.blocks):
-            start, end = number * _STORED_BYTES, min((number + 1) * _STORED_BYTES, self.size)
-            blanks = max(0, min(end, end_of_block) - max(start, len(self.text)))
+    def pieces() -> Iterator[bytes]:
+        end_of_block = size - len(_END)
+        for number in range(blocks):
+            start, end = number * _STORED_BYTES, min((number + 1) * _STORED_BYTES, size)
+            blanks = max(0, min(end, end_of_block) - max(start, len(text)))
             closing = _END[max(0, start - end_of_block) : max(0, end - end_of_block)]
-            yield b"".join((self.text[start:end], b" " * blanks, closing))
+            yield b"".join((text[start:end], b" " * blanks, closing))
 
-    def stored(self) -> Iterator[bytes]:
+    def stored() -> Iterator[bytes]:
         """Yield a deflate stream of stored blocks (RFC 1951, section 3.2.4)."""
-        for number, piece in enumerate(self.pieces(), 1):
-            yield struct.pack("<BHH", number == self.blocks, len(piece), len(piece) ^ 0xFFFF) + piece
+        for number, piece in enumerate(pieces(), 1):
+            yield struct.pack("<BHH", number == blocks, len(piece), len(piece) ^ 0xFFFF) + piece
 
-
-def _member(length: int, content: _Content) -> Iterator[bytes]:
-    # The header, which comes first, states a checksum of all that follows, and the trailer another: the content is made
-    # three times rather than held once.
+    # The header, which comes first, states a checksum of all that follows, and the trailer another: the content is
+    # generated three times rather than held once.
     checksum = 0
-    for piece in content.pieces():
+    for piece in pieces():
         checksum = crc32(piece, checksum)
-    trailer = struct.pack("<II", checksum, content.size & 0xFFFFFFFF)
+    trailer = struct.pack("<II", checksum, size & 0xFFFFFFFF)
     own = 0
-    for piece in content.stored():
+    for piece in stored():
         own = crc32(piece, own)
     yield own_header(length, crc32(trailer, own))
-    yield from content.stored()
+    yield from stored()
     yield trailer
 
 
 _TYPE = re.compile(rb"\nWARC-Type: *([a-z]+)", re.IGNORECASE)
 _OWN_WITHIN_BYTES = 256 * 1024
 _ENDS = (b"\r\n\r\n", b"\n\n", b"\r\n", b"\n", b"")
-
-
-class KeptRecord(NamedTuple):
-    offset: int
-    length: int
 
 
 class Region(NamedTuple):
@@ -152,43 +140,45 @@ class Region(NamedTuple):
     detail: str
 
 
-class Mend(NamedTuple):
-    """One of our members with intact content and a header that is damaged or no longer right: it gets a new header."""
+class RepairReport:
+    """The division of all bytes of a file into records and damage, and the changes of a repair."""
 
-    offset: int
-    header: bytes
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
-    """The division of all bytes of a file into records, regions and mends."""
-
-    kept: tuple[KeptRecord, ...]
-    damaged: tuple[Region, ...]
-    mended: tuple[Mend, ...]
-    size: int
+    def __init__(self, path: Path, size: int) -> None:
+        self.path, self.size = path, size
+        self.kept: list[tuple[int, int]] = []
+        """Offset and length of each complete record before the repair."""
+        self.damaged: list[Region] = []
+        self.mended: list[tuple[int, bytes]] = []
+        """Offset and new header of our members whose content is intact and whose header is damaged or outdated."""
+        self.bad: Path | None = None
+        """File with the removed bytes: the original, or the torn end of an adopted file."""
+        self.moved = False
+        """True if a damaged region was too short for a replacement record, so that later records moved."""
 
     @property
-    def is_whole(self) -> bool:
-        return not self.damaged and not self.mended
+    def changed(self) -> bool:
+        return bool(self.damaged or self.mended)
 
     @property
     def tail(self) -> int:
         """Start of the part at the end without a complete record; the file's size if every record is complete."""
-        return self.kept[-1].offset + self.kept[-1].length if self.kept else 0
+        return sum(self.kept[-1]) if self.kept else 0
 
     @property
-    def holes(self) -> tuple[Region, ...]:
-        return tuple(region for region in self.damaged if region.offset < self.tail)
+    def cut_bytes(self) -> int:
+        """The length of the torn end."""
+        return self.size - self.tail
+
+    @property
+    def holes(self) -> list[Region]:
+        return [region for region in self.damaged if region.offset < self.tail]
 
 
-def scan(source: ByteSource) -> Scan:
+def scan(source: ByteSource, path: Path) -> RepairReport:
     """Find the complete records in a file of gzip members. Our members are verified by their own checksum only."""
-    kept: list[KeptRecord] = []
-    damaged: list[Region] = []
-    mended: list[Mend] = []
+    found = RepairReport(path, source.size)
     resync = Resync(source)
-    # Anywhere near the front: the first member may be what is damaged.
+    # Anywhere near the front: the first member may be damaged.
     is_own = OWN_PREFIX in source.at(0, _OWN_WITHIN_BYTES)
     at = 0
     while at < source.size:
@@ -198,18 +188,18 @@ def scan(source: ByteSource) -> Scan:
                 length, is_mended = _recovered(source, at, resync, is_own)
             except BadBytes as bad:
                 resync.spend(0, summed_bytes=own_length(source.at(at, OWN_HEADER_BYTES)) or 0)
-                found = resync.after(at)
-                if found is None:
+                following = resync.after(at)
+                if following is None:
                     bad = explain_rest(source, at, bad)
-                end = source.size if found is None else found
-                damaged.append(Region(at, end - at, bad.kind, bad.detail))
+                end = source.size if following is None else following
+                found.damaged.append(Region(at, end - at, bad.kind, bad.detail))
                 at = end
                 continue
             if is_mended:
-                mended.append(Mend(at, true_header(source, at, length)))
-        kept.append(KeptRecord(at, length))
+                found.mended.append((at, true_header(source, at, length)))
+        found.kept.append((at, length))
         at += length
-    return Scan(kept=tuple(kept), damaged=tuple(damaged), mended=tuple(mended), size=source.size)
+    return found
 
 
 def _recovered(source: ByteSource, offset: int, resync: Resync, is_own: bool) -> tuple[int, bool]:
@@ -255,28 +245,6 @@ _log = log.get()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepairReport:
-    """The findings and changes of a repair."""
-
-    path: Path
-    kept: tuple[KeptRecord, ...]
-    """The complete records, at their offsets before the repair."""
-    damaged: tuple[Region, ...]
-    mended: int
-    """Number of records with intact content whose member got a new header."""
-    cut_bytes: int
-    """The length of the torn end."""
-    bad: Path | None
-    """File with the removed bytes: the original, or the torn end of an adopted file."""
-    moved: bool = False
-    """True if a damaged region was too short for a replacement record, so that later records moved."""
-
-    @property
-    def changed(self) -> bool:
-        return bool(self.damaged) or self.mended > 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Adoption:
     """The result of adopting a file whose owner died."""
 
@@ -305,26 +273,25 @@ def repair(path: Path, *, out: Path | None = None, clock: Clock | None = None) -
     if path.name.endswith(OPEN_SUFFIX):
         raise Conflict(f"{path} is open; adopt it instead, which asks first whether its owner lives")
     with open_source(path) as source:
-        found = scan(source)
-        if found.is_whole and out is None:
-            return _report(path, found)
+        report = scan(source, path)
+        if not report.changed and out is None:
+            return report
         try:
             if out is not None:
-                return _report(path, found, moved=_rewrite(source, found, out, _now(clock)))
-            # The original stays: what a repair takes for damage may be worth more to a person with better tools.
-            bad = _free_name(path, ".bad")
-            if not found.kept:
-                path.rename(bad)
-                moved = False
+                _rewrite(source, report, out, _now(clock))
+                return report
+            # The original stays: a person with better tools may recover more of it.
+            report.bad = _free_name(path, ".bad")
+            if not report.kept:
+                path.rename(report.bad)
             else:
                 fresh = path.with_name(f".{path.name}.repair")
-                moved = _rewrite(source, found, fresh, _now(clock))
-                _keep(path, bad, source)
+                _rewrite(source, report, fresh, _now(clock))
+                _keep(path, report.bad, source)
                 fresh.replace(path)
             sync_directory(path.parent)
         except OSError as exc:
             raise disk_error(exc, f"cannot repair {path}: {exc.strerror}") from exc
-    report = _report(path, found, bad=bad, moved=moved)
     _log_repair(report)
     return report
 
@@ -361,48 +328,50 @@ def _adopt(fd: int, path: Path, sealed: Path, clock: Clock | None) -> Adoption |
         path.rename(_free_name(sealed, ".bad"))
         return _take_over(sealed)
     source = ByteSource(fd)
-    found = scan(source)
-    bad: Path | None = None
-    moved = False
-    if not found.kept:
-        bad = _free_name(sealed, ".bad")
-        path.rename(bad)
-    elif found.holes or found.mended:
-        bad = _free_name(sealed, ".bad")
+    report = scan(source, path)
+    if not report.kept:
+        report.bad = _free_name(sealed, ".bad")
+        path.rename(report.bad)
+    elif report.holes or report.mended:
+        report.bad = _free_name(sealed, ".bad")
         fresh = path.with_name(f".{sealed.name}.repair")
-        moved = _rewrite(source, found, fresh, _now(clock))
+        _rewrite(source, report, fresh, _now(clock))
         # The repaired file gets its name before the original loses its own: killed in between, both are there, and the
         # next adoption finds that above.
         fresh.rename(sealed)
-        path.rename(bad)
+        path.rename(report.bad)
     else:
-        if found.tail < source.size:
-            bad = _free_name(sealed, ".tail.bad")
-            # Of a torn end only the end is kept: a copy of a gigabyte for a few bytes would double what it takes.
-            _write(bad, source, found.tail, source.size)
-            os.ftruncate(fd, found.tail)
+        if report.cut_bytes:
+            report.bad = _free_name(sealed, ".tail.bad")
+            # Only the torn end is kept: a copy of a gigabyte for a few bytes would double the disk use.
+            _write(report.bad, source, report.tail, source.size)
+            os.ftruncate(fd, report.tail)
         os.fsync(fd)
         path.rename(sealed)
     sync_directory(path.parent)
-    report = _report(path, found, bad=bad, moved=moved)
     _log_repair(report)
-    if not found.kept:
+    if not report.kept:
         return None
     with open_source(sealed) as whole:
-        return _adopted(whole, sealed, scan(whole) if moved or found.holes else found, report)
+        return _adopted(whole, scan(whole, sealed) if report.moved or report.holes else report, sealed, report)
 
 
 def _take_over(sealed: Path) -> Adoption:
     with open_source(sealed) as source:
-        found = scan(source)
-        if not found.is_whole:
+        report = scan(source, sealed)
+        if report.changed:
             raise Conflict(f"{sealed} is damaged; repair it first")
-        return _adopted(source, sealed, found, _report(sealed, found))
+        return _adopted(source, report, sealed, report)
 
 
-def _adopted(source: ByteSource, path: Path, found: Scan, report: RepairReport) -> Adoption:
-    captures = tuple(kept.offset for kept in found.kept if record_type(source, kept.offset) in ("response", "revisit"))
-    return Adoption(sealed=_sealed(source, path, len(found.kept)), report=report, response_offsets=captures)
+def _adopted(source: ByteSource, found: RepairReport, path: Path, report: RepairReport) -> Adoption:
+    offsets = [offset for offset, _ in found.kept]
+    digests = digests_of(source.pieces(0))
+    return Adoption(
+        sealed=SealedFile(path=path, record_count=len(offsets), **digests._asdict()),
+        report=report,
+        response_offsets=tuple(at for at in offsets if record_type(source, at) in ("response", "revisit")),
+    )
 
 
 def _lock(fd: int, path: Path) -> bool:
@@ -431,26 +400,25 @@ def _log_repair(report: RepairReport) -> None:
         )
 
 
-def _rewrite(source: ByteSource, found: Scan, target: Path, now: datetime) -> bool:
-    """Write the repaired file, synced; return whether records had to move."""
-    moved = False
+def _rewrite(source: ByteSource, report: RepairReport, target: Path, now: datetime) -> None:
+    """Write the repaired file, synced; note in the report whether records had to move."""
     at = 0
-    patches: list[Region | Mend] = sorted((*found.holes, *found.mended))
+    patches: list[Region | tuple[int, bytes]] = [*report.holes, *report.mended]
     with target.open("wb") as file:
-        for patch in patches:
-            _copy(source, at, patch.offset, file.fileno())
-            if isinstance(patch, Mend):
-                _write_all(file.fileno(), patch.header)
-                at = patch.offset + len(patch.header)
+        for patch in sorted(patches, key=itemgetter(0)):
+            _copy(source, at, patch[0], file.fileno())
+            if not isinstance(patch, Region):
+                start, header = patch
+                _write_all(file.fileno(), header)
+                at = start + len(header)
                 continue
             filler = lost_pieces(patch.length, _note(source, patch), now)
-            moved = moved or filler is None
+            report.moved = report.moved or filler is None
             for piece in filler or ():
                 _write_all(file.fileno(), piece)
             at = patch.offset + patch.length
-        _copy(source, at, found.tail, file.fileno())
+        _copy(source, at, report.tail, file.fileno())
         os.fsync(file.fileno())
-    return moved
 
 
 def _note(source: ByteSource, region: Region) -> str:
@@ -490,22 +458,6 @@ def _write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(fd, view) :]
-
-
-def _sealed(source: ByteSource, path: Path, record_count: int) -> SealedFile:
-    return SealedFile(path=path, record_count=record_count, **digests_of(source.pieces(0))._asdict())
-
-
-def _report(path: Path, found: Scan, *, bad: Path | None = None, moved: bool = False) -> RepairReport:
-    return RepairReport(
-        path=path,
-        kept=found.kept,
-        damaged=found.damaged,
-        mended=len(found.mended),
-        cut_bytes=found.size - found.tail,
-        bad=bad,
-        moved=moved,
-    )
 
 
 def _free_name(path: Path, suffix: str) -> Path:

@@ -141,7 +141,7 @@ def _add(path: Path, folder: Path) -> None:
     lock = os.open(path.with_name(f".{ROOTS}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        # Read anew: a list that cannot be read at this moment must not be written over as if it were empty.
+        # Read again without the cache: a list that is unreadable now must not be overwritten as if it were empty.
         known = _read.__wrapped__(path, 0, 0) if path.exists() else ()
         kept = [str(root) for root in known if not root.is_relative_to(folder)]
         fresh = path.with_name(f".{ROOTS}.new")

@@ -11,9 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.values import dataclass
 from holdfast.warc.member import (
-    MAGIC,
     OWN_HEADER_BYTES,
     OWN_PREFIX,
     BadBytes,
@@ -22,6 +20,7 @@ from holdfast.warc.member import (
     Resync,
     ZstdFrame,
     explain_rest,
+    is_gzip,
     is_zstd,
     load_dictionary,
     open_source,
@@ -61,19 +60,24 @@ class RecordProblem(NamedTuple):
     detail: str
 
 
-class FileFindings:
-    """Collects the findings in one file. Problems make it invalid; notes are informative."""
+class VerifyReport:
+    """The findings in one file. Problems make it invalid; notes are informative."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path, size: int) -> None:
+        self.path, self.bytes = path, size
         self.records = 0
         self.problem_count = 0
         self.problems: list[RecordProblem] = []
+        """The first thousand, in file order; `problem_count` counts all."""
         self.notes: list[RecordProblem] = []
         self.own = False
         """True once the file is known to be ours: then nothing is excused."""
 
+    @property
+    def ok(self) -> bool:
+        return self.problem_count == 0
+
     def problem(self, offset: int, kind: str, detail: str) -> None:
-        """Add a problem; only the first thousand are listed."""
         self.problem_count += 1
         if len(self.problems) < _MAX_LISTED:
             self.problems.append(RecordProblem(offset, kind, detail))
@@ -89,7 +93,7 @@ class FileFindings:
 
 
 class Inspection:
-    def __init__(self, findings: FileFindings, *, plain: bool = False) -> None:
+    def __init__(self, findings: VerifyReport, *, plain: bool = False) -> None:
         self._findings = findings
         self._plain = plain
         """True if nothing but the records themselves tells where they end."""
@@ -135,7 +139,7 @@ class Inspection:
     def _payload(self, offset: int, head: RecordHead, block: RecordStream, size: int) -> None:
         stated = head.get("WARC-Payload-Digest")
         if not stated or head.type == "revisit" or head.get("WARC-Segment-Number"):
-            return  # what it is the digest of stands elsewhere
+            return  # it is the digest of a payload in other records
         decoded, raw = hasher_for(stated), hasher_for(stated)
         if decoded is None or raw is None:
             self._findings.note(offset, "digest_unknown", f"{stated[:40]!r} cannot be checked")
@@ -225,25 +229,6 @@ def _watch(pieces: Iterator[bytes], hasher: Hasher | None) -> Iterator[bytes]:
         yield piece
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyReport:
-    """The findings in one file."""
-
-    path: Path
-    records: int
-    bytes: int
-    problems: tuple[RecordProblem, ...]
-    """The first thousand, in file order; `problem_count` counts all."""
-    notes: tuple[RecordProblem, ...]
-    """Findings that are not errors, but worth knowing."""
-    problem_count: int
-
-    @property
-    def ok(self) -> bool:
-        """Whether there are no problems."""
-        return self.problem_count == 0
-
-
 Advance = Callable[[int], None]
 """Called with the number of bytes checked since the last call; may raise to stop."""
 
@@ -258,12 +243,12 @@ def verify_file(path: Path, expected: SealedFile | None = None, advance: Advance
     A cut exactly between two records leaves a valid file: only the manifest reveals it. Raise NotFound or
     Unavailable if the file cannot be opened or read.
     """
-    findings = FileFindings()
     with open_source(path) as source:
+        findings = VerifyReport(path, source.size)
         verifier = _Verifier(source, findings, advance)
         if source.size == 0:
             findings.problem(0, "empty_file", "there is nothing in it")
-        elif source.at(0, 3) == MAGIC or (path.name.endswith((".gz", ".open")) and source.at(0, 5).upper() != b"WARC/"):
+        elif is_gzip(source, path.name):
             verifier.members()
         elif is_zstd(source):
             verifier.frames()
@@ -271,18 +256,11 @@ def verify_file(path: Path, expected: SealedFile | None = None, advance: Advance
             verifier.plain()
         if expected is not None:
             _compare(source, expected, findings)
-        return VerifyReport(
-            path=path,
-            records=findings.records,
-            bytes=source.size,
-            problems=tuple(findings.problems),
-            notes=tuple(findings.notes),
-            problem_count=findings.problem_count,
-        )
+        return findings
 
 
 class _Verifier:
-    def __init__(self, source: ByteSource, findings: FileFindings, advance: Advance) -> None:
+    def __init__(self, source: ByteSource, findings: VerifyReport, advance: Advance) -> None:
         self._source = source
         self._findings = findings
         self._advance = advance
@@ -372,7 +350,7 @@ class _Verifier:
             self._findings.problem(offset, "record_end", f"{left} bytes follow the record inside its member")
 
 
-def _compare(source: ByteSource, expected: SealedFile, findings: FileFindings) -> None:
+def _compare(source: ByteSource, expected: SealedFile, findings: VerifyReport) -> None:
     if source.size != expected.size:
         findings.problem(0, "file_size", f"the file has {source.size} bytes, the manifest says {expected.size}")
         return

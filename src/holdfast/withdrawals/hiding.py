@@ -7,7 +7,6 @@ until the takedown is lifted. Revisits of a hidden capture show its body, so the
 from __future__ import annotations
 
 import json
-import os
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,8 @@ from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
 from holdfast.records import from_row
 from holdfast.urls import page_key, parse_seed
 from holdfast.values import dataclass
-from holdfast.warc.outfile import disk_error, sync_directory
+from holdfast.warc.outfile import append_lines as append_json_lines
+from holdfast.warc.outfile import read_lines
 from holdfast.withdrawals.recomparing import compare_again, compare_page_again, compare_revisits_again, lock_changes
 from holdfast.withdrawals.records import Takedown, TakedownCapture, TakedownPreview, TakedownReceipt, kind_of
 from holdfast.withdrawals.visibility import (
@@ -297,22 +297,11 @@ def tell_search(session: Session, clock: Clock, source_id: int) -> None:
 
 def append_lines(database: Database, home: Path, *rows: dict[str, Any]) -> None:
     """Append lines to the file of takedowns and sync it; a new file starts with all takedowns in force."""
-    path = home / WITHDRAWALS
-    is_new = not path.exists()
-    lines = [*rows]
-    if is_new:
+    known: list[Withdrawal] = []
+    if not (home / WITHDRAWALS).exists():
         with database.read() as session:
-            lines = [*map(as_line, withdrawals_in_force(session)), *rows]
-    try:
-        with path.open("ab") as file:
-            # A line break first: a process that died may have left half a line.
-            file.write(b"".join(b"\n" + json.dumps(line).encode() for line in lines) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        if is_new:
-            sync_directory(home)
-    except OSError as exc:
-        raise disk_error(exc, f"cannot write {path}: {exc.strerror}") from exc
+            known = withdrawals_in_force(session)
+    append_json_lines(home / WITHDRAWALS, [*map(as_line, known), *rows])
 
 
 def as_line(row: Withdrawal, *, lifted: bool = False) -> dict[str, Any]:
@@ -329,14 +318,8 @@ def as_line(row: Withdrawal, *, lifted: bool = False) -> dict[str, Any]:
 
 def missing_withdrawals(database: Database, home: Path) -> list[Withdrawal]:
     """Return takedowns that are in force in the file and have no row; invalid lines are skipped."""
-    try:
-        raw = (home / WITHDRAWALS).read_bytes()
-    except FileNotFoundError:
-        return []
-    except OSError as exc:
-        raise disk_error(exc, f"cannot read {home / WITHDRAWALS}: {exc.strerror}") from exc
     latest: dict[tuple[int | None, str | None], dict[str, Any]] = {}
-    for text in raw.splitlines():
+    for text in read_lines(home / WITHDRAWALS):
         try:
             line = json.loads(text)
             # Checked here, because one invalid line must not keep the others from being restored.

@@ -27,7 +27,7 @@ from holdfast.jobs import indexing
 from holdfast.jobs.imports import ImportBegun, ImportWish
 from holdfast.jobs.indexing import ToIndex, file_states, open_files
 from holdfast.jobs.store import OWN
-from holdfast.noise.chore import judge_pending
+from holdfast.noise.classifier import judge_pending
 from holdfast.search.directory import IndexBusy, IndexDirectory
 from holdfast.search.outbox import drain
 from holdfast.warc import queries as files

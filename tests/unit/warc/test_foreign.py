@@ -54,7 +54,7 @@ def _assert_well(path: Path) -> None:
     ours = [Seen(one.offset, one.head.record_id, len(one.read())) for one in read_records(path)]
 
     report = verify_file(path)
-    assert report.problems == ()
+    assert report.problems == []
     assert ours == by_fastwarc(path)
     assert report.records == len(ours)
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.warc.payload import PayloadProblem, dechunk
+from holdfast.warc.payload import Dechunked, PayloadProblem
 from tests import patience
 
 TEXT = b"".join(b"<p>line %d of a page that repeats itself a little</p>\n" % n for n in range(1500))
@@ -28,7 +28,7 @@ def _slices(data: bytes, size: int) -> list[bytes]:
 @pytest.mark.parametrize("step", [1, 3, 1000, 16_384, 10_000_000])
 def test_chunks_come_out_whole_however_they_arrive(size: int, step: int) -> None:
     data = TEXT[:20_000] if step < 1000 else TEXT
-    payload = dechunk(_slices(_chunked(data, size), step))
+    payload = Dechunked(_slices(_chunked(data, size), step))
 
     assert b"".join(payload) == data
     assert payload.problem is None
@@ -37,7 +37,7 @@ def test_chunks_come_out_whole_however_they_arrive(size: int, step: int) -> None
 @given(data=st.binary(max_size=300), size=st.integers(1, 50), step=st.integers(1, 60))
 @settings(max_examples=60)
 def test_any_bytes_survive_framing(data: bytes, size: int, step: int) -> None:
-    payload = dechunk(_slices(_chunked(data, size), step))
+    payload = Dechunked(_slices(_chunked(data, size), step))
 
     assert b"".join(payload) == data
     assert payload.problem is None
@@ -46,7 +46,7 @@ def test_any_bytes_survive_framing(data: bytes, size: int, step: int) -> None:
 @given(st.binary(max_size=200))
 @settings(max_examples=100)
 def test_no_bytes_break_the_framing_reader(wire: bytes) -> None:
-    payload = dechunk([wire])
+    payload = Dechunked([wire])
 
     assert len(b"".join(payload)) <= len(wire)
 
@@ -77,7 +77,7 @@ def test_no_bytes_break_the_framing_reader(wire: bytes) -> None:
 )
 def test_damaged_framing_keeps_what_came_before(wire: bytes, data: bytes, problem: PayloadProblem | None) -> None:
     for step in (1, 5, 100_000_000):
-        payload = dechunk(_slices(wire, step) if step > 1 or len(wire) < 100 else [wire])
+        payload = Dechunked(_slices(wire, step) if step > 1 or len(wire) < 100 else [wire])
 
         assert b"".join(payload) == data
         assert payload.problem is problem
@@ -87,7 +87,7 @@ def test_damaged_framing_keeps_what_came_before(wire: bytes, data: bytes, proble
     "wire", [b"<html>never chunked</html>", b"-1\r\nx", b"FFFFFFFFFFFFFFFF\r\nx", b"\r\n\r\n", b"zz"]
 )
 def test_a_body_that_was_never_chunked_comes_out_as_it_is(wire: bytes) -> None:
-    payload = dechunk(_slices(wire, 3))
+    payload = Dechunked(_slices(wire, 3))
 
     assert b"".join(payload) == wire
     assert payload.problem is PayloadProblem.BAD_FRAMING
@@ -97,7 +97,7 @@ def test_hundreds_of_thousands_of_chunks_are_affordable() -> None:
     wire = b"1\r\na\r\n" * 300_000 + b"0\r\n\r\n"
     before = time.process_time()
 
-    payload = dechunk(_slices(wire, 16_384))
+    payload = Dechunked(_slices(wire, 16_384))
 
     assert b"".join(payload) == b"a" * 300_000
     assert time.process_time() - before < patience.allowed(2.0)
@@ -123,14 +123,14 @@ def test_runs_of_equal_chunks_come_out_as_they_went_in(sizes: list[int], step: i
         at += size
     wire = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
 
-    payload = dechunk(_slices(wire, step))
+    payload = Dechunked(_slices(wire, step))
 
     assert b"".join(payload) == data
     assert payload.problem is None
 
 
 def test_a_run_of_chunks_that_breaks_keeps_what_came_before() -> None:
-    payload = dechunk([b"1\r\na\r\n" * 5000 + b"1\r\nab\r\n0\r\n\r\n"])
+    payload = Dechunked([b"1\r\na\r\n" * 5000 + b"1\r\nab\r\n0\r\n\r\n"])
 
     assert b"".join(payload) == b"a" * 5001
     assert payload.problem is PayloadProblem.BAD_FRAMING
@@ -140,7 +140,7 @@ def test_a_run_of_chunks_that_breaks_keeps_what_came_before() -> None:
     "unit", [b"1\r\na\r\n", b"1\r\na\r\n2\r\nbb\r\n", b"20\r\n" + b"x" * 32 + b"\r\n21\r\n" + b"y" * 33 + b"\r\n"]
 )
 def test_one_step_hands_over_a_bounded_piece_of_a_body_in_one_buffer(unit: bytes) -> None:
-    pieces = list(dechunk([unit * (3 * MIB // len(unit)) + b"0\r\n\r\n"]))
+    pieces = list(Dechunked([unit * (3 * MIB // len(unit)) + b"0\r\n\r\n"]))
 
     assert max(map(len, pieces)) <= MIB
     assert len(pieces) < 3 * MIB // len(unit)

@@ -45,5 +45,5 @@ def test_every_kind_of_record_has_the_bytes_that_were_agreed_on(tmp_path: Path) 
 def test_the_golden_file_itself_is_a_valid_plain_warc() -> None:
     report = verify_file(GOLDEN / "writer.warc")
 
-    assert report.problems == ()
+    assert report.problems == []
     assert report.records == 13

@@ -96,7 +96,7 @@ def test_damaged_headers_cost_nothing_because_the_content_is_whole(tmp_path: Pat
 
     report = repair(sealed.path)
 
-    assert (len(report.kept), report.mended, report.damaged) == (11, 2, ())
+    assert (len(report.kept), len(report.mended), report.damaged) == (11, 2, [])
     assert sealed.path.read_bytes() == content
 
 

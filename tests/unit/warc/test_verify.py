@@ -39,7 +39,7 @@ def test_a_file_of_ours_is_well(tmp_path: Path) -> None:
     report = verify_file(sealed.path, sealed)
 
     assert (report.ok, report.records, report.bytes) == (True, 41, sealed.size)
-    assert report.notes == ()
+    assert report.notes == []
 
 
 def test_no_flipped_bit_goes_undetected(tmp_path: Path) -> None:

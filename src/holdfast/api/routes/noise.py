@@ -14,8 +14,8 @@ from holdfast.api.schemas.base import MAX_ID, RequestForm
 from holdfast.auth.roles import Permission
 from holdfast.db.audit_events import acting
 from holdfast.noise import queries
+from holdfast.noise.labels import RulingReceipt, rule
 from holdfast.noise.queries import NoiseList
-from holdfast.noise.rulings import RulingReceipt, rule
 from holdfast.noise.words import NoiseKind
 
 router = LazyRouter(prefix="/api/admin/noise", tags=["admin"])

@@ -376,7 +376,7 @@ class NoiseVerdict(Model):
     decided_at: Mapped[datetime]
 
 
-class NoiseRuling(Model):
+class ManualLabel(Model):
     """A person's label for a capture, or for all captures of a page; the latest one of a subject is in force."""
 
     __tablename__ = "noise_rulings"

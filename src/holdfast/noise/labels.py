@@ -1,14 +1,14 @@
-"""Manual rulings: a capture is noise, or it is not. They permanently override the classifier; each is audited.
+"""Stores whether captures are noise: findings of the classifier, and manual labels, which permanently override them.
 
-A page may be named by any spelling of its URL; the ruling also applies to its future captures. Rulings are
-stored in the data directory too, so that a rebuild of a lost database can restore them.
+A page may be named by any spelling of its URL; its label also applies to its future captures. Manual labels are
+audited, and stored in the data directory too, so that a rebuild of a lost database can restore them.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,21 +19,65 @@ from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.audit_events import acting_user
 from holdfast.db.engine import Database
-from holdfast.db.models import NoiseRuling
+from holdfast.db.models import ManualLabel, Snapshot
 from holdfast.errors import Invalid, NotFound
+from holdfast.index.queries import renew_good_captures
 from holdfast.noise import queries
-from holdfast.noise.marking import ruled_finding, write_findings
-from holdfast.noise.queries import Ruled
 from holdfast.noise.words import NoiseKind
 from holdfast.records import Operator, record
 from holdfast.urls import page_key, parse_seed
-from holdfast.warc.outfile import disk_error, sync_directory
-from holdfast.withdrawals.recomparing import lock_changes
+from holdfast.warc.outfile import append_lines, read_lines
+from holdfast.withdrawals.recomparing import compare_again, lock_changes
 from holdfast.withdrawals.visibility import SnapshotNotFound, visible_snapshot
 
 RULINGS = "noise-rulings.jsonl"
 _LARGEST_ID = 2**63 - 1
 _AT_ONCE = 500
+
+Finding = tuple[str, str]
+"""The kind of noise, and the evidence."""
+
+
+def write_findings(
+    session: Session, found: Mapping[int, Finding | None], labels: Mapping[int, ManualLabel], *, now: datetime
+) -> tuple[Counter[str], int]:
+    """Store changed findings of these captures; a manual label wins. Return the number of new marks by kind, and of
+    cleared ones.
+
+    `labels` holds known labels; those of other captures are queried. The caller holds the lock of changes.
+    """
+    rows = queries.snapshots(session, found.keys())
+    others = ((row.id, row.page_key or row.url_key) for row in rows if row.id not in labels)
+    labels = {**labels, **queries.labels_on(session, others)}
+    new, removed = Counter[str](), 0
+    marked, cleared, touched = list[int](), list[int](), list[Snapshot]()
+    for row in rows:
+        label = labels.get(row.id)
+        finding = found[row.id] if label is None else _finding_of(label)
+        kind = None if finding is None else finding[0]
+        (cleared if finding is None else marked).append(row.id)
+        if finding is not None and (row.noise != kind or label is not None):
+            queries.put_verdict(session, row.id, *finding, by=None if label is None else label.actor, now=now)
+        if row.noise != kind:
+            touched.append(row)
+            row.noise = kind
+            removed += kind is None
+            new.update([] if kind is None else [kind])
+    # Before the neighbours are examined: which captures of a page count as successful depends on which are noise now.
+    session.flush()
+    for row in touched:
+        # A capture that is not compared yet will be, and those after it as well.
+        if row.is_page and row.compared:
+            compare_again(session, row)
+    queries.drop_verdicts(session, [row.id for row in touched if row.noise is None])
+    queries.note_marked(session, marked, cleared)
+    queries.tell_search(session, [row.id for row in touched if row.is_page], now=now)
+    renew_good_captures(session, touched, now=now)
+    return new, removed
+
+
+def _finding_of(label: ManualLabel) -> Finding | None:
+    return None if label.kind is None else (label.kind, f"{label.actor} ruled so: {label.reason}")
 
 
 @record
@@ -48,7 +92,7 @@ class RulingReceipt:
 
 
 class NotJudged(Invalid):
-    """This capture is neither a page nor a redirect: nothing excludes it, so it needs no ruling."""
+    """This capture is neither a page nor a redirect: nothing excludes it, so it needs no label."""
 
     code = "not_judged"
 
@@ -56,7 +100,7 @@ class NotJudged(Invalid):
 def rule(
     database: Database, clock: Clock, subject: str, *, kind: NoiseKind | None, reason: str, home: Path | None = None
 ) -> RulingReceipt:
-    """Rule that a capture (by its id), or a page with all its captures (by its URL), is noise or is not.
+    """Label a capture (by its id), or a page with all its captures (by its URL), as noise or not.
 
     Raise Invalid without a reason; SnapshotNotFound if the capture is missing or under a takedown; NotFound if a
     page has no captures.
@@ -65,7 +109,7 @@ def rule(
         raise Invalid("say why with --reason; it is kept in the audit log")
     with database.write() as session:
         lock_changes(session)
-        row = NoiseRuling(
+        row = ManualLabel(
             subject=subject,
             kind=None if kind is None else kind.value,
             reason=reason.strip().replace("\0", ""),
@@ -75,7 +119,7 @@ def rule(
         row.snapshot_id, row.url_key = _target(subject)
         held, shown = _held(session, row)
         if home is not None:
-            append_rulings(database, home, row)
+            append_labels(database, home, row)
         session.add(row)
         session.flush()
         _put_in_force(session, row, held, now=clock.now())
@@ -94,7 +138,7 @@ def _target(subject: str) -> tuple[int | None, str | None]:
     return None, page_key(parse_seed(subject).fetch)
 
 
-def _held(session: Session, row: NoiseRuling) -> tuple[list[int], int]:
+def _held(session: Session, row: ManualLabel) -> tuple[list[int], int]:
     if row.snapshot_id is not None:
         found = visible_snapshot(session, row.snapshot_id)
         if not found.is_page and found.redirect_to is None:
@@ -104,43 +148,32 @@ def _held(session: Session, row: NoiseRuling) -> tuple[list[int], int]:
     shown = len(queries.captures_of_page(session, row.url_key, withdrawn=False))
     if not shown:
         raise NotFound(f"no page was captured at {row.subject}; find one with: holdfast search WORDS")
-    # Those that are withdrawn now, too: they may be shown again, and nothing is judged then.
+    # Including those under a takedown: when it is lifted, nothing is classified again.
     return queries.captures_of_page(session, row.url_key, withdrawn=True), shown
 
 
-def _put_in_force(session: Session, row: NoiseRuling, held: Sequence[int], *, now: datetime) -> None:
-    finding = ruled_finding(Ruled(row.kind, row.reason, row.actor))
+def _put_in_force(session: Session, row: ManualLabel, held: Sequence[int], *, now: datetime) -> None:
+    finding = _finding_of(row)
     for at in range(0, len(held), _AT_ONCE):
         some = held[at : at + _AT_ONCE]
         queries.drop_suspects(session, some)
-        # Rulings are asked for once more: that of a capture stands before that of its page.
+        # Labels are queried once more: that of a capture wins over that of its page.
         write_findings(session, dict.fromkeys(some, finding), {}, now=now)
 
 
-def append_rulings(database: Database, home: Path, *rows: NoiseRuling) -> None:
-    """Append rulings to the file, synced to disk; the first call writes all known ones."""
-    path = home / RULINGS
-    is_new = not path.exists()
-    lines = [_as_line(row) for row in rows]
-    if is_new:
+def append_labels(database: Database, home: Path, *rows: ManualLabel) -> None:
+    """Append labels to the file, synced to disk; the first call writes all known ones."""
+    known: list[ManualLabel] = []
+    if not (home / RULINGS).exists():
         with database.read() as session:
-            lines = [*map(_as_line, queries.all_rulings(session)), *lines]
-    try:
-        with path.open("ab") as file:
-            # Each begins a line of its own: the one before may be half a line of a process that died.
-            file.write(b"".join(b"\n" + json.dumps(line).encode() for line in lines) + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
-        if is_new:
-            sync_directory(home)
-    except OSError as exc:
-        raise disk_error(exc, f"cannot write {path}: {exc.strerror}") from exc
+            known = queries.all_labels(session)
+    append_lines(home / RULINGS, [_as_line(row) for row in (*known, *rows)])
 
 
 _TEXTS = ("subject", "reason", "actor")
 
 
-def _as_line(row: NoiseRuling) -> dict[str, Any]:
+def _as_line(row: ManualLabel) -> dict[str, Any]:
     return {
         "snapshot_id": row.snapshot_id,
         "url_key": row.url_key,
@@ -151,40 +184,31 @@ def _as_line(row: NoiseRuling) -> dict[str, Any]:
 
 
 def restore_rulings(database: Database, clock: Clock, home: Path) -> int:
-    """Restore rulings from the file that are missing or older in the database; return their number.
+    """Restore labels from the file that are missing or older in the database; return their number.
 
     Captures that are not here yet get them when they are indexed.
     """
-    latest: dict[tuple[int | None, str | None], NoiseRuling] = {}
-    for line in _lines(home):
+    latest: dict[tuple[int | None, str | None], ManualLabel] = {}
+    for line in read_lines(home / RULINGS):
         row = _read_line(line)
         if row is not None:
             latest[row.snapshot_id, row.url_key] = row
     with database.write() as session:
         lock_changes(session)
-        known = queries.known_rulings(session)
+        known = queries.known_labels(session)
         missing = [row for subject, row in latest.items() if subject not in known or known[subject] < row.created_at]
         session.add_all(missing)
         session.flush()
         for row in missing:
-            # At once: files that are read again and have not changed are not judged again.
+            # At once: files that are read again and have not changed are not classified again.
             held = [row.snapshot_id] if row.snapshot_id is not None else []
             held += queries.captures_of_page(session, row.url_key, withdrawn=True) if row.url_key is not None else []
             _put_in_force(session, row, held, now=clock.now())
     return len(missing)
 
 
-def _lines(home: Path) -> list[bytes]:
-    try:
-        return (home / RULINGS).read_bytes().splitlines()
-    except FileNotFoundError:
-        return []
-    except OSError as exc:
-        raise disk_error(exc, f"cannot read {home / RULINGS}: {exc.strerror}") from exc
-
-
-def _read_line(text: bytes) -> NoiseRuling | None:
-    """Return the ruling in a line, or None if it is malformed: it must not invalidate the others."""
+def _read_line(text: bytes) -> ManualLabel | None:
+    """Return the label in a line, or None if it is malformed: it must not invalidate the others."""
     try:
         line = json.loads(text)
         number, key, kind = line["snapshot_id"], line["url_key"], line["kind"]
@@ -198,4 +222,4 @@ def _read_line(text: bytes) -> NoiseRuling | None:
     is_kind = kind is None or kind in list(NoiseKind)
     if not (is_id or is_key) or not is_whole or not is_kind or moment.tzinfo is None:
         return None
-    return NoiseRuling(snapshot_id=number, url_key=key, kind=kind, created_at=moment, **words)
+    return ManualLabel(snapshot_id=number, url_key=key, kind=kind, created_at=moment, **words)

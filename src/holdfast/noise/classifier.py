@@ -4,7 +4,7 @@
 2. In a short transaction: store the suspects, compare each with the site's others, and write the result.
 
 Insufficient evidence leaves a suspect as it is: it is judged again when a later capture has the same text at
-another URL, or shows the page. Any number of processes may do this; a kill leaves the rest of the queue.
+another URL, or shows the page. Any number of processes may do this; a killed one leaves the rest queued.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import field
-from enum import Enum, auto
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -22,15 +21,14 @@ from holdfast import log
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.noise import queries
-from holdfast.noise.marking import NoiseFinding, write_findings
-from holdfast.noise.queries import JudgedCapture, ShownNearby, SuspectRow
+from holdfast.noise.labels import Finding, write_findings
+from holdfast.noise.queries import JudgedCapture, SuspectRow
 from holdfast.noise.words import (
     MOST_CHARS,
     MOST_HEADED_CHARS,
+    Candidate,
     NoiseKind,
     PageFacts,
-    PageName,
-    Suspicion,
     called_alike,
     is_index,
     kinds_named,
@@ -46,11 +44,11 @@ from holdfast.urls.address import url_key
 from holdfast.values import dataclass
 from holdfast.withdrawals.recomparing import lock_changes
 
-# Captures of one transaction: of a site that shows nothing but noise each takes a millisecond; fewer cost more each.
+# Captures in one transaction: on a site with nothing but noise each takes a millisecond; in smaller batches more.
 _BATCH: Final = 200
-# Suspects of before that one batch looks at again.
+# Earlier suspects that one batch examines again.
 _AGAIN: Final = 200
-# Captures of a page that are looked at on either side of a suspect.
+# Captures of a page that are examined on either side of a suspect.
 _AROUND: Final = 5
 # A page that was so many times as long, and had at least so much text, did not shrink by an edit.
 _SHRUNK: Final = 4
@@ -58,7 +56,7 @@ _REAL_CHARS: Final = 400
 _HOMES: Final = 3
 _FEW_WORDS: Final = 4
 _HEADINGS: Final = 4
-# Of an answer that leads elsewhere.
+# Text length of a redirect.
 NO_TEXT: Final = -1
 _BY_STATUS: Final = {"404": NoiseKind.SOFT_404, "410": NoiseKind.SOFT_404, "401": NoiseKind.LOGIN_WALL}
 
@@ -76,53 +74,51 @@ class Judged:
 def judge_pending(
     database: Database, clock: Clock, *, most: int | None = None, is_stopping: Callable[[], bool] = lambda: False
 ) -> Judged:
-    """Judge pending captures, at most about `most`; finished work survives an interruption."""
+    """Classify pending captures, at most about `most`; finished work survives an interruption."""
     done = Judged()
     place = 0
     while not is_stopping() and (most is None or done.captures < most):
         step = _step(database, clock, done, place=place)
-        if step is _Step.NOTHING and place == 0:
+        if step is None and place == 0:
             done.finished = True
             break
-        # Processes that judge at once would read the same captures, and all but one in vain.
-        place = {_Step.DONE: place, _Step.LOST: place + 1, _Step.NOTHING: 0}[step]
+        # Concurrent processes would read the same captures, and all but one in vain.
+        place = 0 if step is None else place if step else place + 1
     if done.marked or done.cleared:
         _log.info("noise.judged", captures=done.captures, marked=dict(done.marked), cleared=done.cleared)
     return done
 
 
-class _Step(Enum):
-    DONE = auto()
-    LOST = auto()
-    NOTHING = auto()
-
-
-def _step(database: Database, clock: Clock, done: Judged, *, place: int) -> _Step:
+def _step(database: Database, clock: Clock, done: Judged, *, place: int) -> bool | None:
+    """Classify one batch; return False if another process has classified it, None if nothing is pending there."""
     with database.read() as session:
         turn = queries.next_turn(session, place=place)
         if turn is None:
-            return _Step.NOTHING
-        batch = queries.captures_between(session, turn.first_id, turn.last_id, limit=_BATCH)
+            return None
+        _, first, last = turn
+        batch = queries.captures_between(session, first, last, limit=_BATCH)
         suspects = _suspects(session, batch)
-    until = batch[-1].id if len(batch) == _BATCH else turn.last_id
+    until = batch[-1].id if len(batch) == _BATCH else last
     with database.write() as session:
-        # First of all: what is compared with what hangs on what is noise.
+        # Locked first: comparisons of captures depend on which of them are noise.
         lock_changes(session)
         if not queries.take(session, turn, until=until):
-            return _Step.LOST
-        ruled = queries.rulings_on(session, ((one.id, one.page_key) for one in batch))
-        kept = [row for row in suspects if row.snapshot_id not in ruled]
-        queries.replace_suspects(session, turn.first_id, until, kept)
-        queries.drop_strays(session, turn.first_id, until)
+            return False
+        labels = queries.labels_on(session, ((one.id, one.page_key) for one in batch))
+        kept = [row for row in suspects if row.snapshot_id not in labels]
+        queries.replace_suspects(session, first, until, kept)
+        queries.drop_strays(session, first, until)
         before = {one.id for one in batch if one.noise is not None}
         judged = _Neighbourhood(session).judge(batch, kept)
         # Nearly all captures show their page, as before: these are not read again.
-        found = {one: what for one, what in judged.items() if what is not None or one in before or one in ruled}
-        written = write_findings(session, found, ruled, now=clock.now())
+        found = {
+            one: finding for one, finding in judged.items() if finding is not None or one in before or one in labels
+        }
+        marked, cleared = write_findings(session, found, labels, now=clock.now())
         done.captures += len(batch)
-        done.marked.update(written.marked)
-        done.cleared += written.cleared
-    return _Step.DONE
+        done.marked.update(marked)
+        done.cleared += cleared
+    return True
 
 
 def _suspects(session: Session, batch: list[JudgedCapture]) -> list[SuspectRow]:
@@ -160,7 +156,7 @@ def _facts(one: JudgedCapture, text: str) -> PageFacts:
 
 
 def _has_words(one: JudgedCapture, text: str) -> bool:
-    # Too few words are alike by chance: an empty page is like every other.
+    # A few words can be equal by chance: an empty page equals every other one.
     return word_count(f"{one.title or ''} {text}") >= _FEW_WORDS
 
 
@@ -218,9 +214,8 @@ def _of_words(one: JudgedCapture, text: str, errors: _Errors, homes: _Homes) -> 
     if status is None or homes.shows(one):
         return None
     kind = _BY_STATUS.get(status, NoiseKind.BLOCK_PAGE)
-    return _row(
-        one, Suspicion(kind, "it is short", f"the site gave the same text the status {status} elsewhere", 1), like
-    )
+    proof = f"the site gave the same text the status {status} elsewhere"
+    return _row(one, Candidate(kind, "it is short", proof, 1), like)
 
 
 def _of_home(one: JudgedCapture, homes: _Homes) -> SuspectRow | None:
@@ -231,7 +226,7 @@ def _of_home(one: JudgedCapture, homes: _Homes) -> SuspectRow | None:
     return _row(one, said, site_of(one.url)) if homes.shows(one) else None
 
 
-def _row(one: JudgedCapture, said: Suspicion | None, like: int) -> SuspectRow:
+def _row(one: JudgedCapture, said: Candidate | None, like: int) -> SuspectRow:
     return SuspectRow(
         snapshot_id=one.id,
         site=site_of(one.url),
@@ -252,16 +247,16 @@ class _Neighbourhood:
         self._alike: dict[tuple[int, int, str | None], int] = {}
         self._errors: dict[tuple[int, int, int], str | None] = {}
 
-    def judge(self, batch: list[JudgedCapture], suspects: list[SuspectRow]) -> dict[int, NoiseFinding | None]:
-        found: dict[int, NoiseFinding | None] = {one.id: None for one in batch}
+    def judge(self, batch: list[JudgedCapture], suspects: list[SuspectRow]) -> dict[int, Finding | None]:
+        found: dict[int, Finding | None] = {one.id: None for one in batch}
         own = {row.snapshot_id: row for row in suspects if row.kind is not None}
         found |= {row.snapshot_id: self._finding(row) for row in own.values()}
         again: dict[int, SuspectRow] = {}
-        # The first captures that said so were not enough by themselves; each text is asked for once.
+        # The first captures with a text were not enough evidence by themselves; each text is queried once.
         proved = {(row.site, row.likeness): row for row in own.values() if found[row.snapshot_id] is not None}
         for row in proved.values():
             again |= {one.snapshot_id: one for one in queries.unmarked_alike(self._session, row, limit=_AGAIN)}
-        # A page that is shown as it is tells what a suspect of the same address lacks.
+        # A capture that shows the page reveals what a suspect of the same address lacks.
         shown = {one.url_hash for one in batch if one.shows and one.is_page and one.id not in own}
         if shown:
             again |= {one.snapshot_id: one for one in queries.unmarked_of_pages(self._session, shown, limit=_AGAIN)}
@@ -270,9 +265,9 @@ class _Neighbourhood:
                 found[snapshot_id] = finding
         return found
 
-    def _finding(self, row: SuspectRow) -> NoiseFinding | None:
+    def _finding(self, row: SuspectRow) -> Finding | None:
         proof = row.proof or self._same_elsewhere(row) or self._shrunk(row)
-        return None if proof is None or row.kind is None else NoiseFinding(row.kind, f"{row.said}; {proof}")
+        return None if proof is None or row.kind is None else (row.kind, f"{row.said}; {proof}")
 
     def _same_elsewhere(self, row: SuspectRow) -> str | None:
         wrong = row.site, row.likeness, row.leaf
@@ -291,13 +286,12 @@ class _Neighbourhood:
         if row.chars == NO_TEXT:
             return None
         least = max(_REAL_CHARS, _SHRUNK * row.chars)
-        whole = [one for one in queries.shown_around(self._session, row, each=_AROUND) if one.chars >= least]
-        return "other captures of the page have far more text" if whole and self._is_other(row, whole) else None
-
-    def _is_other(self, row: SuspectRow, whole: list[ShownNearby]) -> bool:
+        around = queries.shown_around(self._session, row, each=_AROUND)
+        whole = [(title, _headings(headings)) for chars, title, headings in around if chars >= least]
+        if not whole:
+            return None
         title, headings = queries.head_of(self._session, row.snapshot_id)
-        own = PageName(title, _headings(headings))
+        own = title, _headings(headings)
         # Under its own name the page itself may say so: "This statement was withdrawn and is no longer available."
-        return row.kind in kinds_named(*own) or not any(
-            called_alike(own, PageName(one.title, _headings(one.headings))) for one in whole
-        )
+        is_other = row.kind in kinds_named(*own) or not any(called_alike(own, one) for one in whole)
+        return "other captures of the page have far more text" if is_other else None
