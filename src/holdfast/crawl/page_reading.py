@@ -277,6 +277,9 @@ class DocumentReader:
             "want_text": not self._plan.keeps_bodies,
         }
         if in_child or looks_pathological(body) is not None:
+            # A decoded body may have 50 MiB: those that wait hold only what the parser reads, and a byte more as the
+            # sign that it was cut.
+            body = body[: MAX_PARSED_BYTES + 1]
             return SlowDocument(call=lambda: _read_page(known, self._child.parse(body, **how)), size=len(body))
         return _read_page(known, parse_page(body, **how))
 

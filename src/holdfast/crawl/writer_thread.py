@@ -29,8 +29,8 @@ from holdfast.types import Attempt, Link, Outcome, Truncated, Visit
 from holdfast.values import dataclass
 from holdfast.warc.payload import parse_head
 
-# Documents that wait here are in memory, decoded; one of the largest size that is parsed always fits.
-ROOM_BYTES = 48 * 1024 * 1024
+# Documents that wait here are in memory, decoded; two pages of the largest size that is parsed fit.
+ROOM_BYTES = 24 * 1024 * 1024
 
 
 class SlowReader:

@@ -5,14 +5,15 @@ Started as `python -m holdfast.parse SECONDS BYTES`; ends when its parent does.
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import sys
 from typing import BinaryIO
 
-from holdfast.parse.child import READY, REQUEST_HEAD, is_for_index, pack_reply, unpack_reading
+from holdfast.parse.child import READY, REQUEST_HEAD, is_for_index, pack_reply
 from holdfast.parse.document import DocumentKind, DocumentReading, ParsedDocument, parse_document, parse_pdf
-from holdfast.parse.page import parse_page
+from holdfast.parse.page import ReadingOptions, parse_page
 
 
 def serve(requests: BinaryIO, replies: BinaryIO, *, cpu_s: int) -> None:
@@ -20,7 +21,7 @@ def serve(requests: BinaryIO, replies: BinaryIO, *, cpu_s: int) -> None:
     replies.flush()
     while head := requests.read(REQUEST_HEAD.size):
         head_bytes, body_bytes = REQUEST_HEAD.unpack(head)
-        how = unpack_reading(requests.read(head_bytes))
+        how: ReadingOptions | DocumentReading = json.loads(requests.read(head_bytes))
         body = requests.read(body_bytes)
         _limit_cpu(cpu_s)
         replies.write(pack_reply(_read(body, how) if is_for_index(how) else parse_page(body, **how)))

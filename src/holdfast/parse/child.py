@@ -29,16 +29,6 @@ REPLY_HEAD = struct.Struct("!I")
 READY = REPLY_HEAD.pack(0)
 
 
-def pack_request(body: bytes, how: ReadingOptions | DocumentReading) -> bytes:
-    head = json.dumps(how, default=list).encode("ascii")
-    return REQUEST_HEAD.pack(len(head), len(body)) + head + body
-
-
-def unpack_reading(head: bytes) -> ReadingOptions | DocumentReading:
-    how: ReadingOptions | DocumentReading = json.loads(head)
-    return how
-
-
 def is_for_index(how: ReadingOptions | DocumentReading) -> TypeGuard[DocumentReading]:
     return "kind" in how
 
@@ -119,14 +109,13 @@ class ParseChild:
 
     def parse(self, body: bytes, **how: Unpack[ReadingOptions]) -> ParsedPage:
         """Return the result of `parse_page`; after a timeout or a crash, links from a plain scan, with a problem."""
-        page, problem = self._guarded(lambda: self._ask(body, how), how["url"])
+        page, problem = self._guarded(lambda: unpack_reply(ParsedPage, self._exchange(body, how)), how["url"])
         return page or salvaged(body, problem)
 
     def read(self, body: bytes, **how: Unpack[DocumentReading]) -> ParsedDocument:
         """Return the result of `parse_document`, or a PDF's text; after a timeout or a crash, only a problem."""
-        request = pack_request(body, how)
         document, problem = self._guarded(
-            lambda: unpack_reply(ParsedDocument, self._exchange(request)), how.get("url", "")
+            lambda: unpack_reply(ParsedDocument, self._exchange(body, how)), how.get("url", "")
         )
         return document or ParsedDocument(problems=(problem,))
 
@@ -157,10 +146,7 @@ class ParseChild:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(self, body: bytes, how: ReadingOptions) -> ParsedPage:
-        return unpack_reply(ParsedPage, self._exchange(pack_request(body, how)))
-
-    def _exchange(self, request: bytes) -> bytes:
+    def _exchange(self, body: bytes, how: ReadingOptions | DocumentReading) -> bytes:
         # Ended between two pages, by the kernel or an operator: that is not the fault of the next page.
         if self._process is None or self._process.poll() is not None:
             self._end()
@@ -169,7 +155,10 @@ class ParseChild:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         until = self._clock.monotonic() + self._deadline_s
-        self._send(self._process.stdin, request, until)
+        head = json.dumps(how, default=list).encode("ascii")
+        self._send(self._process.stdin, REQUEST_HEAD.pack(len(head), len(body)) + head, until)
+        # By itself: a request in one piece would hold a large body twice.
+        self._send(self._process.stdin, body, until)
         (size,) = REPLY_HEAD.unpack(self._receive(self._process.stdout, REPLY_HEAD.size, until))
         # The length was written by a process that may have been taken over.
         if size > _MAX_REPLY_BYTES:
