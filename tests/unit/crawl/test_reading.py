@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from holdfast.crawl.link_filter import REQUISITE_PRIORITY, FilteredLinks
 from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
 from holdfast.crawl.page_reading import HOP_PRIORITY, UNREADABLE, DocumentFacts, SlowDocument
+from holdfast.crawl.plan import MAX_PARSED_BYTES
 from holdfast.parse import ParseChild
 from holdfast.types import Attempt, FetchRequest, Original, Outcome, ParsedPage, UrlKind
 from holdfast.warc.payload import parse_head
@@ -103,6 +105,14 @@ def test_a_page_that_looks_pathological_is_read_later_by_the_child() -> None:
     page = later.call().page
     assert page is not None
     assert page.title == "by the child"
+
+
+def test_document_that_waits_holds_only_what_is_parsed() -> None:
+    bomb = zlib.compress(bytes(30_000_000), level=1)
+    waiting = _read(make_bed({}), _typed("text/html", bomb, **{"Content-Encoding": "deflate"}))
+
+    assert isinstance(waiting, SlowDocument)
+    assert waiting.size == MAX_PARSED_BYTES + 1, "one more byte tells the parser that the page is longer"
 
 
 def test_a_304_whose_original_cannot_be_read_is_a_problem() -> None:
