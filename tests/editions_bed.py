@@ -10,8 +10,8 @@ from typing import Any
 
 from sqlalchemy import select
 
-from holdfast.archive_tool.contract import Host
 from holdfast.clock import to_micros
+from holdfast.config import ZimitSettings
 from holdfast.db.models import Edition, Execution, Job, Source
 from holdfast.db.models.frontier import Domain, Exclusion, Page, PageCrawl
 from holdfast.editions.campaign import CampaignRequest, Plan
@@ -38,7 +38,7 @@ class EditionBed:
     def __init__(self, jobs: Bed, clock: FakeClock, home: Path) -> None:
         self.jobs, self.clock, self.home, self.database = jobs, clock, home, jobs.database
         self.decisions = EditionDecisions(jobs.database, home, clock)
-        self.campaigns = Campaigns(jobs.database, jobs.party.actions, clock, Host())
+        self.campaigns = Campaigns(jobs.database, jobs.party.actions, clock, ZimitSettings())
 
     def schedule(self, *sources: str, year: int | None = 2026, apply: bool = True, **wish: Any) -> Plan:
         """Schedule a campaign."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from holdfast.archive_tool.contract import Host
+from holdfast.config import ZimitSettings
 from holdfast.db.models import AuditEvent, Edition, Job, JobEvent
 from holdfast.editions.campaign import CampaignRefused, CampaignRequest
 from holdfast.editions.scheduling import Campaigns, annual_status
@@ -215,7 +215,7 @@ def test_two_who_apply_at_once_make_one_job(bed: EditionBed) -> None:
     for code in ("hc", "phac"):
         bed.jobs.source(code)
     others = [
-        Campaigns(party.database, party.actions, bed.clock, Host())
+        Campaigns(party.database, party.actions, bed.clock, ZimitSettings())
         for party in (bed.jobs.another(), bed.jobs.another())
     ]
     ready = threading.Barrier(2)

@@ -147,8 +147,8 @@ def test_a_tool_that_dies_while_it_is_adopted_is_followed_by_one_that_resumes(be
     with bed.running(lease) as (_holding, ends):
         bed.engine.wait_until(lambda: "a tool that was left behind goes on" in bed.lines(lease.execution_id))
         holder = holder_of(lease.output_dir)
-        assert holder is not None
-        os.kill(holder.pid, signal.SIGKILL)
+        assert holder
+        os.kill(holder, signal.SIGKILL)
 
     [ending] = ends
     assert ending is not None
@@ -193,8 +193,8 @@ def test_a_tool_that_somebody_else_ends_is_handed_back(bed: ZimitBed) -> None:
     with bed.running(lease) as (_holding, ends):
         bed.engine.wait_for(bed.engine.root / "mark")
         holder = holder_of(lease.output_dir)
-        assert holder is not None
-        os.kill(holder.pid, signal.SIGTERM)
+        assert holder
+        os.kill(holder, signal.SIGTERM)
     assert ends == [None]
     end = json.loads((lease.output_dir / ".archive_end.json").read_text())
     assert (end["state"], end["exit_code"]) == ("stopped", 1)

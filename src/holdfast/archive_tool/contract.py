@@ -12,9 +12,9 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from holdfast.archive_tool.errors import ToolConfigRefused
 from holdfast.archive_tool.options import (
@@ -55,6 +55,8 @@ def words(options: Any, group: str) -> list[str]:
 
 OPTIONS, POLICY = "tool_options", "execution_policy"
 ANNUAL_RESTARTS, ANNUAL_ERRORS, ANNUAL_BACKOFF_MINUTES = 20, 50, 2
+OTHER_RESTARTS = 6
+"""Minimum number of restarts allowed for a job that is not annual."""
 _CAPS = ("--pageLimit", "--limit", "--maxPageLimit", "--depth")
 _LEAST = {
     "initial_workers": 1,
@@ -66,33 +68,6 @@ _LEAST = {
     "max_temp_dirs_before_reset": 1,
 }
 _MOST = 1_000_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Host:
-    """This server's crawl settings; never set by a request."""
-
-    command: str = "archive-tool"
-    """One or more words, for example `python -m holdfast.archive_tool`."""
-    image: str | None = None
-    vpn_command: str | None = None
-    extra_flags: tuple[str, ...] = ()
-    """zimit flags that this installation allows in addition to the built-in list."""
-    store_root: Path | None = None
-    memory: str = MEMORY
-    cpus: float = CPUS
-
-    @classmethod
-    def of(cls, settings: ZimitSettings) -> Self:
-        return cls(
-            command=settings.command,
-            image=settings.image,
-            vpn_command=settings.vpn_command,
-            extra_flags=settings.flags,
-            store_root=settings.store_root,
-            memory=settings.memory,
-            cpus=settings.cpus,
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +122,7 @@ class JobConfig:
     execution_policy: ExecutionPolicy = field(default_factory=ExecutionPolicy)
 
 
-def read_job_config(content: Mapping[str, Any], host: Host) -> JobConfig:
+def read_job_config(content: Mapping[str, Any], host: ZimitSettings) -> JobConfig:
     """Return the checked configuration; raise `ToolConfigRefused` naming the invalid field.
 
     Labels (`campaign_*`) are allowed.
@@ -164,7 +139,7 @@ def read_job_config(content: Mapping[str, Any], host: Host) -> JobConfig:
             raise ToolConfigRefused(name, "it must be a list of strings")
     assert seeds is not None
     # Read to be checked: a flag that may not reach zimit is refused when the job is saved.
-    split_workers(read_flags(passthrough, host.extra_flags))
+    split_workers(read_flags(passthrough, host.flags))
     options = _values(ToolOptions, "tool_options", content.get("tool_options", {}))
     policy = _values(ExecutionPolicy, "execution_policy", content.get("execution_policy", {}))
     made = JobConfig(
@@ -214,7 +189,7 @@ def _is_a(value: object, wanted: str) -> bool:
     return isinstance(value, _TYPES[wanted]) and (wanted == "bool" or not isinstance(value, bool))
 
 
-def _check_options(options: ToolOptions, host: Host) -> None:
+def _check_options(options: ToolOptions, host: ZimitSettings) -> None:
     # An option that would never reach the tool is refused, not ignored.
     monitored = [one.name for one in TOOL_FLAGS if one.needs == ("enable_monitoring",)]
     for name in ("enable_adaptive_workers", "enable_adaptive_restart", "enable_vpn_rotation", *monitored):
@@ -253,7 +228,7 @@ def _check_policy(policy: ExecutionPolicy) -> None:
             raise ToolConfigRefused(f"execution_policy.{name}", f"it must be one of {', '.join(allowed)}")
 
 
-def tool_flags(config: JobConfig, host: Host) -> list[str]:
+def tool_flags(config: JobConfig, host: ZimitSettings) -> list[str]:
     """Return a job's flags in the agreed order, zimit's own last and without a separator.
 
     Monitoring, adaptation and rotation flags appear only together with the flags they need. A configuration stored
@@ -269,17 +244,19 @@ def tool_flags(config: JobConfig, host: Host) -> list[str]:
     flags += ["--docker-memory", host.memory] if host.memory != MEMORY else []
     flags += ["--docker-cpus", f"{host.cpus:g}"] if host.cpus != CPUS else []
     flags += ["--store-root", str(host.store_root)] if host.store_root else []
-    for name in host.extra_flags:
+    for name in host.flags:
         flags += [f"--allow-zimit-flag={name}"]
     flags += words(options, OPTIONS) + words(config.execution_policy, POLICY)
     return [*flags, *config.zimit_passthrough_args]
 
 
-def tool_command(config: JobConfig, host: Host, *, name: str, output_dir: Path) -> list[str]:
+def tool_command(
+    config: JobConfig, host: ZimitSettings, *, name: str, output_dir: Path, program: Sequence[str] = ()
+) -> list[str]:
+    """Return the command of a crawl; `program` replaces the words of the configured command (`find_program`)."""
     # A list of arguments, and no shell: a seed or a name is never read as a command.
-    program = shlex.split(host.command)
     return [
-        *program,
+        *(program or shlex.split(host.command)),
         "--seeds",
         *config.seeds,
         "--name",
@@ -291,24 +268,31 @@ def tool_command(config: JobConfig, host: Host, *, name: str, output_dir: Path) 
 
 
 def with_annual_minima(options: ToolOptions) -> ToolOptions:
-    """Return the options with the minima of annual crawls: a lower bound for restarts and thresholds, an exact wait.
-
-    Thresholds and the wait are set only with monitoring: without it the tool accepts neither.
-    """
-    options = replace(options, max_container_restarts=max(options.max_container_restarts or 0, ANNUAL_RESTARTS))
-    if not options.enable_monitoring:
-        return options
-    return replace(
-        options,
-        error_threshold_timeout=max(options.error_threshold_timeout or 0, ANNUAL_ERRORS),
-        error_threshold_http=max(options.error_threshold_http or 0, ANNUAL_ERRORS),
-        backoff_delay_minutes=ANNUAL_BACKOFF_MINUTES,
-    )
+    """Return the options with the minima of annual crawls: a lower bound for restarts and thresholds, an exact wait."""
+    raised: dict[str, Any] = below_minimum(asdict(options), annual=True)
+    return replace(options, **raised)
 
 
-def annual_caps(config: JobConfig, host: Host) -> list[str]:
+def below_minimum(options: Mapping[str, object], *, annual: bool) -> dict[str, int]:
+    """Return the tool options that are below their minimum, with the required values."""
+    least = {"max_container_restarts": ANNUAL_RESTARTS if annual else OTHER_RESTARTS}
+    # Without monitoring the tool takes neither thresholds nor a wait.
+    annual = annual and bool(options.get("enable_monitoring"))
+    if annual:
+        least |= {"error_threshold_timeout": ANNUAL_ERRORS, "error_threshold_http": ANNUAL_ERRORS}
+    found = {name: value for name, value in least.items() if _number(options.get(name)) < value}
+    if annual and options.get("backoff_delay_minutes") != ANNUAL_BACKOFF_MINUTES:
+        found["backoff_delay_minutes"] = ANNUAL_BACKOFF_MINUTES
+    return found
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def annual_caps(config: JobConfig, host: ZimitSettings) -> list[str]:
     """Return the flags that limit pages or depth, which an annual crawl must not have."""
-    return [flag.name for flag in read_flags(config.zimit_passthrough_args, host.extra_flags) if flag.name in _CAPS]
+    return [flag.name for flag in read_flags(config.zimit_passthrough_args, host.flags) if flag.name in _CAPS]
 
 
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")

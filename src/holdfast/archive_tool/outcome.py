@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
 
 from holdfast.archive_tool.contract import ExecutionPolicy
 from holdfast.archive_tool.logs import Statistics, failure_text, last_loud_line, last_statistics, newest_crawl_log
@@ -17,6 +16,8 @@ from holdfast.archive_tool.warc_files import discover_warcs
 
 FINALIZATION_FAILED = "warc_complete_finalization_failed"
 """Stage of a job whose WARC files are complete although the run failed."""
+STOPPED = "stopped"
+"""Stage of a job whose run was stopped; the next run continues in the same directory."""
 USAGE_MARK = "archive-tool: error:"
 STOPPED_MARK = "archive-tool: stopped"
 _STORAGE = (
@@ -44,18 +45,13 @@ class CrawlerStatus(StrEnum):
     CONFIG = "infra_error_config"
 
 
-class JobResult(NamedTuple):
-    """The resulting job status, crawler status and, if relevant, stage."""
-
-    status: str
-    crawler_status: CrawlerStatus
-    stage: str | None = None
+Verdict = tuple[CrawlerStatus, str | None]
+"""How a run ended for its job, with the stage where one is known."""
 
 
-_SUCCESS = JobResult("completed", CrawlerStatus.SUCCESS)
-_INFRA = JobResult("retryable", CrawlerStatus.INFRA)
-_CONFIG = JobResult("failed", CrawlerStatus.CONFIG)
-_FAILED = JobResult("failed", CrawlerStatus.FAILED)
+def is_complete(verdict: Verdict) -> bool:
+    """Return whether the crawl itself finished, whatever became of its ZIM."""
+    return verdict[0] is CrawlerStatus.SUCCESS or verdict[1] == FINALIZATION_FAILED
 
 
 def is_storage_errno(code: int | None) -> bool:
@@ -63,7 +59,7 @@ def is_storage_errno(code: int | None) -> bool:
     return code in _STORAGE
 
 
-def classify_error(exc: BaseException, output_dir: Path) -> JobResult:
+def classify_error(exc: BaseException, output_dir: Path) -> CrawlerStatus:
     """Classify an exception from a run: storage problems can be retried, everything else needs a person.
 
     EACCES and EPERM count as storage problems only for a path below the output directory.
@@ -74,9 +70,9 @@ def classify_error(exc: BaseException, output_dir: Path) -> JobResult:
             # Elsewhere a denied file is a wrong configuration: waiting would change nothing.
             denied = seen.errno in (errno.EACCES, errno.EPERM) and _is_below(seen.filename, output_dir)
             if is_storage_errno(seen.errno) or denied:
-                return _INFRA
+                return CrawlerStatus.INFRA
         seen = seen.__cause__
-    return _CONFIG
+    return CrawlerStatus.CONFIG
 
 
 def _is_below(name: object, output_dir: Path) -> bool:
@@ -95,7 +91,7 @@ def is_infra_text(text: str) -> bool:
     return bool(_INFRA_TEXT.search(text))
 
 
-def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> JobResult:
+def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> Verdict:
     """Classify an exit code, using the logs in the output directory and the tool's own output.
 
     In this order: success; stopped run; configuration rejected by the tool; invalid output directory; finished
@@ -103,24 +99,25 @@ def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> JobResult
     with complete WARC files; failed crawl.
     """
     if exit_code == 0:
-        return _SUCCESS
+        return CrawlerStatus.SUCCESS, None
     # A run that was asked to end goes on in the same directory; its exit code says only that it is not complete.
     if STOPPED_MARK in said:
-        return JobResult("retryable", CrawlerStatus.FAILED, "stopped")
+        return CrawlerStatus.FAILED, STOPPED
     if USAGE_MARK in said or not _is_directory(output_dir):
-        return _CONFIG if USAGE_MARK in said or not is_infra_text(said) else _INFRA
+        is_infra = USAGE_MARK not in said and is_infra_text(said)
+        return CrawlerStatus.INFRA if is_infra else CrawlerStatus.CONFIG, None
     # Before storage trouble: a crawl that is complete is kept whatever kept its ZIM from being built.
     if awaits_build(output_dir):
-        return JobResult("completed", CrawlerStatus.FAILED, FINALIZATION_FAILED)
+        return CrawlerStatus.FAILED, FINALIZATION_FAILED
     # Without the lines that a page may have written: a page that says "permission denied" is no trouble of ours.
     text = f"{said}\n{failure_text(output_dir)}"
     if is_infra_text(text):
-        return _INFRA
+        return CrawlerStatus.INFRA, None
     if is_config_text(text):
-        return _CONFIG
+        return CrawlerStatus.CONFIG, None
     if is_warc_complete(output_dir):
-        return JobResult("completed", CrawlerStatus.FAILED, FINALIZATION_FAILED)
-    return _FAILED
+        return CrawlerStatus.FAILED, FINALIZATION_FAILED
+    return CrawlerStatus.FAILED, None
 
 
 def _is_directory(path: Path) -> bool:
@@ -133,13 +130,13 @@ def _is_directory(path: Path) -> bool:
 def is_warc_complete(output_dir: Path) -> bool:
     """Return whether the crawl itself finished: nothing pending or queued, and WARC files to index."""
     found = crawl_statistics(output_dir)
-    return found is not None and found.is_complete and bool(discover_warcs(output_dir).files)
+    return found is not None and found.is_complete and bool(discover_warcs(output_dir))
 
 
 def awaits_build(output_dir: Path) -> bool:
     """Return whether the crawl finished with WARC files and only its ZIM is missing."""
     try:
-        return load_state(output_dir, 1).awaits_build and bool(discover_warcs(output_dir).files)
+        return load_state(output_dir, 1).awaits_build and bool(discover_warcs(output_dir))
     except OSError:
         return False
 
@@ -170,7 +167,6 @@ def failure_reason(output_dir: Path, said: str, exit_code: int) -> str:
 
 FALLBACK_TRIES = 2
 FRESH_FAILED, FALLBACK_FAILED, EXHAUSTED = "fresh_failed", "fallback_failed", "fallback_exhausted"
-_PROMOTED = "promoted_to_"
 
 
 class RecoveryMode(StrEnum):
@@ -181,32 +177,23 @@ class RecoveryMode(StrEnum):
     FALLBACK_EXHAUSTED = "fallback-exhausted"
 
 
-class RecoveryAction(NamedTuple):
-    status: str
-    stage: str
-    policy: ExecutionPolicy
-    restarts_count: bool
-    """Whether the failure count restarts at zero."""
-
-
 def is_promoted(policy: ExecutionPolicy) -> bool:
     return policy.primary_backend is not None and policy.capture_backend != policy.primary_backend
 
 
-def after_failure(policy: ExecutionPolicy, failures: int) -> RecoveryAction | None:
-    """Return the action after the n-th consecutive failure with this backend; None if the ordinary retry rules apply.
+def after_failure(policy: ExecutionPolicy, failures: int) -> tuple[str, ExecutionPolicy] | None:
+    """Return stage and policy after the n-th consecutive failure with this backend; None for the ordinary retry rules.
 
-    Fresh phases may fail up to the budget, then the fallback replaces the backend; the fallback may fail once.
+    Fresh phases may fail up to the budget, then the fallback replaces the backend, and failures are counted from
+    zero; the fallback may fail once. The job fails at the stage `EXHAUSTED`, otherwise it is retried.
     """
     # There is nothing to fall back to after it.
     if is_promoted(policy):
-        if failures >= FALLBACK_TRIES:
-            return RecoveryAction("failed", EXHAUSTED, policy, False)
-        return RecoveryAction("retryable", FALLBACK_FAILED, policy, False)
+        return (EXHAUSTED if failures >= FALLBACK_TRIES else FALLBACK_FAILED), policy
     if policy.resume_policy != ResumePolicy.FRESH_ONLY.value or policy.fallback_backend == "none":
         return None
     if failures < max(1, policy.max_fresh_failures_before_fallback):
-        return RecoveryAction("retryable", FRESH_FAILED, policy, False)
+        return FRESH_FAILED, policy
     promoted = replace(
         policy,
         capture_backend=policy.fallback_backend,
@@ -214,7 +201,7 @@ def after_failure(policy: ExecutionPolicy, failures: int) -> RecoveryAction | No
         last_promoted_from_backend=policy.capture_backend,
         last_promotion_reason=f"{failures} fresh failures",
     )
-    return RecoveryAction("retryable", f"{_PROMOTED}{policy.fallback_backend}", promoted, True)
+    return f"promoted_to_{policy.fallback_backend}", promoted
 
 
 def rescue_word(policy: ExecutionPolicy, stage: str | None) -> RecoveryMode:

@@ -111,18 +111,6 @@ END_NAME = ".archive_end.json"
 _TRIES, _EVERY_S = 8, 0.05
 
 
-class Holder(NamedTuple):
-    """The process that holds a directory, as far as its lock file says."""
-
-    pid: int
-    """0 if unknown."""
-    host: str
-
-    @property
-    def is_here(self) -> bool:
-        return self.pid > 0 and self.host == socket.gethostname()
-
-
 @contextmanager
 def hold_output(output_dir: Path) -> Iterator[None]:
     """Lock an output directory for this process; raise `OutputBusy` if another process holds it."""
@@ -149,7 +137,8 @@ def _lock(fd: int, output_dir: Path) -> None:
             time.sleep(_EVERY_S)
 
 
-def holder_of(output_dir: Path) -> Holder | None:
+def holder_of(output_dir: Path) -> int | None:
+    """Return the id of the process that holds a directory, 0 if it is unknown or not on this machine; None if free."""
     try:
         fd = os.open(output_dir / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -158,17 +147,13 @@ def holder_of(output_dir: Path) -> Holder | None:
         # Shared, so that two who look do not take each other for a tool.
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _holder(os.pread(fd, 4096, 0))
+        content = _object(os.pread(fd, 4096, 0))
+        pid = content.get("pid") if content.get("host") == socket.gethostname() else 0
+        # Never less than 0: `kill` would take that for a whole group.
+        return pid if isinstance(pid, int) and pid > 0 else 0
     finally:
         os.close(fd)
     return None
-
-
-def _holder(data: bytes) -> Holder:
-    content = _object(data)
-    pid, host = content.get("pid"), content.get("host")
-    # Never 0 or less: `kill` would take that for a whole group.
-    return Holder(pid if isinstance(pid, int) and pid > 0 else 0, host if isinstance(host, str) else "")
 
 
 def _object(data: bytes) -> dict[str, Any]:

@@ -37,7 +37,6 @@ from holdfast.archive_tool.output_directory import (
 from holdfast.archive_tool.stage import End, Stage, StageEnd, Tools, stage_name
 from holdfast.archive_tool.warc_files import (
     WARCS,
-    Consolidation,
     ToolWarcFile,
     all_temp_dirs,
     consolidate,
@@ -181,7 +180,7 @@ def survey(options: Options) -> Survey:
     temp_dirs = all_temp_dirs(output_dir) if output_dir.is_dir() else []
     resume = usable_resume(output_dir, temp_dirs)
     reset, may_resume = _judge(options, temp_dirs)
-    files = discover_warcs(output_dir).files if output_dir.is_dir() else ()
+    files = discover_warcs(output_dir) if output_dir.is_dir() else []
     newest = newest_crawl_log(output_dir)
     mode = choose_mode(
         zim_exists=options.zim_path.exists(),
@@ -214,7 +213,7 @@ def _judge(options: Options, temp_dirs: list[Path]) -> tuple[str | None, bool]:
     return None, True
 
 
-def reset(state: CrawlState, clock: Clock) -> Consolidation:
+def reset(state: CrawlState, clock: Clock) -> None:
     """Store every WARC file under its stable name, then delete temporary directories, saved queue and state.
 
     Raise `NoSpace`, `Unavailable` or `StableNameTaken` if a file cannot be stored; nothing is deleted then.
@@ -222,12 +221,11 @@ def reset(state: CrawlState, clock: Clock) -> Consolidation:
     output_dir = state.output_dir
     # Every WARC file has its stable name before anything is removed.
     folders = all_temp_dirs(output_dir)
-    kept = consolidate(output_dir, warcs_in(folders), clock)
+    paths, created = consolidate(output_dir, warcs_in(folders), clock)
     remove_temp_dirs(output_dir, folders)
     (output_dir / RESUME_NAME).unlink(missing_ok=True)
     state.forget()
-    log.get().info("remains.reset", created=kept.created, reused=kept.reused, folders=len(folders))
-    return kept
+    log.get().info("remains.reset", created=created, reused=len(paths) - created, folders=len(folders))
 
 
 def remove_temp_dirs(output_dir: Path, folders: list[Path]) -> None:
@@ -291,7 +289,7 @@ class ToolRun:
     def _only_builds(self, mode: RunMode) -> bool:
         """Return whether an earlier run here finished its crawl but could not build the ZIM."""
         awaits, wants = self._state.awaits_build, self._options.wants_build
-        if awaits and wants and mode is not RunMode.OVERWRITE and discover_warcs(self._options.output_dir).files:
+        if awaits and wants and mode is not RunMode.OVERWRITE and discover_warcs(self._options.output_dir):
             log.get().info("crawl.complete_already", warcs=self._found.warcs)
             return True
         self._state.note_crawl(awaits_build=False)
@@ -312,7 +310,7 @@ class ToolRun:
         if mode is RunMode.OVERWRITE:
             # By inode: names of stable files are given anew, and a ZIM must not hold pages of the crawl that it
             # replaces.
-            self._earlier = frozenset(file.identity for file in discover_warcs(output_dir).files)
+            self._earlier = frozenset(file.identity for file in discover_warcs(output_dir))
             (output_dir / RESUME_NAME).unlink(missing_ok=True)
             self._state.forget()
         elif self._found.reset is not None:
@@ -376,7 +374,7 @@ class ToolRun:
         """Return the total size of this crawl's WARC files; computed only if a size limit needs it."""
         if size_limit(self._options.zimit) is None:
             return 0
-        files = discover_warcs(self._options.output_dir).files
+        files = discover_warcs(self._options.output_dir)
         return sum(file.size for file in files if file.identity not in self._earlier)
 
     def _is_full(self) -> bool:
@@ -403,7 +401,7 @@ class ToolRun:
             return EndState.FAILED
         last = last_statistics(ended.log)
         # The crawl came to its end and only its build failed: another attempt would crawl the whole site again.
-        if last is not None and last.is_complete and discover_warcs(self._options.output_dir).files:
+        if last is not None and last.is_complete and discover_warcs(self._options.output_dir):
             log.get().error("crawl.finalization_failed", crawled=last.crawled, total=last.total)
             return EndState.FAILED
         return None
@@ -417,7 +415,7 @@ class ToolRun:
         may_resume = self._options.resume_policy is not ResumePolicy.FRESH_ONLY and not poisoned
         if may_resume and usable_resume(output_dir, self._state.temp_dirs):
             return RunMode.RESUME
-        return RunMode.CONSOLIDATE if discover_warcs(output_dir).files else RunMode.FRESH
+        return RunMode.CONSOLIDATE if discover_warcs(output_dir) else RunMode.FRESH
 
     def _capture(self) -> EndState:
         backend = self._options.backend

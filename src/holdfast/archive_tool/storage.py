@@ -31,6 +31,7 @@ from holdfast.archive_tool.warc_files import (
     discover_warcs,
     read_job_manifest,
     sha256_of_file,
+    source_of,
     warcs_below,
     warcs_in,
 )
@@ -234,9 +235,9 @@ class ManifestReport:
 def verify_manifest(output_dir: Path, level: ManifestLevel = ManifestLevel.SIZE) -> ManifestReport:
     """Compare the files in `warcs/` with their manifest."""
     warcs_dir = output_dir / WARCS
-    manifest = read_job_manifest(warcs_dir)
-    found = [(entry.stable_name, _compare(warcs_dir, entry, level)) for entry in manifest.entries]
-    listed = {entry.stable_name for entry in manifest.entries}
+    status, entries, _ = read_job_manifest(warcs_dir)
+    found = [(entry.stable_name, _compare(warcs_dir, entry, level)) for entry in entries]
+    listed = {name for name, _ in found}
     orphans = sorted(file.path.name for file in warcs_below(warcs_dir) if file.path.name not in listed)
 
     def those(verdict: str) -> list[str]:
@@ -244,8 +245,8 @@ def verify_manifest(output_dir: Path, level: ManifestLevel = ManifestLevel.SIZE)
 
     verified = len(those("ok"))
     return ManifestReport(
-        valid=manifest.status is ManifestStatus.VALID and verified == len(found),
-        manifest_status=manifest.status,
+        valid=status is ManifestStatus.VALID and verified == len(found),
+        manifest_status=status,
         level=level,
         entries_total=len(found),
         entries_verified=verified,
@@ -323,19 +324,20 @@ def _note(code: str, detail: str) -> Issue:
 def _issues(output_dir: Path, level: int) -> list[Issue]:
     if not output_dir.is_dir():
         return [_fault("output_dir_missing", str(output_dir))]
-    found = discover_warcs(output_dir)
+    files = discover_warcs(output_dir)
     issues = [
         _fault(verdict.error_kind.value if verdict.error_kind else "unknown", f"{verdict.path}: {verdict.error}")
-        for verdict in (verify_warc(file.path, level) for file in found.files)
+        for verdict in (verify_warc(file.path, level) for file in files)
         if not verdict.ok
     ]
-    if found.manifest_status in (ManifestStatus.INVALID, ManifestStatus.UNREADABLE):
-        issues.append(_fault(f"manifest_{found.manifest_status.value}", str(output_dir)))
-    elif found.manifest_status is ManifestStatus.VALID:
+    status = read_job_manifest(output_dir / WARCS)[0]
+    if status in (ManifestStatus.INVALID, ManifestStatus.UNREADABLE):
+        issues.append(_fault(f"manifest_{status.value}", str(output_dir)))
+    elif status is ManifestStatus.VALID:
         issues += _manifest_issues(output_dir)
-    if not found.files:
+    if not files:
         issues.append(_note("no_warcs", "there is nothing to index"))
-    elif found.source not in ("stable",):
+    elif source_of(output_dir, files) != "stable":
         issues.append(_note("not_consolidated", f"{len(temp_dirs_in(output_dir))} temporary directories"))
     last = crawl_statistics(output_dir)
     if last is not None and not last.is_complete:
@@ -431,8 +433,8 @@ def clean_temp_nonwarc(
     output_dir = output_dir.resolve()
     folders = all_temp_dirs(output_dir)
     files = warcs_in(folders)
-    kept = consolidate(output_dir, files, clock)
-    moved = {file.path: path for file, path in zip(files, kept.paths, strict=True)}
+    paths, _ = consolidate(output_dir, files, clock)
+    moved = {file.path: path for file, path in zip(files, paths, strict=True)}
     # Rows follow before the old names go.
     on_kept(moved)
     had_state = (output_dir / STATE_NAME).exists()

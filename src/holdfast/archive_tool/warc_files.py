@@ -49,31 +49,28 @@ class StableFile:
     sha256: str
 
 
-class ToolManifest(NamedTuple):
-    status: ManifestStatus
-    entries: tuple[StableFile, ...] = ()
-    created_at: str | None = None
+ToolManifest = tuple[ManifestStatus, tuple[StableFile, ...], str | None]
+"""Its status, which says whether it can be trusted, its entries, and when it was created."""
 
 
 def read_job_manifest(warcs_dir: Path) -> ToolManifest:
-    """Return the manifest of a job's stable WARC files; its status says whether it can be trusted."""
     path = warcs_dir / MANIFEST
     try:
         if path.stat().st_size > _MAX_BYTES:
-            return ToolManifest(ManifestStatus.INVALID)
+            return ManifestStatus.INVALID, (), None
         data = path.read_bytes()
     except FileNotFoundError:
-        return ToolManifest(ManifestStatus.MISSING)
+        return ManifestStatus.MISSING, (), None
     except OSError:
-        return ToolManifest(ManifestStatus.UNREADABLE)
+        return ManifestStatus.UNREADABLE, (), None
     try:
         content = json.loads(data)
         if content["version"] != _VERSION:
-            return ToolManifest(ManifestStatus.INVALID)
+            return ManifestStatus.INVALID, (), None
         entries = tuple(_entry(item) for item in content["entries"])
-        return ToolManifest(ManifestStatus.VALID, entries, str(content["created_at"]))
+        return ManifestStatus.VALID, entries, str(content["created_at"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return ToolManifest(ManifestStatus.INVALID)
+        return ManifestStatus.INVALID, (), None
 
 
 def _entry(item: Any) -> StableFile:
@@ -90,14 +87,16 @@ def _entry(item: Any) -> StableFile:
     return entry
 
 
-def write_job_manifest(warcs_dir: Path, entries: Iterable[StableFile], *, before: ToolManifest, now: datetime) -> None:
-    """Write the manifest atomically; its creation time is preserved."""
+def write_job_manifest(
+    warcs_dir: Path, entries: Iterable[StableFile], *, created_at: str | None, now: datetime
+) -> None:
+    """Write the manifest atomically, created now unless `created_at` is given."""
     moment = now.isoformat()
     content = {
         "version": _VERSION,
         "output_dir": str(warcs_dir.parent),
         "warcs_dir": str(warcs_dir),
-        "created_at": before.created_at or moment,
+        "created_at": created_at or moment,
         "updated_at": moment,
         "entries": [asdict(entry) for entry in sorted(entries, key=lambda entry: entry.stable_name)],
     }
@@ -162,37 +161,26 @@ def warcs_in(folders: Iterable[Path]) -> list[ToolWarcFile]:
     return list(once.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Discovery:
-    files: tuple[ToolWarcFile, ...]
-    source: str
-    """`stable`, `temp`, `fallback`, `mixed` or `none`."""
-    manifest_status: ManifestStatus
-
-    @property
-    def paths(self) -> list[Path]:
-        return [file.path for file in self.files]
-
-
-def discover_warcs(output_dir: Path) -> Discovery:
+def discover_warcs(output_dir: Path) -> list[ToolWarcFile]:
     """Return the union of a job's stable, temporary and fallback WARC files.
 
     A temporary file and its stable twin count once: matched by inode, or by the manifest if it was copied.
     """
     output_dir = output_dir.resolve()
-    manifest = read_job_manifest(output_dir / WARCS)
-    stable = warcs_in([output_dir / WARCS])
-    known = {file.identity for file in stable} | _copied(manifest, stable)
-    labels = {"stable"} if stable else set()
-    files = list(stable)
+    files = warcs_in([output_dir / WARCS])
+    known = {file.identity for file in files} | _copied(output_dir, files)
     for folder in all_temp_dirs(output_dir):
         fresh = [file for file in warcs_below(folder) if file.identity not in known]
         known |= {file.identity for file in fresh}
         files += fresh
-        if fresh:
-            labels.add("fallback" if folder.name in FALLBACK_NAMES else "temp")
-    source = "none" if not labels else labels.pop() if len(labels) == 1 else "mixed"
-    return Discovery(files=tuple(files), source=source, manifest_status=manifest.status)
+    return files
+
+
+def source_of(output_dir: Path, files: Iterable[ToolWarcFile]) -> str:
+    """Return where files of a job are: `stable`, `temp`, `fallback`, `mixed` or `none`."""
+    folders = {file.path.relative_to(output_dir.resolve()).parts[0] for file in files}
+    labels = {"stable" if name == WARCS else "fallback" if name in FALLBACK_NAMES else "temp" for name in folders}
+    return "none" if not labels else labels.pop() if len(labels) == 1 else "mixed"
 
 
 def all_temp_dirs(output_dir: Path) -> list[Path]:
@@ -202,13 +190,13 @@ def all_temp_dirs(output_dir: Path) -> list[Path]:
 
 def copied_files(output_dir: Path) -> set[tuple[int, int]]:
     """Return the identities of temporary files whose bytes were copied to the stable directory."""
-    return _copied(read_job_manifest(output_dir / WARCS), warcs_in([output_dir / WARCS]))
+    return _copied(output_dir, warcs_in([output_dir / WARCS]))
 
 
-def _copied(manifest: ToolManifest, stable: list[ToolWarcFile]) -> set[tuple[int, int]]:
+def _copied(output_dir: Path, stable: list[ToolWarcFile]) -> set[tuple[int, int]]:
     names = {file.path.name: file.size for file in stable}
     found = set()
-    for entry in manifest.entries:
+    for entry in read_job_manifest(output_dir / WARCS)[1]:
         source = _file(Path(entry.source_path))
         # Both sizes: a copy that was cut off is not taken for the whole file.
         if source is not None and names.get(entry.stable_name) == source.size == entry.size_bytes:
@@ -218,13 +206,6 @@ def _copied(manifest: ToolManifest, stable: list[ToolWarcFile]) -> set[tuple[int
 
 _STABLE = re.compile(r"warc-(\d{6,})\.warc(?:\.gz)?")
 _PIECE = 1024 * 1024
-
-
-class Consolidation(NamedTuple):
-    created: int
-    reused: int
-    paths: tuple[Path, ...]
-    """The stable files in the order of their sources. In a dry run, the paths they would get."""
 
 
 def next_number(warcs_dir: Path) -> int:
@@ -242,40 +223,43 @@ def _names(folder: Path) -> list[str]:
 
 def consolidate(
     output_dir: Path, files: Iterable[ToolWarcFile], clock: Clock, *, allow_copy: bool = False, dry_run: bool = False
-) -> Consolidation:
-    """Give every file a stable name and record it in the manifest; return how many were new and how many known.
+) -> tuple[list[Path], int]:
+    """Give every file a stable name and record it in the manifest.
+
+    Return the stable files in the order of their sources (in a dry run, the paths they would get), and how many are
+    new.
 
     A missing or invalid manifest is rebuilt from the files. Raise `NoSpace` or `Unavailable` if the disk fails,
     `StableNameTaken` if a name holds other bytes.
     """
     warcs_dir = output_dir / WARCS
-    before = read_job_manifest(warcs_dir)
-    if before.status is ManifestStatus.UNREADABLE:
+    status, entries, created_at = read_job_manifest(warcs_dir)
+    if status is ManifestStatus.UNREADABLE:
         raise Unavailable(f"cannot read the manifest in {warcs_dir}; check the disk and its permissions")
     try:
         if not dry_run:
             warcs_dir.mkdir(exist_ok=True)
-        names = _StableNames(warcs_dir, before, allow_copy=allow_copy, dry_run=dry_run)
-        paths = tuple(names.settle(file) for file in files)
-        if before.status is not ManifestStatus.VALID:
+        names = _StableNames(warcs_dir, entries, allow_copy=allow_copy, dry_run=dry_run)
+        paths = [names.settle(file) for file in files]
+        if status is not ManifestStatus.VALID:
             names.adopt()
-        if not dry_run and (names.changed or before.status is not ManifestStatus.VALID):
+        if not dry_run and (names.changed or status is not ManifestStatus.VALID):
             # Names first, then the manifest that lists them: after a power cut it names nothing that is not there.
             sync_directory(warcs_dir)
-            write_job_manifest(warcs_dir, names.entries.values(), before=before, now=clock.now())
-        return Consolidation(names.created, len(paths) - names.created, paths)
+            write_job_manifest(warcs_dir, names.entries.values(), created_at=created_at, now=clock.now())
+        return paths, names.created
     except OSError as exc:
         raise disk_error(exc, f"cannot consolidate WARC files into {warcs_dir}: {exc.strerror}") from exc
 
 
 class _StableNames:
-    def __init__(self, warcs_dir: Path, before: ToolManifest, *, allow_copy: bool, dry_run: bool) -> None:
+    def __init__(self, warcs_dir: Path, entries: Iterable[StableFile], *, allow_copy: bool, dry_run: bool) -> None:
         self._dir = warcs_dir
         self._allow_copy, self._dry_run = allow_copy, dry_run
         self._number = next_number(warcs_dir)
         self._here = {file.identity: file for file in warcs_below(warcs_dir)}
         self._sizes = {file.path.name: file.size for file in self._here.values()}
-        self.entries = {entry.source_path: entry for entry in before.entries}
+        self.entries = {entry.source_path: entry for entry in entries}
         self.created = 0
         self.changed = False
 

@@ -12,7 +12,6 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.archive_tool.contract import Host
 from holdfast.cli.formatting import counted, fields, table, text
 from holdfast.cli.parameters import Apply, Code, command_group, read_codes
 from holdfast.cli.printing import rows_table
@@ -80,7 +79,7 @@ def schedule(
 
 
 def _campaigns(jobs: Jobs) -> Campaigns:
-    return Campaigns(jobs.database, jobs.actions, jobs.clock, Host.of(jobs.settings.zimit))
+    return Campaigns(jobs.database, jobs.actions, jobs.clock, jobs.settings.zimit)
 
 
 @_command(example="edition status --year 2026 --json")

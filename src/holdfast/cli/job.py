@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from holdfast.archive_tool.contract import Host, read_patch, tool_command
+from holdfast.archive_tool.contract import read_patch, tool_command
 from holdfast.cli import job_show, lists
 from holdfast.cli.formatting import counted
 from holdfast.cli.job_selector import NamedJob, find_job, interval_text, job_json, naming
@@ -161,7 +161,7 @@ def validate_config(jobs: Jobs, job: NamedJob) -> Done:
     check_uncapped(found.job.kind, whole, check_annual(settings))
     warnings, command_line = list(whole.warnings()), None
     if whole.backend == "zimit":
-        checked, host = zimit_config(whole, settings), Host.of(settings.zimit)
+        checked, host = zimit_config(whole, settings), settings.zimit
         command_line = shlex.join(tool_command(checked, host, name=found.source.code, output_dir=Path("OUTPUT")))
     lines = [
         f"job {found.job.id}: valid, {counted(len(whole.seeds), 'seed')}, backend {whole.backend}",

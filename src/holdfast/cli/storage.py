@@ -73,7 +73,7 @@ def demand_tool(run: DirectoryRun) -> DirectoryRun:
 
 def warcs_of(database: Database, home: Path, run: DirectoryRun) -> list[ToolWarcFile]:
     """Return every WARC file of a run: those in its directory, and other registered ones, even missing ones."""
-    found = list(discover_warcs(Path(run.execution.output_dir)).files)
+    found = discover_warcs(Path(run.execution.output_dir))
     known = {file.identity for file in found}
     with database.read() as session:
         paths = [
@@ -255,8 +255,8 @@ def give_names(archive: Archive, which: OfRun, apply: Apply = False) -> Done:
     run, folder = _idle_run(archive, which)
     files = warcs_in(all_temp_dirs(folder))
     with hold_output(folder) if apply else nullcontext():
-        done = consolidate(folder, files, archive.clock, allow_copy=apply, dry_run=not apply)
-    return Done({**run_facts(run), "files": len(files), "created": done.created, "reused": done.reused})
+        paths, created = consolidate(folder, files, archive.clock, allow_copy=apply, dry_run=not apply)
+    return Done({**run_facts(run), "files": len(files), "created": created, "reused": len(paths) - created})
 
 
 @command(app_command, opened=open_runtime, example="storage cleanup --id 3 --mode temp-nonwarc")
@@ -324,7 +324,7 @@ def sweep(runtime: Runtime, database: OpenDatabase, apply: Apply = False) -> Don
 def make_smaller(archive: Archive, which: OfRun, apply: Apply = False) -> Done:
     """Write smaller copies of WARC files, without video and audio, to warcs_compacted/; originals are not changed."""
     run, folder = _idle_run(archive, which)
-    files = discover_warcs(folder).files
+    files = discover_warcs(folder)
     line = ProgressLine(archive.clock)
     shown = _one_by_one(files, line)
     made = storage.compact(folder, shown, archive.clock) if apply else storage.measure(shown)
@@ -346,7 +346,7 @@ def forget_state(archive: Archive, which: OfRun, apply: Apply = False) -> Done:
         "temp_dirs": len(all_temp_dirs(folder)),
         "state": (folder / STATE_NAME).is_file(),
         "saved_queue": (folder / RESUME_NAME).is_file(),
-        "warcs": len(discover_warcs(folder).files),
+        "warcs": len(discover_warcs(folder)),
     }
     if apply:
         try:

@@ -18,7 +18,7 @@ from holdfast.archive_tool import contract
 from holdfast.archive_tool.docker import Docker, DockerMissing, Times
 from holdfast.archive_tool.options import read_name
 from holdfast.archive_tool.output_directory import holder_of, last_end
-from holdfast.archive_tool.warc_files import discover_warcs
+from holdfast.archive_tool.warc_files import discover_warcs, source_of
 from holdfast.archive_tool.zimit_flags import politeness_flags, with_robots
 from holdfast.cli.formatting import dumps, table
 from holdfast.cli.parameters import (
@@ -146,9 +146,9 @@ def run(
         "relax_perms": not settings.api.strict,
         **read_assignments(option or [], "--tool-option"),
     }
-    host, (more, given) = contract.Host.of(settings.zimit), _split(context.args)
+    host, (more, given) = settings.zimit, _split(context.args)
     polite = read_config({"seeds": [*seeds, *more], "zimit": {"passthrough_args": given, "tool_options": options}})
-    flags = politeness_flags(polite, host.extra_flags, delay_s=settings.politeness.delay_s)
+    flags = politeness_flags(polite, host.flags, delay_s=settings.politeness.delay_s)
     made = contract.read_job_config(
         {
             "seeds": list(polite.seeds),
@@ -161,12 +161,9 @@ def run(
     folder = (output_dir or settings.home.resolve() / "jobs" / f"{stamp}__{read_name(name)}").resolve()
     if not dry_run:
         folder.parent.mkdir(parents=True, exist_ok=True)
-    command = contract.tool_command(made, host, name=name, output_dir=folder)
-    command = [
-        *contract.find_program(host.command),
-        *command[command.index("--seeds") :],
-        *(["--dry-run"] if dry_run else []),
-    ]
+    program = contract.find_program(host.command)
+    command = contract.tool_command(made, host, name=name, output_dir=folder, program=program)
+    command += ["--dry-run"] if dry_run else []
     print(f"output directory: {folder}", file=sys.stderr)
     # In our own process group: Ctrl-C reaches the tool, which stops its container and keeps what there is.
     out = sys.stderr if json else None
@@ -257,13 +254,13 @@ def register(
     # Files that are still written would be registered with half of their records.
     if holder_of(folder) is not None:
         raise Conflict(f"an archive-tool works in {folder}; wait for its end")
-    found = discover_warcs(folder)
-    if not found.files:
+    files = discover_warcs(folder)
+    if not files:
         raise Invalid(f"there are no WARC files in {folder}, neither in warcs/ nor in temporary directories")
     with jobs.database.write() as session:
         made = register_directory(session, jobs.clock, source=source, name=name, output_dir=str(folder))
         run = {"job": made.job_id, "execution": made.id, "source": source, "output_dir": str(folder)}
-    facts = {**run, "warcs": len(found.files), "found": found.source}
+    facts = {**run, "warcs": len(files), "found": source_of(folder, files)}
     return Done(facts, f"{described(facts)}\na worker indexes it; or now: holdfast index-job --id {run['job']}")
 
 

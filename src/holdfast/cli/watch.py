@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from holdfast.archive_tool.contract import below_minimum
 from holdfast.cli.formatting import table
 from holdfast.cli.parameters import Apply, OfSource, command_group, read_codes
 from holdfast.cli.resource import Done, Reading, command
@@ -24,7 +25,6 @@ from holdfast.operations.crawl_watchdog import (
     RecoveryCase,
     WatchedRun,
     is_deploying,
-    lacking,
     read_figures,
     recover,
     watch_runs,
@@ -80,7 +80,7 @@ def watched_facts(one: WatchedRun) -> dict[str, Any]:
         "container_restarts": one.restarts,
         "errors": one.errors,
         "log": one.log,
-        "tool_pid": one.holder.pid if one.holder else None,
+        "tool_pid": one.holder or None,
         "lock_owner": one.run.job.lock_owner,
     }
 
@@ -204,7 +204,7 @@ def reconcile(
             find_source(session, code)
         found = maintenance.annual_jobs(session, year=year, sources=codes)
     for job, source in found:
-        raised = lacking(effective_config(job, source).zimit.tool_options, annual=True)
+        raised = below_minimum(effective_config(job, source).zimit.tool_options, annual=True)
         row: dict[str, Any] = {"job": job.id, "name": job.name, "source": source.code, "raised": raised}
         try:
             if raised:

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import config
-from holdfast.archive_tool.contract import Host
-from holdfast.config import Settings
+from holdfast.config import Settings, ZimitSettings
 from holdfast.crawl_process.stopping import Stops
 from holdfast.db.engine import Database
 from holdfast.demo.answers import SiteContent
@@ -180,7 +179,7 @@ def _import_past(jobs: Jobs, settings: Settings, web: DemoWeb) -> None:
 
 def _plan(jobs: Jobs) -> list[tuple[str, int]]:
     """Create the editions, past years' with the imports, this year's with a job that is due; return code and year."""
-    campaigns = Campaigns(jobs.database, jobs.actions, jobs.clock, Host())
+    campaigns = Campaigns(jobs.database, jobs.actions, jobs.clock, ZimitSettings())
     now = jobs.clock.now()
     years = [(code, moment.year) for code, _, moment in _moments(now)]
     for code, year in years:

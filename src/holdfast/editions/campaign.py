@@ -12,8 +12,9 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from holdfast.archive_tool.contract import Host, ToolOptions, annual_caps, read_job_config, with_annual_minima
+from holdfast.archive_tool.contract import ToolOptions, annual_caps, read_job_config, with_annual_minima
 from holdfast.archive_tool.zimit_flags import read_flags
+from holdfast.config import ZimitSettings
 from holdfast.errors import Invalid
 from holdfast.records import Operator, record
 from holdfast.sources.config import UNLIMITED, SourceConfig, ZimitConfig, zimit_job
@@ -96,7 +97,7 @@ def shard_seeds(seeds: Iterable[str]) -> list[tuple[str, str]]:
     return made
 
 
-def uncapped(config: SourceConfig, seeds: Iterable[str], host: Host) -> tuple[dict[str, Any], tuple[str, ...]]:
+def uncapped(config: SourceConfig, seeds: Iterable[str], host: ZimitSettings) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return an annual job's configuration (no caps, annual minima for zimit), and the settings lifted or raised.
 
     Raise ToolConfigRefused or FlagRefused if the source's zimit options do not work with what this `host` offers.
@@ -117,7 +118,7 @@ def uncapped(config: SourceConfig, seeds: Iterable[str], host: Host) -> tuple[di
     return overrides, tuple(notes)
 
 
-def _resilient(config: SourceConfig, host: Host) -> tuple[dict[str, Any], list[str]]:
+def _resilient(config: SourceConfig, host: ZimitSettings) -> tuple[dict[str, Any], list[str]]:
     job = read_job_config(zimit_job(config), host)
     caps = annual_caps(job, host)
     raised = with_annual_minima(job.tool_options)
@@ -128,7 +129,7 @@ def _resilient(config: SourceConfig, host: Host) -> tuple[dict[str, Any], list[s
         if getattr(raised, name) != getattr(job.tool_options, name)
     ]
     # Caps may stand among the flags as well (--pageLimit, --depth): those are taken out, the other flags stay.
-    given = read_flags(job.zimit_passthrough_args, host.extra_flags)
+    given = read_flags(job.zimit_passthrough_args, host.flags)
     flags = [word for flag in given if flag.name not in caps for word in flag.words]
     zimit = ZimitConfig(
         passthrough_args=tuple(flags),

@@ -16,9 +16,10 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from holdfast import audit
-from holdfast.archive_tool.contract import ExecutionPolicy, Host
+from holdfast.archive_tool.contract import ExecutionPolicy
 from holdfast.archive_tool.outcome import operator_state, rescue_word
 from holdfast.clock import Clock
+from holdfast.config import ZimitSettings
 from holdfast.db.engine import Database
 from holdfast.db.models import Edition, Source
 from holdfast.editions import campaign, queries
@@ -66,7 +67,7 @@ class CampaignRun:
 
 
 class Campaigns:
-    def __init__(self, database: Database, actions: JobActions, clock: Clock, host: Host) -> None:
+    def __init__(self, database: Database, actions: JobActions, clock: Clock, host: ZimitSettings) -> None:
         """`host` has this server's VPN command and permitted flags for zimit."""
         self._database, self._actions, self._clock, self._host = database, actions, clock, host
 

@@ -24,10 +24,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.archive_tool.contract import ANNUAL_BACKOFF_MINUTES, ANNUAL_ERRORS, ANNUAL_RESTARTS
+from holdfast.archive_tool.contract import below_minimum
 from holdfast.archive_tool.logs import newest_log, read_progress
 from holdfast.archive_tool.outcome import is_storage_errno
-from holdfast.archive_tool.output_directory import STATE_NAME, Holder, holder_of, load_state, write_whole
+from holdfast.archive_tool.output_directory import STATE_NAME, holder_of, load_state, write_whole
 from holdfast.clock import Clock
 from holdfast.config import RecoverySettings, Settings
 from holdfast.coordination.disk import low_volume
@@ -143,8 +143,8 @@ TOOLS = ("zimit", "http_warc", "playwright_warc")
 class WatchedRun:
     run: DirectoryRun
     activity: RunActivity
-    holder: Holder | None
-    """The tool that works in the directory; None if none does, and for our own crawler."""
+    holder: int | None
+    """Process id of the tool that works in the directory; None if none does, and for our own crawler."""
     state_ok: bool
     restarts: int
     errors: dict[str, int]
@@ -319,8 +319,6 @@ def write_textfile(path: Path, *figures: CrawlFigures | WarcCheckFigures | Recor
 
 
 DEPLOY_LOCK = "deploy.lock"
-OTHER_RESTARTS = 6
-"""Minimum number of restarts allowed for a job that is not annual."""
 _REMEMBERED = timedelta(days=30)
 Signal = Callable[[WatchedRun], bool]
 
@@ -386,24 +384,7 @@ def minima(watched: WatchedRun) -> dict[str, int]:
     except Invalid:
         # It was changed since this run began: the next one fails with it, whatever is added.
         return {}
-    return lacking(options, annual=watched.is_annual)
-
-
-def lacking(options: dict[str, object], *, annual: bool) -> dict[str, int]:
-    """Return the tool options that are below their minimum, with the required values."""
-    least = {"max_container_restarts": ANNUAL_RESTARTS if annual else OTHER_RESTARTS}
-    # Without monitoring the tool takes neither thresholds nor a wait.
-    annual = annual and bool(options.get("enable_monitoring"))
-    if annual:
-        least |= {"error_threshold_timeout": ANNUAL_ERRORS, "error_threshold_http": ANNUAL_ERRORS}
-    found = {name: value for name, value in least.items() if _number(options.get(name)) < value}
-    if annual and options.get("backoff_delay_minutes") != ANNUAL_BACKOFF_MINUTES:
-        found["backoff_delay_minutes"] = ANNUAL_BACKOFF_MINUTES
-    return found
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+    return below_minimum(options, annual=watched.is_annual)
 
 
 def _help(jobs: Jobs, watched: WatchedRun, decision: Decision, raised: dict[str, int], ask: Signal) -> bool:

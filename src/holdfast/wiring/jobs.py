@@ -10,7 +10,7 @@ from threading import Lock
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from holdfast.archive_tool.contract import Host, JobConfig, annual_caps, read_job_config
+from holdfast.archive_tool.contract import JobConfig, annual_caps, read_job_config
 from holdfast.archive_tool.errors import ToolConfigRefused
 from holdfast.archive_tool.options import Backend
 from holdfast.archive_tool.zimit_flags import politeness_flags, scope_flags, with_robots, within_time
@@ -77,7 +77,7 @@ def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
     source configures. Permissions are loosened unless configured otherwise or the environment is strict. Raise
     ZimitUnguarded if the environment is strict and no setting accepts the risks.
     """
-    host, content = Host.of(settings.zimit), zimit_job(config)
+    host, content = settings.zimit, zimit_job(config)
     most_s = settings.worker.max_time_s or None
     limits = [limit for limit in (config.max_time_s, most_s) if limit]
     # The shorter of the two: a source must not hold a worker for longer than its operator allows.
@@ -86,9 +86,9 @@ def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
         # Before what the source says: its own `relax_perms` wins.
         options = with_robots(config, {"relax_perms": not settings.api.strict, **content["tool_options"]})
         flags = [
-            *scope_flags(config, known_contact(settings), host.extra_flags),
-            *politeness_flags(config, host.extra_flags, delay_s=settings.politeness.delay_s),
-            *within_time(content["zimit_passthrough_args"], most_s, host.extra_flags),
+            *scope_flags(config, known_contact(settings), host.flags),
+            *politeness_flags(config, host.flags, delay_s=settings.politeness.delay_s),
+            *within_time(content["zimit_passthrough_args"], most_s, host.flags),
         ]
         job = read_job_config({**content, "tool_options": options, "zimit_passthrough_args": flags}, host)
         # The other backends fetch with our own client.
@@ -129,7 +129,7 @@ def check_annual(settings: Settings) -> BackendCheck:
     def check(config: SourceConfig) -> None:
         if config.backend != "zimit":
             return
-        if caps := annual_caps(zimit_config(config, settings), Host.of(settings.zimit)):
+        if caps := annual_caps(zimit_config(config, settings), settings.zimit):
             raise Invalid(f"an annual job has no caps: take away {', '.join(caps)}")
 
     return check

@@ -21,7 +21,7 @@ from urllib.parse import urljoin
 
 from holdfast.archive_tool.contract import ToolMissing
 from holdfast.archive_tool.logs import FAILURE_BYTES, MAX_LINE_BYTES, Statistics, last_statistics, newest_log, tail
-from holdfast.archive_tool.output_directory import Holder, hold_output, holder_of, last_end
+from holdfast.archive_tool.output_directory import hold_output, holder_of, last_end
 from holdfast.archive_tool.warc_files import all_temp_dirs, consolidate, discover_warcs, warcs_in
 from holdfast.clock import Clock
 from holdfast.coordination.steps import FileStep
@@ -103,8 +103,8 @@ class StartedTool:
 class AdoptedTool:
     """A tool that another worker started, known by its lock on the directory, which also records its exit."""
 
-    def __init__(self, output_dir: Path, holder: Holder) -> None:
-        self._output_dir, self._holder = output_dir, holder
+    def __init__(self, output_dir: Path, pid: int) -> None:
+        self._output_dir, self._pid = output_dir, pid
         self.log_path = newest_tool_log(output_dir)
 
     def poll(self) -> int | None:
@@ -125,7 +125,7 @@ class AdoptedTool:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        signal_holder(self._output_dir, self._holder, number)
+        signal_holder(self._output_dir, self._pid, number)
 
 
 class ToolGuard:
@@ -170,14 +170,14 @@ class ToolGuard:
                 return
 
 
-def signal_holder(output_dir: Path, holder: Holder, number: signal.Signals) -> bool:
+def signal_holder(output_dir: Path, pid: int, number: signal.Signals) -> bool:
     """Send a signal to the tool that holds a directory; return False if it is not here, or is another program."""
-    # A number alone is no identity: it may belong to another program by now, or to one of another machine. The process
-    # must have this directory as its output directory.
-    if not holder.is_here or not _works_in(holder.pid, output_dir):
+    # A number alone is no identity: it may belong to another program by now. The process must have this directory as
+    # its output directory. 0 is unknown, or on another machine.
+    if not pid or not _works_in(pid, output_dir):
         return False
     with suppress(ProcessLookupError):
-        os.kill(holder.pid, number)
+        os.kill(pid, number)
         return True
     return False
 
@@ -230,7 +230,7 @@ def keep_files(
     with hold_output(output_dir):
         # Stable names first: a clean-up of temporary directories then never takes what is registered.
         consolidate(output_dir, warcs_in(all_temp_dirs(output_dir)), runtime.clock, allow_copy=True)
-        paths = discover_warcs(output_dir).paths
+        paths = [file.path for file in discover_warcs(output_dir)]
         if not paths:
             return 0, []
         folder = output_dir / KEPT

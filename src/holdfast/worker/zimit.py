@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shlex
 import shutil
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, closing, suppress
@@ -18,19 +17,21 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.archive_tool import outcome
-from holdfast.archive_tool.contract import ExecutionPolicy, Host, JobConfig, find_program, tool_command
+from holdfast.archive_tool.contract import ExecutionPolicy, JobConfig, find_program, tool_command
 from holdfast.archive_tool.docker import tool_environment
 from holdfast.archive_tool.errors import OutputBusy
 from holdfast.archive_tool.logs import newest_crawl_log
 from holdfast.archive_tool.options import Backend
 from holdfast.archive_tool.outcome import (
     FINALIZATION_FAILED,
+    STOPPED,
     CrawlerStatus,
-    JobResult,
+    Verdict,
     classify_error,
     classify_exit,
     crawl_statistics,
     failure_reason,
+    is_complete,
 )
 from holdfast.archive_tool.output_directory import STATE_NAME, OutputDirectory, holder_of, last_end, open_place
 from holdfast.archive_tool.warc_files import discover_warcs
@@ -118,12 +119,12 @@ class _Run:
         self._prepare(job)
         # A crawl that came to its end while no worker was there is registered and indexed, not crawled again.
         end = last_end(self._dir) if holder_of(self._dir) is None else None
-        if end is not None and self._meaning(end[1], None).status == "completed":
+        if end is not None and is_complete(self._meaning(end[1], None)):
             self._holding.note("info", "lifecycle", "the crawl had come to its end before; only its files are seen to")
             return self._completed(end[1], None)
-        host = Host.of(self._settings.zimit)
-        host = replace(host, command=shlex.join(find_program(host.command, outer)))
-        command = tool_command(job, host, name=self._name(), output_dir=self._dir)
+        host = self._settings.zimit
+        program = find_program(host.command, outer)
+        command = tool_command(job, host, name=self._name(), output_dir=self._dir, program=program)
         try:
             # As our own crawls do: two crawlers at one host would ask it twice as often as either was told to.
             with self._hold_domains(job) as leases:
@@ -140,7 +141,7 @@ class _Run:
         if ended is None:
             return None
         # Another crawl asks a host of this one now, or may; a crawl that was complete by then is kept.
-        if self._lost is not None and self._holding.stop is None and self._meaning(*ended).status != "completed":
+        if self._lost is not None and self._holding.stop is None and not is_complete(self._meaning(*ended)):
             self._come_back(f"{self._lost}; the tool was stopped")
             return None
         return self._conclude(*ended)
@@ -192,7 +193,7 @@ class _Run:
             tool: Tool
             # A tool outlives the worker that started it: none is started beside one that still runs.
             if holder is not None:
-                self._holding.note("warning", "lifecycle", "a tool that was left behind goes on", pid=holder.pid)
+                self._holding.note("warning", "lifecycle", "a tool that was left behind goes on", pid=holder)
                 tool = AdoptedTool(self._dir, holder)
             else:
                 environment = environment_of(self._settings, outer)
@@ -303,7 +304,7 @@ class _Run:
             note_artifacts(tx, execution_id=self._lease.execution_id, found={"combined_log": str(found)})
             self._log_path = found
 
-    def _meaning(self, code: int, log_path: Path | None) -> JobResult:
+    def _meaning(self, code: int, log_path: Path | None) -> Verdict:
         return classify_exit(code, self._dir, end_of_log(self._dir, log_path))
 
     def _conclude(self, code: int, log_path: Path | None) -> RunEnding | None:
@@ -311,21 +312,21 @@ class _Run:
         if self._place is not None:
             # A mount that went away took its logs along: nothing there speaks of this run.
             self._place.check_identity()
-        result, word = self._meaning(code, log_path), self._holding.stop
+        verdict, word = self._meaning(code, log_path), self._holding.stop
         # Before all else: also a crawl that came to its end is thrown away if a person asked for that.
         if word is StopReason.DISCARD:
             self._discard()
             return RunEnding(result=endings.RunResult.CANCELLED, reason="discarded", exit_code=code)
-        if result.status == "completed":
-            return self._completed(code, result.stage)
+        if is_complete(verdict):
+            return self._completed(code, verdict[1])
         if word is StopReason.FINISH:
-            return replace(self._completed(code, "stopped"), reason="stopped")
+            return replace(self._completed(code, STOPPED), reason="stopped")
         if word is StopReason.CANCEL:
-            return replace(self._completed(code, "stopped"), result=endings.RunResult.CANCELLED, reason="cancelled")
-        if word in LEAVING or result.stage == "stopped":
+            return replace(self._completed(code, STOPPED), result=endings.RunResult.CANCELLED, reason="cancelled")
+        if word in LEAVING or verdict[1] == STOPPED:
             # It goes on in the same directory, with this worker or another.
             return None
-        return self._failed(code, result, end_of_log(self._dir, log_path))
+        return self._failed(code, verdict, end_of_log(self._dir, log_path))
 
     def _discard(self) -> None:
         """Delete the directory, except for files that an earlier run in it added to the archive."""
@@ -344,7 +345,7 @@ class _Run:
         registered, errors = keep_files(
             self._runtime, self._database, self._lease.execution_id, self._dir, self._holding
         )
-        stage = stage or (self._meaning(code, None).stage if code else None)
+        stage = stage or (self._meaning(code, None)[1] if code else None)
         error = errors[0] if errors else None
         if error is None and stage == FINALIZATION_FAILED:
             error = failure_reason(self._dir, end_of_log(self._dir, None), code)
@@ -373,10 +374,11 @@ class _Run:
         job, url = self._lease.job, start_url(self._lease.job, self._lease.source)
         if url is None or not (job.schedule_enabled and job.adaptive_scheduling):
             return StartPage()
-        return start_page_in(discover_warcs(self._dir).paths, url)
+        return start_page_in([file.path for file in discover_warcs(self._dir)], url)
 
-    def _failed(self, code: int, result: JobResult, text: str) -> RunEnding:
-        failure = _FAILURES.get(result.crawler_status, FailureCause.FAILED)
+    def _failed(self, code: int, verdict: Verdict, text: str) -> RunEnding:
+        status, stage = verdict
+        failure = _FAILURES.get(status, FailureCause.FAILED)
         # What a failed crawl captured is part of the archive, whatever becomes of the job.
         if failure is FailureCause.FAILED:
             self._keep_what_there_is()
@@ -384,9 +386,9 @@ class _Run:
             self._ending(endings.RunResult.FAILED),
             exit_code=code,
             failure=failure,
-            reason=result.crawler_status.value,
+            reason=status.value,
             error=failure_reason(self._dir, text, code),
-            stage=result.stage,
+            stage=stage,
         )
         return self._rescued(ending) if failure is FailureCause.FAILED else ending
 
@@ -406,14 +408,16 @@ class _Run:
         found = outcome.after_failure(policy, failures)
         if found is None:
             return ending
-        again, changed = found.status == "retryable", found.policy != policy
+        stage, following = found
+        again, changed = stage != outcome.EXHAUSTED, following != policy
         self._holding.note(
-            "warning", "lifecycle", "rescue", stage=found.stage, again=again, backend=found.policy.capture_backend
+            "warning", "lifecycle", "rescue", stage=stage, again=again, backend=following.capture_backend
         )
-        verdict = BackendVerdict(
-            again=again, counts_anew=found.restarts_count, job_config=self._promoted(found.policy) if changed else None
+        # A fallback starts with a failure count of its own.
+        promoted = self._promoted(following) if changed else None
+        return replace(
+            ending, stage=stage, verdict=BackendVerdict(again=again, counts_anew=changed, job_config=promoted)
         )
-        return replace(ending, stage=found.stage, verdict=verdict)
 
     def _promoted(self, policy: ExecutionPolicy) -> dict[str, Any]:
         assert self._config is not None
@@ -424,7 +428,7 @@ class _Run:
         """Return the ending for an error around the run: unreachable storage is retried, the rest needs a person."""
         self._holding.note("error", "error", str(exc), code=getattr(exc, "code", None))
         infra = isinstance(exc, Unavailable | OutputBusy)
-        status = CrawlerStatus.INFRA if infra else classify_error(exc, self._dir).crawler_status
+        status = CrawlerStatus.INFRA if infra else classify_error(exc, self._dir)
         return replace(
             self._ending(endings.RunResult.FAILED),
             failure=_FAILURES.get(status, FailureCause.CONFIG),

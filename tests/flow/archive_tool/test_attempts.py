@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.outcome import FINALIZATION_FAILED, CrawlerStatus, JobResult, classify_exit
+from holdfast.archive_tool.outcome import FINALIZATION_FAILED, CrawlerStatus, Verdict, classify_exit
 from holdfast.archive_tool.output_directory import SENTINEL
 from tests import needs
 from tests.flow.archive_tool.bed import Bed, Ended, Step
@@ -17,7 +17,7 @@ GOOD: list[Step] = [{"warc": "b.warc.gz"}, {"stats": [2, 2, 0, 0]}]
 ONLY_WARCS = "--skip-final-build"
 
 
-def _meaning(bed: Bed, ended: Ended) -> JobResult:
+def _meaning(bed: Bed, ended: Ended) -> Verdict:
     return classify_exit(ended.code, bed.output, f"{ended.out}\n{ended.err}")
 
 
@@ -74,7 +74,7 @@ def test_attempts_end_at_their_limit(bed: Bed) -> None:
 
     assert (ended.code, ended.state) == (1, "failed_max_attempts")
     assert bed.stages() == [f"initial_crawl_-_attempt_{number}" for number in (1, 2, 3)]
-    assert _meaning(bed, ended) == ("failed", CrawlerStatus.FAILED, None)
+    assert _meaning(bed, ended) == (CrawlerStatus.FAILED, None)
 
 
 def test_a_flag_that_the_image_does_not_know_is_tried_once(bed: Bed) -> None:
@@ -86,7 +86,7 @@ def test_a_flag_that_the_image_does_not_know_is_tried_once(bed: Bed) -> None:
     assert (ended.code, ended.state) == (1, "failed")
     assert len(bed.calls("run")) == 1
     assert "unrecognized arguments" in bed.log()
-    assert _meaning(bed, ended) == ("failed", CrawlerStatus.CONFIG, None)
+    assert _meaning(bed, ended) == (CrawlerStatus.CONFIG, None)
 
 
 def test_a_flag_that_is_not_ours_to_pass_never_reaches_docker(bed: Bed) -> None:
@@ -95,7 +95,7 @@ def test_a_flag_that_is_not_ours_to_pass_never_reaches_docker(bed: Bed) -> None:
     assert ended.code == 2
     assert "archive-tool: error:" in ended.err
     assert bed.raw_calls() == []
-    assert _meaning(bed, ended) == ("failed", CrawlerStatus.CONFIG, None)
+    assert _meaning(bed, ended) == (CrawlerStatus.CONFIG, None)
 
 
 def test_missing_permissions_are_storage_trouble_and_tried_once(bed: Bed) -> None:
@@ -105,7 +105,7 @@ def test_missing_permissions_are_storage_trouble_and_tried_once(bed: Bed) -> Non
 
     assert (ended.code, ended.state) == (1, "failed")
     assert len(bed.calls("run")) == 1
-    assert _meaning(bed, ended) == ("retryable", CrawlerStatus.INFRA, None)
+    assert _meaning(bed, ended) == (CrawlerStatus.INFRA, None)
 
 
 def test_what_a_page_says_is_no_storage_trouble(bed: Bed) -> None:
@@ -114,7 +114,7 @@ def test_what_a_page_says_is_no_storage_trouble(bed: Bed) -> None:
 
     ended = bed.run(ONLY_WARCS, "--max-attempts", "1")
 
-    assert _meaning(bed, ended) == ("failed", CrawlerStatus.FAILED, None)
+    assert _meaning(bed, ended) == (CrawlerStatus.FAILED, None)
 
 
 def test_a_complete_crawl_is_not_crawled_again_when_only_its_end_failed(bed: Bed) -> None:
@@ -124,7 +124,7 @@ def test_a_complete_crawl_is_not_crawled_again_when_only_its_end_failed(bed: Bed
 
     assert (ended.code, ended.state) == (1, "failed")
     assert len(bed.calls("run")) == 1
-    assert _meaning(bed, ended) == ("completed", CrawlerStatus.FAILED, FINALIZATION_FAILED)
+    assert _meaning(bed, ended) == (CrawlerStatus.FAILED, FINALIZATION_FAILED)
 
 
 def test_an_engine_that_is_down_is_told_apart(bed: Bed) -> None:
@@ -162,7 +162,7 @@ def test_storage_that_vanishes_is_never_written_around(bed: Bed, tmp_path: Path)
 
     assert ended.code == 1
     assert list(bed.output.iterdir()) == []
-    assert _meaning(bed, ended) == ("retryable", CrawlerStatus.INFRA, None)
+    assert _meaning(bed, ended) == (CrawlerStatus.INFRA, None)
     assert len(bed.calls("run")) == 1
     bed.output.rmdir()
     away.rename(bed.output)
@@ -187,7 +187,7 @@ def test_a_mount_that_goes_away_or_is_full_costs_no_attempt_and_no_byte_beside_i
             subprocess.run(["umount", "-l", bed.output], check=True)
         bed.heard.touch()
         ended = bed.finish(process)
-        assert _meaning(bed, ended)[:2] == ("retryable", CrawlerStatus.INFRA), ended
+        assert _meaning(bed, ended)[0] is CrawlerStatus.INFRA, ended
         assert len(bed.warcs()) == (kept if fault == "full" else 0)
     finally:
         subprocess.run(["umount", "-l", bed.output], capture_output=True, check=False)
@@ -292,7 +292,7 @@ def test_wrong_usage_ends_with_2_before_anything_is_touched(bed: Bed, wrong: tup
     assert "archive-tool: error:" in ended.err
     assert bed.raw_calls() == []
     assert list(bed.output.iterdir()) == []
-    assert _meaning(bed, ended) == ("failed", CrawlerStatus.CONFIG, None)
+    assert _meaning(bed, ended) == (CrawlerStatus.CONFIG, None)
 
 
 def test_a_state_that_cannot_be_kept_ends_the_run_and_its_container(bed: Bed) -> None:

@@ -14,6 +14,7 @@ from holdfast.archive_tool.warc_files import (
     discover_warcs,
     next_number,
     read_job_manifest,
+    source_of,
     warcs_in,
 )
 from holdfast.errors import Unavailable
@@ -36,11 +37,11 @@ def test_every_file_gets_a_name_and_an_entry(tmp_path: Path, clock: FakeClock) -
     source = _temp(tmp_path, "a.warc.gz", b"one")
     _temp(tmp_path, "b.warc", b"two")
 
-    done = consolidate(tmp_path, _found(tmp_path), clock)
+    paths, created = consolidate(tmp_path, _found(tmp_path), clock)
 
-    assert (done.created, done.reused) == (2, 0)
-    assert [path.name for path in done.paths] == ["warc-000001.warc.gz", "warc-000002.warc"]
-    assert done.paths[0].samefile(source)
+    assert created == 2
+    assert [path.name for path in paths] == ["warc-000001.warc.gz", "warc-000002.warc"]
+    assert paths[0].samefile(source)
     content = json.loads((tmp_path / "warcs" / "manifest.json").read_text())
     assert sorted(content) == ["created_at", "entries", "output_dir", "updated_at", "version", "warcs_dir"]
     assert content["entries"][0] == {
@@ -55,9 +56,9 @@ def test_the_same_again_changes_nothing(tmp_path: Path, clock: FakeClock) -> Non
     before = (tmp_path / "warcs" / "manifest.json").read_bytes()
     clock.advance(100)
 
-    again = consolidate(tmp_path, _found(tmp_path), clock)
+    paths, created = consolidate(tmp_path, _found(tmp_path), clock)
 
-    assert (again.created, again.reused) == (0, 1)
+    assert (len(paths), created) == (1, 0)
     assert (tmp_path / "warcs" / "manifest.json").read_bytes() == before
 
 
@@ -68,9 +69,9 @@ def test_numbers_go_on_after_the_highest_and_leave_gaps(tmp_path: Path, clock: F
     (stable / "warc-000003.warc").write_bytes(b"kept too")
     _temp(tmp_path, "a.warc.gz")
 
-    done = consolidate(tmp_path, _found(tmp_path), clock)
+    paths, _ = consolidate(tmp_path, _found(tmp_path), clock)
 
-    assert [path.name for path in done.paths] == ["warc-000008.warc.gz"]
+    assert [path.name for path in paths] == ["warc-000008.warc.gz"]
     assert (stable / "warc-000007.warc.gz").read_bytes() == b"kept"
     assert next_number(stable) == 9
 
@@ -78,9 +79,7 @@ def test_numbers_go_on_after_the_highest_and_leave_gaps(tmp_path: Path, clock: F
 def test_a_dry_run_writes_nothing(tmp_path: Path, clock: FakeClock) -> None:
     _temp(tmp_path, "a.warc.gz")
 
-    done = consolidate(tmp_path, _found(tmp_path), clock, dry_run=True)
-
-    assert done.created == 1
+    assert consolidate(tmp_path, _found(tmp_path), clock, dry_run=True)[1] == 1
     assert not (tmp_path / "warcs").exists()
 
 
@@ -96,14 +95,14 @@ def test_a_manifest_that_makes_no_sense_is_made_anew(tmp_path: Path, clock: Fake
     consolidate(tmp_path, _found(tmp_path), clock)
     (tmp_path / "warcs" / "warc-000009.warc").write_bytes(b"nobody knows from where")
     (tmp_path / "warcs" / "manifest.json").write_text(text)
-    assert read_job_manifest(tmp_path / "warcs").status is ManifestStatus.INVALID
+    assert read_job_manifest(tmp_path / "warcs")[0] is ManifestStatus.INVALID
 
-    again = consolidate(tmp_path, _found(tmp_path), clock)
+    paths, created = consolidate(tmp_path, _found(tmp_path), clock)
 
-    assert (again.created, again.reused) == (0, 1)
-    manifest = read_job_manifest(tmp_path / "warcs")
-    assert manifest.status is ManifestStatus.VALID
-    assert {entry.stable_name: entry.link_type for entry in manifest.entries} == {
+    assert (len(paths), created) == (1, 0)
+    status, entries, _ = read_job_manifest(tmp_path / "warcs")
+    assert status is ManifestStatus.VALID
+    assert {entry.stable_name: entry.link_type for entry in entries} == {
         "warc-000001.warc.gz": "hardlink", "warc-000009.warc": "found",
     }  # fmt: skip
 
@@ -114,9 +113,9 @@ def test_a_stable_file_that_was_lost_is_linked_again_under_a_new_number(tmp_path
     consolidate(tmp_path, _found(tmp_path), clock)
     (tmp_path / "warcs" / "warc-000001.warc.gz").unlink()
 
-    again = consolidate(tmp_path, _found(tmp_path), clock)
+    paths, _ = consolidate(tmp_path, _found(tmp_path), clock)
 
-    assert [path.name for path in again.paths] == ["warc-000003.warc.gz", "warc-000002.warc.gz"]
+    assert [path.name for path in paths] == ["warc-000003.warc.gz", "warc-000002.warc.gz"]
 
 
 def test_another_disk_needs_permission_to_copy(tmp_path: Path, clock: FakeClock) -> None:
@@ -127,26 +126,29 @@ def test_another_disk_needs_permission_to_copy(tmp_path: Path, clock: FakeClock)
         file = ToolWarcFile(source, seen.st_size, seen.st_dev, seen.st_ino)
         with pytest.raises(Unavailable):
             consolidate(tmp_path, [file], clock)
-        done = consolidate(tmp_path, [file], clock, allow_copy=True)
+        paths, _ = consolidate(tmp_path, [file], clock, allow_copy=True)
     finally:
         source.unlink()
 
-    assert done.paths[0].read_bytes() == b"far away"
-    assert read_job_manifest(tmp_path / "warcs").entries[0].link_type == "copy"
+    assert paths[0].read_bytes() == b"far away"
+    assert read_job_manifest(tmp_path / "warcs")[1][0].link_type == "copy"
 
 
-def test_discovery_is_the_union_and_counts_each_file_once(tmp_path: Path, clock: FakeClock) -> None:
-    assert discover_warcs(tmp_path).source == "none"
+def _discovered(job: Path) -> tuple[str, int]:
+    files = discover_warcs(job)
+    return source_of(job, files), len(files)
+
+
+def test_discovery_returns_each_file_of_any_folder_once(tmp_path: Path, clock: FakeClock) -> None:
+    assert _discovered(tmp_path) == ("none", 0)
     _temp(tmp_path, "a.warc.gz", b"one")
     _temp(tmp_path, "empty.warc.gz", b"")
     _temp(tmp_path, "notes.txt", b"no")
     (tmp_path / ".tmp1" / "dangling.warc.gz").symlink_to(tmp_path / "nowhere")
-    assert (discover_warcs(tmp_path).source, len(discover_warcs(tmp_path).files)) == ("temp", 1)
+    assert _discovered(tmp_path) == ("temp", 1)
 
     consolidate(tmp_path, _found(tmp_path), clock)
-    found = discover_warcs(tmp_path)
-    assert (found.source, len(found.files), found.manifest_status) == ("stable", 1, ManifestStatus.VALID)
+    assert _discovered(tmp_path) == ("stable", 1)
 
     _temp(tmp_path, "c.warc", b"three", folder=".tmp-http-warc")
-    found = discover_warcs(tmp_path)
-    assert (found.source, len(found.files)) == ("mixed", 2)
+    assert _discovered(tmp_path) == ("mixed", 2)

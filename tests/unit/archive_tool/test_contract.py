@@ -9,7 +9,6 @@ import pytest
 
 from holdfast.archive_tool.capture import HEEDED
 from holdfast.archive_tool.contract import (
-    Host,
     annual_caps,
     read_job_config,
     strip_separator,
@@ -19,10 +18,10 @@ from holdfast.archive_tool.contract import (
 )
 from holdfast.archive_tool.errors import FlagRefused, ToolConfigRefused
 from holdfast.archive_tool.options import read_options
-from holdfast.config import load
+from holdfast.config import ZimitSettings, load
 from holdfast.sources.config import HTTP_WARC_FLAGS, read_config
 
-HOST = Host(vpn_command="vpn up", store_root=None)
+HOST = ZimitSettings(vpn_command="vpn up", store_root=None)
 FULL: dict[str, Any] = {
     "seeds": ["https://example.org/"],
     "zimit_passthrough_args": ["--scopeType", "host"],
@@ -87,7 +86,9 @@ def test_the_tool_understands_what_the_contract_writes(content: dict[str, Any]) 
 
 
 def test_the_program_may_be_several_words() -> None:
-    host = Host(command="python -m 'holdfast.archive_tool'", image="ghcr.io/openzim/zimit:3.0", store_root=Path("/s"))
+    host = ZimitSettings(
+        command="python -m 'holdfast.archive_tool'", image="ghcr.io/openzim/zimit:3.0", store_root=Path("/s")
+    )
     command = tool_command(read_job_config(DOCUMENT, host), host, name="x", output_dir=Path("/s/out"))
 
     assert command[:3] == ["python", "-m", "holdfast.archive_tool"]
@@ -98,9 +99,9 @@ def test_the_program_may_be_several_words() -> None:
 def test_the_server_s_settings_decide_what_runs_on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOLDFAST_ZIMIT_FLAGS", "custom-css, blockList")
     monkeypatch.setenv("HOLDFAST_ZIMIT_VPN_COMMAND", "vpn up")
-    host = Host.of(load().zimit)
+    host = load().zimit
 
-    assert host.extra_flags == ("custom-css", "blockList")
+    assert host.flags == ("custom-css", "blockList")
     assert host.vpn_command == "vpn up"
     content = {"seeds": ["https://example.org/"], "zimit_passthrough_args": ["--custom-css", "/output/x.css"]}
     command = tool_command(read_job_config(content, host), host, name="x", output_dir=Path("out"))
@@ -166,7 +167,7 @@ def test_a_vpn_needs_a_command_of_the_server() -> None:
 
     assert read_job_config(content, HOST).tool_options.enable_vpn_rotation
     with pytest.raises(ToolConfigRefused):
-        read_job_config(content, Host())
+        read_job_config(content, ZimitSettings())
 
 
 def test_one_leading_separator_is_dropped() -> None:
@@ -184,7 +185,7 @@ def test_annual_jobs_get_their_minima_and_no_caps() -> None:
     assert (raised.max_container_restarts, raised.error_threshold_timeout) == (20, 50)
     assert (raised.error_threshold_http, raised.backoff_delay_minutes) == (99, 2)
     assert (quiet.max_container_restarts, quiet.error_threshold_http, quiet.backoff_delay_minutes) == (20, None, None)
-    assert annual_caps(low, Host()) == ["--pageLimit", "--depth"]
+    assert annual_caps(low, ZimitSettings()) == ["--pageLimit", "--depth"]
 
 
 @pytest.mark.parametrize(

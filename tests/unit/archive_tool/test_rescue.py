@@ -15,27 +15,27 @@ FRESH = ExecutionPolicy(resume_policy="fresh_only", fallback_backend="http_warc"
 AT = datetime(2025, 12, 9, 23, 30, tzinfo=UTC)
 
 
-def test_the_fallback_takes_over_at_the_budget_and_may_fail_once() -> None:
-    first = after_failure(FRESH, 1)
-    assert first is not None
-    assert (first.status, first.stage) == ("retryable", "fresh_failed")
-    assert rescue_word(first.policy, first.stage) == "fresh-failed"
+def test_fallback_takes_over_at_the_budget_and_may_fail_once() -> None:
+    first, promoted = after_failure(FRESH, 1), after_failure(FRESH, 2)
+    assert first == ("fresh_failed", FRESH)
+    assert rescue_word(FRESH, first[0]) == "fresh-failed"
 
-    promoted = after_failure(FRESH, 2)
     assert promoted is not None
-    assert (promoted.status, promoted.stage, promoted.restarts_count) == ("retryable", "promoted_to_http_warc", True)
-    policy = promoted.policy
-    assert (policy.capture_backend, policy.primary_backend) == ("http_warc", "browsertrix")
+    stage, policy = promoted
+    assert (stage, policy.capture_backend, policy.primary_backend) == (
+        "promoted_to_http_warc",
+        "http_warc",
+        "browsertrix",
+    )
     assert policy.last_promoted_from_backend == "browsertrix"
+    assert rescue_word(policy, stage) == "fallback-active"
 
-    again = after_failure(policy, 1)
-    assert again is not None
-    assert (again.status, again.stage) == ("retryable", "fallback_failed")
-    last = after_failure(policy, 2)
-    assert last is not None
-    assert (last.status, last.stage) == ("failed", "fallback_exhausted")
-    words = [rescue_word(policy, stage) for stage in (promoted.stage, again.stage, last.stage)]
-    assert words == ["fallback-active", "fallback-retry", "fallback-exhausted"]
+    again, last = after_failure(policy, 1), after_failure(policy, 2)
+    assert (again, last) == (("fallback_failed", policy), ("fallback_exhausted", policy))
+    assert [rescue_word(policy, word) for word in ("fallback_failed", "fallback_exhausted")] == [
+        "fallback-retry",
+        "fallback-exhausted",
+    ]
 
 
 @pytest.mark.parametrize("policy", [ExecutionPolicy(), ExecutionPolicy(resume_policy="fresh_only")])
@@ -47,14 +47,14 @@ def test_without_a_fallback_the_ordinary_rules_apply(policy: ExecutionPolicy) ->
 def test_operators_see_one_word() -> None:
     rescued = after_failure(FRESH, 2)
     assert rescued is not None
-    used = rescued.policy
+    stage, used = rescued
     cases = {
         ("queued", FRESH, None): "queued",
         ("running", FRESH, None): "running-primary",
-        ("running", used, rescued.stage): "running-fallback",
+        ("running", used, stage): "running-fallback",
         ("running", used, "fallback_failed"): "running-rescue",
         ("retryable", FRESH, "fresh_failed"): "waiting-fresh-retry",
-        ("retryable", used, rescued.stage): "waiting-fallback",
+        ("retryable", used, stage): "waiting-fallback",
         ("retryable", used, "fallback_failed"): "waiting-fallback-retry",
         ("retryable", FRESH, None): "waiting-retry",
         ("completed", FRESH, None): "awaiting-index",

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from holdfast.archive_tool.contract import Host
+from holdfast.config import ZimitSettings
 from holdfast.editions.campaign import (
     CampaignRefused,
     campaign_date,
@@ -64,7 +64,7 @@ def test_each_seed_has_a_shard_named_by_its_language_or_its_place() -> None:
 def test_caps_on_pages_and_depth_are_lifted_and_told() -> None:
     config = read_config({"seeds": ["https://a.ca/"], "max_depth": 4, "max_pages": 100, "quota_bytes": 10**9})
 
-    overrides, notes = uncapped(config, config.seeds, Host())
+    overrides, notes = uncapped(config, config.seeds, ZimitSettings())
 
     made = merged(config, overrides=overrides)
     assert (made.max_depth, made.max_pages, made.quota_bytes) == (-1, None, 10**9)
@@ -74,7 +74,7 @@ def test_caps_on_pages_and_depth_are_lifted_and_told() -> None:
 def test_a_source_without_caps_has_nothing_to_tell() -> None:
     config = read_config({"seeds": ["https://a.ca/"], "max_depth": -1})
 
-    assert uncapped(config, config.seeds, Host())[1] == ()
+    assert uncapped(config, config.seeds, ZimitSettings())[1] == ()
 
 
 def test_what_the_server_offers_zimit_counts_in_a_campaign_too() -> None:
@@ -83,14 +83,15 @@ def test_what_the_server_offers_zimit_counts_in_a_campaign_too() -> None:
         "tool_options": {"enable_monitoring": True, "enable_vpn_rotation": True},
     }
     config = read_config({"seeds": ["https://a.ca/"], "max_depth": -1, "backend": "zimit", "zimit": zimit})
-    host = Host(vpn_command="vpn next", extra_flags=("extraChromeArgs",))
+    host = ZimitSettings(vpn_command="vpn next", flags=("extraChromeArgs",))
 
     overrides, _ = uncapped(config, config.seeds, host)
 
     made = merged(config, overrides=overrides)
     assert made.zimit.passthrough_args == ("--extraChromeArgs", "headless")
+    changed = read_config({**config.stored(), "zimit": {**zimit, "passthrough_args": []}})
     with pytest.raises(Invalid, match="VPN"):
-        uncapped(read_config({**config.stored(), "zimit": {**zimit, "passthrough_args": []}}), config.seeds, Host())
+        uncapped(changed, config.seeds, ZimitSettings())
 
 
 def test_zimit_gets_the_annual_minima_and_loses_its_caps() -> None:
@@ -101,7 +102,7 @@ def test_zimit_gets_the_annual_minima_and_loses_its_caps() -> None:
                                    "error_threshold_http": 5}},
     })  # fmt: skip
 
-    overrides, notes = uncapped(config, config.seeds, Host())
+    overrides, notes = uncapped(config, config.seeds, ZimitSettings())
 
     made = merged(config, overrides=overrides)
     assert made.zimit.passthrough_args == ("--lang", "en")

@@ -19,7 +19,6 @@ from holdfast.api.routes.operations import begin
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RequestForm, RowId, checked_text
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, encode_cursor
-from holdfast.archive_tool.contract import Host
 from holdfast.auth.roles import Permission
 from holdfast.changes.site_comparison import SiteKind
 from holdfast.db.audit_events import acting
@@ -160,7 +159,7 @@ class EditionPlanForm(RequestForm):
 def plan_editions(archive: ArchiveDep, admin: AdminWriteDep, form: EditionPlanForm) -> Plan:
     """Plan the jobs of a year's campaign, or create them; a plan with an error creates none."""
     service = admin.job_service
-    campaigns = Campaigns(archive.database, service.actions, service.clock, Host.of(archive.settings.zimit))
+    campaigns = Campaigns(archive.database, service.actions, service.clock, archive.settings.zimit)
     request = CampaignRequest(year=form.year, sources=tuple(form.sources), max_create=form.max_create, apply=form.apply)
     with acting(admin.actor):
         return campaigns.plan_shards(request) if form.shards else campaigns.schedule(request)
