@@ -16,31 +16,14 @@ from holdfast.archive_tool.docker import crawl_environment
 from holdfast.archive_tool.errors import CaptureUnavailable
 from holdfast.archive_tool.logs import stage_log
 from holdfast.archive_tool.options import Backend, Options
-from holdfast.archive_tool.stage import End, StageEnd, StageLog, Tools
+from holdfast.archive_tool.stage import End, StageLog, Tools
 from holdfast.archive_tool.warc_files import FALLBACK_NAMES, consolidate, warcs_in
+from holdfast.archive_tool.zimit_flags import zimit_flags
 from holdfast.coordination.runfile import own_command
 from holdfast.errors import HoldfastError
+from holdfast.sources.config import HTTP_WARC_OPTIONS
 from holdfast.warc.reader import read_records
 
-_LIMITS = {
-    "--depth": "--depth",
-    "--pageLimit": "--max-pages",
-    "--limit": "--max-pages",
-    "--maxPageLimit": "--max-pages",
-    "--timeLimit": "--max-time",
-    "--timeSoftLimit": "--max-time",
-    "--timeHardLimit": "--max-time",
-    "--sizeLimit": "--max-bytes",
-    "--sizeSoftLimit": "--max-bytes",
-    "--sizeHardLimit": "--max-bytes",
-    "--userAgent": "--user-agent",
-    "--adminEmail": "--contact",
-    "--pageExtraDelay": "--delay",
-    "--delay": "--delay",
-}
-_INCLUDE, _EXCLUDE = ("--include", "--scopeIncludeRx"), ("--exclude", "--scopeExcludeRx")
-HEEDED = frozenset({*_LIMITS, *_INCLUDE, *_EXCLUDE, "--scopeType"})
-"""zimit flags that Holdfast's own crawler supports, too."""
 _SCOPES = {"page-spa": "page", "custom": "page"}
 _ANSWER_S = 30.0
 
@@ -53,25 +36,19 @@ def crawl_command(options: Options) -> list[str]:
     folder = options.output_dir / FALLBACK_NAMES[0]
     words = ["crawl", *options.seeds, "--json", "--home", str(folder / "home"), "--output", str(folder / "archive")]
     given = {flag.name: flag.value or "" for flag in options.zimit}
-    includes = [flag.value or "" for flag in options.zimit if flag.name in _INCLUDE]
-    scope = "page" if includes else _SCOPES.get(given.get("--scopeType", "prefix"), given.get("--scopeType", "prefix"))
-    words += ["--scope", scope, "--depth", given.get("--depth", "-1")]
-    for pattern in includes:
-        words += ["--include", pattern]
+    has_includes = not zimit_flags("--include").isdisjoint(given)
+    scope = given.get("--scopeType", "prefix")
+    words += ["--scope", "page" if has_includes else _SCOPES.get(scope, scope), "--depth", given.get("--depth", "-1")]
     for flag in options.zimit:
-        if flag.name in _EXCLUDE:
-            words += ["--exclude", flag.value or ""]
-        elif flag.name in _LIMITS and flag.name != "--depth" and flag.value not in ("0", "-1"):
-            words += [_LIMITS[flag.name], flag.value or ""]
+        option, value = HTTP_WARC_OPTIONS.get(flag.name, "--scope"), flag.value or ""
+        is_limit = option not in ("--include", "--exclude")
+        # These values mean no limit.
+        if option not in ("--scope", "--depth") and not (is_limit and value in ("0", "-1")):
+            words += [option, value]
     return [*own_command(*words)]
 
 
-def unheeded(options: Options) -> list[str]:
-    """Return the flags that only affect zimit's browser or its ZIM and have no effect here."""
-    return sorted({flag.name for flag in options.zimit} - HEEDED)
-
-
-def capture(tools: Tools, backend: Backend) -> StageEnd:
+def capture(tools: Tools, backend: Backend) -> End:
     """Capture without zimit and give the WARC files their stable names.
 
     Succeeds if at least one page was fetched and at least one response is HTML. Raise `CaptureUnavailable` for a
@@ -81,8 +58,9 @@ def capture(tools: Tools, backend: Backend) -> StageEnd:
         raise CaptureUnavailable(
             f"the capture backend {backend.value} is not available here yet; use http_warc, or zimit itself"
         )
-    if passed_over := unheeded(tools.options):
-        log.get().warning("capture.flags_unheeded", backend=backend.value, flags=passed_over)
+    # They only affect zimit's browser or its ZIM.
+    if ignored := sorted({flag.name for flag in tools.options.zimit} - HTTP_WARC_OPTIONS.keys()):
+        log.get().warning("capture.flags_unheeded", backend=backend.value, flags=ignored)
     return _HttpCapture(tools).run()
 
 
@@ -97,7 +75,7 @@ class _HttpCapture:
             tools.stop_request.wake,
         )
 
-    def run(self) -> StageEnd:
+    def run(self) -> End:
         self._folder.mkdir(exist_ok=True)
         self._tools.state.add_temp_dir(self._folder)
         process = subprocess.Popen(
@@ -119,10 +97,10 @@ class _HttpCapture:
         consolidate(self._options.output_dir, captured, self._tools.clock)
         log.get().info("capture.ended", exit_code=code, pages=pages, files=len(captured))
         if stopped:
-            return StageEnd(End.STOPPED, code, self._output.log)
+            return End.STOPPED
         # A site that answers every request with an error page is not captured.
         good = code == 0 and pages > 0 and any(has_html(file.path) for file in captured)
-        return StageEnd(End.SUCCESS if good else End.FAILED, code, self._output.log)
+        return End.SUCCESS if good else End.FAILED
 
     def _watch(self, process: subprocess.Popen[bytes]) -> bool:
         """Report statistics until the crawl ends; return whether a stop was requested."""

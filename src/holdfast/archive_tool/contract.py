@@ -29,7 +29,7 @@ from holdfast.archive_tool.options import (
     ResumePolicy,
     read_seeds,
 )
-from holdfast.archive_tool.zimit_flags import check_managed, read_flags, split_workers
+from holdfast.archive_tool.zimit_flags import check_managed, read_flags, split_workers, strip_separator, zimit_flags
 from holdfast.config import ZimitSettings
 from holdfast.errors import Invalid
 from holdfast.values import dataclass
@@ -57,7 +57,6 @@ OPTIONS, POLICY = "tool_options", "execution_policy"
 ANNUAL_RESTARTS, ANNUAL_ERRORS, ANNUAL_BACKOFF_MINUTES = 20, 50, 2
 OTHER_RESTARTS = 6
 """Minimum number of restarts allowed for a job that is not annual."""
-_CAPS = ("--pageLimit", "--limit", "--maxPageLimit", "--depth")
 _LEAST = {
     "initial_workers": 1,
     "min_workers": 1,
@@ -151,11 +150,6 @@ def read_job_config(content: Mapping[str, Any], host: ZimitSettings) -> JobConfi
     _check_options(made.tool_options, host)
     _check_policy(made.execution_policy)
     return made
-
-
-def strip_separator(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments without one leading `--`, which people type before flags for zimit."""
-    return list(arguments[1:] if list(arguments[:1]) == ["--"] else arguments)
 
 
 def _values(kind: type[ToolOptions] | type[ExecutionPolicy], group: str, content: object) -> dict[str, Any]:
@@ -292,7 +286,8 @@ def _number(value: object) -> int:
 
 def annual_caps(config: JobConfig, host: ZimitSettings) -> list[str]:
     """Return the flags that limit pages or depth, which an annual crawl must not have."""
-    return [flag.name for flag in read_flags(config.zimit_passthrough_args, host.flags) if flag.name in _CAPS]
+    caps = zimit_flags("--max-pages", "--depth")
+    return [flag.name for flag in read_flags(config.zimit_passthrough_args, host.flags) if flag.name in caps]
 
 
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")

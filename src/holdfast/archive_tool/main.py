@@ -25,9 +25,13 @@ from holdfast.errors import HoldfastError
 
 
 def describe_plan(options: Options, found: Survey, workers: int) -> str:
-    watch = options.watch
-    measures = {"workers": watch.adaptive_workers, "VPN rotation": watch.vpn, "restart": watch.adaptive_restart}
+    measures = {
+        "workers": options.adaptive_workers,
+        "VPN rotation": options.rotates_vpn,
+        "restart": options.adaptive_restart,
+    }
     adaptive = [word for word, wanted in measures.items() if wanted]
+    watch = f"every {options.check_every_s:g} s, stalled after {options.stall_s:g} s" if options.monitored else "off"
     last = found.statistics
     facts = {
         "name": options.name,
@@ -39,7 +43,7 @@ def describe_plan(options: Options, found: Survey, workers: int) -> str:
         "earlier": f"{len(found.temp_dirs)} temporary directories, {found.warcs} WARC files",
         "last statistics": f"{last.crawled} of {last.total} crawled" if last else "none",
         "workers": str(workers),
-        "monitoring": f"every {watch.interval_s:g} s, stalled after {watch.stall_s:g} s" if watch.enabled else "off",
+        "monitoring": watch,
         "adaptive": ", ".join(adaptive) or "nothing",
         "fallback": options.fallback.value if options.fallback else "none",
         "final build": options.zim_path.name if options.wants_build else "skipped",
@@ -107,7 +111,7 @@ def _run(options: Options) -> EndState:
         state = load_state(options.output_dir, options.workers)
         # Asked before each write of the state: a mount that vanished is never written through.
         state.guard = place.check_identity
-        vpn = Vpn(options.watch.vpn_command, times, stop_request) if options.watch.vpn_command else None
+        vpn = Vpn(options.vpn_command, times, stop_request) if options.vpn_command else None
         tools = Tools(
             options=options,
             state=state,
@@ -115,7 +119,7 @@ def _run(options: Options) -> EndState:
             stop_request=stop_request,
             docker=Docker(times),
             times=times,
-            strategies=Strategies(options.watch, state, clock, vpn),
+            strategies=Strategies(options, state, clock, vpn),
         )
         ended = ToolRun(tools, place, survey(options)).execute()
         place.check_identity()

@@ -43,25 +43,6 @@ class ResumePolicy(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WatchOptions:
-    enabled: bool = False
-    interval_s: float = 30.0
-    stall_s: float = 1800.0
-    timeout_errors: int = 10
-    http_errors: int = 10
-    adaptive_workers: bool = False
-    min_workers: int = 1
-    max_reductions: int = 3
-    adaptive_restart: bool = False
-    max_restarts: int = 5
-    vpn: bool = False
-    vpn_command: str | None = None
-    max_rotations: int = 3
-    rotation_every_s: float = 3600.0
-    backoff_s: float = 300.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
     seeds: tuple[str, ...]
     name: str
@@ -81,7 +62,21 @@ class Options:
     relax_perms_s: float | None = None
     """Seconds between two rounds of relaxing permissions; None disables them."""
     store_root: Path | None = None
-    watch: WatchOptions = WatchOptions()
+    monitored: bool = False
+    check_every_s: float = 30.0
+    stall_s: float = 1800.0
+    timeout_errors: int = 10
+    http_errors: int = 10
+    adaptive_workers: bool = False
+    min_workers: int = 1
+    max_reductions: int = 3
+    adaptive_restart: bool = False
+    max_restarts: int = 5
+    rotates_vpn: bool = False
+    vpn_command: str | None = None
+    max_rotations: int = 3
+    rotation_every_s: float = 3600.0
+    backoff_s: float = 300.0
     resume_policy: ResumePolicy = ResumePolicy.AUTO
     fallback: Backend | None = None
     fresh_failures: int = 0
@@ -119,7 +114,7 @@ class ToolFlag(NamedTuple):
 
     flag: str
     into: str
-    """The field of `Options` that stores it, with its group: `watch.stall_s`."""
+    """The field of `Options` that stores it."""
     default: Any = False
     """False makes it a switch."""
     kind: Callable[[str], Any] = str
@@ -175,8 +170,7 @@ def _watch(
     unit_s: float = 0.0,
     needs: Sequence[str] = _WATCHED,
 ) -> ToolFlag:
-    into = f"watch.{field}"
-    return ToolFlag(flag, into, default, kind, check=check, unit_s=unit_s, job="tool_options", needs=needs)
+    return ToolFlag(flag, field, default, kind, check=check, unit_s=unit_s, job="tool_options", needs=needs)
 
 
 def _policy(flag: str, field: str, default: Any = False, **more: Any) -> ToolFlag:
@@ -200,15 +194,15 @@ TOOL_FLAGS: Final = (
     ToolFlag("--store-root", "store_root", None, Path, Path.resolve, help="mounted storage, checked by its sentinel"),
     ToolFlag(_SHM, "shm_size", None, read=_memory(_SHM), job="tool_options", help="shared memory, for example 1g"),
     ToolFlag(_JSON, "managed_config", None, read=read_managed, job="tool_options", help="settings for every phase"),
-    _watch("--enable-monitoring", "enabled"),
-    _watch("--monitor-interval-seconds", "interval_s", 30.0, float, _POSITIVE, unit_s=1),
+    _watch("--enable-monitoring", "monitored"),
+    _watch("--monitor-interval-seconds", "check_every_s", 30.0, float, _POSITIVE, unit_s=1),
     _watch("--stall-timeout-minutes", "stall_s", 30.0, float, _POSITIVE, unit_s=60),
     _watch("--error-threshold-timeout", "timeout_errors", 10, int, _AT_LEAST_ONE),
     _watch("--error-threshold-http", "http_errors", 10, int, _AT_LEAST_ONE),
     _watch("--enable-adaptive-workers", "adaptive_workers", needs=_ADAPTIVE),
     _watch("--min-workers", "min_workers", 1, int, _AT_LEAST_ONE, needs=_ADAPTIVE),
     _watch("--max-worker-reductions", "max_reductions", 3, int, _NOT_NEGATIVE, needs=_ADAPTIVE),
-    _watch("--enable-vpn-rotation", "vpn", needs=_ROTATING),
+    _watch("--enable-vpn-rotation", "rotates_vpn", needs=_ROTATING),
     _watch("--vpn-connect-command", "vpn_command", None, needs=_ROTATING),
     _watch("--max-vpn-rotations", "max_rotations", 3, int, _NOT_NEGATIVE, needs=_ROTATING),
     _watch(_EVERY, "rotation_every_s", 60.0, float, _NOT_NEGATIVE, unit_s=60, needs=_ROTATING),
@@ -269,20 +263,15 @@ def _options(known: argparse.Namespace, workers: int | None, flags: tuple[Flag, 
         raise ToolConfigRefused("--enable-monitoring", "adaptive workers, adaptive restart and VPN rotation need it")
     if known.enable_vpn_rotation and not (known.vpn_connect_command or "").strip():
         raise ToolConfigRefused("--vpn-connect-command", "VPN rotation needs it")
-    groups: dict[str, dict[str, Any]] = {"": {}, "watch": {}}
-    for one in TOOL_FLAGS:
-        group, _, field = one.into.rpartition(".")
-        if field:
-            groups[group][field] = _value(one, getattr(known, one.name), known.time_scale)
+    given = {one.into: _value(one, getattr(known, one.name), known.time_scale) for one in TOOL_FLAGS if one.into}
     relax_s = max(10.0, known.relax_perms_interval_seconds) * known.time_scale if known.relax_perms else None
-    given = groups[""] | ({} if workers is None else {"workers": workers})
+    given |= {} if workers is None else {"workers": workers}
     return Options(
         seeds=read_seeds(known.seeds),
         name=read_name(known.name),
         output_dir=_directory(known.output_dir),
         relax_perms_s=relax_s,
         zimit=flags,
-        watch=WatchOptions(**groups["watch"]),
         **given,
     )
 

@@ -34,7 +34,7 @@ from holdfast.archive_tool.output_directory import (
     read_mapping,
     write_whole,
 )
-from holdfast.archive_tool.stage import End, Stage, StageEnd, Tools, stage_name
+from holdfast.archive_tool.stage import End, Stage, Tools, stage_name
 from holdfast.archive_tool.warc_files import (
     WARCS,
     ToolWarcFile,
@@ -332,22 +332,22 @@ class ToolRun:
             self._place.check()
             if self._is_full():
                 return EndState.SUCCESS
-            ended = self._crawl_stage(mode, attempt)
-            settled = self._settled(ended)
+            end, log_path = self._crawl_stage(mode, attempt)
+            settled = self._settled(end, log_path)
             if settled is not None:
                 return settled
             # A stage that was stopped to adapt it is no failed attempt.
-            if ended.end is not End.ADAPTED:
+            if end is not End.ADAPTED:
                 attempt += 1
                 fresh_failures += mode is not RunMode.RESUME
                 if 0 < self._options.fresh_failures <= fresh_failures and self._options.fallback:
                     return self._capture()
-            if attempt <= self._options.max_attempts and self._tools.stop_request.pause(self._options.watch.backoff_s):
+            if attempt <= self._options.max_attempts and self._tools.stop_request.pause(self._options.backoff_s):
                 return EndState.STOPPED
             mode = self._next_mode()
         return EndState.MAX_ATTEMPTS
 
-    def _crawl_stage(self, mode: RunMode, attempt: int) -> StageEnd:
+    def _crawl_stage(self, mode: RunMode, attempt: int) -> tuple[End, Path]:
         output_dir = self._options.output_dir
         config: Path | None = None
         if mode is RunMode.RESUME:
@@ -360,15 +360,15 @@ class ToolRun:
         )
         name = stage_name(mode.stage, attempt)
         log.get().info("stage.begins", stage=name, workers=self._state.current_workers)
-        ended = Stage(self._tools, name, arguments).run()
-        log.get().info("stage.ended", stage=name, end=ended.end.value, exit_code=ended.exit_code)
+        end, code, log_path = Stage(self._tools, name, arguments).run()
+        log.get().info("stage.ended", stage=name, end=end.value, exit_code=code)
         # Before the log is read: a mount that vanished took it along.
         self._place.check_identity()
-        if ended.end is not End.NOT_STARTED:
-            folder = announced_temp_dir(ended.log, output_dir)
+        if end is not End.NOT_STARTED:
+            folder = announced_temp_dir(log_path, output_dir)
             if folder is not None and self._state.add_temp_dir(folder):
                 refresh_resume(output_dir, folder)
-        return ended
+        return end, log_path
 
     def _captured_bytes(self) -> int:
         """Return the total size of this crawl's WARC files; computed only if a size limit needs it."""
@@ -384,22 +384,22 @@ class ToolRun:
         log.get().info("crawl.size_limit_reached", captured_bytes=captured, limit_bytes=limit)
         return True
 
-    def _settled(self, ended: StageEnd) -> EndState | None:
+    def _settled(self, end: End, log_path: Path) -> EndState | None:
         """Return the end state after a stage, or None if another attempt makes sense."""
-        if ended.end is End.SUCCESS:
+        if end is End.SUCCESS:
             return EndState.SUCCESS
-        if ended.end is End.STOPPED or self._tools.stop_request.stopping:
+        if end is End.STOPPED or self._tools.stop_request.stopping:
             return EndState.STOPPED
-        if ended.end is End.NOT_STARTED:
+        if end is End.NOT_STARTED:
             return EndState.DOCKER_START
-        if ended.end is End.ADAPTED:
+        if end is End.ADAPTED:
             return None
-        said = loud_text(tail(ended.log, FAILURE_BYTES))
+        said = loud_text(tail(log_path, FAILURE_BYTES))
         # Wrong arguments and broken storage fail the same way again: they are not tried a second time.
         if is_config_text(said) or is_infra_text(said):
-            log.get().error("crawl.hopeless", reason="the same again would fail the same", log=ended.log.name)
+            log.get().error("crawl.hopeless", reason="the same again would fail the same", log=log_path.name)
             return EndState.FAILED
-        last = last_statistics(ended.log)
+        last = last_statistics(log_path)
         # The crawl came to its end and only its build failed: another attempt would crawl the whole site again.
         if last is not None and last.is_complete and discover_warcs(self._options.output_dir):
             log.get().error("crawl.finalization_failed", crawled=last.crawled, total=last.total)
@@ -423,13 +423,11 @@ class ToolRun:
             backend = self._options.fallback
         log.get().info("capture.begins", backend=backend.value)
         try:
-            ended = capture(self._tools, backend)
+            end = capture(self._tools, backend)
         except CaptureUnavailable as exc:
             log.get().error("capture.unavailable", reason=str(exc), error=exc.code)
             return EndState.FAILED
-        if ended.end is End.STOPPED:
-            return EndState.STOPPED
-        return EndState.SUCCESS if ended.end is End.SUCCESS else EndState.FAILED
+        return {End.STOPPED: EndState.STOPPED, End.SUCCESS: EndState.SUCCESS}.get(end, EndState.FAILED)
 
     def _finish(self) -> EndState:
         """Give the WARC files stable names, build the ZIM if wanted, clean up if requested."""
@@ -467,13 +465,11 @@ class ToolRun:
             return EndState.PATH_CONVERSION
         arguments = build_arguments(self._options, inside)
         # A build reports no crawl statistics: watching it would take its silence for a stall.
-        ended = Stage(self._tools, FINAL_BUILD, arguments, watched=False).run()
-        log.get().info("stage.ended", stage=FINAL_BUILD, end=ended.end.value, exit_code=ended.exit_code)
-        folder = announced_temp_dir(ended.log, self._options.output_dir)
+        end, code, log_path = Stage(self._tools, FINAL_BUILD, arguments, watched=False).run()
+        log.get().info("stage.ended", stage=FINAL_BUILD, end=end.value, exit_code=code)
+        folder = announced_temp_dir(log_path, self._options.output_dir)
         if folder is not None:
             self._state.add_temp_dir(folder)
-        if ended.end is End.SUCCESS and not self._options.zim_path.exists():
+        if end is End.SUCCESS and not self._options.zim_path.exists():
             log.get().warning("build.zim_not_seen", expected=self._options.zim_path.name)
-        if ended.end is End.SUCCESS:
-            return EndState.SUCCESS
-        return EndState.STOPPED if ended.end is End.STOPPED else EndState.BUILD_FAILED
+        return {End.STOPPED: EndState.STOPPED, End.SUCCESS: EndState.SUCCESS}.get(end, EndState.BUILD_FAILED)

@@ -12,13 +12,13 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from subprocess import Popen
 from types import FrameType
-from typing import IO, NamedTuple
+from typing import IO
 
 from holdfast import log
 from holdfast.archive_tool.docker import (
@@ -33,7 +33,7 @@ from holdfast.archive_tool.docker import (
 )
 from holdfast.archive_tool.errors import StoreMissing
 from holdfast.archive_tool.logs import MAX_LINE_BYTES, Statistics, error_class, read_statistics, stage_log, stream_log
-from holdfast.archive_tool.options import Options, WatchOptions
+from holdfast.archive_tool.options import Options
 from holdfast.archive_tool.output_directory import ERROR_KINDS, CrawlState
 from holdfast.clock import Clock
 
@@ -136,10 +136,8 @@ class End(Enum):
     NOT_STARTED = "not started"
 
 
-class StageEnd(NamedTuple):
-    end: End
-    exit_code: int | None
-    log: Path
+StageEnd = tuple[End, int | None, Path]
+"""How a stage ended, the exit code of its container if it started, and its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,9 +155,9 @@ class Stage:
     def __init__(self, tools: Tools, name: str, arguments: Sequence[str], *, watched: bool = True) -> None:
         self._tools = tools
         self._label, self._command = prepare_launch(tools.options, arguments)
-        self._watched = watched and tools.options.watch.enabled
+        self._watched = watched and tools.options.monitored
         self._options, self._stop_request, self._clock = tools.options, tools.stop_request, tools.clock
-        self._monitor = Monitor(limits=tools.options.watch, started=tools.clock.monotonic())
+        self._monitor = Monitor(limits=tools.options, started=tools.clock.monotonic())
         self._lock = threading.Lock()
         self._container: str | None = None
         self._output = StageLog(
@@ -183,7 +181,7 @@ class Stage:
         except OSError as exc:
             self._output.note(f"archive-tool: docker could not be started: {exc}")
             self._output.close(0)
-            return StageEnd(End.NOT_STARTED, None, self._output.log)
+            return End.NOT_STARTED, None, self._output.log
         self._output.record(process)
         try:
             end = self._watch(process)
@@ -199,11 +197,11 @@ class Stage:
         self._check_log()
         if self._options.relax_perms_s is not None:
             self._relax(None)
-        return StageEnd(end or _end_of(code), code, self._output.log)
+        return end or _end_of(code), code, self._output.log
 
     def _watch(self, process: subprocess.Popen[bytes]) -> End | None:
         self._find_container()
-        interval, relax_s = self._options.watch.interval_s, self._options.relax_perms_s
+        interval, relax_s = self._options.check_every_s, self._options.relax_perms_s
         next_check = self._clock.monotonic() + interval
         next_relax = self._clock.monotonic() + (relax_s or _FOREVER_S)
         while not self._output.is_over and self._output.trouble is None:
@@ -314,20 +312,16 @@ TIMEOUTS: Trouble = ("error", "timeout_threshold")
 HTTP_ERRORS: Trouble = ("error", "http_threshold")
 
 
-@dataclass(slots=True, kw_only=True)
 class Monitor:
     """Counters of one stage. Errors are counted since the last progress or signal."""
 
-    limits: WatchOptions
-    started: float
-    errors: dict[str, int] = field(default_factory=lambda: dict.fromkeys(ERROR_KINDS, 0))
-    last: Statistics | None = None
-    progressed: float | None = None
-    quiet_since: float = field(init=False)
-    """Start of the wait for the first statistics: the stage's start, or the last signal about them."""
-
-    def __post_init__(self) -> None:
-        self.quiet_since = self.started
+    def __init__(self, *, limits: Options, started: float) -> None:
+        self.limits = limits
+        self.errors = dict.fromkeys(ERROR_KINDS, 0)
+        self.last: Statistics | None = None
+        self.progressed: float | None = None
+        self.quiet_since = started
+        """Start of the wait for the first statistics: the stage's start, or the last signal about them."""
 
     def hear(self, line: bytes, now: float) -> None:
         found = read_statistics(line)
@@ -479,8 +473,8 @@ class StageAction(Enum):
 class Strategies:
     """Choose countermeasures; the counts are in the state and survive the process."""
 
-    def __init__(self, watch: WatchOptions, state: CrawlState, clock: Clock, vpn: Vpn | None) -> None:
-        self._watch, self._state, self._clock, self._vpn = watch, state, clock, vpn
+    def __init__(self, options: Options, state: CrawlState, clock: Clock, vpn: Vpn | None) -> None:
+        self._options, self._state, self._clock, self._vpn = options, state, clock, vpn
         self._rotated: float | None = None
 
     def answer(self, trouble: Trouble, patience: Callable[[float], bool]) -> StageAction:
@@ -499,21 +493,21 @@ class Strategies:
             self._state.count_restart()
             events.info("crawl.restart", restarts=self._state.container_restarts)
             return StageAction.STOP_CONTAINER
-        events.info("crawl.backoff", seconds=self._watch.backoff_s)
-        patience(self._watch.backoff_s)
+        events.info("crawl.backoff", seconds=self._options.backoff_s)
+        patience(self._options.backoff_s)
         return StageAction.CARRY_ON
 
     def _may_reduce(self) -> bool:
         return (
-            self._watch.adaptive_workers
-            and self._state.current_workers > self._watch.min_workers
-            and self._state.worker_reductions < self._watch.max_reductions
+            self._options.adaptive_workers
+            and self._state.current_workers > self._options.min_workers
+            and self._state.worker_reductions < self._options.max_reductions
         )
 
     def _may_rotate(self) -> bool:
-        if not self._watch.vpn or self._state.vpn_rotations >= self._watch.max_rotations:
+        if not self._options.rotates_vpn or self._state.vpn_rotations >= self._options.max_rotations:
             return False
-        return self._rotated is None or self._clock.monotonic() - self._rotated >= self._watch.rotation_every_s
+        return self._rotated is None or self._clock.monotonic() - self._rotated >= self._options.rotation_every_s
 
     def _may_restart(self) -> bool:
-        return self._watch.adaptive_restart and self._state.container_restarts < self._watch.max_restarts
+        return self._options.adaptive_restart and self._state.container_restarts < self._options.max_restarts

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from holdfast.archive_tool.errors import FlagRefused, ToolConfigRefused
-from holdfast.sources.config import SourceConfig
+from holdfast.sources.config import HTTP_WARC_OPTIONS, SourceConfig
 from holdfast.urls.scope import spelled_out
 
 MAX_VALUE_CHARS = 4096
@@ -73,16 +73,25 @@ class Flag(NamedTuple):
         return [f"{self.name}={self.value}"] if self.value.startswith("-") else [self.name, self.value]
 
 
+def zimit_flags(*options: str) -> frozenset[str]:
+    """Return the zimit flags that set these options of our own crawler."""
+    return frozenset(flag for flag, option in HTTP_WARC_OPTIONS.items() if option in options)
+
+
+def strip_separator(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments without one leading `--`, which people type before flags for zimit."""
+    return list(arguments[1:] if list(arguments[:1]) == ["--"] else arguments)
+
+
 def read_flags(arguments: Sequence[str], allowed: Iterable[str] = ()) -> tuple[Flag, ...]:
     """Return the flags to pass to zimit; raise `FlagRefused` naming the first that is not allowed.
 
     One leading `--` is skipped. `allowed` lists extra flags with a text value that this installation permits. Of a
     soft and a hard limit, zimit accepts only one.
     """
-    words = list(arguments[1:] if arguments[:1] == ["--"] else arguments)
     # From the server's settings alone: no request can widen the list.
     known = FLAGS | {name if name.startswith("-") else f"--{name}": Takes.TEXT for name in allowed}
-    found = tuple(_flags(words, known))
+    found = tuple(_flags(strip_separator(arguments), known))
     given = {flag.name for flag in found}
     for soft, hard in _EXCLUSIVE:
         if soft in given and hard in given:
@@ -234,13 +243,10 @@ def _joined(first: list[Any], second: list[Any]) -> list[Any]:
     return joined
 
 
-_DELAY = ("--pageExtraDelay", "--delay")
 # What passes between two requests to a domain of the public web, whatever the settings say.
 _LEAST_DELAY_S = 1.0
-_SIZE_FLAGS = ("--sizeSoftLimit", "--sizeHardLimit", "--sizeLimit")
-_TIME = ("--timeSoftLimit", "--timeHardLimit", "--timeLimit")
+_TIME = zimit_flags("--max-time")
 _ROBOTS = "useRobots"
-_MANAGED = "browsertrix_config"
 
 
 def politeness_flags(config: SourceConfig, allowed: Sequence[str] = (), *, delay_s: float = 1.0) -> list[str]:
@@ -255,15 +261,15 @@ def politeness_flags(config: SourceConfig, allowed: Sequence[str] = (), *, delay
     made: list[str] = []
     # zimit has no floor of its own: a setting for private networks must not let it hurry on the public web.
     wait_s = max(delay_s, _LEAST_DELAY_S) if config.delay_s is None else config.delay_s
-    if wait_s > 0 and not given.intersection(_DELAY):
+    if wait_s > 0 and not given.intersection(zimit_flags("--delay")):
         count = workers or _workers(config.zimit.tool_options)
         # Each worker waits by itself: times their number, or pages of one host would start closer than the source
         # says.
-        made += [_DELAY[0], str(math.ceil(wait_s * count))]
-    if config.quota_bytes is not None and not given.intersection(_SIZE_FLAGS):
-        made += [_SIZE_FLAGS[0], str(config.quota_bytes)]
+        made += ["--pageExtraDelay", str(math.ceil(wait_s * count))]
+    if config.quota_bytes is not None and not given.intersection(zimit_flags("--max-bytes")):
+        made += [_SIZE, str(config.quota_bytes)]
     if config.max_time_s is not None and not given.intersection(_TIME):
-        made += [_TIME[0], str(math.ceil(config.max_time_s))]
+        made += ["--timeSoftLimit", str(math.ceil(config.max_time_s))]
     return made
 
 
@@ -294,21 +300,14 @@ def with_robots(config: SourceConfig, options: Mapping[str, Any]) -> dict[str, A
     Only the crawler inside zimit reads robots.txt, so this goes into the settings used in every phase. Old crawler
     versions ignore the setting. Raise `ToolConfigRefused` if the settings already contain it.
     """
-    managed = options.get(_MANAGED)
+    managed = options.get(_FIELD)
     if isinstance(managed, Mapping) and _ROBOTS in managed:
         raise ToolConfigRefused(
-            f"tool_options.{_MANAGED}.{_ROBOTS}", "the source's field robots says this: obey, or ignore with a reason"
+            f"tool_options.{_FIELD}.{_ROBOTS}", "the source's field robots says this: obey, or ignore with a reason"
         )
     if config.robots != "obey" or not (managed is None or isinstance(managed, Mapping)):
         return dict(options)
-    return {**options, _MANAGED: {**(managed or {}), _ROBOTS: True}}
-
-
-_SCOPE = ("--scopeType", "--scopeIncludeRx", "--include")
-_EXCLUDE = ("--scopeExcludeRx", "--exclude")
-_DEPTH = ("--depth",)
-_PAGES = ("--pageLimit", "--limit", "--maxPageLimit")
-_CONTACT = ("--adminEmail", "--userAgent")
+    return {**options, _FIELD: {**(managed or {}), _ROBOTS: True}}
 
 
 def scope_flags(config: SourceConfig, contact: str | None, allowed: Sequence[str] = ()) -> list[str]:
@@ -321,23 +320,23 @@ def scope_flags(config: SourceConfig, contact: str | None, allowed: Sequence[str
     given = {flag.name for flag in read_flags(config.zimit.passthrough_args, allowed)}
     flags: list[str] = []
 
-    def add(name: str, value: str, unless: Sequence[str]) -> None:
-        if not given.intersection(unless):
+    def add(name: str, value: str, *options: str) -> None:
+        if not given.intersection(zimit_flags(*options)):
             flags.extend((name, value))
 
     if config.include:
-        add("--scopeType", "custom", _SCOPE)
-        add("--scopeIncludeRx", _either([spelled_out(rule) for rule in config.include]), _SCOPE)
+        add("--scopeType", "custom", "--scope", "--include")
+        add("--scopeIncludeRx", _either([spelled_out(rule) for rule in config.include]), "--scope", "--include")
     else:
-        add("--scopeType", config.scope, _SCOPE)
+        add("--scopeType", config.scope, "--scope", "--include")
     if config.exclude:
-        add("--scopeExcludeRx", _either([spelled_out(rule) for rule in config.exclude]), _EXCLUDE)
+        add("--scopeExcludeRx", _either([spelled_out(rule) for rule in config.exclude]), "--exclude")
     if config.max_depth >= 0:
-        add("--depth", str(config.max_depth), _DEPTH)
+        add("--depth", str(config.max_depth), "--depth")
     if config.max_pages is not None:
-        add("--pageLimit", str(config.max_pages), _PAGES)
+        add("--pageLimit", str(config.max_pages), "--max-pages")
     if contact is not None and "@" in contact and "://" not in contact:
-        add("--adminEmail", contact, _CONTACT)
+        add("--adminEmail", contact, "--contact", "--user-agent")
     return flags
 
 

@@ -19,7 +19,7 @@ from holdfast.archive_tool.docker import Docker, DockerMissing, Times
 from holdfast.archive_tool.options import read_name
 from holdfast.archive_tool.output_directory import holder_of, last_end
 from holdfast.archive_tool.warc_files import discover_warcs, source_of
-from holdfast.archive_tool.zimit_flags import politeness_flags, with_robots
+from holdfast.archive_tool.zimit_flags import politeness_flags, strip_separator, with_robots
 from holdfast.cli.formatting import dumps, table
 from holdfast.cli.parameters import (
     Apply,
@@ -183,7 +183,7 @@ def run(
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
     """Return additional seeds (`--seeds A B`, which archive-tool itself accepts), and the words for zimit."""
     count = next((at for at, word in enumerate(words) if word.startswith("-")), len(words))
-    return words[:count], contract.strip_separator(words[count:])
+    return words[:count], strip_separator(words[count:])
 
 
 @_job_command("attach-zim", example="tool attach-zim town-2026.zim --source town")

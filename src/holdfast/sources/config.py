@@ -199,30 +199,19 @@ DEEP: Final = 5
 UNLIMITED: Final = -1
 STORAGE: Final = ("warc", "signals")
 BACKENDS: Final = ("native", "zimit")
-# Flags for zimit that the backend `http_warc` obeys; a test holds this list against the flags that the backend reads.
-HTTP_WARC_FLAGS: Final = frozenset(
-    {
-        "--depth",
-        "--pageLimit",
-        "--limit",
-        "--maxPageLimit",
-        "--timeLimit",
-        "--timeSoftLimit",
-        "--timeHardLimit",
-        "--sizeLimit",
-        "--sizeSoftLimit",
-        "--sizeHardLimit",
-        "--userAgent",
-        "--adminEmail",
-        "--pageExtraDelay",
-        "--delay",
-        "--include",
-        "--exclude",
-        "--scopeIncludeRx",
-        "--scopeExcludeRx",
-        "--scopeType",
-    }
-)
+HTTP_WARC_OPTIONS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("--scopeType",), "--scope"),
+    **dict.fromkeys(("--include", "--scopeIncludeRx"), "--include"),
+    **dict.fromkeys(("--exclude", "--scopeExcludeRx"), "--exclude"),
+    **dict.fromkeys(("--depth",), "--depth"),
+    **dict.fromkeys(("--pageLimit", "--limit", "--maxPageLimit"), "--max-pages"),
+    **dict.fromkeys(("--timeSoftLimit", "--timeHardLimit", "--timeLimit"), "--max-time"),
+    **dict.fromkeys(("--sizeSoftLimit", "--sizeHardLimit", "--sizeLimit"), "--max-bytes"),
+    **dict.fromkeys(("--pageExtraDelay", "--delay"), "--delay"),
+    **dict.fromkeys(("--userAgent",), "--user-agent"),
+    **dict.fromkeys(("--adminEmail",), "--contact"),
+}
+"""The option of our own crawler for each zimit flag that the backend `http_warc` supports; it ignores all others."""
 _BROWSER_OPTIONS: Final = ("initial_workers", "docker_shm_size", "browsertrix_config", "enable_monitoring")
 _TEMPLATE: Final = re.compile(r"\{(?:code|date:((?:%[YmdHMS]|[-_.])+))\}")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._-]{0,120}")
@@ -311,7 +300,7 @@ class SourceConfig:
         if "http_warc" in (policy.get("capture_backend"), policy.get("fallback_backend")):
             flags = {one.partition("=")[0] for one in self.zimit.passthrough_args if one.startswith("--")}
             options = [name for name in _BROWSER_OPTIONS if name in self.zimit.tool_options]
-            if lost := [*sorted(flags - HTTP_WARC_FLAGS - {"--"}), *options]:
+            if lost := [*sorted(flags - HTTP_WARC_OPTIONS.keys() - {"--"}), *options]:
                 found.append(f"zimit: the backend http_warc has no browser and passes over {', '.join(lost)}")
         return found
 

@@ -206,7 +206,7 @@ def test_storage_that_is_not_mounted_is_told_by_its_missing_sentinel(bed: Bed, t
 
     assert refused.code == 1
     assert not left
-    assert _meaning(bed, refused)[1] is CrawlerStatus.INFRA
+    assert _meaning(bed, refused)[0] is CrawlerStatus.INFRA
     assert accepted.code == 0
 
 
@@ -218,7 +218,7 @@ def test_store_root_elsewhere_is_a_configuration_error(bed: Bed, tmp_path: Path)
     refused = bed.run(ONLY_WARCS, "--store-root", str(elsewhere))
 
     assert refused.code == 2
-    assert _meaning(bed, refused)[1] is CrawlerStatus.CONFIG
+    assert _meaning(bed, refused)[0] is CrawlerStatus.CONFIG
 
 
 def test_a_disk_that_takes_no_more_stops_the_container_and_keeps_what_is_there(bed: Bed) -> None:
@@ -227,7 +227,7 @@ def test_a_disk_that_takes_no_more_stops_the_container_and_keeps_what_is_there(b
     ended = bed.run_installed(ONLY_WARCS, before=("prlimit", "--fsize=200000"))
 
     assert ended.code == 1
-    assert _meaning(bed, ended)[1] is CrawlerStatus.INFRA
+    assert _meaning(bed, ended)[0] is CrawlerStatus.INFRA
     assert len(bed.warcs()) == 1
 
 

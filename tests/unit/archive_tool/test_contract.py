@@ -7,19 +7,18 @@ from typing import Any
 
 import pytest
 
-from holdfast.archive_tool.capture import HEEDED
 from holdfast.archive_tool.contract import (
     annual_caps,
     read_job_config,
-    strip_separator,
     tool_command,
     tool_flags,
     with_annual_minima,
 )
 from holdfast.archive_tool.errors import FlagRefused, ToolConfigRefused
 from holdfast.archive_tool.options import read_options
+from holdfast.archive_tool.zimit_flags import strip_separator
 from holdfast.config import ZimitSettings, load
-from holdfast.sources.config import HTTP_WARC_FLAGS, read_config
+from holdfast.sources.config import read_config
 
 HOST = ZimitSettings(vpn_command="vpn up", store_root=None)
 FULL: dict[str, Any] = {
@@ -82,7 +81,7 @@ def test_the_tool_understands_what_the_contract_writes(content: dict[str, Any]) 
     options = read_options(command[1:])
     assert options.workers == 2
     assert options.seeds == config.seeds
-    assert options.watch.stall_s == 3600
+    assert options.stall_s == 3600
 
 
 def test_the_program_may_be_several_words() -> None:
@@ -214,4 +213,3 @@ def test_flags_that_the_backend_without_a_browser_passes_over_are_told() -> None
     assert [one for one in told if "http_warc" in one] == [
         "zimit: the backend http_warc has no browser and passes over --waitUntil"
     ]
-    assert HTTP_WARC_FLAGS == HEEDED

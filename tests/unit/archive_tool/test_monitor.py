@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.options import WatchOptions
+from holdfast.archive_tool.options import Options
 from holdfast.archive_tool.stage import HTTP_ERRORS, NO_PROGRESS, NO_STATISTICS, TIMEOUTS, Monitor
 
 TIMEOUT = b"Navigation timeout of 1 ms exceeded"
@@ -14,7 +15,8 @@ HTTP = b"net::ERR_FAILED"
 
 
 def _monitor(started: float = 0.0) -> Monitor:
-    return Monitor(limits=WatchOptions(stall_s=100.0, timeout_errors=3, http_errors=2), started=started)
+    limits = Options(seeds=(), name="x", output_dir=Path("x"), stall_s=100.0, timeout_errors=3, http_errors=2)
+    return Monitor(limits=limits, started=started)
 
 
 def _stats(crawled: int, pending: int | None = 1) -> bytes:

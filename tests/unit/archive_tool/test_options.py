@@ -19,11 +19,10 @@ def _refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 def test_the_defaults_are_those_of_the_document() -> None:
     options = read_options(BASE)
 
-    watch = options.watch
     assert (options.workers, options.backend, options.image) == (1, Backend.BROWSERTRIX, "ghcr.io/openzim/zimit")
-    assert (watch.enabled, watch.interval_s, watch.stall_s, watch.backoff_s) == (False, 30, 1800, 300)
-    assert (watch.timeout_errors, watch.http_errors, watch.min_workers, watch.max_reductions) == (10, 10, 1, 3)
-    assert (watch.max_restarts, watch.max_rotations, watch.rotation_every_s) == (5, 3, 3600)
+    assert (options.monitored, options.check_every_s, options.stall_s, options.backoff_s) == (False, 30, 1800, 300)
+    assert (options.timeout_errors, options.http_errors, options.min_workers, options.max_reductions) == (10, 10, 1, 3)
+    assert (options.max_restarts, options.max_rotations, options.rotation_every_s) == (5, 3, 3600)
     assert (options.resume_policy, options.fallback) == (ResumePolicy.AUTO, None)
     assert (options.relax_perms_s, options.max_attempts) == (None, 100)
 

@@ -9,14 +9,15 @@ from pathlib import Path
 import pytest
 
 from holdfast.archive_tool.docker import Times
-from holdfast.archive_tool.options import WatchOptions
+from holdfast.archive_tool.options import Options
 from holdfast.archive_tool.output_directory import CrawlState, load_state
 from holdfast.archive_tool.stage import NO_PROGRESS, StageAction, StopRequest, Strategies, Vpn
 from holdfast.clock import SystemClock
 from tests.clock import FakeClock
 
-ALL = WatchOptions(
-    enabled=True, adaptive_workers=True, min_workers=2, max_reductions=5, vpn=True, vpn_command="x", max_rotations=2,
+ALL = Options(
+    seeds=(), name="x", output_dir=Path("x"), monitored=True,
+    adaptive_workers=True, min_workers=2, max_reductions=5, rotates_vpn=True, vpn_command="x", max_rotations=2,
     rotation_every_s=60.0, adaptive_restart=True, max_restarts=1, backoff_s=7.0,
 )  # fmt: skip
 
@@ -27,9 +28,9 @@ def _vpn(text: str, stop_request: StopRequest | None = None) -> Vpn:
     return Vpn(f"{sys.executable} -S -c '{text}'", times, stop_request or StopRequest(SystemClock()))
 
 
-def _bed(tmp_path: Path, clock: FakeClock, vpn: Vpn | None, watch: WatchOptions = ALL) -> tuple[Strategies, CrawlState]:
+def _bed(tmp_path: Path, clock: FakeClock, vpn: Vpn | None, options: Options = ALL) -> tuple[Strategies, CrawlState]:
     state = load_state(tmp_path, 3)
-    return Strategies(watch, state, clock, vpn), state
+    return Strategies(options, state, clock, vpn), state
 
 
 def _trace(strategies: Strategies, state: CrawlState, waits: list[float]) -> tuple[StageAction, int, int, int, int]:
