@@ -45,7 +45,7 @@ def _ended(bed: Bed, job_id: int, ending: RunEnding) -> Execution:
 def test_a_verdict_takes_the_place_of_the_budget_and_changes_the_job(bed: Bed) -> None:
     job_id = bed.once()
     promoted = {"zimit": {"execution_policy": {"capture_backend": "http_warc"}}}
-    verdict = BackendVerdict(again=True, counts_anew=True, job_config=promoted)
+    verdict = BackendVerdict(again=True, resets_count=True, job_config=promoted)
     first = _ended(
         bed, job_id, RunEnding(result=RunResult.FAILED, failure=FailureCause.FAILED, verdict=verdict, stage="promoted")
     )
@@ -63,7 +63,7 @@ def test_a_verdict_is_not_heard_where_the_crawl_is_not_to_blame(bed: Bed, failur
     _ended(
         bed,
         job_id,
-        RunEnding(result=RunResult.FAILED, failure=failure, verdict=BackendVerdict(again=True, counts_anew=True)),
+        RunEnding(result=RunResult.FAILED, failure=failure, verdict=BackendVerdict(again=True, resets_count=True)),
     )
 
     job = bed.job(job_id)

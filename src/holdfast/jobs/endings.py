@@ -6,10 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from holdfast.types import FAILURES, NEW_OWNER, REDIRECTED, Outcome, UrlKind
 from holdfast.values import dataclass
+
+if TYPE_CHECKING:
+    from holdfast.config.timings import Timings
+    from holdfast.db.models import Job
 
 DONE: Final = "done"
 UNREACHABLE: Final = "domain_unreachable"
@@ -55,10 +59,16 @@ class ReadingRule(NamedTuple):
     what: str
     state: str
     reason: str
-    retry: Retry
-    is_ready: bool
-    """Whether an edition with this run may be research-ready without a decision by a person."""
-    exit_code: int
+    retry: Retry = Retry.NO
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether an edition with this run may be research-ready without a decision by a person."""
+        return (self.state, self.reason) == ("completed", DONE)
+
+    @property
+    def exit_code(self) -> int:
+        return int(self.state == "failed")
 
     @property
     def word(self) -> str:
@@ -76,51 +86,32 @@ class ReadingRule(NamedTuple):
 
 
 RULES: Final = (
-    ReadingRule("everything in scope was requested, and nothing was cut short", "completed", DONE, Retry.NO, True, 0),
-    ReadingRule(
-        "hosts stayed unreachable for as long as a crawl waits", "completed", "hosts_given_up", Retry.YES, False, 0
-    ),
-    ReadingRule(
-        "WARC files are not on the machine that ended the run", "completed", "files_elsewhere", Retry.NO, False, 0
-    ),
-    ReadingRule(
-        "bodies stayed cut off after every retry, or at our limit", "completed", "truncated", Retry.NO, False, 0
-    ),
-    ReadingRule(
-        "seeds now lead to hosts of other owners and were not followed", "completed", "seeds_moved", Retry.NO, False, 0
-    ),
-    ReadingRule(
-        "built-in limits or traps left out links, or pages were not read to their end",
-        "completed",
-        "limits",
-        Retry.NO,
-        False,
-        0,
-    ),
-    ReadingRule("the limit of pages was reached", "completed", "max_pages", Retry.NO, False, 0),
-    ReadingRule("the limit of bytes was reached", "completed", "max_bytes", Retry.NO, False, 0),
-    ReadingRule("the limit of time was reached", "completed", "max_time", Retry.NO, False, 0),
-    ReadingRule("a person stopped the run of a job", "completed", "stopped", Retry.NO, False, 0),
-    ReadingRule("a person stopped a crawl; the same command resumes", "stopped", "stopped", Retry.NO, False, 0),
-    ReadingRule("a tool ended well and left no WARC file", "completed", "no_warcs", Retry.NO, False, 0),
-    ReadingRule("a tool left WARC files without a readable record", "completed", "damaged_warcs", Retry.NO, False, 0),
-    ReadingRule(
-        "a tool captured everything, and its final build failed", "completed", "build_failed", Retry.NO, False, 0
-    ),
-    ReadingRule("no server answered, or none gave its robots.txt", "failed", "no_server", Retry.YES, False, 1),
-    ReadingRule(
-        "servers answered or are forbidden; no page was captured", "failed", "nothing_captured", Retry.YES, False, 1
-    ),
-    ReadingRule("crawl processes kept dying", "failed", "crashed", Retry.YES, False, 1),
-    ReadingRule("the crawl itself failed", "failed", "failed", Retry.YES, False, 1),
-    ReadingRule("worker after worker fell silent, with no page between", "failed", "lease_lost", Retry.YES, False, 1),
-    ReadingRule("storage went away or cannot be written", "failed", "storage", Retry.LATER, False, 1),
-    ReadingRule("the machine failed otherwise (network, database)", "failed", "infra_error", Retry.LATER, False, 1),
-    ReadingRule("the configuration cannot be used", "failed", "infra_error_config", Retry.NO, False, 1),
-    ReadingRule("the worker has no runner for its backend", "failed", "no_runner", Retry.NO, False, 1),
-    ReadingRule("its ending could not be written", "failed", "unsettled", Retry.YES, False, 1),
-    ReadingRule("its job was cancelled; captures are kept", "cancelled", "cancelled", Retry.NO, False, 0),
-    ReadingRule("a person discarded it; no capture is kept", "cancelled", "discarded", Retry.NO, False, 0),
+    ReadingRule("everything in scope was requested, and nothing was cut short", "completed", DONE),
+    ReadingRule("hosts stayed unreachable for as long as a crawl waits", "completed", "hosts_given_up", Retry.YES),
+    ReadingRule("WARC files are not on the machine that ended the run", "completed", "files_elsewhere"),
+    ReadingRule("bodies stayed cut off after every retry, or at our limit", "completed", "truncated"),
+    ReadingRule("seeds now lead to hosts of other owners and were not followed", "completed", "seeds_moved"),
+    ReadingRule("built-in limits or traps left out links, or pages were not read to their end", "completed", "limits"),
+    ReadingRule("the limit of pages was reached", "completed", "max_pages"),
+    ReadingRule("the limit of bytes was reached", "completed", "max_bytes"),
+    ReadingRule("the limit of time was reached", "completed", "max_time"),
+    ReadingRule("a person stopped the run of a job", "completed", "stopped"),
+    ReadingRule("a person stopped a crawl; the same command resumes", "stopped", "stopped"),
+    ReadingRule("a tool ended well and left no WARC file", "completed", "no_warcs"),
+    ReadingRule("a tool left WARC files without a readable record", "completed", "damaged_warcs"),
+    ReadingRule("a tool captured everything, and its final build failed", "completed", "build_failed"),
+    ReadingRule("no server answered, or none gave its robots.txt", "failed", "no_server", Retry.YES),
+    ReadingRule("servers answered or are forbidden; no page was captured", "failed", "nothing_captured", Retry.YES),
+    ReadingRule("crawl processes kept dying", "failed", "crashed", Retry.YES),
+    ReadingRule("the crawl itself failed", "failed", "failed", Retry.YES),
+    ReadingRule("worker after worker fell silent, with no page between", "failed", "lease_lost", Retry.YES),
+    ReadingRule("storage went away or cannot be written", "failed", "storage", Retry.LATER),
+    ReadingRule("the machine failed otherwise (network, database)", "failed", "infra_error", Retry.LATER),
+    ReadingRule("the configuration cannot be used", "failed", "infra_error_config"),
+    ReadingRule("the worker has no runner for its backend", "failed", "no_runner"),
+    ReadingRule("its ending could not be written", "failed", "unsettled", Retry.YES),
+    ReadingRule("its job was cancelled; captures are kept", "cancelled", "cancelled"),
+    ReadingRule("a person discarded it; no capture is kept", "cancelled", "discarded"),
 )
 _BY_WORDS: Final = {(rule.state, rule.reason): rule for rule in RULES}
 
@@ -135,9 +126,7 @@ def rule_of(state: str, reason: str | None) -> ReadingRule:
     known = _BY_WORDS.get((state, reason or (DONE if state == "completed" else "")))
     if known is not None:
         return known
-    failed = state == "failed"
-    retry = Retry.YES if failed else Retry.NO
-    return ReadingRule("it ended otherwise", state, reason or state, retry, is_ready=False, exit_code=int(failed))
+    return ReadingRule("it ended otherwise", state, reason or state, Retry.YES if state == "failed" else Retry.NO)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,6 +302,7 @@ def shortfall_text(word: str, count: int) -> str:
 
 
 def ending_word(state: str, reason: str | None) -> str | None:
+    """Return the word for an ending; None while the run is open."""
     return None if state in ("queued", "running") else rule_of(state, reason).word
 
 
@@ -345,60 +335,35 @@ class FailureCause(StrEnum):
     """Its owners stopped responding too often."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
-    max_retries: int = 3
-    base_s: float = 60
-    cap_s: float = CAP_S
-    infra_cooldown_s: float = 600
-    infra_retries: int = 5
-    """Consecutive machine failures after which the job fails."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryDecision:
-    wait: timedelta
-    retries: int
-    """New value of the job's counter of used retries."""
-    infra_retries: int = 0
-
-
-def backoff(base_s: float, attempt: int, *, cap_s: float = CAP_S) -> timedelta:
-    """Return the wait before a retry: base·2^(attempt-1), at most `cap_s`; the first retry is attempt 1."""
+def backoff(base_s: float, attempt: int) -> timedelta:
+    """Return the wait before a retry: base·2^(attempt-1), at most an hour; the first retry is attempt 1."""
     # Bounded before the power: from 2**1024 on, the product with a float overflows.
     doublings = min(max(attempt, 1) - 1, 32)
-    return timedelta(seconds=min(base_s * 2**doublings, cap_s))
+    return timedelta(seconds=min(base_s * 2**doublings, CAP_S))
 
 
-def policy_for(backend: str, policy: RetryPolicy) -> RetryPolicy:
-    """Return the policy for a backend: native waits grow with each retry, zimit retries immediately."""
-    if backend != "zimit":
-        return policy
-    return RetryPolicy(
-        max_retries=min(policy.max_retries, ZIMIT_RETRIES),
-        base_s=0,
-        cap_s=policy.cap_s,
-        infra_cooldown_s=policy.infra_cooldown_s,
-        infra_retries=policy.infra_retries,
-    )
+RetryDecision = tuple[timedelta, int, int]
+"""The wait before a retry, and the new values of the job's two counters of retries."""
 
 
-def after_failure(
-    failure: FailureCause, policy: RetryPolicy, *, retries: int, infra_retries: int
-) -> RetryDecision | None:
-    """Return when a failed run is retried, or None if its job fails."""
+def after_failure(failure: FailureCause, job: Job, timings: Timings, *, backend: str) -> RetryDecision | None:
+    """Return when a failed run is retried, or None if its job fails.
+
+    A native crawl waits longer before each retry; zimit is retried immediately.
+    """
     # The same configuration fails the same way: a retry would only fill the history.
     if failure is FailureCause.CONFIG:
         return None
+    retries, infra_retries = job.current_retry_count, job.infra_retry_count
     if failure is FailureCause.INFRA:
         # Counted by itself: a disk that is away for an hour must not use up the tries that a site has.
-        if infra_retries >= policy.infra_retries:
+        if infra_retries >= timings.jobs_infra_retries:
             return None
-        wait = timedelta(seconds=policy.infra_cooldown_s)
-        return RetryDecision(wait=wait, retries=retries, infra_retries=infra_retries + 1)
-    if retries >= policy.max_retries:
+        return timedelta(seconds=timings.jobs_infra_cooldown_s), retries, infra_retries + 1
+    is_zimit = backend == "zimit"
+    if retries >= (min(job.max_retries, ZIMIT_RETRIES) if is_zimit else job.max_retries):
         return None
-    return RetryDecision(wait=backoff(policy.base_s, retries + 1, cap_s=policy.cap_s), retries=retries + 1)
+    return backoff(0 if is_zimit else job.retry_backoff_seconds, retries + 1), retries + 1, 0
 
 
 CAP = timedelta(hours=24)
@@ -415,22 +380,13 @@ class StartPage:
     """The server responded with 304, or with the ETag that we had."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Watched:
-    content_hash: str | None = None
-    changed_at: datetime | None = None
-    unchanged: int = 0
-    """Consecutive runs that found it unchanged."""
-
-
-def looked(before: Watched, page: StartPage, *, now: datetime) -> Watched:
-    """Return the new state after a run; a page that cannot be compared changes nothing."""
+def note_start_page(job: Job, page: StartPage, *, now: datetime) -> None:
+    """Record whether a job's start page changed; a page that cannot be compared changes nothing."""
     # An equal ETag is as good as a 304: the server says that its page is the same.
-    if page.not_modified or (page.content_hash is not None and page.content_hash == before.content_hash):
-        return replace(before, unchanged=max(before.unchanged, 0) + 1)
-    if page.content_hash is None:
-        return before
-    return Watched(content_hash=page.content_hash, changed_at=now)
+    if page.not_modified or (page.content_hash is not None and page.content_hash == job.start_hash):
+        job.unchanged_count = max(job.unchanged_count, 0) + 1
+    elif page.content_hash is not None:
+        job.start_hash, job.start_changed_at, job.unchanged_count = page.content_hash, now, 0
 
 
 def interval(baseline: timedelta, unchanged: int) -> timedelta:
@@ -481,7 +437,7 @@ class BackendVerdict:
 
     again: bool
     """Retry immediately, or fail."""
-    counts_anew: bool = False
+    resets_count: bool = False
     """Reset the failure count: something else does the work from here on."""
     job_config: dict[str, Any] | None = None
     """New configuration of the job, if something else does the work."""

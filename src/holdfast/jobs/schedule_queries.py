@@ -350,7 +350,8 @@ def _is_stale(job: Job, silence: Silence) -> bool:
     return beat is None or beat < silence.before or job.lock_owner in silence.owners
 
 
-def count_hour(session: Session, hour: datetime, **counts: int) -> None:
+def count_hour(session: Session, now: datetime, **counts: int) -> None:
+    hour = now.replace(minute=0, second=0, microsecond=0)
     statement = insert_into(session, RunHour).values(hour=hour, **counts)
     table = RunHour.__table__.c
     # Added in the statement: two workers that settle in the same hour both count.

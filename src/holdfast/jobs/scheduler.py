@@ -168,8 +168,7 @@ class Scheduler:
             events += self._settler.lose(session, job, opened, now=now)
         if stale:
             session.flush()
-            hour = now.replace(minute=0, second=0, microsecond=0)
-            schedule_queries.count_hour(session, hour, stale_locks=len(stale))
+            schedule_queries.count_hour(session, now, stale_locks=len(stale))
             emit(session, events, now=now)
         return len(stale)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
@@ -20,12 +20,10 @@ from holdfast.jobs.endings import (
     FailureCause,
     Retry,
     RetryDecision,
-    RetryPolicy,
     RunEnding,
     RunResult,
-    Watched,
     after_failure,
-    policy_for,
+    note_start_page,
 )
 from holdfast.jobs.journal import completed, prune_beyond, status
 from holdfast.jobs.pauses import end_pause, worked_s
@@ -86,7 +84,7 @@ class RunSettler:
         prune_beyond(session, job_id=job.id, number=execution.number - self._settings.history_rows, now=now)
         failed = "failed" if ending.result is RunResult.FAILED else "cancelled"
         kind = "succeeded" if ending.rule.is_success else failed
-        schedule_queries.count_hour(session, _hour(now), **{kind: 1, "duration_ms": duration})
+        schedule_queries.count_hour(session, now, **{kind: 1, "duration_ms": duration})
         return events
 
     def hand_back(
@@ -113,7 +111,12 @@ class RunSettler:
         schedule_queries.end_hold(session, job_id=job.id, epoch=job.lock_epoch, ending="lease_lost", now=now)
         if execution is None:
             _free(job, now)
-            return self._orphan(job, now) if state_of(job) is State.RUNNING else []
+            if state_of(job) is not State.RUNNING:
+                return []
+            events = [move(job, State.SCHEDULED, now=now, reason="orphaned")]
+            # At once: it was due already when its holder died.
+            job.next_run_at = now
+            return events
         # What passed since its last sign of life, a night without power perhaps, was no time at work.
         _spend(execution, job, job.lock_heartbeat_at or now)
         job.lock_acquired_at = None
@@ -132,20 +135,12 @@ class RunSettler:
             return self.settle(session, job, execution, ending, now=now)
         return self.hand_back(session, job, execution, now=now, reason="lease_lost")
 
-    def _orphan(self, job: Job, now: datetime) -> list[JobEvent]:
-        event = move(job, State.SCHEDULED, now=now, reason="orphaned")
-        # At once: it was due already when its holder died.
-        job.next_run_at = now
-        return [event]
-
     def _succeeded(
         self, session: Session, job: Job, execution: Execution, ending: RunEnding, now: datetime
     ) -> list[JobEvent]:
         # What a poll could not reach waits for the next poll.
         if ending.rule.retry is Retry.YES and state_of(job) is State.RUNNING and job.kind != FEED:
-            again = after_failure(
-                FailureCause.FAILED, self._policy(session, job), retries=job.current_retry_count, infra_retries=0
-            )
+            again = self._retry(session, job, FailureCause.FAILED)
             if again is not None:
                 job.error_message = ending.sentence()
                 return [self._again(job, execution, again, ending, now)]
@@ -161,7 +156,10 @@ class RunSettler:
         schedule = schedule_of_job(job)
         if schedule is None:
             return events
-        interval = _adapted(job, schedule.interval, ending, now)
+        note_start_page(job, ending.start, now=now)
+        interval = schedule.interval
+        if job.adaptive_scheduling:
+            interval = endings.interval(interval, job.unchanged_count)
         last = job.rhythm_at or job.due_at or now
         if (left_out := missed_turns(schedule, last, interval=interval, now=now)) > 0:
             # No worker was there, or the run took longer than its interval: the turns that passed are not made up for.
@@ -194,12 +192,7 @@ class RunSettler:
         if ending.verdict is not None and failure is FailureCause.FAILED:
             again = _apply_retry_rule(job, ending.verdict)
         else:
-            again = after_failure(
-                failure,
-                self._policy(session, job),
-                retries=job.current_retry_count,
-                infra_retries=job.infra_retry_count,
-            )
+            again = self._retry(session, job, failure)
         if again is None:
             return [move(job, State.FAILED, now=now, execution_id=execution.id, failure=failure.value)]
         return [self._again(job, execution, again, ending, now)]
@@ -208,9 +201,9 @@ class RunSettler:
         self, job: Job, execution: Execution, again: RetryDecision, ending: RunEnding, now: datetime
     ) -> JobEvent:
         """Schedule the retry of a run that failed, or that left URLs unfetched."""
-        job.current_retry_count, job.infra_retry_count = again.retries, again.infra_retries
+        wait, job.current_retry_count, job.infra_retry_count = again
         # A retry that begins before the site may be asked again would only hold a worker while it waits.
-        wait = max(again.wait, min((ending.not_before or now) - now, timedelta(seconds=CAP_S)))
+        wait = max(wait, min((ending.not_before or now) - now, timedelta(seconds=CAP_S)))
         why = {"failure": (ending.failure or FailureCause.FAILED).value} if ending.result is RunResult.FAILED else {}
         event = move(
             job,
@@ -224,25 +217,9 @@ class RunSettler:
         job.next_run_at = now + wait
         return event
 
-    def _policy(self, session: Session, job: Job) -> RetryPolicy:
+    def _retry(self, session: Session, job: Job, failure: FailureCause) -> RetryDecision | None:
         _, source = schedule_queries.job_and_source(session, job.id)
-        return policy_for(
-            backend_of(job.kind, job.config, source.config),
-            RetryPolicy(
-                max_retries=job.max_retries,
-                base_s=job.retry_backoff_seconds,
-                infra_cooldown_s=self._timings.jobs_infra_cooldown_s,
-                infra_retries=self._timings.jobs_infra_retries,
-            ),
-        )
-
-
-def _adapted(job: Job, baseline: timedelta, ending: RunEnding, now: datetime) -> timedelta:
-    before = Watched(content_hash=job.start_hash, changed_at=job.start_changed_at, unchanged=job.unchanged_count)
-    watched = endings.looked(before, ending.start, now=now)
-    job.start_hash, job.start_changed_at = watched.content_hash, watched.changed_at
-    job.unchanged_count = watched.unchanged
-    return endings.interval(baseline, watched.unchanged) if job.adaptive_scheduling else baseline
+        return after_failure(failure, job, self._timings, backend=backend_of(job.kind, job.config, source.config))
 
 
 def _apply_retry_rule(job: Job, verdict: BackendVerdict) -> RetryDecision | None:
@@ -251,7 +228,7 @@ def _apply_retry_rule(job: Job, verdict: BackendVerdict) -> RetryDecision | None
         job.config = verdict.job_config
     if not verdict.again:
         return None
-    return RetryDecision(wait=timedelta(), retries=1 if verdict.counts_anew else job.current_retry_count + 1)
+    return timedelta(), 1 if verdict.resets_count else job.current_retry_count + 1, 0
 
 
 def _spend(execution: Execution, job: Job, until: datetime) -> None:
@@ -262,14 +239,7 @@ def _spend(execution: Execution, job: Job, until: datetime) -> None:
 
 
 def reported(execution: Execution) -> Counts:
-    return Counts(
-        items_crawled=execution.items_crawled,
-        items_indexed=execution.items_indexed,
-        items_failed=execution.items_failed,
-        items_total=execution.items_total,
-        cpu_ms=execution.cpu_ms,
-        peak_memory_bytes=execution.peak_memory_bytes,
-    )
+    return Counts(**{one.name: getattr(execution, one.name) for one in fields(Counts)})
 
 
 def record_progress(
@@ -321,9 +291,8 @@ def _close(execution: Execution, ending: RunEnding, now: datetime) -> None:
     # The end of a stack names the error.
     execution.stack = clean(ending.stack and ending.stack[-MAX_STACK_CHARS:], MAX_STACK_CHARS)
     execution.exit_code, execution.stage, execution.metrics = ending.exit_code, ending.stage, metrics
-    execution.cpu_ms, execution.peak_memory_bytes = counts.cpu_ms, counts.peak_memory_bytes
-    execution.items_crawled, execution.items_indexed = counts.items_crawled, counts.items_indexed
-    execution.items_failed, execution.items_total = counts.items_failed, counts.items_total
+    for one in fields(Counts):
+        setattr(execution, one.name, getattr(counts, one.name))
     execution.index_state = ending.index_state
     # A retry goes on in the same directory: what the run before it left there still stands.
     execution.artifacts = {**(execution.artifacts or {}), **ending.artifacts}
@@ -336,7 +305,3 @@ def _most(one: int | None, other: int | None) -> int | None:
 def _free(job: Job, now: datetime) -> None:
     job.lock_token = job.lock_owner = job.lock_acquired_at = job.lock_heartbeat_at = None
     job.updated_at = now
-
-
-def _hour(now: datetime) -> datetime:
-    return now.replace(minute=0, second=0, microsecond=0)

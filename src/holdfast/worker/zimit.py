@@ -416,7 +416,7 @@ class _Run:
         # A fallback starts with a failure count of its own.
         promoted = self._promoted(following) if changed else None
         return replace(
-            ending, stage=stage, verdict=BackendVerdict(again=again, counts_anew=changed, job_config=promoted)
+            ending, stage=stage, verdict=BackendVerdict(again=again, resets_count=changed, job_config=promoted)
         )
 
     def _promoted(self, policy: ExecutionPolicy) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from holdfast.db.models import Job
 from holdfast.errors import Invalid
-from holdfast.jobs.endings import StartPage, Watched, interval, looked
+from holdfast.jobs.endings import StartPage, interval, note_start_page
 from holdfast.jobs.store import interval_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,19 +32,21 @@ def test_the_interval_doubles_up_to_a_day_and_never_falls_below_the_baseline(
 @pytest.mark.parametrize(
     ("before", "page", "after"),
     [
-        (Watched(), StartPage(content_hash="a"), Watched(content_hash="a", changed_at=NOW)),
-        (Watched(content_hash="a", changed_at=EARLIER), StartPage(content_hash="a"),
-         Watched(content_hash="a", changed_at=EARLIER, unchanged=1)),
-        (Watched(content_hash="a", changed_at=EARLIER, unchanged=3), StartPage(not_modified=True),
-         Watched(content_hash="a", changed_at=EARLIER, unchanged=4)),
-        (Watched(content_hash="a", changed_at=EARLIER, unchanged=3), StartPage(content_hash="b"),
-         Watched(content_hash="b", changed_at=NOW)),
-        (Watched(content_hash="a", changed_at=EARLIER, unchanged=3), StartPage(),
-         Watched(content_hash="a", changed_at=EARLIER, unchanged=3)),
+        ((None, None, 0), StartPage(content_hash="a"), ("a", NOW, 0)),
+        (("a", EARLIER, 0), StartPage(content_hash="a"), ("a", EARLIER, 1)),
+        (("a", EARLIER, 3), StartPage(not_modified=True), ("a", EARLIER, 4)),
+        (("a", EARLIER, 3), StartPage(content_hash="b"), ("b", NOW, 0)),
+        (("a", EARLIER, 3), StartPage(), ("a", EARLIER, 3)),
     ],
-)  # fmt: skip
-def test_a_run_says_whether_the_start_page_changed(before: Watched, page: StartPage, after: Watched) -> None:
-    assert looked(before, page, now=NOW) == after
+)
+def test_job_notes_whether_its_start_page_changed(
+    before: tuple[str | None, datetime | None, int], page: StartPage, after: tuple[str, datetime, int]
+) -> None:
+    job = Job(start_hash=before[0], start_changed_at=before[1], unchanged_count=before[2])
+
+    note_start_page(job, page, now=NOW)
+
+    assert (job.start_hash, job.start_changed_at, job.unchanged_count) == after
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,16 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.jobs.endings import FailureCause, RetryDecision, RetryPolicy, after_failure, backoff, policy_for
+from holdfast.config.timings import Timings
+from holdfast.db.models import Job
+from holdfast.jobs.endings import FailureCause, RetryDecision, after_failure, backoff
+
+
+def _again(
+    failure: FailureCause, *, retries: int = 0, infra_retries: int = 0, backend: str = "native"
+) -> RetryDecision | None:
+    job = Job(max_retries=3, retry_backoff_seconds=60, current_retry_count=retries, infra_retry_count=infra_retries)
+    return after_failure(failure, job, Timings(), backend=backend)
 
 
 @pytest.mark.parametrize(
@@ -22,38 +31,27 @@ def test_the_cap_holds_for_any_base(base: int, attempt: int, seconds: int) -> No
     assert backoff(base, attempt) == timedelta(seconds=seconds)
 
 
-def test_three_retries_then_it_is_given_up() -> None:
+def test_failed_crawl_is_retried_three_times() -> None:
     waits = []
     retries = 0
-    while (again := after_failure(FailureCause.FAILED, RetryPolicy(), retries=retries, infra_retries=0)) is not None:
-        waits.append(again.wait.total_seconds())
-        retries = again.retries
+    while (again := _again(FailureCause.FAILED, retries=retries)) is not None:
+        wait, retries, _ = again
+        waits.append(wait.total_seconds())
 
     assert waits == [60, 120, 240]
 
 
-def test_the_machines_faults_burn_no_retry_and_are_given_up_after_five() -> None:
-    policy = RetryPolicy()
-
+def test_machine_failures_use_no_retry_and_end_after_five() -> None:
     for count in range(5):
-        assert after_failure(FailureCause.INFRA, policy, retries=1, infra_retries=count) == RetryDecision(
-            wait=timedelta(minutes=10), retries=1, infra_retries=count + 1
-        )
-    assert after_failure(FailureCause.INFRA, policy, retries=1, infra_retries=5) is None
+        assert _again(FailureCause.INFRA, retries=1, infra_retries=count) == (timedelta(minutes=10), 1, count + 1)
+    assert _again(FailureCause.INFRA, retries=1, infra_retries=5) is None
 
 
-def test_a_wrong_configuration_is_never_tried_again() -> None:
-    assert after_failure(FailureCause.CONFIG, RetryPolicy(), retries=0, infra_retries=0) is None
+def test_wrong_configuration_is_never_retried() -> None:
+    assert _again(FailureCause.CONFIG) is None
 
 
-def test_zimit_gets_two_more_chances_at_once() -> None:
-    policy = policy_for("zimit", RetryPolicy(max_retries=3, base_s=60))
-
-    assert after_failure(FailureCause.FAILED, policy, retries=0, infra_retries=0) == RetryDecision(
-        wait=timedelta(), retries=1
-    )
-    assert after_failure(FailureCause.FAILED, policy, retries=1, infra_retries=0) == RetryDecision(
-        wait=timedelta(), retries=2
-    )
-    assert after_failure(FailureCause.FAILED, policy, retries=2, infra_retries=0) is None
-    assert policy_for("native", RetryPolicy()) == RetryPolicy()
+def test_zimit_is_retried_twice_immediately() -> None:
+    assert _again(FailureCause.FAILED, backend="zimit") == (timedelta(), 1, 0)
+    assert _again(FailureCause.FAILED, retries=1, backend="zimit") == (timedelta(), 2, 0)
+    assert _again(FailureCause.FAILED, retries=2, backend="zimit") is None
