@@ -16,15 +16,15 @@ from typing import Final
 from weakref import ref
 
 from sqlalchemy import select, update
-from sqlalchemy.orm import Session, SessionTransaction
+from sqlalchemy.orm import Session, SessionTransaction, load_only
 
 from holdfast import audit
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.engine import Database
 from holdfast.db.models import Job
+from holdfast.jobs.store import schedule_of_job
 from holdfast.records import Operator, record
 from holdfast.sources.schedule import UNITS, Schedule
-from holdfast.values import dataclass
 
 SLOT: Final = timedelta(minutes=15)
 WINDOW: Final = timedelta(hours=24)
@@ -70,13 +70,9 @@ def following_turn(schedule: Schedule, rhythm_at: datetime, *, interval: timedel
 
 
 def missed_turns(schedule: Schedule, rhythm_at: datetime, *, interval: timedelta, now: datetime) -> int:
+    """Return how many turns have passed since the last one, excluding the next one due."""
     if schedule.start is not None:
         return sum(1 for _ in takewhile(lambda turn: turn <= now, schedule.turns(rhythm_at)))
-    return turns_between(rhythm_at, interval, now=now)
-
-
-def turns_between(rhythm_at: datetime, interval: timedelta, *, now: datetime) -> int:
-    """Return how many regular turns have passed since the last one, excluding the next one due."""
     return max(0, (now - rhythm_at) // interval)
 
 
@@ -126,7 +122,7 @@ class SlotTable:
         """Return the first run of a new or resumed job, always within its interval; does not change the table."""
         first = slot_of(now)
         slot = self.least_loaded(first, _reach(first, interval))
-        # The slot that now lies in has begun already: no run is set in the past.
+        # The slot of this moment has started already: no run is set in the past.
         return max(start_of(slot), now)
 
 
@@ -143,19 +139,6 @@ class Reason(StrEnum):
     RUNS_ONCE = "runs_once"
     """It has no rhythm: it waits for a single retry."""
     FIXED_TIME = "fixed_time"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduledTurn:
-    job_id: int
-    interval: timedelta
-    """Zero for a job that runs once."""
-    next_run_at: datetime | None
-    """None while its run is queued."""
-    placed_at: datetime | None = None
-    running: bool = False
-    fixed: bool = False
-    """Whether its schedule sets the time."""
 
 
 @record
@@ -218,14 +201,14 @@ class Distribution:
     """Whether the score is below 0.7."""
 
 
-def refusal(turn: ScheduledTurn, *, now: datetime) -> Reason | None:
-    if turn.running or turn.next_run_at is None:
+def refusal(job: Job, *, now: datetime) -> Reason | None:
+    if job.state == "running" or job.next_run_at is None:
         return Reason.JOB_RUNNING
-    if turn.fixed:
+    if job.anchor is not None:
         return Reason.FIXED_TIME
-    if turn.next_run_at - now <= PROTECTION:
+    if job.next_run_at - now <= PROTECTION:
         return Reason.PROTECTION_WINDOW
-    if turn.placed_at is not None and now - turn.placed_at < COOLDOWN:
+    if job.placed_at is not None and now - job.placed_at < COOLDOWN:
         return Reason.PLACEMENT_COOLDOWN
     return None
 
@@ -307,25 +290,32 @@ class _Evenness:
         return self._heap[0][2]
 
 
-def plan_rebalance(turns: Iterable[ScheduledTurn], *, now: datetime) -> Rebalance:
+def _interval(job: Job) -> timedelta:
+    """Return the interval of a job; zero if it runs once."""
+    schedule = schedule_of_job(job)
+    return timedelta() if schedule is None else schedule.interval
+
+
+def plan_rebalance(jobs: Iterable[Job], *, now: datetime) -> Rebalance:
     """Plan a rebalance: jobs with the longest interval first, into the emptiest slot in range.
 
     Of equal slots it takes the one in the emptier hour. The plan is deterministic. A plan that would not make the
     day more even moves nothing.
     """
-    ordered = sorted(turns, key=lambda turn: (-turn.interval, turn.job_id))
-    times = {turn.job_id: turn.next_run_at for turn in ordered if turn.next_run_at is not None and turn.interval}
+    intervals = {job: _interval(job) for job in jobs}
+    ordered = sorted(intervals, key=lambda job: (-intervals[job], job.id))
+    times = {job.id: job.next_run_at for job in ordered if job.next_run_at is not None and intervals[job]}
     first = slot_of(now) + 1
-    reach = ordered[0].interval if ordered else WINDOW
+    reach = intervals[ordered[0]] if ordered else WINDOW
     even = _Evenness(times.values(), first=first, last=_reach(first, reach))
     before = distribution(times.values(), now=now).distribution_score
     moved: list[MovedJob] = []
     skipped: list[SkippedJob] = []
-    for turn in ordered:
-        outcome = _consider(even, turn, first=first, now=now)
+    for job in ordered:
+        outcome = _consider(even, job, intervals[job], first=first, now=now)
         if isinstance(outcome, MovedJob):
             moved.append(outcome)
-            times[turn.job_id] = outcome.new_time
+            times[job.id] = outcome.new_time
         else:
             skipped.append(outcome)
     score = distribution(times.values(), now=now).distribution_score
@@ -340,54 +330,21 @@ def _reach(first: int, interval: timedelta) -> int:
     return first + max(interval // SLOT, 1) - 1
 
 
-def _consider(even: _Evenness, turn: ScheduledTurn, *, first: int, now: datetime) -> MovedJob | SkippedJob:
-    if not uses_slots(turn.interval):
-        return SkippedJob(job_id=turn.job_id, reason=Reason.BELOW_SLOT if turn.interval else Reason.RUNS_ONCE)
-    reason = refusal(turn, now=now)
-    if reason is not None or turn.next_run_at is None:
-        return SkippedJob(job_id=turn.job_id, reason=reason or Reason.JOB_RUNNING)
-    here = slot_of(turn.next_run_at)
+def _consider(even: _Evenness, job: Job, interval: timedelta, *, first: int, now: datetime) -> MovedJob | SkippedJob:
+    if not uses_slots(interval):
+        return SkippedJob(job_id=job.id, reason=Reason.BELOW_SLOT if interval else Reason.RUNS_ONCE)
+    reason = refusal(job, now=now)
+    if reason is not None or job.next_run_at is None:
+        return SkippedJob(job_id=job.id, reason=reason or Reason.JOB_RUNNING)
+    here = slot_of(job.next_run_at)
     # Its own slot is judged without it, or every slot would look emptier than the one that it is in.
     even.add(here, -1)
-    target = even.emptiest(_reach(first, turn.interval))
+    target = even.emptiest(_reach(first, interval))
     if even.of(target) >= even.of(here):
         even.add(here, 1)
-        return SkippedJob(job_id=turn.job_id, reason=Reason.ALREADY_BALANCED)
+        return SkippedJob(job_id=job.id, reason=Reason.ALREADY_BALANCED)
     even.add(target, 1)
-    return MovedJob(job_id=turn.job_id, old_time=turn.next_run_at, new_time=start_of(target))
-
-
-def scheduled_turns(session: Session) -> list[ScheduledTurn]:
-    """Return every scheduled job, and recurring jobs that are running."""
-    rows = session.execute(
-        select(
-            Job.id,
-            Job.interval_minutes,
-            Job.interval_type,
-            Job.next_run_at,
-            Job.placed_at,
-            Job.state,
-            Job.schedule_enabled,
-            Job.anchor,
-        )
-        .where(Job.state.in_(("scheduled", "running")), Job.deleted_at.is_(None))
-        .order_by(Job.id)
-    )
-    found = []
-    for job_id, number, unit, moment, placed_at, state, enabled, anchor in rows:
-        interval = number * UNITS[unit] if enabled and number is not None else timedelta()
-        if interval or state == "scheduled":
-            found.append(
-                ScheduledTurn(
-                    job_id=job_id,
-                    interval=interval,
-                    next_run_at=moment,
-                    placed_at=placed_at,
-                    running=state == "running",
-                    fixed=anchor is not None,
-                )
-            )
-    return found
+    return MovedJob(job_id=job.id, old_time=job.next_run_at, new_time=start_of(target))
 
 
 def due_jobs(session: Session, *, since: datetime | None = None) -> list[tuple[int, datetime | None, timedelta | None]]:
@@ -414,7 +371,7 @@ def shift(session: Session, *, job_id: int, old: datetime, new: datetime, now: d
 _OVERLAP: Final = timedelta(seconds=5)
 # Moves of one transaction: 200 take about 60 ms.
 _MOVES: Final = 200
-# Deleted jobs and undone transactions leave traces in the table; one of 10,000 jobs is built anew in 0.1 s.
+# Deleted jobs and undone transactions leave traces in the table; one of 10,000 jobs is rebuilt in 0.1 s.
 _REBUILT_EVERY: Final = timedelta(minutes=10)
 
 
@@ -459,13 +416,27 @@ class Placement:
             self.table.put(job_id, moment)
 
 
+# Columns that a plan reads: whole rows of 10,000 jobs would be many megabytes.
+_PLANNED: Final = (
+    *(Job.state, Job.next_run_at, Job.placed_at),
+    *(Job.schedule_enabled, Job.interval_minutes, Job.interval_type, Job.anchor, Job.adaptive_scheduling),
+)
+
+
 def show_distribution(session: Session, *, now: datetime) -> Distribution:
     rows = due_jobs(session)
     return distribution((moment for _, moment, interval in rows if moment is not None and interval), now=now)
 
 
 def preview_rebalance(session: Session, *, now: datetime) -> Rebalance:
-    return plan_rebalance(scheduled_turns(session), now=now)
+    """Plan a rebalance of every scheduled job, and of the recurring jobs that are running; change nothing."""
+    jobs = session.scalars(
+        select(Job)
+        .where(Job.state.in_(("scheduled", "running")), Job.deleted_at.is_(None))
+        .order_by(Job.id)
+        .options(load_only(*_PLANNED))
+    )
+    return plan_rebalance([job for job in jobs if job.state == "scheduled" or _interval(job)], now=now)
 
 
 def record_rebalance(session: Session, clock: Clock, done: Rebalance) -> None:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.db.models import Job
 from holdfast.jobs.slots import (
     SLOT,
     MovedJob,
     Reason,
-    ScheduledTurn,
     SlotTable,
     distribution,
     next_turn,
@@ -27,6 +27,12 @@ from tests.patience import Calls
 NOW = datetime(2026, 9, 1, 12, 7, 30, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
+
+
+def scheduled(*, interval: timedelta, state: str = "scheduled", **columns: object) -> Job:
+    return Job(
+        interval_minutes=interval // MINUTE, interval_type="minutes", schedule_enabled=True, state=state, **columns
+    )
 
 
 def at(hours: float) -> datetime:
@@ -102,22 +108,22 @@ def test_the_rhythm_is_kept_and_lies_ahead(rhythm: datetime, interval: timedelta
 
 
 @pytest.mark.parametrize(
-    ("turn", "reason"),
+    ("job", "reason"),
     [
-        (ScheduledTurn(job_id=1, interval=HOUR, next_run_at=NOW + HOUR, running=True), Reason.JOB_RUNNING),
-        (ScheduledTurn(job_id=1, interval=HOUR, next_run_at=None), Reason.JOB_RUNNING),
-        (ScheduledTurn(job_id=1, interval=HOUR, next_run_at=NOW + 30 * MINUTE), Reason.PROTECTION_WINDOW),
-        (ScheduledTurn(job_id=1, interval=HOUR, next_run_at=NOW - MINUTE), Reason.PROTECTION_WINDOW),
-        (ScheduledTurn(job_id=1, interval=HOUR, next_run_at=NOW + 31 * MINUTE), None),
+        (scheduled(id=1, interval=HOUR, next_run_at=NOW + HOUR, state="running"), Reason.JOB_RUNNING),
+        (scheduled(id=1, interval=HOUR, next_run_at=None), Reason.JOB_RUNNING),
+        (scheduled(id=1, interval=HOUR, next_run_at=NOW + 30 * MINUTE), Reason.PROTECTION_WINDOW),
+        (scheduled(id=1, interval=HOUR, next_run_at=NOW - MINUTE), Reason.PROTECTION_WINDOW),
+        (scheduled(id=1, interval=HOUR, next_run_at=NOW + 31 * MINUTE), None),
         (
-            ScheduledTurn(job_id=1, interval=HOUR, next_run_at=NOW + HOUR, placed_at=NOW - 59 * MINUTE),
+            scheduled(id=1, interval=HOUR, next_run_at=NOW + HOUR, placed_at=NOW - 59 * MINUTE),
             Reason.PLACEMENT_COOLDOWN,
         ),
-        (ScheduledTurn(job_id=1, interval=HOUR, next_run_at=NOW + HOUR, placed_at=NOW - HOUR), None),
+        (scheduled(id=1, interval=HOUR, next_run_at=NOW + HOUR, placed_at=NOW - HOUR), None),
     ],
 )
-def test_a_job_is_not_moved_for_one_of_three_reasons(turn: ScheduledTurn, reason: Reason | None) -> None:
-    assert refusal(turn, now=NOW) == reason
+def test_job_is_not_moved_for_one_of_three_reasons(job: Job, reason: Reason | None) -> None:
+    assert refusal(job, now=NOW) == reason
 
 
 @pytest.mark.parametrize(
@@ -153,18 +159,18 @@ def test_the_distribution_counts_the_coming_day_by_hour() -> None:
     assert [(slot.starts_at, slot.job_count) for slot in overdue.slot_distribution] == [(at(0), 3)]
 
 
-def test_a_rebalance_spreads_a_heap_and_lists_everybody() -> None:
-    turns = [ScheduledTurn(job_id=n, interval=24 * HOUR, next_run_at=at(5)) for n in range(96)]
+def test_rebalance_spreads_jobs_and_lists_all_of_them() -> None:
+    turns = [scheduled(id=n, interval=24 * HOUR, next_run_at=at(5)) for n in range(96)]
     turns += [
-        ScheduledTurn(job_id=100, interval=HOUR, next_run_at=at(5), running=True),
-        ScheduledTurn(job_id=101, interval=HOUR, next_run_at=at(0.3)),
-        ScheduledTurn(job_id=102, interval=HOUR, next_run_at=at(5), placed_at=NOW),
-        ScheduledTurn(job_id=103, interval=5 * MINUTE, next_run_at=at(1)),
-        ScheduledTurn(job_id=104, interval=HOUR, next_run_at=None),
+        scheduled(id=100, interval=HOUR, next_run_at=at(5), state="running"),
+        scheduled(id=101, interval=HOUR, next_run_at=at(0.3)),
+        scheduled(id=102, interval=HOUR, next_run_at=at(5), placed_at=NOW),
+        scheduled(id=103, interval=5 * MINUTE, next_run_at=at(1)),
+        scheduled(id=104, interval=HOUR, next_run_at=None),
     ]
     plan = plan_rebalance(turns, now=NOW)
 
-    assert {move.job_id for move in plan.moved} | {skip.job_id for skip in plan.skipped} == {t.job_id for t in turns}
+    assert {move.job_id for move in plan.moved} | {skip.job_id for skip in plan.skipped} == {job.id for job in turns}
     assert len(plan.moved) + len(plan.skipped) == len(turns)
     assert {(skip.job_id, skip.reason) for skip in plan.skipped} >= {
         (100, Reason.JOB_RUNNING), (101, Reason.PROTECTION_WINDOW), (102, Reason.PLACEMENT_COOLDOWN),
@@ -175,7 +181,7 @@ def test_a_rebalance_spreads_a_heap_and_lists_everybody() -> None:
 
 
 def test_the_longest_interval_is_moved_first() -> None:
-    heap = [ScheduledTurn(job_id=n, interval=timedelta(hours=n), next_run_at=at(5)) for n in (1, 2, 3)]
+    heap = [scheduled(id=n, interval=timedelta(hours=n), next_run_at=at(5)) for n in (1, 2, 3)]
 
     assert plan_rebalance(heap, now=NOW).moved == [
         MovedJob(job_id=3, old_time=at(5), new_time=at(0.25)),
@@ -183,17 +189,17 @@ def test_the_longest_interval_is_moved_first() -> None:
     ]
 
 
-def test_of_equal_slots_a_rebalance_takes_the_one_in_the_emptier_hour() -> None:
-    turns = [ScheduledTurn(job_id=n, interval=24 * HOUR, next_run_at=at(5)) for n in range(24)]
+def test_rebalance_takes_the_emptier_hour_of_equal_slots() -> None:
+    turns = [scheduled(id=n, interval=24 * HOUR, next_run_at=at(5)) for n in range(24)]
     plan = plan_rebalance(turns, now=NOW)
 
     assert plan.new_distribution_score == 1.0
     assert len({move.new_time.hour for move in plan.moved}) == 23
 
 
-def test_ten_times_the_jobs_are_rebalanced_with_little_more_than_ten_times_the_work() -> None:
+def test_rebalance_work_grows_linearly_with_jobs() -> None:
     def work(jobs: int) -> int:
-        turns = [ScheduledTurn(job_id=n, interval=timedelta(days=1 + n % 30), next_run_at=at(5)) for n in range(jobs)]
+        turns = [scheduled(id=n, interval=timedelta(days=1 + n % 30), next_run_at=at(5)) for n in range(jobs)]
         with Calls() as calls:
             plan = plan_rebalance(turns, now=NOW)
         assert len(plan.moved) > 0.9 * jobs
@@ -203,25 +209,25 @@ def test_ten_times_the_jobs_are_rebalanced_with_little_more_than_ten_times_the_w
 
 
 _turn = st.builds(
-    lambda job_id, quarters, minutes, age: ScheduledTurn(
-        job_id=job_id, interval=quarters * SLOT, next_run_at=NOW + minutes * MINUTE, placed_at=NOW - age * MINUTE
+    lambda job_id, quarters, minutes, age: scheduled(
+        id=job_id, interval=quarters * SLOT, next_run_at=NOW + minutes * MINUTE, placed_at=NOW - age * MINUTE
     ),
     st.integers(1, 10**6), st.integers(1, 200), st.integers(-60, 5000), st.integers(0, 200),
 )  # fmt: skip
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.lists(_turn, max_size=60, unique_by=lambda turn: turn.job_id))
-def test_a_rebalance_never_makes_it_worse_and_never_moves_what_it_must_not(turns: list[ScheduledTurn]) -> None:
+@given(st.lists(_turn, max_size=60, unique_by=lambda job: job.id))
+def test_rebalance_never_worsens_or_moves_protected_jobs(turns: list[Job]) -> None:
     before = distribution([t.next_run_at for t in turns if t.next_run_at], now=NOW)
     plan = plan_rebalance(turns, now=NOW)
-    by_id = {turn.job_id: turn for turn in turns}
+    by_id = {job.id: job for job in turns}
 
     assert plan.new_distribution_score >= before.distribution_score
     assert sorted([m.job_id for m in plan.moved] + [s.job_id for s in plan.skipped]) == sorted(by_id)
     for move in plan.moved:
         assert refusal(by_id[move.job_id], now=NOW) is None
-        assert NOW < move.new_time <= NOW + max(SLOT, by_id[move.job_id].interval)
+        assert NOW < move.new_time <= NOW + max(SLOT, (by_id[move.job_id].interval_minutes or 0) * MINUTE)
     assert plan_rebalance(reversed(turns), now=NOW) == plan
 
 
