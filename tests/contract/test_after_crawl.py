@@ -19,7 +19,7 @@ from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import Unavailable
 from holdfast.index.writing import index_transaction
 from holdfast.jobs import indexing
-from holdfast.jobs.administration.maintenance import register_directory
+from holdfast.jobs.imports import register_directory
 from holdfast.jobs.indexing import next_to_index
 from holdfast.warc import queries as files
 from holdfast.warc.writer import WarcWriter

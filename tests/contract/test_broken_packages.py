@@ -24,7 +24,7 @@ from holdfast.exports.package_cache import PackageCache
 from holdfast.exports.selection import SelectedCaptures, pack_selection
 from holdfast.imports.importer import Importer
 from holdfast.index.indexer import open_indexer
-from holdfast.jobs.imports import ImportWish
+from holdfast.jobs.imports import ImportOptions
 from tests.unit.index.files import record, response
 
 WHOLE, CUT, BEHIND = (f"http://example.org/{name}" for name in ("whole", "cut", "behind"))
@@ -43,7 +43,7 @@ def _imported(database: Database, tmp_path: Path, content: bytes, name: str = "a
     path.write_bytes(content)
     home.mkdir()
     clock = SystemClock()
-    wish = ImportWish(source="foreign", name="Foreign", home=home, config={})
+    wish = ImportOptions(source="foreign", name="Foreign", home=home, config={})
     with closing(connect(database.url)) as raw_db, open_indexer(raw_db, clock, home) as indexer:
         [done] = Importer(database, raw_db, clock, indexer, wish).run([path])
     assert done.error is None

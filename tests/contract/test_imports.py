@@ -32,7 +32,7 @@ from holdfast.imports.packages import spelled
 from holdfast.imports.placing import digest_of
 from holdfast.index.indexer import open_indexer
 from holdfast.index.queries import open_stored
-from holdfast.jobs.imports import ImportWish, begin_import, ensure_import_source
+from holdfast.jobs.imports import ImportOptions, begin_import, ensure_import_source
 from holdfast.jobs.views.status import read_status
 from holdfast.series.queries import series_totals
 from holdfast.warc.manifest import read_manifest
@@ -91,7 +91,7 @@ def _run(
 ) -> list[ImportedFile]:
     home.mkdir(exist_ok=True)
     clock = clock or SystemClock()
-    wish = ImportWish(source=source, name="Foreign", home=home, config={"paths": [spelled(path) for path in paths]})
+    wish = ImportOptions(source=source, name="Foreign", home=home, config={"paths": [spelled(path) for path in paths]})
     with closing(connect(database.url)) as raw_db, open_indexer(raw_db, clock, home) as indexer:
         importer = Importer(database, raw_db, clock, indexer, wish)
         importer.strict, importer.in_place = strict, in_place
@@ -104,7 +104,7 @@ def _together(
     """Import one file on each of some threads, into one execution; all of them reach a step before one goes on."""
     home.mkdir()
     clock, line = SystemClock(), Barrier(len(each))
-    wish = ImportWish(source="foreign", name="Foreign", home=home, config={})
+    wish = ImportOptions(source="foreign", name="Foreign", home=home, config={})
     begun = begin_import(database, clock, wish)
 
     def one(path: Path) -> ImportedFile:
@@ -244,7 +244,7 @@ def test_file_taken_by_another_source_meanwhile_is_refused(tmp_path: Path, datab
             others.extend(_run(database, home, [path]))
 
     with closing(connect(database.url)) as raw_db, open_indexer(raw_db, clock, home) as indexer:
-        wish = ImportWish(source="secret", name=None, home=home, config={})
+        wish = ImportOptions(source="secret", name=None, home=home, config={})
         importer = Importer(database, raw_db, clock, indexer, wish)
         importer.on_step = on_step
         [done] = importer.run([path])
@@ -546,9 +546,9 @@ def test_nothing_is_brought_back_to_storage_that_is_away(database: Database, pat
 
 def test_imports_under_one_name_share_a_job_of_that_name(database: Database, tmp_path: Path) -> None:
     names = ("foreign-20240101", None, "foreign-20240101", "foreign-20250101", None)
-    wishes = [ImportWish(source="foreign", name=None, home=tmp_path, config={}, job_name=name) for name in names]
+    wishes = [ImportOptions(source="foreign", name=None, home=tmp_path, config={}, job_name=name) for name in names]
 
-    begun = [begin_import(database, SystemClock(), wish).execution_id for wish in wishes]
+    begun = [begin_import(database, SystemClock(), wish)[0] for wish in wishes]
 
     with database.read() as session:
         jobs = [session.get_one(Job, session.get_one(Execution, one).job_id) for one in begun]

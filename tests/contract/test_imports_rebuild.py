@@ -20,7 +20,7 @@ from holdfast.fetch.body import MemoryBody
 from holdfast.imports.importer import Importer
 from holdfast.imports.rebuild import plan_rebuild, restore_files
 from holdfast.index.indexer import index_pending, open_indexer
-from holdfast.jobs.imports import ImportWish
+from holdfast.jobs.imports import ImportOptions
 from holdfast.types import Fetched
 from holdfast.warc.manifest import add_to_manifest, read_manifest
 from holdfast.warc.queries import read_all_again
@@ -40,7 +40,7 @@ def database(migrated_url: str) -> Iterator[Database]:
 def _import(database: Database, home: Path, paths: list[Path], source: str) -> None:
     home.mkdir(exist_ok=True)
     clock = SystemClock()
-    wish = ImportWish(source=source, name=None, home=home, config={})
+    wish = ImportOptions(source=source, name=None, home=home, config={})
     with closing(connect(database.url)) as raw_db, open_indexer(raw_db, clock, home) as indexer:
         assert [one.error for one in Importer(database, raw_db, clock, indexer, wish).run(paths)] == [None] * len(paths)
 

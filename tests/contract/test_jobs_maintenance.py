@@ -19,12 +19,12 @@ from holdfast.jobs.administration.maintenance import (
     note_cleanup,
     note_storage,
     raise_options,
-    register_directory,
     run_again,
     running,
     take_to_restart,
 )
 from holdfast.jobs.endings import BackendVerdict, FailureCause, RunEnding, RunResult
+from holdfast.jobs.imports import register_directory
 from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.states import JobAction
 from tests.clock import FakeClock

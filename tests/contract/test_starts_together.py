@@ -16,7 +16,7 @@ from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict
 from holdfast.jobs.executions import ExecutionOptions, begin
-from holdfast.jobs.imports import ImportWish, begin_import
+from holdfast.jobs.imports import ImportOptions, begin_import
 
 MACHINES = 6
 Value = TypeVar("Value")
@@ -35,11 +35,11 @@ def _together(work: Callable[[int], Value]) -> list[Value]:
 
 
 def test_imports_into_a_new_source_make_one_source_and_one_job(migrated_url: str, tmp_path: Path) -> None:
-    wish = ImportWish(source="new", name=None, home=tmp_path, config={})
+    wish = ImportOptions(source="new", name=None, home=tmp_path, config={})
 
     def start(_: int) -> int:
         with closing(Database(migrated_url)) as database:
-            return begin_import(database, SystemClock(), wish).execution_id
+            return begin_import(database, SystemClock(), wish)[0]
 
     begun = _together(start)
 

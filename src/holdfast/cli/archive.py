@@ -23,7 +23,7 @@ from holdfast.imports.importer import Importer, IndexedExecution, NothingToIndex
 from holdfast.index import queries
 from holdfast.index.indexer import Indexer
 from holdfast.index.maintenance import Duplicates, LinkReader, dedupe, group_pages, rebuild_groups, restore
-from holdfast.jobs.imports import ImportWish
+from holdfast.jobs.imports import ImportOptions
 from holdfast.parse.child import ParseChild
 from holdfast.replay.checks import Replayable, check_execution, each_execution
 from holdfast.search.outbox import take_over_signals
@@ -57,7 +57,7 @@ def index_job(runtime: Runtime, database: OpenDatabase, which: OneExecution, jso
 
 def _index_execution(runtime: Runtime, database: Database, indexer: Indexer, execution_id: int) -> IndexedExecution:
     # Its files belong to an execution already: source and name are not used.
-    wish = ImportWish(source="", name=None, home=runtime.settings.home, config={})
+    wish = ImportOptions(source="", name=None, home=runtime.settings.home, config={})
     importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
     return index_execution(database, importer, indexer, execution_id, clock=runtime.clock)
 

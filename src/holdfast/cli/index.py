@@ -36,7 +36,7 @@ from holdfast.imports.placing import Keeping
 from holdfast.imports.rebuild import plan_rebuild, restore_files
 from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending, open_indexer
 from holdfast.index.leases import count_pending, latest_runs
-from holdfast.jobs.imports import ImportWish, ensure_import_source
+from holdfast.jobs.imports import ImportOptions, ensure_import_source
 from holdfast.jobs.indexing import close_accounts, close_if_read
 from holdfast.noise.classifier import judge_pending
 from holdfast.noise.labels import restore_rulings
@@ -249,7 +249,7 @@ def import_(
     found = discover(paths, follow_state=follow_state)
     with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
         ensure_import_source(database, runtime.clock, code=source, name=name)
-        wish = ImportWish(
+        wish = ImportOptions(
             source=source,
             name=name,
             home=settings.home,
@@ -273,7 +273,7 @@ def import_(
 def _import(
     runtime: Runtime,
     database: Database,
-    wish: ImportWish,
+    wish: ImportOptions,
     found: FoundFiles,
     prepare: Callable[[Importer], None],
     *,
@@ -295,7 +295,7 @@ def _import(
             return done, False
     # Nothing was imported, so no execution was made.
     if importer.begun is not None:
-        close_if_read(database, runtime.clock, importer.begun.execution_id)
+        close_if_read(database, runtime.clock, importer.begun[0])
     line.say("search takes it in")
     take_in(runtime.settings, runtime.clock)
     line.clear()

@@ -40,7 +40,8 @@ from holdfast.config import Settings
 from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl_process.stopping import obeying_signals
 from holdfast.errors import Conflict, Invalid, NotFound
-from holdfast.jobs.administration.maintenance import attach_zim, make_due, register_directory
+from holdfast.jobs.administration.maintenance import attach_zim, make_due
+from holdfast.jobs.imports import register_directory
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views.listing import execution as one_execution

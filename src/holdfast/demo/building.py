@@ -32,7 +32,7 @@ from holdfast.editions.scheduling import Campaigns
 from holdfast.errors import Conflict, Unavailable
 from holdfast.imports.importer import Importer
 from holdfast.index.indexer import open_indexer
-from holdfast.jobs.imports import ImportWish
+from holdfast.jobs.imports import ImportOptions
 from holdfast.jobs.indexing import close_if_read
 from holdfast.sources import registry
 from holdfast.sources.queries import find_source, source_by_code
@@ -162,7 +162,7 @@ def _import_past(jobs: Jobs, settings: Settings, web: DemoWeb) -> None:
     ):
         for one in _past(web, jobs.clock.now()):
             file = write_past(Path(folder), one.content, origin=one.origin, moment=one.moment, clock=jobs.clock)
-            wish = ImportWish(
+            wish = ImportOptions(
                 source=one.code,
                 name=None,
                 home=settings.home,
@@ -174,7 +174,7 @@ def _import_past(jobs: Jobs, settings: Settings, web: DemoWeb) -> None:
             for done in importer.run([file]):
                 assert done.error is None, done.error
             assert importer.begun is not None
-            close_if_read(database, runtime.clock, importer.begun.execution_id)
+            close_if_read(database, runtime.clock, importer.begun[0])
 
 
 def _plan(jobs: Jobs) -> list[tuple[str, int]]:

@@ -49,7 +49,7 @@ from holdfast.index import queries
 from holdfast.index.indexer import Indexed, Indexer, Interrupted
 from holdfast.index.writing import index_transaction
 from holdfast.jobs import indexing
-from holdfast.jobs.imports import ImportBegun, ImportWish, begin_import
+from holdfast.jobs.imports import ImportOptions, begin_import
 from holdfast.series.counting import Counts
 from holdfast.series.raw_queries import add_counts
 from holdfast.values import dataclass
@@ -93,11 +93,11 @@ class Importer:
     """One import command: files of one source, grouped under one execution."""
 
     def __init__(
-        self, database: Database, raw_db: RawDatabase, clock: Clock, indexer: Indexer, wish: ImportWish
+        self, database: Database, raw_db: RawDatabase, clock: Clock, indexer: Indexer, wish: ImportOptions
     ) -> None:
         self._database, self._clock, self._indexer, self._wish = database, clock, indexer, wish
         self.raw_db = raw_db
-        self.begun: ImportBegun | None = None
+        self.begun: tuple[int, Path] | None = None
         """Where new files go; made when the first one comes, unless the caller sets it."""
         self.in_place = False
         """Register files where they lie, if that can be."""
@@ -168,7 +168,7 @@ class Importer:
                 yield ImportedFile(origin=f"{origin}!{name}", error=f"{name} is not read: {why}")
 
     def _inner(self, package: WaczPackage, member: ZipInfo, fixity: Fixity, origin: str) -> Iterator[ImportedFile]:
-        fresh = new_name(self._ensure_begun().folder)
+        fresh = new_name(self._ensure_begun()[1])
         try:
             self._phase("unpacking", member.file_size)
             digests = write_new(package.pieces(member), fresh, self._pulse)
@@ -199,7 +199,7 @@ class Importer:
         if known is not None and self._lost(known) is None:
             done = self._index(ImportedFile(origin=origin, state="again", how="known"), known)
         else:
-            folder = self._ensure_begun().folder
+            _, folder = self._ensure_begun()
             self._phase("unpacking", member.file_size)
             fresh = new_name(folder, name_in_package(member))
             try:
@@ -240,7 +240,7 @@ class Importer:
             placed = Placed(sealed_as(path, digests, inspected), "in place")
         else:
             keeping = Keeping.MOVE if is_unpacked else self.keeping
-            target = PlacementTarget(self._ensure_begun().folder, name, keeping)
+            target = PlacementTarget(self._ensure_begun()[1], name, keeping)
             placed = place(path, inspected, digests, target, self._pulse)
         self._note(done, inspected, placed)
         reach("import_placed")
@@ -283,7 +283,7 @@ class Importer:
         return Counter(imported_records=stored.record_count, imported_bytes=stored.size)
 
     def _register(self, done: ImportedFile, placed: Placed, origin: Digests) -> int:
-        begun, now = self._ensure_begun(), to_micros(self._clock.now())
+        (execution_id, _), now = self._ensure_begun(), to_micros(self._clock.now())
         stored = replace(placed.file, path=Path(self._stored(placed.file.path)))
         # Before the row: a row that names a folder which is not recorded is refused by every reader.
         roots.record_root(self._wish.home, placed.file.path.resolve().parent)
@@ -292,10 +292,10 @@ class Importer:
             known = files.known_file(tx, path=str(stored.path), sha256=origin.sha256)
             if known is None:
                 file_id = files.insert_imported(
-                    tx, stored, origin=(done.origin, origin.sha256), execution_id=begun.execution_id, now=now
+                    tx, stored, origin=(done.origin, origin.sha256), execution_id=execution_id, now=now
                 )
                 is_postgres = self.raw_db.dialect == "postgresql"
-                add_counts(tx, begun.execution_id, self._counts(stored), now=now, is_postgres=is_postgres)
+                add_counts(tx, execution_id, self._counts(stored), now=now, is_postgres=is_postgres)
         if known is not None:
             return self._taken_before(done, placed, known)
         reach("import_registered")
@@ -383,7 +383,7 @@ class Importer:
             done.records = done.indexed.records
         return done
 
-    def _ensure_begun(self) -> ImportBegun:
+    def _ensure_begun(self) -> tuple[int, Path]:
         if self.begun is None:
             self.begun = begin_import(self._database, self._clock, self._wish)
         return self.begun
@@ -493,8 +493,8 @@ def _take_in(importer: Importer, folder: Path, execution_id: int, done: IndexedE
     if not new:
         return
     # Not into `warcs`: that folder has a manifest which the tool itself writes.
-    importer.begun = ImportBegun(execution_id=execution_id, folder=folder / KEPT)
-    importer.begun.folder.mkdir(exist_ok=True)
+    importer.begun = execution_id, folder / KEPT
+    (folder / KEPT).mkdir(exist_ok=True)
     importer.keeping = Keeping.LINK  # the folder is the tool's own, and what it sealed it never writes again
     for one in importer.run(new):
         if one.state == "imported":

@@ -13,22 +13,12 @@ from sqlalchemy.orm import Session
 from holdfast import audit
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
-from holdfast.db.models import Execution, Job
+from holdfast.db.models import Execution, Job, Source
+from holdfast.errors import Conflict
 from holdfast.jobs.store import IMPORT, locked_source
 from holdfast.sources.queries import named_source
 from holdfast.values import dataclass
 from holdfast.warc.outfile import disk_error
-
-
-def job_by_fingerprint(session: Session, *, kind: str, fingerprint: str) -> Job | None:
-    return session.scalars(
-        select(Job).where(Job.kind == kind, Job.fingerprint == fingerprint).order_by(Job.id).limit(1)
-    ).one_or_none()
-
-
-def last_number(session: Session, *, job_id: int) -> int:
-    """Return the number of the job's latest execution, 0 without one."""
-    return session.scalar(select(func.coalesce(func.max(Execution.number), 0)).where(Execution.job_id == job_id)) or 0
 
 
 def execution_in(session: Session, output_dir: str) -> Execution | None:
@@ -57,19 +47,13 @@ def run_endings(session: Session, execution_ids: Iterable[int]) -> dict[int, tup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImportWish:
+class ImportOptions:
     source: str
     name: str | None
     home: Path
     config: dict[str, Any]
     job_name: str | None = None
     """Name of the job that groups the files; imports of a source without one share a job."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportBegun:
-    execution_id: int
-    folder: Path
 
 
 def ensure_import_source(database: Database, clock: Clock, *, code: str, name: str | None) -> None:
@@ -98,36 +82,65 @@ def adopt_folder(
         found = execution_in(session, str(folder))
         if found is not None:
             return found.id
-        named_source(session, clock, code=source, name=name, base_url=base_url)
+        row = named_source(session, clock, code=source, name=name, base_url=base_url)
         config = {"restored": str(folder)} | ({"backend": backend} if backend else {})
-        execution = _completed(session, clock, ImportWish(source=source, name=None, home=folder, config=config))
-        execution.output_dir = str(folder)
+        execution = _completed(session, clock, row, config, output_dir=str(folder))
         subject, detail = f"execution {execution.id}", {"source": source, "folder": str(folder)}
         audit.record(session, clock, action="archive.restored", subject=subject, detail=detail)
         return execution.id
 
 
-def _completed(session: Session, clock: Clock, wish: ImportWish) -> Execution:
+def register_directory(session: Session, clock: Clock, *, source: str, name: str | None, output_dir: str) -> Execution:
+    """Create a job and a completed execution for a directory filled elsewhere; its indexing is pending.
+
+    Raise Conflict if an execution uses this directory already, Invalid if the source code is malformed.
+    """
+    row = named_source(session, clock, code=source, name=None)
+    # Of two operators who register one directory for the same source, the second finds the first.
+    locked_source(session, row.id)
+    taken = execution_in(session, output_dir)
+    if taken is not None:
+        raise Conflict(f"{output_dir} is the directory of execution {taken.id}; index it with: holdfast index-job")
+    config = {"backend": "zimit", "registered": True}
+    identity = f"directory {output_dir}"
+    execution = _completed(session, clock, row, config, identity=identity, job_name=name, output_dir=output_dir)
+    execution.index_state = "pending"
+    subject, detail = f"execution {execution.id}", {"source": row.code, "output_dir": output_dir}
+    audit.record(session, clock, action="execution.registered", subject=subject, detail=detail)
+    return execution
+
+
+def _completed(
+    session: Session,
+    clock: Clock,
+    source: Source,
+    config: dict[str, Any],
+    *,
+    identity: str | None = None,
+    job_name: str | None = None,
+    output_dir: str = "",
+) -> Execution:
+    """Add a completed execution to the job with this identity (by default that of the source's imports and their
+    job name), which is created if it is missing.
+    """
     now = clock.now()
-    source = named_source(session, clock, code=wish.source, name=wish.name)
     # Imports of one source, of other machines too, find one job and count on by one.
     locked_source(session, source.id)
-    named = "" if wish.job_name is None else f" {wish.job_name}"
-    fingerprint = sha256(f"{IMPORT} {source.code}{named}".encode()).hexdigest()
-    job = job_by_fingerprint(session, kind=IMPORT, fingerprint=fingerprint)
+    identity = identity or f"{IMPORT} {source.code}{'' if job_name is None else f' {job_name}'}"
+    fingerprint = sha256(identity.encode()).hexdigest()
+    known = select(Job).where(Job.kind == IMPORT, Job.fingerprint == fingerprint).order_by(Job.id).limit(1)
+    job = session.scalars(known).one_or_none()
     if job is None:
-        job = Job(
-            source_id=source.id, kind=IMPORT, name=wish.job_name, fingerprint=fingerprint, config={}, created_at=now
-        )
+        job = Job(source_id=source.id, kind=IMPORT, name=job_name, fingerprint=fingerprint, config={}, created_at=now)
         session.add(job)
         session.flush()
+    last = session.scalar(select(func.max(Execution.number)).where(Execution.job_id == job.id)) or 0
     execution = Execution(
         job_id=job.id,
-        number=last_number(session, job_id=job.id) + 1,
+        number=last + 1,
         state="completed",
-        reason=None,
-        config=wish.config,
-        output_dir="",
+        config=config,
+        output_dir=output_dir,
         created_at=now,
         started_at=now,
         finished_at=now,
@@ -138,21 +151,23 @@ def _completed(session: Session, clock: Clock, wish: ImportWish) -> Execution:
     return execution
 
 
-def begin_import(database: Database, clock: Clock, wish: ImportWish) -> ImportBegun:
-    """Create an execution for imported files below the data directory, and its source if it is new.
+def begin_import(database: Database, clock: Clock, options: ImportOptions) -> tuple[int, Path]:
+    """Create an execution for imported files, and its source if it is new; return its id, and its folder below the
+    data directory.
 
-    Raise NoSpace, or Unavailable if its folder cannot be created.
+    Raise NoSpace, or Unavailable if the folder cannot be created.
     """
     with database.write() as session:
-        execution = _completed(session, clock, wish)
-        stem = f"{execution.created_at:%Y%m%dT%H%M%SZ}__{wish.source}-import-{execution.id}"
-        folder = wish.home.resolve() / "warcs" / wish.source / stem
+        source = named_source(session, clock, code=options.source, name=options.name)
+        execution = _completed(session, clock, source, options.config, job_name=options.job_name)
+        stem = f"{execution.created_at:%Y%m%dT%H%M%SZ}__{options.source}-import-{execution.id}"
+        folder = options.home.resolve() / "warcs" / options.source / stem
         execution.output_dir = str(folder)
-        subject, detail = f"execution {execution.id}", {"source": wish.source, **wish.config}
+        subject, detail = f"execution {execution.id}", {"source": options.source, **options.config}
         audit.record(session, clock, action="archive.imported", subject=subject, detail=detail)
         execution_id = execution.id
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as exc:
         raise disk_error(exc, f"cannot write to {folder}: {exc.strerror}") from exc
-    return ImportBegun(execution_id=execution_id, folder=folder)
+    return execution_id, folder

@@ -19,7 +19,7 @@ from holdfast.imports.rebuild import plan_rebuild, restore_files
 from holdfast.index.indexer import Indexed, Indexer, Interrupted, each_pending, open_indexer
 from holdfast.index.leases import FileToIndex, ReadProgress
 from holdfast.index.queries import sealed_files_after, sealed_total
-from holdfast.jobs.imports import ImportWish, ensure_import_source
+from holdfast.jobs.imports import ImportOptions, ensure_import_source
 from holdfast.jobs.indexing import close_accounts, close_if_read
 from holdfast.noise.classifier import judge_pending
 from holdfast.noise.labels import restore_rulings
@@ -88,7 +88,7 @@ def import_upload(context: OperationContext) -> dict[str, Any]:
     ensure_import_source(context.database, context.clock, code=row.source_code, name=row.source_name)
     # Where it came from, by our own name for it: that of the client is only shown.
     config = {"upload": upload_id, "name": row.name}
-    wish = ImportWish(source=row.source_code, name=row.source_name, home=settings.home, config=config)
+    wish = ImportOptions(source=row.source_code, name=row.source_name, home=settings.home, config=config)
     context.result = _imported(context, wish, path, strict=row.strict)
     held = HeldOperation(context.operation_id, context.attempt)
     settle_imported(context.database, context.clock, settings.home, upload_id, held)
@@ -107,7 +107,7 @@ def _demand_digest(context: OperationContext, path: Path, stated: str) -> None:
         raise UploadDigestWrong(stated, digest.hexdigest())
 
 
-def _imported(context: OperationContext, wish: ImportWish, path: Path, *, strict: bool) -> dict[str, Any]:
+def _imported(context: OperationContext, wish: ImportOptions, path: Path, *, strict: bool) -> dict[str, Any]:
     runtime, done = context.runtime, list[ImportedFile]()
     with open_indexer(
         runtime.raw_db, runtime.clock, wish.home, on_progress=lambda _file, read: _reading(context, indexer, read)
@@ -125,11 +125,11 @@ def _imported(context: OperationContext, wish: ImportWish, path: Path, *, strict
         importer.on_step = step
         done.extend(importer.run([path]))
     if importer.begun is not None:
-        close_if_read(context.database, runtime.clock, importer.begun.execution_id)
+        close_if_read(context.database, runtime.clock, importer.begun[0])
     good = [one for one in done if one.error is None]
     result: dict[str, Any] = encode(
         ImportResult(
-            execution=importer.begun.execution_id if importer.begun else None,
+            execution=importer.begun[0] if importer.begun else None,
             imported=sum(one.state == "imported" for one in done),
             again=sum(one.state == "again" for one in done),
             failed=len(done) - len(good),

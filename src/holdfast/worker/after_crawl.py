@@ -24,7 +24,7 @@ from holdfast.imports.placing import Keeping
 from holdfast.index.indexer import Indexer, Interrupted, free_dead_indexers, open_indexer
 from holdfast.index.leases import FileToIndex, ReadProgress, pending_files
 from holdfast.jobs import indexing
-from holdfast.jobs.imports import ImportBegun, ImportWish
+from holdfast.jobs.imports import ImportOptions
 from holdfast.jobs.indexing import ToIndex, file_states, open_files
 from holdfast.jobs.store import OWN
 from holdfast.noise.classifier import judge_pending
@@ -211,16 +211,16 @@ class AfterCrawl:
             if folder.is_relative_to(store.resolve()) and not store_is_present(store):
                 raise StoreMissing(folder, "its storage is not mounted")
             return
-        wish = ImportWish(source=found.source, name=None, home=runtime.settings.home, config={})
+        wish = ImportOptions(source=found.source, name=None, home=runtime.settings.home, config={})
         importer = Importer(self._context.database, runtime.raw_db, runtime.clock, self._indexer, wish)
         # A link costs no space, and the tool never writes again to what it has sealed.
         importer.keeping, importer.is_crawl = Keeping.LINK, True
         importer.on_step = lambda _step: setattr(self._indexer, "stopping", self._context.is_stopping())
         there = discover([folder], follow_state=True)
         new = [path for path in there.files if not importer.is_known(path)]
-        importer.begun = ImportBegun(execution_id=found.execution_id, folder=folder / KEPT)
+        importer.begun = found.execution_id, folder / KEPT
         if new:
-            importer.begun.folder.mkdir(exist_ok=True)
+            (folder / KEPT).mkdir(exist_ok=True)
         self._refused[found.execution_id] = [
             *(f"{path} cannot be looked into: {why}" for path, why in there.unreadable),
             *(one.error for one in importer.run(new) if one.error is not None),

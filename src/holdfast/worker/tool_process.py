@@ -31,7 +31,7 @@ from holdfast.imports.importer import KEPT, ImportedFile, Importer
 from holdfast.imports.placing import Keeping
 from holdfast.index.indexer import Indexer
 from holdfast.jobs.endings import Counts, StartPage
-from holdfast.jobs.imports import ImportBegun, ImportWish
+from holdfast.jobs.imports import ImportOptions
 from holdfast.urls import parse
 from holdfast.warc.reader import Record, read_records
 from holdfast.wiring import Runtime
@@ -236,9 +236,9 @@ def keep_files(
         folder = output_dir / KEPT
         folder.mkdir(exist_ok=True)
         with closing(Indexer(runtime.raw_db, runtime.clock, runtime.settings.home)) as indexer:
-            wish = ImportWish(source="", name=None, home=runtime.settings.home, config={})
+            wish = ImportOptions(source="", name=None, home=runtime.settings.home, config={})
             importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
-            importer.begun, importer.only_register = ImportBegun(execution_id=execution_id, folder=folder), True
+            importer.begun, importer.only_register = (execution_id, folder), True
             # The folder is the tool's own, and what it sealed it never writes again.
             importer.keeping, importer.is_crawl = Keeping.LINK, True
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,14 +21,13 @@ from holdfast.db.models import Execution, Job, JobEvent, Queue, Recovery, Snapsh
 from holdfast.errors import Conflict, Invalid, NotFound
 from holdfast.jobs import store
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult
-from holdfast.jobs.imports import execution_in
 from holdfast.jobs.journal import PROGRESS, STATUS, emit
 from holdfast.jobs.schedule_queries import end_hold
 from holdfast.jobs.settling import RunSettler, reported
 from holdfast.jobs.specs import effective_config
 from holdfast.jobs.states import State, move
-from holdfast.jobs.store import IMPORT, JobNotFound, locked_both, locked_job, locked_source, open_execution
-from holdfast.sources.queries import find_source, named_source
+from holdfast.jobs.store import JobNotFound, locked_both, locked_job, open_execution
+from holdfast.sources.queries import find_source
 
 _REMEMBERED = timedelta(days=30)
 _FORGOTTEN = 20
@@ -193,11 +191,6 @@ def add_recovery(session: Session, recovery: Recovery) -> None:
     )
 
 
-def fingerprint(output_dir: str) -> str:
-    """Return the key under which the job of a registered directory is unique."""
-    return sha256(f"directory {output_dir}".encode()).hexdigest()
-
-
 _ANNUAL = ("annual", "shard")
 
 
@@ -325,47 +318,6 @@ def raise_options(session: Session, clock: Clock, job_id: int, options: Mapping[
     subject, detail = f"job {job_id}", {"why": why, "options": dict(options)}
     audit.record(session, clock, action="job.options_raised", subject=subject, detail=detail)
     return True
-
-
-def register_directory(session: Session, clock: Clock, *, source: str, name: str | None, output_dir: str) -> Execution:
-    """Create a job and a completed execution for a directory filled elsewhere; its indexing is pending.
-
-    Raise Conflict if an execution uses this directory already, Invalid if the source code is malformed.
-    """
-    now, found = clock.now(), named_source(session, clock, code=source, name=None)
-    # Of two operators who register one directory for the same source, the second finds the first.
-    locked_source(session, found.id)
-    taken = execution_in(session, output_dir)
-    if taken is not None:
-        raise Conflict(f"{output_dir} is the directory of execution {taken.id}; index it with: holdfast index-job")
-    job = Job(
-        source_id=found.id,
-        kind=IMPORT,
-        fingerprint=fingerprint(output_dir),
-        config={},
-        name=name,
-        created_at=now,
-        updated_at=now,
-    )
-    session.add(job)
-    session.flush()
-    execution = Execution(
-        job_id=job.id,
-        number=1,
-        state="completed",
-        config={"backend": "zimit", "registered": True},
-        output_dir=output_dir,
-        created_at=now,
-        started_at=now,
-        finished_at=now,
-        run_seconds=0.0,
-        index_state="pending",
-    )
-    session.add(execution)
-    session.flush()
-    subject, detail = f"execution {execution.id}", {"source": found.code, "output_dir": output_dir}
-    audit.record(session, clock, action="execution.registered", subject=subject, detail=detail)
-    return execution
 
 
 def take_for_storage(session: Session, clock: Clock, settler: RunSettler, run: DirectoryRun, *, error: str) -> bool:
