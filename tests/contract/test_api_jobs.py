@@ -198,7 +198,7 @@ def test_an_annual_job_takes_no_cap_over_http_nor_by_a_command(
 ) -> None:
     spec = JobSpec(source_id=server.source("ex", backend="zimit"), config={"max_depth": -1})
     with server.bed.database.write() as session:
-        job_id = server.bed.party.actions.add(session, spec, kind="annual", at=server.clock.now()).job.id
+        job_id = server.bed.party.actions.add(session, spec, kind="annual", at=server.clock.now()).id
     monkeypatch.setenv("HOLDFAST_DATABASE_URL", server.archive.settings.database)
     typed = Typist(server.archive.settings.home, capsys)
     flags = {"max_depth": -1, "zimit": {"passthrough_args": ["--pageLimit", "5"]}}

@@ -132,7 +132,7 @@ def test_a_source_without_seeds_is_crawled_from_the_start_page_of_its_job(bed: B
 def test_an_annual_job_is_never_capped_and_never_recurs(bed: Bed, changes: dict[str, Any], field: str) -> None:
     spec = JobSpec(source_id=bed.source(), config={"max_depth": -1})
     with bed.database.write() as session:
-        job_id = bed.party.actions.add(session, spec, kind="annual", at=bed.clock.now()).job.id
+        job_id = bed.party.actions.add(session, spec, kind="annual", at=bed.clock.now()).id
 
     with pytest.raises(JobRefused) as refused, bed.database.write() as session:
         bed.party.actions.edit(session, job_id, replace(spec, **changes))
@@ -439,7 +439,7 @@ def test_a_source_has_any_number_of_jobs_of_other_kinds_that_wait_for_their_date
         ids = [
             bed.party.actions.add(
                 session, JobSpec(source_id=source_id), kind=kind, at=date + timedelta(seconds=number)
-            ).job.id
+            ).id
             for number, kind in enumerate(("annual", "shard", "shard"))
         ]
         with pytest.raises(Invalid, match="kind"):

@@ -61,7 +61,7 @@ class WorkerBed:
             wish = JobSpec(source_id=source.id, **spec)
             if kind is None:
                 return jobs.actions.upsert(session, wish).job.id
-            return jobs.actions.add(session, wish, kind=kind, at=at or jobs.clock.now()).job.id
+            return jobs.actions.add(session, wish, kind=kind, at=at or jobs.clock.now()).id
 
     def work(self, play: Play, *, stops: Stops | None = None, **options: Any) -> WorkerReport:
         """Be a worker until nothing is due, or until told to stop; `play` is what every run does."""

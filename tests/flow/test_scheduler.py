@@ -22,7 +22,6 @@ from holdfast.db.migrate import upgrade
 from holdfast.db.models import Execution, Hold, Job
 from holdfast.errors import LeaseLost
 from holdfast.jobs.endings import RunEnding, RunResult, StartPage
-from holdfast.jobs.store import insert_job
 from holdfast.sources import registry
 from tests import patience
 from tests.flow.jobs_process import Crew, World, schedule, work
@@ -56,7 +55,7 @@ def _jobs(party: Party, world: World, count: int) -> None:
             code = f"s{number}"
             spec = registry.read_spec({"code": code, "config": {"seeds": [f"https://{code}.example/"]}})
             source = registry.create(session, world.clock(), spec)
-            insert_job(session, Job(
+            session.add(Job(
                 source_id=source.id, kind="crawl", fingerprint="", config={}, created_at=now, updated_at=now,
                 state="scheduled", interval_minutes=1, schedule_enabled=True, adaptive_scheduling=False,
                 next_run_at=now, rhythm_at=now, url=f"https://{code}.example/",

@@ -34,6 +34,7 @@ from holdfast.jobs.administration.actions import Retried, Upserted, patch_zimit,
 from holdfast.jobs.administration.actions import reset_retries as reset
 from holdfast.jobs.specs import JobSpec, check_uncapped, effective_config
 from holdfast.jobs.states import IllegalTransition, JobAction, State
+from holdfast.jobs.store import locked_both
 from holdfast.sources.config import merge_fields, read_config
 from holdfast.sources.queries import find_source, source_id_of
 from holdfast.sources.registry import content_of
@@ -130,7 +131,7 @@ def edit(jobs: Jobs, plan: JobPlan, job: NamedJob) -> Done:
     schedule = plan.schedule(jobs.clock.now())
     values = _given(name=plan.name, url=plan.url, **plan.retrying())
     with naming(jobs.database, number), jobs.database.write() as session:
-        found, source = jobs.actions.hold(session, number)
+        found, source = locked_both(session, number)
         spec = replace(JobSpec.of(found), **values, config=plan.config(dict(found.config), source))
         has_schedule = plan.every is not None or plan.once
         done = jobs.actions.edit(session, number, spec.at(schedule) if has_schedule else spec)

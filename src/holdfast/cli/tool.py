@@ -284,6 +284,6 @@ def canary(
     if apply:
         # No retry: what a canary has to show is the first run.
         spec = JobSpec(source_id=row.id, name=name, config=overrides, max_retries=0)
-        job_id = jobs.actions.add(session, spec, kind="canary", at=now).job.id
+        job_id = jobs.actions.add(session, spec, kind="canary", at=now).id
     facts = {"job": job_id, "name": name, "source": source, "backend": whole.backend, "config": overrides}
     return Done(facts, described(facts) + (f"\nrun it with: holdfast run-db-job --id {job_id}" if apply else ""))

@@ -150,7 +150,7 @@ class Campaigns:
                 details=_details(run, edition, key if is_shard else None),
             )
             assert entry.at is not None
-            job = self._actions.add(session, spec, kind=SHARD if is_shard else ANNUAL, at=entry.at).job
+            job = self._actions.add(session, spec, kind=SHARD if is_shard else ANNUAL, at=entry.at)
         except Invalid as exc:
             return replace(entry, step=PlanStep.ERROR, reason=str(exc))
         kind = campaign.SEED_GROUP if is_shard else campaign.FULL_SITE

@@ -25,7 +25,7 @@ from holdfast.jobs.journal import emit, progress, status
 from holdfast.jobs.schedule_queries import LeaseClaim
 from holdfast.jobs.settling import RunSettler, record_progress, reported
 from holdfast.jobs.states import State, state_of
-from holdfast.jobs.store import folder_name
+from holdfast.jobs.store import folder_name, locked_execution
 from holdfast.urls import parse
 from holdfast.values import dataclass
 
@@ -239,7 +239,7 @@ class ExecutionLeases:
         job = schedule_queries.held_job(session, lease.claim)
         if job is None:
             raise _lost(lease)
-        return job, schedule_queries.execution(session, lease.execution_id), moment_in(session, self._clock)
+        return job, locked_execution(session, lease.execution_id), moment_in(session, self._clock)
 
 
 def _update_of(lease: ExecutionLease, state: str | None, stop: str | None) -> LeaseUpdate:

@@ -281,15 +281,6 @@ def _held(claim: LeaseClaim) -> Any:
     return and_(Job.id == claim.job_id, Job.lock_token == claim.token, Job.lock_epoch == claim.epoch)
 
 
-def execution(session: Session, execution_id: int) -> Execution:
-    return session.scalars(
-        select(Execution)
-        .where(Execution.id == execution_id)
-        .with_for_update()
-        .execution_options(populate_existing=True)
-    ).one()
-
-
 class Silence(NamedTuple):
     before: datetime
     """Owners without a heartbeat since this moment."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.db.models import Job, Source
@@ -77,16 +77,9 @@ class JobSpec:
         return cls(
             source_id=job.source_id,
             url=job.url if job.url_given else None,
-            name=job.name,
-            interval_minutes=job.interval_minutes,
-            interval_type=job.interval_type,
-            anchor=job.anchor,
-            schedule_enabled=job.schedule_enabled,
-            adaptive_scheduling=job.adaptive_scheduling,
-            max_retries=job.max_retries,
-            retry_backoff_seconds=job.retry_backoff_seconds,
             config=dict(job.config),
             details=dict(job.details),
+            **{name: getattr(job, name) for name in COLUMNS},
         )
 
     @property
@@ -136,6 +129,11 @@ class JobSpec:
                 raise JobRefused("url", str(exc)) from exc
 
 
+COLUMNS: Final = (
+    *("name", "interval_minutes", "interval_type", "anchor", "schedule_enabled", "adaptive_scheduling"),
+    *("max_retries", "retry_backoff_seconds"),
+)
+"""Fields of a specification that a job's row has under the same name."""
 POLL_S = 3600.0
 """Time limit of one poll in seconds; items that it did not reach wait for the next."""
 

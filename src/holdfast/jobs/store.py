@@ -100,15 +100,31 @@ def locked_source(session: Session, source_id: int) -> Source | None:
     return session.scalars(query).one_or_none()
 
 
-def locked_both(session: Session, job_id: int) -> tuple[Job, Source] | None:
-    """Return a job that is not deleted and its source, both locked.
+def locked_both(session: Session, job_id: int) -> tuple[Job, Source]:
+    """Return a job and its source, both locked; raise JobNotFound, also for ad-hoc crawls and imports.
 
     The source is locked first, as everywhere (decision 0012), so that two transactions cannot deadlock.
     """
     source_id = session.scalar(select(Job.source_id).where(Job.id == job_id))
     source = None if source_id is None else locked_source(session, source_id)
-    job = None if source is None else locked_job(session, job_id)
-    return None if job is None or source is None else (job, source)
+    if source is None:
+        raise JobNotFound
+    return scheduled_job(session, job_id), source
+
+
+def scheduled_job(session: Session, job_id: int) -> Job:
+    """Return a job, locked; raise JobNotFound, also for ad-hoc crawls and imports, which the scheduler does not run."""
+    job = locked_job(session, job_id)
+    if job is None or job.state is None:
+        raise JobNotFound
+    return job
+
+
+def locked_execution(session: Session, execution_id: int) -> Execution:
+    """Return an execution, reloaded and locked. Its job is locked first, as everywhere."""
+    query = select(Execution).where(Execution.id == execution_id).with_for_update()
+    # Its worker may have settled it since the session loaded it.
+    return session.scalars(query.execution_options(populate_existing=True)).one()
 
 
 def crawl_job(session: Session, *, source_id: int, kind: str = CRAWL) -> Job | None:
@@ -135,12 +151,6 @@ def schedules_of_sources(session: Session, source_ids: Sequence[int]) -> dict[in
             if (schedule := schedule_of_job(job)) is not None:
                 found[job.source_id] = schedule
     return found
-
-
-def insert_job(session: Session, made: Job) -> Job:
-    session.add(made)
-    session.flush()
-    return made
 
 
 def has_executions(session: Session, *, job_id: int) -> bool:

@@ -47,7 +47,7 @@ from holdfast.jobs.slots import (
 )
 from holdfast.jobs.specs import JobRefused, JobSpec
 from holdfast.jobs.states import IllegalTransition, JobAction, State
-from holdfast.jobs.store import JobNotFound
+from holdfast.jobs.store import JobNotFound, locked_both
 from holdfast.jobs.views import listing
 from holdfast.jobs.views.listing import (
     DEFAULT_LIMIT,
@@ -245,7 +245,7 @@ class JobChanges(RequestForm):
 def change_job(admin: AdminWriteDep, id: JobId, form: JobChanges) -> JobUpserted:
     """Change a job's plan; omitted fields keep their values."""
     with admin.write() as session:
-        job, _ = admin.job_service.actions.hold(session, id)
+        job, _ = locked_both(session, id)
         spec = _changed(job, form)
         if form.schedule:
             spec = spec.at(read_schedule(form.schedule, now=admin.job_service.clock.now()))

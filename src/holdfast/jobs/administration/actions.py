@@ -26,6 +26,7 @@ from holdfast.jobs.journal import emit, status
 from holdfast.jobs.pauses import end_pause
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import (
+    COLUMNS,
     BackendCheck,
     JobBusy,
     JobRefused,
@@ -36,7 +37,7 @@ from holdfast.jobs.specs import (
     planned_config,
 )
 from holdfast.jobs.states import TERMINAL, JobAction, State, after, move, route, state_of
-from holdfast.jobs.store import JobNotFound, interval_of, locked_both, locked_job
+from holdfast.jobs.store import JobNotFound, interval_of, locked_both, locked_job, scheduled_job
 from holdfast.jobs.views.listing import shown_job
 from holdfast.records import Operator, record
 from holdfast.sources.config import SourceConfig, SourceRefused
@@ -73,12 +74,7 @@ class JobActions:
         Raise Invalid for a bad request or source configuration; raise ScheduleKept if the job recurs and `spec` is
         for one run without `replaces_schedule`. Then nothing is changed.
         """
-        spec.check()
-        # The lock makes two wishes for the same source one after the other: the second finds the first's job.
-        source = store.locked_source(session, spec.source_id)
-        if source is None:
-            raise JobRefused("source_id", f"there is no source {spec.source_id}")
-        config = self._config(source, spec)
+        source, config = self._checked(session, spec)
         found = store.crawl_job(session, source_id=source.id, kind=kind)
         if found is not None and found.schedule_enabled and not spec.recurring and not replaces_schedule:
             raise ScheduleKept(source.code, found.id)
@@ -93,25 +89,21 @@ class JobActions:
         emit(session, [status(made.id, state_of(made), created=True)], now=now)
         return Upserted(job=made, created=True, warnings=config.warnings())
 
-    def add(self, session: Session, spec: JobSpec, *, kind: str, at: datetime) -> Upserted:
+    def add(self, session: Session, spec: JobSpec, *, kind: str, at: datetime) -> Job:
         """Create an additional job of another kind (annual, shard) that runs once, not before `at`.
 
         A source may have any number of them. Raise Invalid if the request is bad; then nothing is written.
         """
-        spec.check()
         if kind == store.CRAWL or spec.recurring:
             raise JobRefused("kind", "a source has one crawl job, and only that recurs")
-        source = store.locked_source(session, spec.source_id)
-        if source is None:
-            raise JobRefused("source_id", f"there is no source {spec.source_id}")
-        config, now = self._config(source, spec), self._clock.now()
+        (source, config), now = self._checked(session, spec), self._clock.now()
         made = self._insert(session, spec, source, config, kind=kind)
         # `rhythm_at` keeps the date: whatever wakes the job later, it is not run before it.
         made.next_run_at = made.rhythm_at = max(at, now)
         self._tell(session, "created", made)
         session.flush()
         emit(session, [status(made.id, State.PENDING, created=True)], now=now)
-        return Upserted(job=made, created=True, warnings=config.warnings())
+        return made
 
     def edit(self, session: Session, job_id: int, spec: JobSpec) -> Upserted:
         """Give a job a new plan; raise JobNotFound, or Conflict if it is cancelled.
@@ -120,7 +112,7 @@ class JobActions:
         interval changes.
         """
         spec.check()
-        found, source = self.hold(session, job_id)
+        found, source = locked_both(session, job_id)
         if source.id != spec.source_id:
             raise JobRefused("source_id", "a job stays with its source")
         config, rests = self._config(source, spec), _rests(found, spec)
@@ -132,7 +124,7 @@ class JobActions:
         """Stop a job from recurring. A run that is running, or queued by a person, continues; a scheduled run is
         cancelled with its job, and a job that never ran is deleted.
         """
-        job = self._locked(session, job_id)
+        job = scheduled_job(session, job_id)
         if state_of(job) not in (State.SCHEDULED, State.PAUSED):
             for name, value in (("interval_minutes", None), ("anchor", None), ("schedule_enabled", False)):
                 setattr(job, name, value)
@@ -143,16 +135,9 @@ class JobActions:
         else:
             self.delete(session, job_id)
 
-    def hold(self, session: Session, job_id: int) -> tuple[Job, Source]:
-        """Return a scheduled job and its source, both locked; raise JobNotFound if it is missing."""
-        both = store.locked_both(session, job_id)
-        if both is None or both[0].state is None:
-            raise JobNotFound
-        return both
-
     def act(self, session: Session, job_id: int, action: JobAction) -> Job:
         """Pause, resume, cancel, retry or force a job; raise JobNotFound, or IllegalTransition if not allowed now."""
-        job = self._locked(session, job_id)
+        job = scheduled_job(session, job_id)
         target, now = after(action, state_of(job)), self._clock.now()
         opened = store.open_execution(session, job_id=job.id)
         event = move(job, target, now=now, execution_id=opened.id if opened else None, action=action.value)
@@ -161,7 +146,7 @@ class JobActions:
             job.paused_by = "user"
             _withdraw(opened, "paused", now)
         elif action is JobAction.RESUME:
-            _begin_anew(job)
+            _clear_retries(job)
             self._schedule(session, job, now=now)
         elif action is JobAction.CANCEL:
             _withdraw(opened, "cancelled", now)
@@ -169,7 +154,7 @@ class JobActions:
             if action is JobAction.RETRY:
                 # It goes on where the last run failed, as after a failure of the machine: no retry of its own is burnt.
                 job.current_retry_count, job.infra_retry_count = 0, 1
-            # What is queued already is not queued again.
+            # A run that is queued already is not queued again.
             job.next_run_at = now if opened is None else None
         self._note(job)
         self._tell(session, action.value, job)
@@ -178,7 +163,7 @@ class JobActions:
 
     def wake(self, session: Session, job_id: int, *, now: datetime) -> bool:
         """Reschedule a pending job that has no next run time; return False if its run is queued already."""
-        job = self._locked(session, job_id)
+        job = scheduled_job(session, job_id)
         if store.open_execution(session, job_id=job.id) is not None:
             return False
         self._schedule(session, job, now=now)
@@ -188,11 +173,11 @@ class JobActions:
 
     def delete(self, session: Session, job_id: int) -> None:
         """Delete a job; raise JobBusy if it runs. A job with executions stays as a hidden row that they refer to."""
-        job = self._locked(session, job_id)
+        job = scheduled_job(session, job_id)
         now = self._clock.now()
         if job.lock_token is not None or state_of(job) is State.RUNNING:
             raise JobBusy(job.id)
-        # A run that is queued would be begun by a worker although its job is shown nowhere.
+        # A worker would start a queued run although its job is shown nowhere.
         _withdraw(store.open_execution(session, job_id=job.id), "deleted", now)
         self._placement.note(job.id, None, None)
         self._tell(session, "deleted", job)
@@ -207,12 +192,14 @@ class JobActions:
         job.deleted_at = job.updated_at = now
         emit(session, events, now=now)
 
-    def _locked(self, session: Session, job_id: int) -> Job:
-        """Return a scheduled job, locked; ad-hoc crawls and imports are ended by their own commands."""
-        job = store.locked_job(session, job_id)
-        if job is None or job.state is None:
-            raise JobNotFound
-        return job
+    def _checked(self, session: Session, spec: JobSpec) -> tuple[Source, SourceConfig]:
+        """Return the source of a new job, locked, and the configuration; raise Invalid."""
+        spec.check()
+        # Two requests for the same source run one after the other: the second finds the first's job.
+        source = store.locked_source(session, spec.source_id)
+        if source is None:
+            raise JobRefused("source_id", f"there is no source {spec.source_id}")
+        return source, self._config(source, spec)
 
     def _config(self, source: Source, spec: JobSpec) -> SourceConfig:
         try:
@@ -234,7 +221,9 @@ class JobActions:
             state=(State.SCHEDULED if spec.recurring else State.PENDING).value,
         )
         _write(job, spec, config)
-        return store.insert_job(session, job)
+        session.add(job)
+        session.flush()
+        return job
 
     def _apply(
         self, session: Session, job: Job, spec: JobSpec, config: SourceConfig, *, enabled: bool, rests: bool = False
@@ -251,7 +240,7 @@ class JobActions:
         job.updated_at = now
         # A retry counter of the old plan would make the next run go on in the old run's directory.
         if steps or changed or before != (job.url, job.config):
-            _begin_anew(job)
+            _clear_retries(job)
         events = [move(job, step, now=now, replanned=True) for step in steps]
         if steps:
             # A new plan is no second try of the old one.
@@ -309,27 +298,14 @@ def _is_forced(job: Job, spec: JobSpec) -> bool:
 
 
 def _write(job: Job, spec: JobSpec, config: SourceConfig) -> None:
-    url = parse_seed(spec.url).fetch if spec.url else config.seeds[0]
+    job.url = parse_seed(spec.url).fetch if spec.url else config.seeds[0]
     job.url_given = spec.url is not None
-    values: dict[str, Any] = {
-        "url": url,
-        "name": spec.name,
-        "interval_minutes": spec.interval_minutes,
-        "interval_type": spec.interval_type,
-        "anchor": spec.anchor,
-        "schedule_enabled": spec.schedule_enabled,
-        "adaptive_scheduling": spec.adaptive_scheduling,
-        "max_retries": spec.max_retries,
-        "retry_backoff_seconds": spec.retry_backoff_seconds,
-        "config": spec.config,
-        "details": spec.details,
-        "fingerprint": sha256(f"{store.CRAWL} {url}".encode()).hexdigest(),
-    }
-    for name, value in values.items():
-        setattr(job, name, value)
+    for name in (*COLUMNS, "config", "details"):
+        setattr(job, name, getattr(spec, name))
+    job.fingerprint = sha256(f"{store.CRAWL} {job.url}".encode()).hexdigest()
 
 
-def _begin_anew(job: Job) -> None:
+def _clear_retries(job: Job) -> None:
     """Clear retry state: the next run may have another plan, or be long after the last one."""
     job.current_retry_count = job.infra_retry_count = 0
 
@@ -343,11 +319,6 @@ def _withdraw(execution: Execution | None, reason: str, now: datetime) -> None:
         end_pause(execution, now=now)  # a run that was handed back while it was paused
     else:
         execution.stop_requested = "drain"
-
-
-def locked_latest(session: Session, *, job_id: int) -> Execution | None:
-    query = select(Execution).where(Execution.job_id == job_id).order_by(Execution.number.desc()).limit(1)
-    return session.scalars(query.with_for_update()).one_or_none()
 
 
 def retried_ids(session: Session, *, source_id: int | None, states: Sequence[str], limit: int) -> list[int]:
@@ -400,7 +371,8 @@ def reset_index(session: Session, clock: Clock, job_id: int) -> bool:
     # The job before its execution, as everywhere: a worker that settles locks them in this order.
     if locked_job(session, job_id) is None:
         raise JobNotFound
-    latest = locked_latest(session, job_id=job_id)
+    newest = select(Execution).where(Execution.job_id == job_id).order_by(Execution.number.desc()).limit(1)
+    latest = session.scalars(newest.with_for_update()).one_or_none()
     if latest is None or admin_status_of(session, job_id) != "index_failed":
         return False
     _tell(session, clock, "job.index_reset", job_id, execution=latest.id)
@@ -483,17 +455,14 @@ def patch_zimit(
 
     Raise JobNotFound, NotPatchable for a job that is not pending, or the error that `check` raises.
     """
-    both = locked_both(session, job_id)
-    if both is None or both[0].state is None:
-        raise JobNotFound
-    job, source = both
+    job, source = locked_both(session, job_id)
     word = admin_status_of(session, job.id)
-    # A tool that runs has read its options already: what is shown would not be what runs.
+    # A running tool has read its options already: the shown ones would not be those that it uses.
     if word not in PATCHABLE or job.lock_token is not None:
         raise NotPatchable(job.id, word)
     before = asdict(effective_config(job, source).zimit)
     after = {**before, **{group: _changed(before[group], given) for group, given in changes.items()}}
-    # What is taken away is kept as null: without that word the source's own value would come back.
+    # A removed value is kept as null: without that word the source's own value would come back.
     taken = {group: dict.fromkeys(set(before[group]) - set(after[group])) for group in changes}
     kept = {group: {**after[group], **taken[group]} for group in changes}
     fresh = {**job.config, "zimit": {**after, **kept, "passthrough_args": list(after["passthrough_args"])}}

@@ -70,7 +70,7 @@ def begin_crawl(
     spec = JobSpec(
         source_id=found.id, config={**config, "seeds": list(urls)}, schedule_enabled=False, adaptive_scheduling=False
     )
-    return actions.add(session, spec, kind=ADHOC, at=clock.now()).job, found, is_new
+    return actions.add(session, spec, kind=ADHOC, at=clock.now()), found, is_new
 
 
 def _source_of(session: Session, clock: Clock, url: str, name: str | None, scope: str | None) -> tuple[Source, bool]:

@@ -390,7 +390,7 @@ class AddingUrls:
             return known
         config = {"seeds": list(addresses)} | ({} if request.is_seed else {"max_depth": 0, "sitemaps": False})
         spec = JobSpec(source_id=source_id, config=config, adaptive_scheduling=False, max_retries=request.max_retries)
-        return self._actions.add(session, spec, kind=ADHOC, at=self._clock.now()).job.id
+        return self._actions.add(session, spec, kind=ADHOC, at=self._clock.now()).id
 
 
 def _parsed(request: AddRequest) -> Iterator[Url]:

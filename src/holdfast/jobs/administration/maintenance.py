@@ -5,7 +5,7 @@ The caller opens and ends the session; changes to jobs and executions are audite
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -26,7 +26,7 @@ from holdfast.jobs.schedule_queries import end_hold
 from holdfast.jobs.settling import RunSettler, reported
 from holdfast.jobs.specs import effective_config
 from holdfast.jobs.states import State, move
-from holdfast.jobs.store import JobNotFound, locked_both, locked_job, open_execution
+from holdfast.jobs.store import UNCAPPED, JobNotFound, locked_both, locked_execution, locked_job, open_execution
 from holdfast.sources.queries import find_source
 
 _REMEMBERED = timedelta(days=30)
@@ -90,15 +90,11 @@ def registered(session: Session, *, execution_id: int) -> list[WarcFile]:
     return list(session.scalars(query.order_by(WarcFile.id)))
 
 
-def locked_execution(session: Session, execution_id: int) -> Execution:
-    return session.scalars(select(Execution).where(Execution.id == execution_id).with_for_update()).one()
-
-
 def annual_jobs(session: Session, *, year: int, sources: Sequence[str]) -> list[tuple[Job, Source]]:
     query = (
         select(Job, Source)
         .join(Source, Source.id == Job.source_id)
-        .where(Job.kind.in_(("annual", "shard")), Job.deleted_at.is_(None))
+        .where(Job.kind.in_(UNCAPPED), Job.deleted_at.is_(None))
         .order_by(Job.id)
     )
     rows = session.execute(query.where(Source.code.in_(sources)) if sources else query)
@@ -189,9 +185,6 @@ def add_recovery(session: Session, recovery: Recovery) -> None:
         .where(Recovery.id.in_(oldest), Recovery.at < recovery.at - _REMEMBERED)
         .execution_options(synchronize_session=False)
     )
-
-
-_ANNUAL = ("annual", "shard")
 
 
 class NoDirectory(NotFound):
@@ -288,15 +281,12 @@ def make_due(session: Session, clock: Clock, job_id: int, *, force: bool = False
 
     An annual job does not start before its date unless `force` is set.
     """
-    both = locked_both(session, job_id)
-    if both is None or both[0].state is None:
-        raise JobNotFound
-    (job, source), now = both, clock.now()
+    (job, source), now = locked_both(session, job_id), clock.now()
     if job.state not in (State.PENDING, State.SCHEDULED):
         raise JobInUse(f"job {job_id} is {job.state}; only one that waits can be run, see: holdfast job retry")
     if not source.enabled:
         raise JobInUse(f"the source of job {job_id} is disabled; enable it first: holdfast source enable")
-    early = job.kind in _ANNUAL and job.next_run_at is not None and job.next_run_at > now
+    early = job.kind in UNCAPPED and job.next_run_at is not None and job.next_run_at > now
     if early and not force and not job.current_retry_count + job.infra_retry_count:
         raise JobInUse(f"job {job_id} is not to begin before {job.next_run_at:%Y-%m-%d}; insist with --force")
     if open_execution(session, job_id=job_id) is None:
@@ -305,10 +295,7 @@ def make_due(session: Session, clock: Clock, job_id: int, *, force: bool = False
 
 def raise_options(session: Session, clock: Clock, job_id: int, options: Mapping[str, Any], *, why: str) -> bool:
     """Change a job's tool options, from its next run on, even while it runs; return False if nothing changes."""
-    both = locked_both(session, job_id)
-    if both is None:
-        raise JobNotFound
-    job, source = both
+    job, source = locked_both(session, job_id)
     zimit = asdict(effective_config(job, source).zimit)
     fresh = {**zimit["tool_options"], **options}
     if fresh == zimit["tool_options"]:
@@ -322,50 +309,41 @@ def raise_options(session: Session, clock: Clock, job_id: int, options: Mapping[
 
 def take_for_storage(session: Session, clock: Clock, settler: RunSettler, run: DirectoryRun, *, error: str) -> bool:
     """End a run whose storage is dead, as `infra_error`; return False if its holder no longer runs it."""
-
-    def end(job: Job, execution: Execution, now: datetime) -> list[JobEvent]:
-        ending = RunEnding(
-            result=RunResult.FAILED,
-            failure=FailureCause.INFRA,
-            reason="storage",
-            error=error,
-            counts=reported(execution),
-            metrics=execution.metrics,
-        )
-        return settler.settle(session, job, execution, ending, now=now)
-
-    return _take(session, clock, run, end)
+    held = _taken(session, clock, run)
+    if held is None:
+        return False
+    job, execution, now = held
+    ending = RunEnding(
+        result=RunResult.FAILED,
+        failure=FailureCause.INFRA,
+        reason="storage",
+        error=error,
+        counts=reported(execution),
+        metrics=execution.metrics,
+    )
+    emit(session, settler.settle(session, job, execution, ending, now=now), now=now)
+    return True
 
 
 def take_to_restart(session: Session, clock: Clock, settler: RunSettler, run: DirectoryRun, *, reason: str) -> bool:
     """Return a run to the queue, to continue where it is; return False if its holder no longer runs it."""
-    return _take(
-        session,
-        clock,
-        run,
-        lambda job, execution, now: settler.hand_back(session, job, execution, now=now, reason=reason),
-    )
-
-
-def _take(
-    session: Session, clock: Clock, run: DirectoryRun, end: Callable[[Job, Execution, datetime], list[JobEvent]]
-) -> bool:
-    """End a run's lease and apply `end`; return False if its holder no longer runs it."""
-    held = _held(session, run)
+    held = _taken(session, clock, run)
     if held is None:
         return False
-    job, execution = held
-    # The server's own reading, after the rows were locked: no hold may seem to overlap with the next (decision 0012).
-    now = moment_in(session, clock)
-    end_hold(session, job_id=job.id, epoch=job.lock_epoch, ending="lease_lost", now=now)
-    emit(session, end(job, execution, now), now=now)
+    job, execution, now = held
+    emit(session, settler.hand_back(session, job, execution, now=now, reason=reason), now=now)
     return True
 
 
-def _held(session: Session, run: DirectoryRun) -> tuple[Job, Execution] | None:
-    """Return the rows, locked, if the same holder still runs the same execution."""
+def _taken(session: Session, clock: Clock, run: DirectoryRun) -> tuple[Job, Execution, datetime] | None:
+    """End a run's lease; return its rows, locked, and the moment. None if its holder no longer runs it."""
     job, execution = locked_job(session, run.job.id), locked_execution(session, run.execution.id)
     if job is None or job.state != State.RUNNING or execution.state != "running":
         return None
     # Another worker may have taken it over since it was looked at: that one is not to lose it.
-    return (job, execution) if job.lock_epoch == run.job.lock_epoch else None
+    if job.lock_epoch != run.job.lock_epoch:
+        return None
+    # The server's own reading, after the rows were locked: no hold may seem to overlap with the next (decision 0012).
+    now = moment_in(session, clock)
+    end_hold(session, job_id=job.id, epoch=job.lock_epoch, ending="lease_lost", now=now)
+    return job, execution, now

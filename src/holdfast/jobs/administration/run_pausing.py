@@ -21,7 +21,7 @@ from holdfast.errors import Conflict, NotFound
 from holdfast.jobs.journal import emit, status
 from holdfast.jobs.pauses import end_pause, may_go_on, may_wait, paused_s, worked_s
 from holdfast.jobs.states import State, move, state_of
-from holdfast.jobs.store import is_own_run
+from holdfast.jobs.store import is_own_run, locked_execution
 from holdfast.records import Operator, record
 
 
@@ -123,10 +123,9 @@ def _locked(session: Session, execution_id: int) -> tuple[Job, Execution]:
     job_id = session.scalar(select(Execution.job_id).where(Execution.id == execution_id))
     if job_id is None:
         raise NotFound(f"there is no execution {execution_id}; see them with: holdfast status")
-    # Read anew once locked: its worker may have settled it between the two statements.
-    held = select(Job).where(Job.id == job_id).with_for_update().execution_options(populate_existing=True)
-    run = select(Execution).where(Execution.id == execution_id).with_for_update()
-    return session.scalars(held).one(), session.scalars(run.execution_options(populate_existing=True)).one()
+    # Reloaded once locked: its worker may have settled it between the two statements.
+    query = select(Job).where(Job.id == job_id).with_for_update().execution_options(populate_existing=True)
+    return session.scalars(query).one(), locked_execution(session, execution_id)
 
 
 def _check(execution: Execution) -> None:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from enum import StrEnum
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -183,7 +182,7 @@ def take_in_sources(
     done = registry.import_specs(session, clock, specs, apply=apply)
     for spec in specs if apply else ():
         if before.get(spec.code, spec.enabled) != spec.enabled:
-            _follow(session, clock, actions, spec.code, enabled=spec.enabled)
+            _switch_source(session, clock, actions, spec.code, enabled=spec.enabled)
         plan_source(session, clock, actions, spec.code, spec.schedule)
     return replace(
         done,
@@ -207,7 +206,7 @@ def replace_source(session: Session, clock: Clock, actions: JobActions, spec: re
     before = source_to_edit(session, spec.code).enabled
     registry.replace(session, clock, spec)
     if spec.enabled != before:
-        _follow(session, clock, actions, spec.code, enabled=spec.enabled)
+        _switch_source(session, clock, actions, spec.code, enabled=spec.enabled)
     plan_source(session, clock, actions, spec.code, spec.schedule)
 
 
@@ -247,26 +246,19 @@ def file_entries(session: Session, codes: Sequence[str] = ()) -> list[dict[str, 
     return entries
 
 
-def _follow(session: Session, clock: Clock, actions: JobActions, code: str, *, enabled: bool) -> None:
+def _switch_source(session: Session, clock: Clock, actions: JobActions, code: str, *, enabled: bool) -> int:
+    """Enable or disable a source and its jobs; return how many that concerns. Raise SourceNotFound."""
     if enabled:
-        enable_source(session, clock, actions, code)
-    else:
-        disable_source(session, clock, code)
+        return enable_source(session, clock, actions, code)
+    return disable_source(session, clock, code)
 
 
 # A run that fails is tried again for days: what feeds answer is no failure of the run, so only we are at fault.
 _RETRIES = 100
 
 
-class Followed(StrEnum):
-    MADE = "made"
-    CHANGED = "changed"
-    REMOVED = "removed"
-    AS_IT_WAS = "as_it_was"
-
-
-def follow_feeds(session: Session, actions: JobActions, source: Source, settings: FeedSettings) -> Followed:
-    """Create or delete a source's feed job according to its configuration.
+def follow_feeds(session: Session, actions: JobActions, source: Source, settings: FeedSettings) -> bool:
+    """Create, change or delete a source's feed job according to its configuration; return whether that was necessary.
 
     A running job is left alone until it ends. Raise Invalid if the source cannot be crawled as configured.
     """
@@ -275,12 +267,12 @@ def follow_feeds(session: Session, actions: JobActions, source: Source, settings
     job = feed_job(session, source_id=source.id)
     if not (settings.poll and config_of(source, needs_seeds=False).feeds):
         if job is None or state_of(job) is State.RUNNING:
-            return Followed.AS_IT_WAS
+            return False
         actions.delete(session, job.id)
-        return Followed.REMOVED
+        return True
     # Most looks end here: the job is as the settings want it.
     if job is not None and job.interval_minutes == settings.interval_minutes and job.interval_type == "minutes":
-        return Followed.AS_IT_WAS
+        return False
     spec = JobSpec(
         source_id=source.id,
         name=f"feeds of {source.code}",
@@ -290,28 +282,23 @@ def follow_feeds(session: Session, actions: JobActions, source: Source, settings
         max_retries=_RETRIES,
     )
     actions.upsert(session, spec, kind=store.FEED)
-    return Followed.CHANGED if job is not None else Followed.MADE
-
-
-def lagging(session: Session, settings: FeedSettings) -> list[int]:
-    """Return the sources whose feed job is missing, no longer wanted, or has another interval."""
-    wanted = with_feeds(session) if settings.poll else set()
-    there = store.intervals_of_kind(session, kind=store.FEED)
-    right = {number for number, interval in there.items() if interval == (settings.interval_minutes, "minutes")}
-    return sorted((wanted - right) | (there.keys() - wanted))
+    return True
 
 
 def follow_all(database: Database, actions: JobActions, settings: FeedSettings) -> int:
     """Update all feed jobs, each in a short transaction; return how many were created or removed."""
     with database.read() as session:
-        behind = lagging(session, settings)
+        wanted = with_feeds(session) if settings.poll else set()
+        there = store.intervals_of_kind(session, kind=store.FEED)
+    right = {number for number, interval in there.items() if interval == (settings.interval_minutes, "minutes")}
     count = 0
-    for source_id in behind:
+    # Missing, no longer wanted, or with another interval.
+    for source_id in sorted((wanted - right) | (there.keys() - wanted)):
         try:
             with database.write() as session:
                 source = source_by_id(session, source_id)
                 if source is not None:
-                    count += follow_feeds(session, actions, source, settings) is not Followed.AS_IT_WAS
+                    count += follow_feeds(session, actions, source, settings)
         # Its source cannot be crawled as it is: the rest is followed all the same, and the next look tries again.
         except (Invalid, Conflict) as exc:
             _log.warning("feed.job_refused", source=source_id, message=str(exc))
