@@ -21,7 +21,7 @@ from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
 from holdfast.exports.package_cache import PackageCache
-from holdfast.exports.selection import SelectedCaptures, pack_selection
+from holdfast.exports.selection import pack_selection
 from holdfast.imports.importer import Importer
 from holdfast.index.indexer import open_indexer
 from holdfast.jobs.imports import ImportOptions
@@ -112,9 +112,7 @@ def test_package_of_chosen_captures_leaves_out_broken_records(database: Database
         ids = list(session.scalars(select(Snapshot.id).order_by(Snapshot.id.desc())))
     assert len(ids) == 2
 
-    packed = pack_selection(
-        database, home, SelectedCaptures(ids=ids, title="Both", name="both"), now=datetime(2026, 1, 1, tzinfo=UTC)
-    )
+    packed = pack_selection(database, home, ids, title="Both", now=datetime(2026, 1, 1, tzinfo=UTC))
 
     with ZipFile(BytesIO(b"".join(packed.read()))) as package:
         assert _read(package.read("archive/captures.warc.gz")) == [WHOLE]

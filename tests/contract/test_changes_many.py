@@ -15,7 +15,7 @@ from holdfast.changes.listing import ChangeScope, page_of_events
 from holdfast.db.engine import Database
 from holdfast.db.models import Change, Source
 from holdfast.exports.queries import ExportReach
-from holdfast.exports.tables import ExportExtent, change_rows
+from holdfast.exports.tables import change_rows
 
 BEGIN = datetime(2024, 3, 1, tzinfo=UTC)
 SOURCES, CRAWLS, CHANGES = 230, 2, 3
@@ -115,14 +115,14 @@ def test_an_export_asks_for_nothing_between_the_changes_of_a_source(database: Da
             asked.append(statement)
 
     event.listen(database.engine, "before_cursor_execute", note)
-    found = [row[0] for row in change_rows(database, ExportExtent(reach), site="")]
+    found = [row[0] for row in change_rows(database, reach, site="")]
     event.remove(database.engine, "before_cursor_execute", note)
 
     assert found == [row.id for row in (sorted(wanted) if days else wanted)]
     assert len(asked) <= 5, "one page, and the end of it"
     pieces: list[Any] = []
     while part := [
-        row[0] for row in change_rows(database, ExportExtent(reach, pieces[-1] if pieces else -1, 70), site="")
+        row[0] for row in change_rows(database, reach._replace(after=pieces[-1] if pieces else -1, limit=70), site="")
     ]:
         pieces += part
     assert pieces == found

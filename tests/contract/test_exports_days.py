@@ -15,7 +15,7 @@ from holdfast.changes.compute import compute_pending
 from holdfast.db import connect
 from holdfast.db.models import Change, Snapshot, Source, WarcFile
 from holdfast.exports.queries import ExportReach
-from holdfast.exports.tables import ExportExtent, change_rows, snapshot_rows
+from holdfast.exports.tables import change_rows, snapshot_rows
 from holdfast.index.leases import note_spans
 from holdfast.warc.record import ORDINALS
 from holdfast.wiring.archive import Archive
@@ -41,12 +41,12 @@ def archive(tmp_path: Path, database_url: str) -> Iterator[Archive]:
 
 
 def _exported(archive: Archive, reach: ExportReach, *, after: int = -1, limit: int | None = None) -> list[int]:
-    rows = snapshot_rows(archive.database, ExportExtent(reach, after, limit), site="")
+    rows = snapshot_rows(archive.database, reach._replace(after=after, limit=limit), site="")
     return [int(str(row[0])) for row in rows]
 
 
 def _all(archive: Archive) -> list[tuple[int, Any]]:
-    rows = snapshot_rows(archive.database, ExportExtent(), site="")
+    rows = snapshot_rows(archive.database, ExportReach(), site="")
     return [(int(str(row[0])), row[5]) for row in rows]
 
 
@@ -145,11 +145,9 @@ def test_changes_of_a_source_or_of_days_are_found_behind_thousands_of_others(arc
             asked.append(statement)
 
     event.listen(archive.database.engine, "before_cursor_execute", note)
-    of_source = list(change_rows(archive.database, ExportExtent(ExportReach(source_id=source_id)), site="http://a"))
+    of_source = list(change_rows(archive.database, ExportReach(source_id=source_id), site="http://a"))
     event.remove(archive.database.engine, "before_cursor_execute", note)
-    of_day = list(
-        change_rows(archive.database, ExportExtent(ExportReach(since=at, until=at + timedelta(hours=1))), site="")
-    )
+    of_day = list(change_rows(archive.database, ExportReach(since=at, until=at + timedelta(hours=1)), site=""))
 
     assert of_source[-1][0] == of_day[-1][0] == far
     assert str(of_source[-1][-1]).startswith("http://a/api/changes/compare?toSnapshotId=")

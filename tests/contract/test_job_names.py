@@ -9,7 +9,8 @@ from sqlalchemy import update
 
 from holdfast.config import Settings
 from holdfast.db.models import Job
-from holdfast.exports.tables import SNAPSHOT_COLUMNS, ExportExtent, snapshot_rows
+from holdfast.exports.queries import ExportReach
+from holdfast.exports.tables import SNAPSHOT_COLUMNS, snapshot_rows
 from holdfast.jobs.specs import JobSpec
 from holdfast.jobs.store import folder_name
 from holdfast.sources import registry
@@ -44,7 +45,7 @@ def test_exports_name_the_job_of_a_capture(migrated_url: str, tmp_path: Path) ->
     with archive.database.write() as session:
         session.execute(update(Job).values(name="hc-20260101"))
 
-    [row] = snapshot_rows(archive.database, ExportExtent(), site="http://site")
+    [row] = snapshot_rows(archive.database, ExportReach(), site="http://site")
 
     named = dict(zip(SNAPSHOT_COLUMNS, row, strict=True))
     assert named["job_name"] == f"hc-20260101-{named['job_id']}"

@@ -20,7 +20,8 @@ from holdfast.clock import SystemClock
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, SearchOutbox, Source
 from holdfast.errors import Invalid, Unavailable
-from holdfast.exports.tables import ExportExtent, snapshot_rows
+from holdfast.exports.queries import ExportReach
+from holdfast.exports.tables import snapshot_rows
 from holdfast.sources import registry
 from holdfast.sources.members_file import MEMBERS, note_members, restore_members, write_noting
 from holdfast.sources.queries import named_source
@@ -288,7 +289,7 @@ def test_rows_of_a_source_that_became_members_are_not_exported(tmp_path: Path, m
         for number in range(600)
     ]
     archive = build_archive(tmp_path / "home", shots, database_url=migrated_url)
-    rows = snapshot_rows(archive.database, ExportExtent(), site="")
+    rows = snapshot_rows(archive.database, ExportReach(), site="")
     first = next(rows)
     with archive.database.write() as session:
         registry.edit(session, archive.clock, "club", {"visibility": "members"})

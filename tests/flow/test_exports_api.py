@@ -20,7 +20,7 @@ from holdfast.changes.compute import compute_pending
 from holdfast.db.models import Snapshot, Withdrawal
 from holdfast.exports.package import export_cdxj
 from holdfast.exports.queries import ExportReach
-from holdfast.exports.tables import CHANGE_COLUMNS, SNAPSHOT_COLUMNS, ExportExtent, change_rows, snapshot_rows
+from holdfast.exports.tables import CHANGE_COLUMNS, SNAPSHOT_COLUMNS, change_rows, snapshot_rows
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive, days_later
 from tests.client import Client, asking
@@ -240,7 +240,7 @@ def test_an_index_of_more_records_than_are_sorted_for_a_request_is_refused_befor
 
 @pytest.mark.parametrize("read", [snapshot_rows, change_rows])
 def test_no_transaction_waits_for_a_slow_reader(archive: Archive, read: Any) -> None:
-    stream = read(archive.database, ExportExtent(ExportReach(), limit=None), site="")
+    stream = read(archive.database, ExportReach(), site="")
     next(stream)
 
     assert archive.database.engine.pool.checkedout() == 0  # type: ignore[attr-defined]

@@ -8,14 +8,14 @@ from fastapi import Depends
 
 from holdfast.api.adaptive_cache import AdaptiveCache
 from holdfast.api.dependencies import held
-from holdfast.replay.history import CountedYears, PageHistory
+from holdfast.replay.history import PageHistory
 from holdfast.search.search import SearchService
 
 SearchDep = Annotated[SearchService, Depends(held("search"))]
 """One per process, with its in-memory columns."""
 
 
-CountedYearsDep = Annotated[AdaptiveCache[CountedYears], Depends(held("counted_years"))]
+CountedYearsDep = Annotated[AdaptiveCache[tuple[dict[int, int], bool]], Depends(held("counted_years"))]
 """Cached counts of URLs with many captures, which are slow to count, by URL."""
 HistoriesDep = Annotated[AdaptiveCache[PageHistory], Depends(held("histories"))]
 """Cached histories, by URL and year."""

@@ -71,10 +71,10 @@ def _write_table(
 ) -> None:
     with archive.database.read() as session:
         source_id = source_id_of(session, wanted.source)
-    extent = tables.ExportExtent(ExportReach(source_id, *span(days.first, days.last)), wanted.after_id, wanted.limit)
+    reach = ExportReach(source_id, *span(days.first, days.last), wanted.after_id, wanted.limit)
     site = (archive.settings.api.site_url or "").rstrip("/")
     with seen_by(PUBLIC if wanted.public else EVERYTHING):
-        rows = _Tally(rows_of(archive.database, extent, site=site))
+        rows = _Tally(rows_of(archive.database, reach, site=site))
         _write(tables.write_rows(rows, columns, wanted.form), wanted.output)
     _tell(wanted.output, rows.count)
 

@@ -216,9 +216,30 @@ def write_zipnum(lines: Iterable[bytes], blocks: BinaryIO, index: Callable[[byte
     return total
 
 
-# The member that holds bodies which earlier executions captured.
-ORIGINALS = "originals"
-PLAIN_ENDINGS = (".warc.gz", ".warc")
+_ENDINGS = (".warc.gz", ".warc")
+
+
+class CopiedRecords:
+    """Records of other files, which a package contains one after another in members of its own."""
+
+    def __init__(self, stem: str) -> None:
+        self._stem = stem
+        self._segments: dict[str, list[FileRange]] = {}
+        self._sizes: dict[str, int] = {}
+
+    def add(self, row: CdxRow, path: Path | None) -> tuple[str, int] | None:
+        """Add a record; return its member and offset there, None if its file is missing or has another format."""
+        ending = next((end for end in _ENDINGS if path is not None and path.name.endswith(end)), None)
+        if path is None or ending is None:
+            return None
+        name = f"{self._stem}{ending}"
+        at = self._sizes.get(name, 0)
+        self._segments.setdefault(name, []).append(FileRange(path, row.offset, row.length))
+        self._sizes[name] = at + row.length
+        return name, at
+
+    def resources(self) -> list[Resource]:
+        return [Resource(f"archive/{name}", segments) for name, segments in sorted(self._segments.items())]
 
 
 class Records:
@@ -228,25 +249,26 @@ class Records:
         self._database, self._home, self._names = database, home, names
         self._paths: dict[int, Path | None] = {}
         self._places: dict[int, tuple[str, int]] = {}
-        self._segments: dict[str, list[FileRange]] = {}
-        self._sizes: dict[str, int] = {}
+        self.originals = CopiedRecords("originals")
+        """Bodies that earlier executions captured."""
 
     def lines(self, batch: Sequence[CdxRow]) -> Iterator[bytes]:
         originals = self._originals(row.original_id for row in batch if row.original_id is not None)
         for original in originals.values():
-            if original.warc_file_id not in self._names and original.id not in self._places and self._borrow(original):
-                # An original of an earlier execution lies in no file of this package: without a copy pywb and wabac.js
-                # show nothing for its revisits.
-                name, offset = self._places[original.id]
+            if original.warc_file_id in self._names or original.id in self._places:
+                continue
+            # An original of an earlier execution is in no file of this package: without a copy pywb and wabac.js show
+            # nothing for its revisits.
+            place = self.originals.add(original, self._paths.get(original.warc_file_id))
+            if place is not None:
+                self._places[original.id] = place
+                name, offset = place
                 yield cdxj_line(original, name, offset=offset)
         for row in batch:
             # A 304 is not listed: pywb would answer with the 304 itself, and wabac.js never finishes loading. Unlisted,
             # the nearest capture is shown, which is what the server confirmed.
             if row.warc_file_id in self._names and not (row.record_type == "revisit" and row.status == 304):
                 yield cdxj_line(row, self._names[row.warc_file_id])
-
-    def borrowed(self) -> list[tuple[str, list[FileRange]]]:
-        return sorted(self._segments.items())
 
     def _originals(self, ids: Iterable[int]) -> dict[int, CdxRow]:
         with self._database.read() as session:
@@ -256,17 +278,6 @@ class Records:
         for file_id in unknown:
             self._paths[file_id] = placed(self._home, paths.get(file_id))
         return rows
-
-    def _borrow(self, original: CdxRow) -> bool:
-        path = self._paths.get(original.warc_file_id)
-        ending = next((end for end in PLAIN_ENDINGS if path is not None and path.name.endswith(end)), None)
-        if path is None or ending is None:
-            return False
-        name = f"{ORIGINALS}{ending}"
-        self._places[original.id] = name, self._sizes.get(name, 0)
-        self._segments.setdefault(name, []).append(FileRange(path, original.offset, original.length))
-        self._sizes[name] = self._sizes.get(name, 0) + original.length
-        return True
 
 
 WACZ_VERSION = "1.1.1"
@@ -352,7 +363,7 @@ def _contents(session: Session, executions: list[ExportedExecution], title: str,
         sealed = queries.sealed_files(session, execution.id)
         hidden += hidden_records(session, execution.id, [file.id for file in sealed])
         files += sealed
-    # All read in one session, so that files, what is hidden and the fingerprint belong to one moment.
+    # All read in one session, so that files, hidden records and fingerprint belong to one moment.
     return Contents(
         executions=tuple(executions),
         title=title,
@@ -405,11 +416,10 @@ def build(
     on_step(last._replace(phase="indexing"))
     _write_index(database, contents, folder, records, left_out)
     on_step(last._replace(phase="listing pages"))
-    extra = [Resource(f"archive/{name}", segments) for name, segments in records.borrowed()]
     main, pages = write_pages(database, contents.executions, folder, left_out)
     resources = [
         *archive,
-        *extra,
+        *records.originals.resources(),
         # Both: wabac.js loads the .idx and passes over a .cdx.gz alone, `wacz validate` asks for the .cdx.gz.
         *(_generated(folder, f"indexes/{name}") for name in ("index.cdx.gz", "index.idx")),
         *(_generated(folder, f"pages/{name}") for name in pages),
@@ -431,7 +441,7 @@ def _archive_members(
     broken: Mapping[int, BrokenEnd],
     on_step: OnStep,
 ) -> list[Resource]:
-    def withdrawn(keys: set[str]) -> set[str]:
+    def hidden_among(keys: set[str]) -> set[str]:
         with database.read() as session:
             return {str(key) for key in withdrawn_among(session, keys=keys)}
 
@@ -452,13 +462,13 @@ def _archive_members(
         name = f"archive/{plain}" if plain not in taken else f"archive/{file.id}-{plain}"
         taken.add(plain)
         hidden = [record for record in (*contents.hidden, *veiled) if record.warc_file_id == file.id]
-        # What goes with a withdrawn record may lie in another file of its crawl, and what was noted of a withdrawn page
-        # in a crawl that never captured it.
+        # Records that belong to a hidden one may be in another file of its crawl, and records about a hidden page in a
+        # crawl that never captured it.
         is_concerned = bool(hidden) or (is_any if contents.noted is None else file.id in named)
-        gaps = find_gaps(path, hidden, withdrawn) if is_concerned else []
+        gaps = find_gaps(path, hidden, hidden_among) if is_concerned else []
         end, _ = broken.get(file.id, (file.size, None))
         if gaps or end < file.size:
-            gaps = [gap for gap in gaps if gap.offset < end]
+            gaps = [gap for gap in gaps if gap[0] < end]
             found.append(Resource(name, blanked(path, end, gaps, file.sealed_at)))
         else:
             found.append(Resource(name, [FileRange(path, 0, file.size)], crc32=file.crc32, digest=file.sha256))

@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path, PurePath
 from tempfile import mkdtemp
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from cachetools import LRUCache
 
@@ -82,9 +82,8 @@ class CachedPackage:
             yield from self.archive.read(start, end)
 
 
-class WantedPackage(NamedTuple):
-    read: Callable[[], Contents]
-    place: str
+WantedPackage = tuple[Callable[[], Contents], str]
+"""A function that reads the current content of a package, and the name of its folder."""
 
 
 class PackageCache:
@@ -124,15 +123,15 @@ class PackageCache:
         return self.made(self.of_edition(edition_id))
 
     def of_execution(self, execution_id: int) -> WantedPackage:
-        return WantedPackage(lambda: read_contents(self._database, execution_id), str(execution_id))
+        return lambda: read_contents(self._database, execution_id), str(execution_id)
 
     def of_edition(self, edition_id: int) -> WantedPackage:
-        return WantedPackage(lambda: read_edition(self._database, edition_id), f"edition-{edition_id}")
+        return lambda: read_edition(self._database, edition_id), f"edition-{edition_id}"
 
     def made(self, wanted: WantedPackage) -> CachedPackage:
         """Return a package, building it if it is not in the cache. Raises the same errors as `package`."""
         contents = self._read(wanted, is_allowed=True)
-        folder = self._folder / wanted.place / contents.fingerprint
+        folder = self._folder / wanted[1] / contents.fingerprint
         if not _touched(folder):
             self._build(contents, folder, wanted)
         return self._held_or_opened(contents, folder)
@@ -142,14 +141,15 @@ class PackageCache:
         NothingSealed.
         """
         contents = self._read(wanted, is_allowed=False)
-        folder = self._folder / wanted.place / contents.fingerprint
+        folder = self._folder / wanted[1] / contents.fingerprint
         return self._held_or_opened(contents, folder) if _touched(folder) else None
 
     def _read(self, wanted: WantedPackage, *, is_allowed: bool) -> Contents:
         """Return the package's current content and the takedowns that affect it; read files for that only if
         `is_allowed`.
         """
-        contents = wanted.read()
+        read, place = wanted
+        contents = read()
         key = contents.withdrawals, tuple(file.id for file in contents.files)
         with self._lock:
             noted = self._noted.get(key)
@@ -160,7 +160,7 @@ class PackageCache:
             # Without a takedown no file has to be read; until they are read, every takedown concerns the package.
             if is_any and unread and not is_allowed:
                 return contents
-            noted = self._find_noted(contents, wanted.place, unread) if is_any else frozenset[tuple[int, str]]()
+            noted = self._find_noted(contents, place, unread) if is_any else frozenset[tuple[int, str]]()
             with self._lock:
                 self._noted[key] = noted
         return replace(contents, noted=noted)
@@ -216,8 +216,8 @@ class PackageCache:
                 fresh = Path(mkdtemp(dir=folder.parent, prefix=".building-"))
                 try:
                     self._write(contents, fresh, folder, on_step)
-                    # A withdrawal may come while the members are written: what it hides must not stand in a package
-                    # that is done after it.
+                    # A takedown may happen while the members are written: a package that is completed after it must
+                    # not contain the hidden captures.
                     if self._read(wanted, is_allowed=False).fingerprint != contents.fingerprint:
                         raise PackageBusy
                     fresh.rename(folder)
@@ -261,7 +261,7 @@ class PackageCache:
         items = [_item(member, self._home, fresh, folder) for member in members]
         layout = {"moment": to_micros(contents.moment), "members": items}
         (fresh / LAYOUT).write_text(json.dumps(layout))
-        # After a power loss a package must be whole or not there: its name is given to what is on the disk.
+        # After a power loss a package must be complete or missing: it gets its name when its bytes are on disk.
         for path in fresh.rglob("*"):
             # Files too: opening one and syncing it is the same call.
             sync_directory(path)
@@ -328,7 +328,7 @@ def _reading(folder: Path) -> Iterator[None]:
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            # It may have been removed between the two steps, and built anew.
+            # It may have been removed and rebuilt between the two steps.
             is_there = os.path.samestat(os.fstat(fd), (folder / LAYOUT).stat())
         except (BlockingIOError, FileNotFoundError) as exc:
             raise PackageBusy from exc

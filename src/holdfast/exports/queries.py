@@ -27,6 +27,10 @@ class ExportReach(NamedTuple):
     since: datetime | None = None
     until: datetime | None = None
     """Exclusive."""
+    after: int = -1
+    """Start after this id."""
+    limit: int | None = None
+    """Number of rows; None for all."""
 
     @property
     def has_dates(self) -> bool:
@@ -44,10 +48,10 @@ def next_stretch(session: Session, reach: ExportReach, *, after: int) -> tuple[i
         outside.append(WarcFile.last_at < reach.since)
     if reach.until is not None:
         outside.append(WarcFile.first_at >= reach.until)
-    begun = (after + 1) // ORDINALS
+    first = (after + 1) // ORDINALS
     found = session.scalar(
         select(WarcFile.id)
-        .where(WarcFile.id >= begun, not_(and_(*in_days, or_(false(), *outside))))
+        .where(WarcFile.id >= first, not_(and_(*in_days, or_(false(), *outside))))
         .order_by(WarcFile.id)
         .limit(1)
     )
@@ -101,7 +105,7 @@ def changes_after(session: Session, reach: ExportReach, *, after: int, limit: in
         select(Change.to_captured_at, Change.id).where(Change.id <= after).order_by(Change.id.desc()).limit(1)
     ).one_or_none()
     if last is not None:
-        # The bound on the moment lets the index seek; the `or` only leaves out what was given before.
+        # The bound on the moment lets the index seek; the `or` only excludes the rows of earlier pages.
         same_moment = and_(Change.to_captured_at == last[0], Change.id > last[1])
         query = query.where(Change.to_captured_at >= last[0], or_(Change.to_captured_at > last[0], same_moment))
     return list(session.scalars(query.order_by(Change.to_captured_at, Change.id)))

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,9 +37,8 @@ _PREFIX = re.compile(r"(?:urn:)?[a-z-]{1,32}:(?=https?://)", re.IGNORECASE)
 _ZERO_ID = "00000000-0000-0000-0000-000000000000"
 
 
-class Gap(NamedTuple):
-    offset: int
-    length: int
+Gap = tuple[int, int]
+"""Offset and length of a record to blank."""
 
 
 class _RecordTable:
@@ -56,8 +54,8 @@ class _RecordTable:
         """Of the page that a record is about and its date; 0 if it is about none."""
         self.is_capture = array("B")
         """Whether it is a capture of its own; all else only accompanies one."""
-        self.is_withdrawn = array("B")
-        """Whether it is about a page that is withdrawn."""
+        self.is_hidden = array("B")
+        """Whether it is about a page under takedown."""
         self.link_from, self.link_to = array("I"), array("q")
         """Which record names which other one: it was made with it, or refers to it. Not what a revisit refers to, for
         the original may be another page's."""
@@ -70,7 +68,7 @@ class _RecordTable:
         self.ids.append(_hash64(head.record_id))
         self.moments.append(_hash64(f"{head.get('WARC-Date') or ''} {key}") if key else 0)
         self.is_capture.append(head.type in _CAPTURES)
-        self.is_withdrawn.append(False)
+        self.is_hidden.append(False)
         together = {bare_id(value) for value in head.every("WARC-Concurrent-To")}
         about = {"" if head.type == "revisit" else bare_id(head.get("WARC-Refers-To") or "")}
         for name in (together | about) - {""}:
@@ -80,33 +78,32 @@ class _RecordTable:
 
 
 def find_gaps(
-    path: Path, hidden: Iterable[HiddenRecord], withdrawn: Callable[[set[str]], Iterable[str]] = lambda _keys: ()
+    path: Path, hidden: Iterable[HiddenRecord], hidden_among: Callable[[set[str]], Iterable[str]] = lambda _keys: ()
 ) -> list[Gap]:
     """Return the gaps in a file: hidden records, all records about a page under takedown, and related records.
 
-    `withdrawn` receives a few hundred keys at a time and returns those of pages under takedown. Records that other
+    `hidden_among` receives a few hundred keys at a time and returns those of pages under takedown. Records that other
     writers add to a capture (requests, metadata, texts and screenshots) name the page by id, by URL, or both.
     """
     lengths = {record.offset: record.length for record in hidden}
-    records = _read(path, withdrawn)
+    records = _read(path, hidden_among)
     offsets, ids, moments = (np.frombuffer(one, np.int64) for one in (records.offsets, records.ids, records.moments))
     chosen = np.isin(offsets, np.fromiter(lengths, np.int64, len(lengths)))
     linked_by = np.frombuffer(records.link_from, np.uint32)
-    # A withdrawn record takes along what it names as made together with it, such as its request.
+    # With a hidden record, blank the records that it names as made together with it, such as its request.
     is_together = np.frombuffer(records.link_is_together, np.bool_)
     linked = np.frombuffer(records.link_to, np.int64)[is_together & chosen[linked_by]]
-    # Notes and pictures of a page often name no record, only its address and the moment; captures are left out, for
-    # each is withdrawn by itself.
+    # Notes and pictures of a page often name no record, only its address and time; captures are excluded, because
+    # each has a takedown of its own.
     accompanies = ~np.frombuffer(records.is_capture, np.bool_) & (moments != 0) & np.isin(moments, moments[chosen])
-    wanted = chosen | np.frombuffer(records.is_withdrawn, np.bool_) | np.isin(ids, linked) | accompanies
+    wanted = chosen | np.frombuffer(records.is_hidden, np.bool_) | np.isin(ids, linked) | accompanies
     _add_followers(records, wanted)
-    gaps = {Gap(records.offsets[number], records.lengths[number]) for number in np.flatnonzero(wanted).tolist()}
-    # Records that could not be read: their rows still say where they stand, and they are blanked by that.
-    known = {gap.offset for gap in gaps}
-    return sorted(gaps | {Gap(offset, length) for offset, length in lengths.items() if offset not in known})
+    found = {records.offsets[number]: records.lengths[number] for number in np.flatnonzero(wanted).tolist()}
+    # Unreadable records are blanked by the positions in their rows.
+    return sorted((lengths | found).items())
 
 
-def _read(path: Path, withdrawn: Callable[[set[str]], Iterable[str]]) -> _RecordTable:
+def _read(path: Path, hidden_among: Callable[[set[str]], Iterable[str]]) -> _RecordTable:
     def damaged(_damage: DamagedWarc) -> None:
         """Ignore damage: damaged records are never shown."""
 
@@ -114,15 +111,15 @@ def _read(path: Path, withdrawn: Callable[[set[str]], Iterable[str]]) -> _Record
     unasked: dict[str, list[int]] = {}
 
     def ask() -> None:
-        for key in withdrawn(set(unasked)) if unasked else ():
+        for key in hidden_among(set(unasked)) if unasked else ():
             for number in unasked[key]:
-                records.is_withdrawn[number] = True
+                records.is_hidden[number] = True
         unasked.clear()
 
-    # The pulse is heard between two pieces: one member can go on for hours before a record comes of it.
+    # Checked between two pieces, too: one member can take hours to yield a record.
     for number, record in enumerate(read_records(path, damaged, cancellation.check)):
         cancellation.check()
-        # By the key that withdrawals go by, so that every spelling of an address is met.
+        # By the key of takedowns, so that every spelling of an address matches.
         key = named_page(record.head.url)
         records.add(record, key)
         if key:
@@ -162,18 +159,18 @@ def _add_followers(records: _RecordTable, wanted: npt.NDArray[np.bool_]) -> None
 
 
 def _hash64(text: str) -> int:
-    # Addresses are told apart by as many bits everywhere; a collision would blank one record too many, never too few.
+    # Addresses are compared by as many bits everywhere; a collision would blank one record too many, never too few.
     return int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest()[:8], "big", signed=True)
 
 
 def blanked(path: Path, size: int, gaps: Iterable[Gap], at: datetime) -> list[Segment]:
     segments: list[Segment] = []
     done = 0
-    for gap in gaps:
-        if gap.offset > done:
-            segments.append(FileRange(path, done, gap.offset - done))
-        segments += filling(path.name, gap.length, at)
-        done = gap.offset + gap.length
+    for offset, length in gaps:
+        if offset > done:
+            segments.append(FileRange(path, done, offset - done))
+        segments += filling(path.name, length, at)
+        done = offset + length
     segments.append(FileRange(path, done, size - done))
     return segments
 
@@ -207,7 +204,7 @@ def _plain_piece(length: int, at: datetime) -> bytes:
         ("Content-Length", "0" * 10),
     ]
     head = format_head(fields)
-    # Ten digits whatever the number is, so that the head's length does not hang on it.
+    # Always ten digits, so that the head's length does not depend on the number.
     room = length - len(head) - 4
     if room < 0:
         return b"\r\n" * (length // 2) + b"\n" * (length % 2)

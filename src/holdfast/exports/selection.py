@@ -16,10 +16,17 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot
 from holdfast.errors import Invalid, NotFound
 from holdfast.exports import queries
-from holdfast.exports.package import PLAIN_ENDINGS, Resource, cdxj_line, describe, in_seconds, page_list, write_zipnum
-from holdfast.exports.zipping import FileRange, VirtualZip
+from holdfast.exports.package import (
+    CopiedRecords,
+    Resource,
+    cdxj_line,
+    describe,
+    in_seconds,
+    page_list,
+    write_zipnum,
+)
+from holdfast.exports.zipping import VirtualZip
 from holdfast.index.queries import CdxRow
-from holdfast.values import dataclass
 from holdfast.warc.roots import placed
 from holdfast.withdrawals.hidden_captures import veiled_revisits
 
@@ -38,45 +45,44 @@ class SelectionTooLarge(Invalid):
         super().__init__(f"{what}; narrow the choice down, or take whole crawls from /api/executions/<number>/wacz")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SelectedCaptures:
-    ids: Sequence[int]
-    title: str
-    name: str
-
-
-def pack_selection(database: Database, home: Path, chosen: SelectedCaptures, *, now: datetime) -> VirtualZip:
+def pack_selection(database: Database, home: Path, ids: Sequence[int], *, title: str, now: datetime) -> VirtualZip:
     """Return the package of these captures, including the originals of revisits.
 
     Raise NotFound if none of them is visible or their files are missing; SelectionTooLarge.
     """
-    if len(chosen.ids) > MOST_CAPTURES:
-        raise SelectionTooLarge(f"these are {len(chosen.ids):,} captures, and a package takes {MOST_CAPTURES:,}")
+    if len(ids) > MOST_CAPTURES:
+        raise SelectionTooLarge(f"these are {len(ids):,} captures, and a package takes {MOST_CAPTURES:,}")
     with database.read() as session:
-        rows = rows_with_originals(session, chosen.ids)
+        rows = rows_with_originals(session, ids)
         for number in veiled_revisits(session, Snapshot.id.in_(list(rows))):
             del rows[number]
         paths = queries.file_paths(session, sorted({row.warc_file_id for row in rows.values()}))
-        pages = queries.chosen_pages(session, [number for number in chosen.ids if number in rows])
+        pages = queries.chosen_pages(session, [number for number in ids if number in rows])
     size = sum(row.length for row in rows.values())
     if size > MOST_BYTES:
         raise SelectionTooLarge(f"these captures take {size:,} bytes, and a package takes {MOST_BYTES:,}")
-    lines, records = _laid_out(rows.values(), {one: placed(home, path) for one, path in paths.items()})
-    if not records:
+    files = {number: placed(home, path) for number, path in paths.items()}
+    lines, records = list[bytes](), CopiedRecords("captures")
+    for row in sorted(rows.values()):
+        place = records.add(row, files.get(row.warc_file_id))
+        # As in whole packages, a 304 is not listed: readers would show the 304 itself.
+        if place is not None and not (row.record_type == "revisit" and row.status == 304):
+            lines.append(cdxj_line(row, place[0], offset=place[1]))
+    resources = records.resources()
+    if not resources:
         raise NotFound("none of these captures can be packed: they are not in this archive, or their files are gone")
     blocks, index = BytesIO(), BytesIO()
     write_zipnum(sorted(lines), blocks, index.write, name="index.cdx.gz")
-    order = {number: place for place, number in enumerate(chosen.ids)}
+    order = {number: place for place, number in enumerate(ids)}
     pages.sort(key=lambda page: order[page.id])
-    resources = [
-        *(Resource(f"archive/{name}", segments) for name, segments in sorted(records.items())),
+    resources += [
         Resource("indexes/index.cdx.gz", [blocks.getvalue()]),
         Resource("indexes/index.idx", [index.getvalue()]),
         Resource("pages/pages.jsonl", [page_list(pages)]),
     ]
     made = in_seconds(now)
     main = {"mainPageUrl": pages[0].url, "mainPageDate": in_seconds(pages[0].captured_at)} if pages else {}
-    closing = describe(resources, title=chosen.title, times=(made, made), more=main)
+    closing = describe(resources, title=title, times=(made, made), more=main)
     resources += [Resource(name, [content]) for name, content in closing.items()]
     return VirtualZip([resource.member for resource in resources], now)
 
@@ -85,21 +91,3 @@ def rows_with_originals(session: Session, ids: Iterable[int]) -> dict[int, CdxRo
     rows = queries.whole_rows_of(session, ids)
     originals = [row.original_id for row in rows.values() if row.original_id is not None]
     return rows | queries.whole_rows_of(session, originals)
-
-
-def _laid_out(rows: Iterable[CdxRow], paths: dict[int, Path | None]) -> tuple[list[bytes], dict[str, list[FileRange]]]:
-    lines: list[bytes] = []
-    records: dict[str, list[FileRange]] = {}
-    sizes: dict[str, int] = {}
-    for row in sorted(rows):
-        path = paths.get(row.warc_file_id)
-        ending = next((end for end in PLAIN_ENDINGS if path is not None and path.name.endswith(end)), None)
-        if path is None or ending is None or not path.is_file():
-            continue
-        name = f"captures{ending}"
-        # As in whole packages, a 304 is not listed: readers would show the 304 itself.
-        if not (row.record_type == "revisit" and row.status == 304):
-            lines.append(cdxj_line(row, name, offset=sizes.get(name, 0)))
-        records.setdefault(name, []).append(FileRange(path, row.offset, row.length))
-        sizes[name] = sizes.get(name, 0) + row.length
-    return lines, records

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from holdfast import cancellation
 from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION
@@ -88,20 +88,13 @@ def stamp(moment: datetime) -> str:
 _PAGE = 500
 
 
-class ExportExtent(NamedTuple):
-    reach: ExportReach = ExportReach()
-    after: int = -1
-    limit: int | None = None
-    """No limit if None."""
-
-
-def snapshot_rows(database: Database, extent: ExportExtent, *, site: str) -> Iterator[Row]:
+def snapshot_rows(database: Database, reach: ExportReach, *, site: str) -> Iterator[Row]:
     """Yield the rows of `SNAPSHOT_COLUMNS`, by id; `site` is the base URL of their links."""
-    left, after = extent.limit, extent.after
+    left, after = reach.limit, reach.after
     while left is None or left > 0:
         cancellation.check()
         most = _PAGE if left is None else min(_PAGE, left)
-        page, until = _snapshot_page(database, extent.reach, after, most)
+        page, until = _snapshot_page(database, reach, after, most)
         with database.read() as session:
             names = job_names(session, (row.execution_id for row in page))
         yield from (_snapshot(row, names.get(row.execution_id), site) for row in page)
@@ -134,18 +127,18 @@ def _snapshot(row: SnapshotRow, job_name: str | None, site: str) -> Row:
     return (*row[:11], name, link, *row[11:])
 
 
-def change_rows(database: Database, extent: ExportExtent, *, site: str) -> Iterator[Row]:
+def change_rows(database: Database, reach: ExportReach, *, site: str) -> Iterator[Row]:
     """Yield the rows of `CHANGE_COLUMNS`, by id or, with dates, by time; `site` is the base URL of their links."""
-    left, after = extent.limit, extent.after
+    left, after = reach.limit, reach.after
     while left is None or left > 0:
         cancellation.check()
         with database.read() as session:
-            ids = queries.changes_after(session, extent.reach, after=after, limit=_PAGE)
+            ids = queries.changes_after(session, reach, after=after, limit=_PAGE)
             page = events_of(session, ids) if ids else []
         if not ids:
             return
         yield from (_change(event, site) for event in page[:left])
-        # By the ids that were asked for: withdrawn changes are not in the page, and must be passed all the same.
+        # By the queried ids: changes under a takedown are not on the page, and are skipped.
         after, left = ids[-1], None if left is None else left - len(page)
 
 

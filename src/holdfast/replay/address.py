@@ -140,7 +140,7 @@ def archived_url(text: str) -> str:
     if not url or len(url) > _MAX_URL_CHARS:
         raise BadReplayAddress("there is no address" if not url else f"an address has {_MAX_URL_CHARS} characters")
     if match := _SCHEME.match(url):
-        # nginx merges `//` in a path unless it is told not to (`merge_slashes off`).
+        # nginx merges `//` in a path unless configured otherwise (`merge_slashes off`).
         return f"{match[1].lower()}://{url[match.end() :].lstrip('/')}"
     if url.startswith("//"):
         return f"http:{url}"

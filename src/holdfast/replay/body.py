@@ -24,18 +24,11 @@ from holdfast.replay.address import Modifier
 from holdfast.replay.css import rewrite_css
 from holdfast.replay.headers import clean
 from holdfast.replay.links import RETIRED_PREFIX, Deadline, Links, TooSlow, is_elsewhere
-from holdfast.replay.markup import Bar, Markup, refresh_target
+from holdfast.replay.markup import Markup, refresh_target
 from holdfast.replay.pages import framed
 
 # In these a byte of markup may be part of another character: they are decoded, and served as UTF-8.
 _WIDE = frozenset({"utf-16le", "utf-16be", "iso-2022-jp", "us-ascii"})
-
-
-class Rewritten(NamedTuple):
-    """A body to serve, and the charset to announce with it."""
-
-    body: bytes
-    charset: str
 
 
 class _View(NamedTuple):
@@ -48,10 +41,9 @@ class _View(NamedTuple):
     def real(self, piece: str) -> str:
         return decode_text(piece.encode("latin-1"), self.charset)[0] if self.is_bytes else piece
 
-    def packed(self, text: str) -> Rewritten:
-        if self.is_bytes:
-            return Rewritten(text.encode("latin-1"), self.charset)
-        return Rewritten(text.encode("utf-8", "replace"), "utf-8")
+    def packed(self, text: str) -> tuple[bytes, str]:
+        """Return a body to serve, and the charset to announce with it."""
+        return (text.encode("latin-1"), self.charset) if self.is_bytes else (text.encode("utf-8", "replace"), "utf-8")
 
 
 def _view(body: bytes, declared: str | None) -> _View:
@@ -59,12 +51,12 @@ def _view(body: bytes, declared: str | None) -> _View:
     if charset in _WIDE:
         # `us-ascii` stands for the encodings that browsers refuse, too.
         return _View(content if isinstance(content, str) else content.decode("utf-8", "replace"), charset, False)
-    # One character for each byte, so that what is not rewritten comes out byte for byte, whatever the charset is.
+    # One character per byte, so that all unchanged text is copied byte for byte, whatever the charset is.
     return _View(body.decode("latin-1"), charset, True)
 
 
 class Additions(NamedTuple):
-    bar: Bar | None = None
+    bar: str = ""
     shim: str = ""
     is_xml: bool = False
     """Whether browsers parse it as XML, where no tag may be omitted."""
@@ -77,12 +69,15 @@ NOTHING = Additions()
 
 def rewrite_page(
     body: bytes, declared: str | None, links: Links, deadline: Deadline, add: Additions = NOTHING
-) -> Rewritten:
-    """Rewrite a page's references to the archive; `declared` is its header's charset. Raise TooSlow."""
+) -> tuple[bytes, str]:
+    """Return a page with its references rewritten to the archive, and its charset; raise TooSlow.
+
+    `declared` is the charset in its header.
+    """
     view = _view(body, declared)
     markup = Markup(links, deadline, decode=view.real, is_xml=add.is_xml, shim=add.shim)
     text = markup.rewrite(view.text, add.bar)
-    if markup.has_frames and add.bar is not None and add.framed_at:
+    if markup.has_frames and add.bar and add.framed_at:
         text = framed(markup.title, add.bar, add.framed_at)
     # Last, on the finished text: a refresh needs no script, so the sandbox of browsers without an allow-list does not
     # stop it.
@@ -123,13 +118,13 @@ def _without_refresh(text: str) -> str:
     return _EQUIV.sub(f"{RETIRED_PREFIX}http-equiv", text)
 
 
-def unrewritten_page(body: bytes, declared: str | None) -> Rewritten:
+def unrewritten_page(body: bytes, declared: str | None) -> tuple[bytes, str]:
     """Return a page that could not be rewritten, without its refreshes: they leave the archive without scripts."""
     view = _view(body, declared)
     return view.packed(_without_refresh(view.text) if _may_refresh(view.text) else view.text)
 
 
-def rewrite_sheet(body: bytes, declared: str | None, links: Links, deadline: Deadline) -> Rewritten:
+def rewrite_sheet(body: bytes, declared: str | None, links: Links, deadline: Deadline) -> tuple[bytes, str]:
     """Rewrite a style sheet's references to the archive. Raise TooSlow."""
     view = _view(body, declared)
 
@@ -242,7 +237,7 @@ class HeldBody:
 
 MAX_REWRITTEN = 16 * 1024 * 1024
 """Larger documents are not rewritten; none that people read is that large."""
-# Where a body that has to be decoded is cut; what is stored plain is sent whole, piece by piece.
+# A body that has to be decoded is cut here; one that is stored plain is sent whole, piece by piece.
 _MAX_DECODED = 64 * 1024 * 1024
 _WHOLE = 1024 * 1024
 MEMORY = MemoryBudget(3 * _MAX_DECODED)
@@ -359,7 +354,7 @@ def _decoded(stored: StoredRecord, *, copies: int = 1) -> tuple[bytes, Share]:
     share = MEMORY.take(0)
 
     def reserve(size: int) -> None:
-        # Copies are made of what is rewritten, and that is never more than MAX_REWRITTEN.
+        # Only rewriting makes copies, and never of more than MAX_REWRITTEN bytes.
         share.grow(max(size, min(size, MAX_REWRITTEN) * copies))
 
     # Taken as the body grows: reserving the most that it could be refused pages while nearly all memory was free.
@@ -387,17 +382,17 @@ def _rewritten(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
         deadline = Deadline(rules.clock, rules.seconds)
         try:
             if is_sheet:
-                done = rewrite_sheet(content, charset, rules.links, deadline)
+                new, used = rewrite_sheet(content, charset, rules.links, deadline)
             else:
-                done = rewrite_page(content, charset, rules.links, deadline, _additions(content, declared, rules))
-            return ReplayBody(_held(done.body, share), f"{media_type}; charset={done.charset}", is_kept=True)
+                new, used = rewrite_page(content, charset, rules.links, deadline, _additions(content, declared, rules))
+            return ReplayBody(_held(new, share), f"{media_type}; charset={used}", is_kept=True)
         except TooSlow:
             pass
     if is_sheet:
         return ReplayBody(_held(content, share), _full_type(stored, media_type), nojs=True, is_kept=True)
     # Sent as it was, under a policy that forbids its scripts: nothing of ours would contain what they load.
-    done = unrewritten_page(content, charset)
-    return ReplayBody(_held(done.body, share), f"{media_type}; charset={done.charset}", nojs=True, is_kept=True)
+    new, used = unrewritten_page(content, charset)
+    return ReplayBody(_held(new, share), f"{media_type}; charset={used}", nojs=True, is_kept=True)
 
 
 _KEPT_BYTES, _KEPT_S = 16 * 1024 * 1024, 5.0
@@ -443,7 +438,7 @@ def _passed_on(stored: StoredRecord, declared: str, rules: Rules) -> ReplayBody:
     """Return a body that must not be changed: as stored if the client accepts that, decoded otherwise."""
     codings = _codings(stored)
     first = _first(stored.payload)
-    # The header may lie, and what is not gzip must not be announced as gzip.
+    # The header may lie, and only gzip data may be announced as gzip.
     if codings == ["gzip"] and first.startswith(GZIP_MAGIC) and rules.accepts_gzip:
         content: bytes | Iterator[bytes] = _small_or_stream(first, stored.payload)
         return ReplayBody(content, _type_of(stored, declared, b"", rules.modifier), coding="gzip")
@@ -481,7 +476,7 @@ def _small_or_stream(first: bytes, rest: Iterator[bytes]) -> bytes | Iterator[by
 
 def _type_of(stored: StoredRecord, declared: str, start: bytes, modifier: Modifier) -> str:
     """Return the type to send: always one, because nosniff forbids browsers to guess."""
-    # With nosniff, which every answer has, browsers run no script of a type that is not one.
+    # With nosniff, which every response has, browsers run scripts only if their type is that of a script.
     if modifier is Modifier.SCRIPT and declared in ("", "text/plain", "application/octet-stream"):
         return "text/javascript"
     return _full_type(stored, declared) if declared else _guess(start)

@@ -15,13 +15,15 @@ import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Final
+
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
 from holdfast.db.engine import Database
+from holdfast.db.models import ReplayKey
 from holdfast.errors import HoldfastError
-from holdfast.replay import key_queries
-from holdfast.replay.key_queries import SigningKey
 
 MEMBERS_S: Final = 3600.0
 """Lifetime of a members' capture's signed URL."""
@@ -30,18 +32,11 @@ LONGEST: Final = timedelta(days=1)
 """Maximum lifetime of a capability: a key is stored for so long after its last use."""
 _KEY_BYTES: Final = 32
 _MAC_BYTES: Final = 16
-# Of nothing else that is signed with any key: what it means is part of what is signed.
+# The purpose is part of the signed bytes, so that nothing else signed with the same key is a capability.
 _MEANING: Final = b"holdfast replay capability\0"
 _FACTS: Final = struct.Struct(">BIQI")
 _VERSION: Final = 1
 _PATH: Final = re.compile(r"/!([A-Za-z0-9_-]{1,128})(?=/|$)")
-
-
-class Capability(NamedTuple):
-    """Access to one source, with its expiry."""
-
-    source_id: int
-    ends_at: datetime
 
 
 def split_root(path: str) -> tuple[str, str]:
@@ -60,8 +55,8 @@ class ReplayKeys:
 
     def __init__(self, database: Database, clock: Clock, *, lasts_s: float) -> None:
         self._database, self._clock, self._lasts = database, clock, timedelta(seconds=lasts_s)
-        self._known: dict[int, SigningKey] = {}
-        self._newest: SigningKey | None = None
+        self._known: dict[int, ReplayKey] = {}
+        self._newest: ReplayKey | None = None
         self._lock = Lock()
 
     def root(self, source_id: int) -> str:
@@ -71,8 +66,11 @@ class ReplayKeys:
         facts = _FACTS.pack(_VERSION, key.id, source_id, ends)
         return f"/!{urlsafe_b64encode(facts + _mac(key, facts)).rstrip(b'=').decode()}"
 
-    def read(self, text: str) -> Capability | None:
-        """Verify a capability; None if it is invalid or expired. May read a key from the database."""
+    def read(self, text: str) -> tuple[int, datetime] | None:
+        """Return the source that a capability opens, and its expiry; None if it is invalid or expired.
+
+        May read a key from the database.
+        """
         try:
             raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
             facts, mac = raw[: _FACTS.size], raw[_FACTS.size :]
@@ -86,7 +84,7 @@ class ReplayKeys:
         # In constant time, so that a capability cannot be guessed letter by letter.
         if not hmac.compare_digest(mac, _mac(key, facts)) or ends <= now.timestamp():
             return None
-        return Capability(source_id, datetime.fromtimestamp(ends, now.tzinfo))
+        return source_id, datetime.fromtimestamp(ends, now.tzinfo)
 
     def knows(self, text: str) -> bool:
         """Return whether a capability can be verified without querying the database."""
@@ -96,16 +94,16 @@ class ReplayKeys:
         except (ValueError, struct.error):
             return True
 
-    def _key(self, key_id: int) -> SigningKey | None:
+    def _key(self, key_id: int) -> ReplayKey | None:
         known = self._known.get(key_id)
         if known is None:
             with self._database.read() as session:
-                known = key_queries.key(session, key_id)
+                known = session.get(ReplayKey, key_id)
             if known is not None:
                 self._known[key_id] = known
         return known
 
-    def _signing_key(self) -> SigningKey:
+    def _signing_key(self) -> ReplayKey:
         with self._lock:
             now = self._clock.now()
             if self._newest is None or now - self._newest.created_at > _ROTATED:
@@ -113,24 +111,34 @@ class ReplayKeys:
                 self._known[self._newest.id] = self._newest
             return self._newest
 
-    def _renewed(self, now: datetime) -> SigningKey:
+    def _renewed(self, now: datetime) -> ReplayKey:
         with self._database.read() as session:
-            found = key_queries.newest_key(session)
+            found = session.scalar(select(ReplayKey).order_by(ReplayKey.id.desc()).limit(1))
         if found is not None and now - found.created_at <= _ROTATED:
             return found
         try:
             with self._database.write() as session:
-                # Another process may have made one meanwhile: two young keys are no harm, both are read.
-                made = key_queries.add_key(session, secrets.token_bytes(_KEY_BYTES), now=now)
-                key_queries.drop_keys(session, before=now - _ROTATED - LONGEST)
-            return made
+                # Another process may have added one meanwhile: two young keys are no harm, both are read.
+                return _add_key(session, now)
         except HoldfastError:
             # An archive on a read-only disk is served, too: by this process alone, with a key of its own, which grows
             # old like any other.
             own = self._known.get(0)
-            is_young = own is not None and now - own.created_at <= _ROTATED
-            return own if own is not None and is_young else SigningKey(0, secrets.token_bytes(_KEY_BYTES), now)
+            if own is not None and now - own.created_at <= _ROTATED:
+                return own
+            return ReplayKey(id=0, secret=secrets.token_bytes(_KEY_BYTES), created_at=now)
 
 
-def _mac(key: SigningKey, facts: bytes) -> bytes:
+def _add_key(session: Session, now: datetime) -> ReplayKey:
+    """Add a new key, and delete those that can have signed nothing that is still valid."""
+    made = ReplayKey(secret=secrets.token_bytes(_KEY_BYTES), created_at=now)
+    session.add(made)
+    session.flush()
+    # A capability has four bytes for the id.
+    assert 0 < made.id < 1 << 32
+    session.execute(delete(ReplayKey).where(ReplayKey.created_at < now - _ROTATED - LONGEST))
+    return made
+
+
+def _mac(key: ReplayKey, facts: bytes) -> bytes:
     return hmac.digest(key.secret, _MEANING + facts, "sha256")[:_MAC_BYTES]

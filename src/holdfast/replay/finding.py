@@ -60,28 +60,7 @@ _FORWARD = (Snapshot.captured_at, Snapshot.id)
 _BACKWARD = (Snapshot.captured_at.desc(), Snapshot.id.desc())
 
 
-class AddressCaptures(NamedTuple):
-    """The captures of one address, by URL key or by normalised address."""
-
-    column: str
-    value: str | int
-
-    @property
-    def clause(self) -> ColumnElement[bool]:
-        return getattr(Snapshot, self.column) == self.value  # type: ignore[no-any-return]
-
-
-def of_key(url_key: str) -> AddressCaptures:
-    """Select captures by URL key, the address as other archives define it."""
-    return AddressCaptures("url_key", url_key)
-
-
-def of_page(url_hash: int) -> AddressCaptures:
-    """Select captures by normalised address."""
-    return AddressCaptures("url_hash", url_hash)
-
-
-# To put a statement together takes longer than to run it; what every replayed page asks is put together once.
+# Building a statement takes longer than running it; those of every replayed page are built once.
 _Statement = Select[*tuple[Any, ...]]
 
 
@@ -97,17 +76,19 @@ def _near(column: str, each: int) -> tuple[_Statement, _Statement]:
 
 
 def around(
-    session: Session, which: AddressCaptures, moment: datetime, *, each: int, within: CaptureRange | None = None
+    session: Session, which: tuple[str, str | int], moment: datetime, *, each: int, within: CaptureRange | None = None
 ) -> list[FoundCapture]:
     """Return the nearest captures of an address, at most `each` before a time and as many from it on, in order.
 
-    `within` restricts them to one execution.
+    `which` is a column of the address, `url_key` or `url_hash`, and its value. `within` restricts the captures to one
+    execution.
     """
     # Two seeks, not one range: an address may have a hundred thousand captures on either side.
-    before, after = _near(which.column, each)
+    column, value = which
+    before, after = _near(column, each)
     if within is not None:
         before, after = (statement.where(*within.clauses()) for statement in (before, after))
-    given = {"value": which.value, "moment": moment}
+    given = {"value": value, "moment": moment}
     earlier, later = session.execute(before, given).all(), session.execute(after, given)
     return [*map(FoundCapture._make, reversed(earlier)), *map(FoundCapture._make, later)]
 
@@ -152,7 +133,7 @@ def captures_between(
     session: Session, url_key: str, *, after: tuple[datetime, int] | None, until: datetime | None, limit: int
 ) -> list[FoundCapture]:
     """Return captures of an address in order, after a position and up to a time."""
-    wanted = select(*_COLUMNS).where(of_key(url_key).clause, *visible()).order_by(*_FORWARD).limit(limit)
+    wanted = select(*_COLUMNS).where(Snapshot.url_key == url_key, *visible()).order_by(*_FORWARD).limit(limit)
     if after is not None:
         here = tuple_(literal(after[0], Snapshot.captured_at.type), literal(after[1], Snapshot.id.type))
         wanted = wanted.where(tuple_(Snapshot.captured_at, Snapshot.id) > here)
@@ -163,7 +144,9 @@ def captures_between(
 
 def moments(session: Session, url_key: str, *, limit: int) -> Sequence[datetime]:
     """Return the capture times of an address, latest first, at most `limit`: all that a calendar counts."""
-    wanted = select(Snapshot.captured_at).where(of_key(url_key).clause, *visible()).order_by(*_BACKWARD).limit(limit)
+    wanted = (
+        select(Snapshot.captured_at).where(Snapshot.url_key == url_key, *visible()).order_by(*_BACKWARD).limit(limit)
+    )
     return session.scalars(wanted).all()
 
 
@@ -314,14 +297,14 @@ def candidates(
     (ignoring tracking parameters). `within` restricts the captures to one execution. `sent` is the data of a
     request other than GET, as `index.capture.request_data` encodes it: only captures of the same request match.
     """
-    # PostgreSQL refuses NUL, and no driver encodes half a character: nothing of the kind was ever stored.
+    # PostgreSQL refuses NUL, and no driver encodes lone surrogates: no stored address contains them.
     if not (is_storable(url) and is_storable(sent)):
         raise NotCaptured(url)
     low, high = earliest(digits), latest(digits)
     identity = identify(url, sent)
     asked = WantedCapture(url, low, high, len(digits) == 14)
     # By key first, as every archive does. Our normaliser drops tracking parameters, which a key keeps.
-    for which in (of_key(identity.url_key), of_page(identity.url_hash)):
+    for which in (("url_key", identity.url_key), ("url_hash", identity.url_hash)):
         if ranked := rank(around(session, which, high, each=_WINDOW, within=within), asked):
             return ranked
     raise NotCaptured(url)
@@ -343,7 +326,7 @@ def rank(found: Iterable[FoundCapture], asked: WantedCapture) -> list[FoundCaptu
     precede those nearer to its end, from which other archives measure too. A redirect to the requested address
     itself would be a loop and is omitted.
     """
-    # Followed by a browser it would ask for the same address again, without end.
+    # A browser that followed such a redirect would request the same address endlessly.
     usable = [capture for capture in found if not _is_same(capture.redirect_to, asked.url)]
     return sorted(usable, key=lambda capture: _place(capture, asked))
 
@@ -352,14 +335,14 @@ def _place(capture: FoundCapture, asked: WantedCapture) -> tuple[bool | int | fl
     in_period = asked.low <= capture.captured_at <= asked.high
     is_exact = _is_same(capture.url, asked.url)
     is_twin = capture.redirect_to is not None and _variant(capture.redirect_to) == _variant(capture.url)
-    meant = asked.is_exact and in_period and is_exact
+    is_requested = asked.is_exact and in_period and is_exact
     distance = abs((capture.captured_at - asked.high).total_seconds())
     return (
         # Keys fold case: `/A` and `/a` share one, and are two pages.
         _variant(capture.url) != _variant(asked.url),
         capture.has_lost_body,
         # A crawl captures the redirect and, a moment later, the page that it leads to.
-        is_twin and not meant,
+        is_twin and not is_requested,
         not in_period,
         in_period and not is_exact,
         # An address names a second: of two captures in one, the whole one comes before the one that broke off.
@@ -391,8 +374,8 @@ def prefix_range(url: str) -> tuple[str, str]:
     if url.endswith("/") and not key.endswith("/"):
         # A key drops the slash at the end of a path: without it, `/dir/*` would also find `/directory`.
         key += "/"
-    # The key of an address that is none holds any character: behind the last of all there is none to end before, and
-    # behind U+D7FF come halves of characters, which no database takes.
+    # The key of an invalid address may contain any character: nothing follows the last one, and U+D7FF is followed by
+    # surrogates, which no database stores.
     stem = key.rstrip("\U0010ffff")
     if not stem:
         return key, f"{key}\U0010ffff"

@@ -159,18 +159,11 @@ class RangeRefused(Invalid):
         self.size = size
 
 
-class ByteRange(NamedTuple):
-    """Bytes from `start` up to, but not including, `end`."""
+def parse_range(header: str | None, size: int) -> tuple[int, int] | None:
+    """Return the start and the exclusive end of a Range header with one range; None for all bytes.
 
-    start: int
-    end: int
-
-
-def parse_range(header: str | None, size: int) -> ByteRange | None:
-    """Parse a Range header with one range; None for all; raise RangeRefused if it starts beyond the end.
-
-    Several ranges are answered with the whole file (RFC 9110, section 14.2, allows it): no reader of ours requests
-    them.
+    Raise RangeRefused if it starts beyond the end. Several ranges are answered with the whole file (RFC 9110, section
+    14.2, allows it): no client of ours requests them.
     """
     match = _RANGE.fullmatch((header or "").strip())
     if match is None or not (match[1] or match[2]):
@@ -179,14 +172,14 @@ def parse_range(header: str | None, size: int) -> ByteRange | None:
         count = int(match[2])
         if count == 0 or size == 0:
             raise RangeRefused(size)
-        return ByteRange(max(0, size - count), size)
+        return max(0, size - count), size
     start, end = int(match[1]), int(match[2]) + 1 if match[2] else size
     if end <= start and match[2]:
         # first-pos above last-pos is invalid, and an invalid range is as if there were none (section 14.1.1).
         return None
     if start >= size:
         raise RangeRefused(size)
-    return ByteRange(start, min(end, size))
+    return start, min(end, size)
 
 
 class PartialContent(NamedTuple):
@@ -208,4 +201,5 @@ def partial_content(header: str | None, size: int, *, if_range: str | None, etag
         return PartialContent(416, 0, 0, f"bytes */{size}")
     if found is None:
         return PartialContent(200, 0, size, None)
-    return PartialContent(206, found.start, found.end, f"bytes {found.start}-{found.end - 1}/{size}")
+    start, end = found
+    return PartialContent(206, start, end, f"bytes {start}-{end - 1}/{size}")

@@ -14,7 +14,7 @@ from holdfast.clock import digits14
 from holdfast.db.models import Change, Snapshot
 from holdfast.replay import finding
 from holdfast.replay.address import archived_url, is_storable
-from holdfast.replay.finding import CaptureNeighbours, NotCaptured, of_key
+from holdfast.replay.finding import NotCaptured
 from holdfast.replay.records import HistoryDay
 from holdfast.urls import surt
 from holdfast.withdrawals.visibility import SnapshotNotFound, visible, visible_change
@@ -49,12 +49,6 @@ class HistoricCapture(NamedTuple):
         return self.change in CHANGED
 
 
-class CountedYears(NamedTuple):
-    years: dict[int, int]
-    is_cut: bool
-    """Whether there are more captures than were counted."""
-
-
 class PageHistory(NamedTuple):
     url: str | None
     """As in the newest capture of that year, None without captures."""
@@ -75,28 +69,29 @@ _FORWARD = (Snapshot.captured_at, Snapshot.id)
 _BACKWARD = (Snapshot.captured_at.desc(), Snapshot.id.desc())
 
 
-def count_years(session: Session, key: str) -> CountedYears:
-    """Count the captures by year for a key from `known_key`."""
+def count_years(session: Session, key: str) -> tuple[dict[int, int], bool]:
+    """Count the captures by year for a key from `known_key`; also return whether there are more than were counted."""
     moments = finding.moments(session, key, limit=COUNTED + 1)
     years = Counter(moment.year for moment in moments[:COUNTED])
-    return CountedYears(dict(sorted(years.items())), is_cut=len(moments) > COUNTED)
+    return dict(sorted(years.items())), len(moments) > COUNTED
 
 
-def page_history(session: Session, key: str, counted: CountedYears, *, year: int) -> PageHistory:
+def page_history(session: Session, key: str, counted: tuple[dict[int, int], bool], *, year: int) -> PageHistory:
+    """Return one year of a page's history; `counted` is the result of `count_years`."""
     start = datetime(year, 1, 1, tzinfo=UTC)
     end = datetime(year, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
     wanted = _captures(key).where(Snapshot.captured_at.between(start, end))
     rows = _read(session, wanted.order_by(*_FORWARD).limit(READ_OF_YEAR + 1))
     before = _read(session, _captures(key).where(Snapshot.captured_at < start).order_by(*_BACKWARD).limit(1))
     captures = list(marked(rows[:READ_OF_YEAR], before[0] if before else None))
-    years = dict(counted.years)
-    # Of a year that lies before all that was counted, or with a capture that came since.
+    years, is_cut = dict(counted[0]), counted[1]
+    # For a year before the counted captures, or with a newer capture.
     if len(captures) > years.get(year, 0):
         years[year] = len(captures)
     return PageHistory(
         url=captures[-1].url if captures else None,
         years=dict(sorted(years.items())),
-        is_cut=counted.is_cut or len(rows) > READ_OF_YEAR,
+        is_cut=is_cut or len(rows) > READ_OF_YEAR,
         year=year,
         days=list(days_of(captures)),
         captures=captures,
@@ -115,7 +110,7 @@ def known_key(session: Session, url: str) -> str:
     found = finding.resolve(session, written, digits14(datetime(9999, 12, 31, tzinfo=UTC)))
     if found is None:
         raise NotCaptured(url)
-    # Its own key: that of a page which was only ever posted to says what was sent, too.
+    # Its own key: for a page that was only requested with POST, it contains the sent data, too.
     return session.scalars(select(Snapshot.url_key).where(Snapshot.id == found.id)).one()
 
 
@@ -174,18 +169,10 @@ def status_class(status: int | None) -> str:
     return f"{status // 100}xx" if status is not None and 200 <= status <= 599 else "other"
 
 
-class Neighbourhood(NamedTuple):
-    """The context of a capture: first and last, neighbours, and the nearest ones with a change."""
-
-    change: str | None
-    """The change of the capture itself."""
-    ends: CaptureNeighbours
-    previous_change: HistoricCapture | None
-    next_change: HistoricCapture | None
-
-
-def neighbourhood(session: Session, snapshot: Snapshot) -> Neighbourhood:
-    """Return the context of a capture; changes are searched among the nearest thousand."""
+def changes_around(
+    session: Session, snapshot: Snapshot
+) -> tuple[str | None, HistoricCapture | None, HistoricCapture | None]:
+    """Return a capture's own change, and the previous and next captures with a change among the nearest thousand."""
     here = tuple_(literal(snapshot.captured_at, Snapshot.captured_at.type), literal(snapshot.id, Snapshot.id.type))
     place = tuple_(Snapshot.captured_at, Snapshot.id)
     captures = _captures(snapshot.url_key)
@@ -193,24 +180,23 @@ def neighbourhood(session: Session, snapshot: Snapshot) -> Neighbourhood:
     later = _read(session, captures.where(place > here).order_by(*_FORWARD).limit(_NEAR))
     own = _read(session, captures.where(Snapshot.id == snapshot.id))
     if not own:
-        # Withdrawn a moment ago: each statement on PostgreSQL sees what is committed by then.
+        # Taken down a moment ago: on PostgreSQL each statement sees the data committed by then.
         raise SnapshotNotFound(f"there is no snapshot {snapshot.id}")
-    # The earliest of those that were read has no capture before it to be judged by, unless it is the first of all.
+    # The earliest of these rows has no predecessor to compare it with, unless it is the first capture of all.
     before = earlier.pop() if len(earlier) > _NEAR else None
-    told = list(marked([*reversed(earlier), *own, *later], before))
+    all_marked = list(marked([*reversed(earlier), *own, *later], before))
     at = len(earlier)
-    return Neighbourhood(
-        change=told[at].change,
-        ends=finding.neighbours(session, snapshot.url_key, snapshot.captured_at, snapshot.id),
-        previous_change=next((one for one in reversed(told[:at]) if one.is_change), None),
-        next_change=next((one for one in told[at + 1 :] if one.is_change), None),
+    return (
+        all_marked[at].change,
+        next((one for one in reversed(all_marked[:at]) if one.is_change), None),
+        next((one for one in all_marked[at + 1 :] if one.is_change), None),
     )
 
 
 def _captures(url_key: str) -> Select[*tuple[Any, ...]]:
-    # What was found against a capture that may not be seen is not told: its place is taken by the one before.
-    told = and_(Change.to_snapshot_id == Snapshot.id, *visible_change(Change))
-    return select(*_COLUMNS).outerjoin(Change, told).where(of_key(url_key).clause, *visible())
+    # A change against a hidden capture is not shown: the capture before takes its place.
+    shown = and_(Change.to_snapshot_id == Snapshot.id, *visible_change(Change))
+    return select(*_COLUMNS).outerjoin(Change, shown).where(Snapshot.url_key == url_key, *visible())
 
 
 def _read(session: Session, statement: Select[*tuple[Any, ...]]) -> list[HistoricCapture]:

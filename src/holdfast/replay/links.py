@@ -91,7 +91,7 @@ class Links:
             return
         if not base.cannot_be_a_base:
             self._base = base
-            # What was resolved against the old base does not hold any more.
+            # References resolved against the old base are invalid now.
             self._known.clear()
 
     def inside(self) -> Links:

@@ -90,11 +90,6 @@ _BREAKOUT = frozenset(
 _MAX_FOREIGN = 1000
 
 
-class Bar(NamedTuple):
-    html: str
-    """In ASCII, so that it is right in any charset."""
-
-
 class _Attribute(NamedTuple):
     name: str
     name_start: int
@@ -126,9 +121,9 @@ class Markup:
         self._shim = shim
         self._inner_left = _MAX_INNER
         self._nesting = 0
-        self._start("", None)
+        self._start("", "")
 
-    def _start(self, text: str, bar: Bar | None) -> None:
+    def _start(self, text: str, bar: str) -> None:
         self._text = text
         self._at = self._copied = 0
         self._foreign: list[str] = []
@@ -141,13 +136,14 @@ class Markup:
         self.title = ""
         """The first title as it is written."""
 
-    def rewrite(self, text: str, bar: Bar | None = None) -> str:
+    def rewrite(self, text: str, bar: str = "") -> str:
         """Rewrite the document's references and insert the bar first in its body; raise TooSlow on timeout.
 
-        Without a body tag, the bar precedes the first content of the body; a frameset gets none.
+        The bar is markup in ASCII, which is right in any charset; empty for none. Without a body tag, it precedes the
+        first content of the body; a frameset gets none.
         """
         self._start(text, bar)
-        # A mark is no text: what is put in front of it would make it a character of the page.
+        # A byte order mark counts only at the very start: text in front of it would make it a character of the page.
         self._at = next((len(mark) for mark in _BYTE_ORDER_MARKS if text.startswith(mark)), 0)
         while (at := self._next()) < len(text):
             self._deadline.check()
@@ -169,21 +165,21 @@ class Markup:
                 self._begin_body(at)
         self._pieces.append(text[self._copied :])
         # A page without any element still gets its bar, at its end; XML may have nothing behind its root.
-        if self._pending_bar is not None and not self.has_frames and not self._is_xml:
-            self._pieces.append(self._pending_bar.html)
+        if not self.has_frames and not self._is_xml:
+            self._pieces.append(self._pending_bar)
         return "".join(self._pieces)
 
     @property
     def _is_pending(self) -> bool:
-        return bool(self._pending_shim) or (self._pending_bar is not None and not self.has_frames)
+        return bool(self._pending_shim or (self._pending_bar and not self.has_frames))
 
     def _insert(self, at: int, *, shim: bool = False, bar: bool = False) -> None:
         if shim and self._pending_shim:
             self._pieces += (self._text[self._copied : at], self._pending_shim)
             self._copied, self._pending_shim = at, ""
-        if bar and self._pending_bar is not None:
-            self._pieces += (self._text[self._copied : at], self._pending_bar.html)
-            self._copied, self._pending_bar = at, None
+        if bar and self._pending_bar:
+            self._pieces += (self._text[self._copied : at], self._pending_bar)
+            self._copied, self._pending_bar = at, ""
 
     def _begin_body(self, at: int) -> None:
         """Handle content that starts the body implicitly, without a tag."""
@@ -199,7 +195,7 @@ class Markup:
             self._held = name if name in ("noscript", "template") else ""
         elif name in ("body", "frameset"):
             self._insert(at, shim=True)
-            self.has_frames = name == "frameset" and self._pending_bar is not None
+            self.has_frames = name == "frameset" and bool(self._pending_bar)
         else:
             self._begin_body(at)
 
@@ -424,9 +420,9 @@ class Markup:
         self, tag: str, attribute: _Attribute, kind: AttributeKind, values: dict[str, str], *, readable: bool = False
     ) -> None:
         if kind is AttributeKind.ADDRESS and len(attribute.raw) > _MAX_RAW_ADDRESS:
-            # Too long to be an address of the archive, and too long to be read only to find that out.
-            new = self._links.to(attribute.raw, modifier_of(tag, attribute.name, values, self._links.modifier))
+            # Too long to be an address of the archive: it is not even decoded.
             value = attribute.raw
+            new = self._links.to(value, modifier_of(tag, attribute.name, values, self._links.modifier))
         else:
             value = self._text_of(attribute.raw)
             new = self._value(kind, tag, attribute.name, values, value)

@@ -160,7 +160,7 @@ def gate(session: Session, url: str, wanted: datetime | None) -> tuple[FoundCapt
         raise NotCaptured(url)
     if wanted is None:
         return candidates(session, url, digits14(found[1].captured_at))[0], found
-    # RFC 7089, section 4.5.3: a wish outside all captures is answered by the nearest end, not refused.
+    # RFC 7089, section 4.5.3: a time outside all captures gets the nearest end, not an error.
     moment = min(max(wanted, found[0].captured_at), found[1].captured_at)
     return candidates(session, url, digits14(moment))[0], found
 

@@ -147,7 +147,7 @@ class SitePasses:
         site = site_of(url)
         if not site:
             return ""
-        # An HMAC, not a table: a pass is checked without a look at what was handed out, and needs no room.
+        # An HMAC, not a table: checking a pass needs no list of issued passes.
         digest = hmac.digest(self._key, site.encode("utf-8", "replace"), "sha256")
         return urlsafe_b64encode(digest[:_PASS_BYTES]).decode()
 

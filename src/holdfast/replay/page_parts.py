@@ -7,9 +7,8 @@ rows do not record the page of a request: `captured_beside` uses the position in
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session, aliased
@@ -20,7 +19,8 @@ from holdfast.db.models import Snapshot
 from holdfast.errors import UrlRefused
 from holdfast.index.queries import open_stored
 from holdfast.parse.page import MAX_PARSED_BYTES, looks_pathological, parse_page
-from holdfast.replay.finding import FoundCapture, NotCaptured, candidates
+from holdfast.replay.finding import NotCaptured, candidates
+from holdfast.replay.records import Part, Parts
 from holdfast.urls import Base
 from holdfast.withdrawals.visibility import visible, visible_snapshot
 
@@ -28,38 +28,28 @@ MOST_PARTS = 300
 """Parts of a page that are looked up: each takes a few seeks."""
 
 
-class PagePart(NamedTuple):
-    url: str
-    kind: str
-    """img, style, script, media, frame, object…"""
-    capture: FoundCapture | None
-    """The capture nearest to the page; None if it is missing."""
+def page_parts(database: Database, home: Path, snapshot_id: int) -> Parts:
+    """Return the parts of a capture, each with the capture nearest to the page.
 
-
-class PageParts(NamedTuple):
-    captured_at: datetime
-    parts: list[PagePart]
-    named: int
-    """Number of parts in the markup; at most `MOST_PARTS` of them are looked up."""
-    is_readable: bool
-    """Whether the page could be parsed: other types and broken markup have no parts."""
-
-
-def page_parts(database: Database, home: Path, snapshot_id: int) -> PageParts:
-    """Return the parts of a capture and their captures; raise SnapshotNotFound, NotFound or DamagedWarc."""
+    Raise SnapshotNotFound, NotFound or DamagedWarc.
+    """
     with database.read() as session:
         snapshot = visible_snapshot(session, snapshot_id)
-        moment = snapshot.captured_at
         read = _read(session, home, snapshot)
     # The session ends before the parser begins: that may take long.
     kinds = None if read is None else _named(snapshot.url, read)
-    if kinds is None:
-        return PageParts(moment, [], 0, False)
-    digits = digits14(moment)
     with database.read() as session:
-        looked_for = list(kinds.items())[:MOST_PARTS]
-        parts = [PagePart(url, kind, _nearest(session, url, digits)) for url, kind in looked_for]
-    return PageParts(moment, parts, len(kinds), True)
+        parts = [_part(session, snapshot, url, kind) for url, kind in islice((kinds or {}).items(), MOST_PARTS)]
+    apart = [one.seconds_apart for one in parts if one.seconds_apart is not None]
+    return Parts(
+        snapshot_id=snapshot_id,
+        is_readable=kinds is not None,
+        named=len(kinds or ()),
+        missing=sum(one.snapshot_id is None for one in parts),
+        earliest_seconds=min(apart, default=None),
+        latest_seconds=max(apart, default=None),
+        parts=parts,
+    )
 
 
 MOST_BESIDE, BESIDE_BYTES = 300, 8 * 1024 * 1024
@@ -109,7 +99,7 @@ def _read(session: Session, home: Path, snapshot: Snapshot) -> tuple[bytes, str,
 def _named(url: str, read: tuple[bytes, str, str | None]) -> dict[str, str] | None:
     """Return the addresses that a page needs with their kinds; None if it cannot be parsed."""
     body, media_type, charset = read
-    # A page that could hang the parser is told nothing of: replay shows it without our reading, too.
+    # Not parsed if it could hang the parser; replay shows such a page unparsed, too.
     if looks_pathological(body) is not None:
         return None
     page = parse_page(body, url=url, media_type=media_type, charset=charset, want_text=False)
@@ -124,8 +114,18 @@ def _named(url: str, read: tuple[bytes, str, str | None]) -> dict[str, str] | No
     return found
 
 
-def _nearest(session: Session, url: str, digits: str) -> FoundCapture | None:
+def _part(session: Session, page: Snapshot, url: str, kind: str) -> Part:
     try:
-        return candidates(session, url, digits)[0]
+        found = candidates(session, url, digits14(page.captured_at))[0]
     except NotCaptured:
-        return None
+        missing = dict.fromkeys(("snapshot_id", "capture_timestamp", "seconds_apart", "status_code", "mime_type"))
+        return Part(url=url, kind=kind, **missing)
+    return Part(
+        url=url,
+        kind=kind,
+        snapshot_id=found.id,
+        capture_timestamp=found.captured_at,
+        seconds_apart=round((found.captured_at - page.captured_at).total_seconds()),
+        status_code=found.status,
+        mime_type=found.media_type,
+    )

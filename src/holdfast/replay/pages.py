@@ -12,18 +12,16 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import cache
 from importlib import resources
-from typing import NamedTuple
 from urllib.parse import quote
 
 from sqlalchemy.orm import Session
 
 from holdfast.clock import digits14
+from holdfast.db.models import Snapshot
 from holdfast.replay import finding
 from holdfast.replay.address import MONTHS, AddressListing, day_in_words, earliest, replay_path
 from holdfast.replay.finding import CaptureNeighbours, FoundCapture, KnownAddress, NotCaptured, prefix_range
-from holdfast.replay.html import html_document, html_page
 from holdfast.replay.links import Links, escape
-from holdfast.replay.markup import Bar
 from holdfast.replay.origins import ReplayOrigins
 from holdfast.urls import surt
 
@@ -37,6 +35,21 @@ _STYLE = (
     ".url{overflow-wrap:anywhere}small{color:#555}nav a,nav strong{margin-right:1rem}"
     "@media(prefers-color-scheme:dark){body{background:#161616;color:#eee}a{color:#8ec5ff}small{color:#aaa}}"
 )
+
+
+def html_document(title: str, body: str, head: str = "") -> str:
+    """Return a complete document; all arguments must be markup already.
+
+    It declares no charset: a frame around an archived page is sent in that page's charset.
+    """
+    return f'<!doctype html>\n<html lang="en"><head>{head}<title>{title}</title></head>\n<body>{body}</body></html>\n'
+
+
+def html_page(title: str, body: str, *, style: str) -> str:
+    """Return a UTF-8 page; the title is escaped here, the body and the style element are markup."""
+    # The charset comes first: browsers look for it in the first kilobyte, and a style sheet is longer.
+    head = f'<meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">{style}'
+    return html_document(escape(title), f"<main>\n{body}\n</main>", head)
 
 
 def page(title: str, body: str) -> bytes:
@@ -53,60 +66,29 @@ def refusal(title: str, message: str, *links: tuple[str, str]) -> bytes:
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
-class Calendar(NamedTuple):
-    url: str
-    years: Counter[int]
-    year: int
-    days: Counter[date]
-    """Number of captures on each day of that year."""
-    firsts: Mapping[date, datetime]
-    """The first capture of each of these days, because more are counted than are listed."""
-    captures: Sequence[FoundCapture]
-    """Those of that year, the first thousands."""
-    is_cut: bool
-    """Whether there are more captures than were counted."""
-    prefix: str
-    """Prefix of replay paths: the origin, or nothing on the replay host; and a capability."""
-    root: str
-    """Prefix of paths on the host that shows it."""
-
-
-def render_calendar(found: Calendar) -> bytes:
-    total = sum(found.years.values())
-    some = "More than " if found.is_cut else ""
-    first_of_day = {
-        day: found.prefix + replay_path(digits14(moment), "", found.url) for day, moment in found.firsts.items()
-    }
-    months = "".join(_month(found, month, first_of_day) for month in range(1, 13))
-    body = (
-        f'<h1 class="url">{escape(found.url)}</h1>\n'
-        f"<p>{some}{_counted(total)}.</p>\n{_years(found)}\n"
-        f'<h2>{found.year}</h2>\n<div class="months">{months}</div>\n{_list(found)}'
-    )
-    return page(f"Captures of {found.url}", body)
-
-
 def _counted(number: int) -> str:
     return f"{number:,} {'capture' if number == 1 else 'captures'}"
 
 
-def _years(found: Calendar) -> str:
+def _years(years: Counter[int], shown: int, calendar: str) -> str:
+    """Return links to the calendars of all years; `calendar` is their URL with `*` in place of the year and star."""
+    before, _, after = calendar.partition("*")
     cells = []
-    for year in sorted(found.years):
-        text = f"{year} <small>({found.years[year]:,})</small>"
-        href = escape(found.root + replay_path(f"{year}*", "", found.url))
-        cells.append(f"<strong>{text}</strong>" if year == found.year else f'<a href="{href}">{text}</a>')
+    for year in sorted(years):
+        text = f"{year} <small>({years[year]:,})</small>"
+        href = escape(f"{before}{year}*{after}")
+        cells.append(f"<strong>{text}</strong>" if year == shown else f'<a href="{href}">{text}</a>')
     return f'<nav aria-label="Years">{" ".join(cells)}</nav>'
 
 
-def _month(found: Calendar, month: int, first_of_day: dict[date, str]) -> str:
-    blank, length = monthrange(found.year, month)
-    count = sum(found.days[date(found.year, month, day)] for day in range(1, length + 1))
+def _month(year: int, month: int, days: Counter[date], first_of_day: Mapping[date, str]) -> str:
+    blank, length = monthrange(year, month)
+    count = sum(days[date(year, month, day)] for day in range(1, length + 1))
     cells = ["<td></td>"] * blank
     for day in range(1, length + 1):
-        on = date(found.year, month, day)
+        on = date(year, month, day)
         if href := first_of_day.get(on):
-            label = f"{day} {MONTHS[month - 1]}: {_counted(found.days[on])}"
+            label = f"{day} {MONTHS[month - 1]}: {_counted(days[on])}"
             cells.append(f'<td><a href="{escape(href)}" aria-label="{label}"><strong>{day}</strong></a></td>')
         else:
             cells.append(f"<td>{day}</td>")
@@ -118,15 +100,14 @@ def _month(found: Calendar, month: int, first_of_day: dict[date, str]) -> str:
     )
 
 
-def _list(found: Calendar) -> str:
+def _list(captures: Sequence[FoundCapture], year: int, total: int, prefix: str) -> str:
     rows = "".join(
-        f'<li><a href="{escape(found.prefix + replay_path(digits14(one.captured_at), "", one.url))}">'
+        f'<li><a href="{escape(prefix + replay_path(digits14(one.captured_at), "", one.url))}">'
         f"{one.captured_at:%Y-%m-%d %H:%M:%S}</a> {one.status or ''} {escape(one.media_type or '')}</li>"
-        for one in found.captures
+        for one in captures
     )
-    total = found.years[found.year]
-    note = f"<p>The first {len(found.captures):,} of {total:,}.</p>" if len(found.captures) < total else ""
-    return f"<details><summary>All captures of {found.year}</summary>{note}<ol>{rows}</ol></details>"
+    note = f"<p>The first {len(captures):,} of {total:,}.</p>" if len(captures) < total else ""
+    return f"<details><summary>All captures of {year}</summary>{note}<ol>{rows}</ol></details>"
 
 
 def render_addresses(
@@ -177,7 +158,7 @@ def _calendar(session: Session, wanted: AddressListing, origins: ReplayOrigins) 
     year = earliest(wanted.digits).year if wanted.digits else max(years)
     start, end = datetime(year, 1, 1, tzinfo=UTC), datetime(year, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
     captures = finding.captures_between(session, key, after=(start, 0), until=end, limit=_LISTED)
-    # What is listed of a year that lies before all that was counted, or partly so, counts as well.
+    # A year may lie partly or wholly before the counted captures: its listed captures count, too.
     listed = [capture.captured_at for capture in captures]
     in_year = [moment for moment in counted if moment.year == year]
     days = Counter(moment.date() for moment in in_year) | Counter(moment.date() for moment in listed)
@@ -185,19 +166,16 @@ def _calendar(session: Session, wanted: AddressListing, origins: ReplayOrigins) 
     firsts: dict[date, datetime] = {}
     for moment in (*in_year, *listed):
         firsts[moment.date()] = min(moment, firsts.get(moment.date(), moment))
-    return render_calendar(
-        Calendar(
-            url=wanted.url,
-            years=years,
-            year=year,
-            days=days,
-            firsts=firsts,
-            captures=captures,
-            is_cut=is_cut,
-            prefix=origins.prefix,
-            root=origins.own_root,
-        )
+    links = {day: origins.prefix + replay_path(digits14(first), "", wanted.url) for day, first in firsts.items()}
+    months = "".join(_month(year, month, days, links) for month in range(1, 13))
+    body = (
+        f'<h1 class="url">{escape(wanted.url)}</h1>\n'
+        f"<p>{'More than ' if is_cut else ''}{_counted(sum(years.values()))}.</p>\n"
+        f"{_years(years, year, origins.own_root + _calendar_path(wanted.url))}\n"
+        f'<h2>{year}</h2>\n<div class="months">{months}</div>\n'
+        f"{_list(captures, year, years[year], origins.prefix)}"
     )
+    return page(f"Captures of {wanted.url}", body)
 
 
 def _addresses(session: Session, wanted: AddressListing, origins: ReplayOrigins) -> bytes:
@@ -228,24 +206,18 @@ DISCLAIMER = (
 )
 
 
-class ShownCapture(NamedTuple):
-    url: str
-    captured_at: datetime
-    snapshot_id: int
-    title: str | None = None
-
-
-def replay_bar(shown: ShownCapture, around: CaptureNeighbours | None, origins: ReplayOrigins) -> Bar:
+def replay_bar(shown: Snapshot, around: CaptureNeighbours | None, origins: ReplayOrigins) -> str:
+    """Return the bar of a replayed page: links to the captures around it, and to its calendar."""
     links: list[tuple[str, str]] = []
     if around is not None:
         for text, found in (("Earlier", around.previous), ("Later", around.next)):
             if found is not None:
                 links.append((text, origins.prefix + replay_path(digits14(found.captured_at), "", found.url)))
     links.append(("All captures", f"{origins.prefix}{_calendar_path(shown.url)}"))
-    return _bar(shown, links)
+    return _bar(shown, None, links)
 
 
-def raw_bar(shown: ShownCapture, origins: ReplayOrigins) -> Bar:
+def raw_bar(shown: Snapshot, title: str | None, origins: ReplayOrigins) -> str:
     """Return the bar of the raw view: links to replay, history, differences, metadata, and a citation."""
     digits = digits14(shown.captured_at)
     # On its own host a path is enough; from the replay host the application is another origin, and may be unknown.
@@ -259,29 +231,29 @@ def raw_bar(shown: ShownCapture, origins: ReplayOrigins) -> Bar:
         links = [
             ("Back", f"{app}/"),
             *links,
-            ("Metadata", f"{app}/api/snapshot/{shown.snapshot_id}"),
-            ("Timeline", f"{app}/api/snapshots/{shown.snapshot_id}/timeline"),
-            ("What changed", f"{app}/compare?to={shown.snapshot_id}"),
-            ("Report a problem", f"{app}/report?snapshotId={shown.snapshot_id}&url={quote(shown.url[:2000], safe='')}"),
+            ("Metadata", f"{app}/api/snapshot/{shown.id}"),
+            ("Timeline", f"{app}/api/snapshots/{shown.id}/timeline"),
+            ("What changed", f"{app}/compare?to={shown.id}"),
+            ("Report a problem", f"{app}/report?snapshotId={shown.id}&url={quote(shown.url[:2000], safe='')}"),
         ]
-    cite = f"{shown.title or shown.url}. Captured {day_in_words(shown.captured_at)}. "
-    # Without a capability: what is cited is to last.
+    cite = f"{title or shown.url}. Captured {day_in_words(shown.captured_at)}. "
+    # Without a capability: citations are permanent.
     cite += origins._replace(root="").memento(digits, "", shown.url)
-    return _bar(shown, links, extra=f"<br>Cite as: <cite>{escape(cite)}</cite>")
+    return _bar(shown, title, links, extra=f"<br>Cite as: <cite>{escape(cite)}</cite>")
 
 
 def _calendar_path(url: str) -> str:
     return replay_path("*", "", url)
 
 
-def _bar(shown: ShownCapture, links: list[tuple[str, str]], extra: str = "") -> Bar:
+def _bar(shown: Snapshot, title: str | None, links: list[tuple[str, str]], extra: str = "") -> str:
     anchors = "".join(f'<a style="{_LINK}" href="{escape(href)}">{escape(text)}</a>' for text, href in links)
     at = shown.captured_at
-    title = f"{escape(shown.title)}: " if shown.title else ""
-    return Bar(
+    heading = f"{escape(title)}: " if title else ""
+    return (
         f'<div id="holdfast-bar" role="region" aria-label="About this archived page" style="{_BOX}">'
         f'<details open="open"><summary style="{_SUMMARY}">Archived on {day_in_words(at)}, {at:%H:%M:%S} UTC</summary>'
-        f'<span style="{_QUIET}">{title}{escape(shown.url)}</span><br>{anchors}'
+        f'<span style="{_QUIET}">{heading}{escape(shown.url)}</span><br>{anchors}'
         f'<br><span style="{_QUIET}">{DISCLAIMER}{extra}</span></details></div>'.replace("<br>", "<br />")
     )
 
@@ -322,6 +294,6 @@ _FRAME_STYLE = (
 )
 
 
-def framed(title: str, bar: Bar, address: str) -> str:
+def framed(title: str, bar: str, address: str) -> str:
     """Return a page with the bar above and the capture in a frame; the title must be markup already."""
-    return html_document(title, f'{bar.html}<iframe src="{escape(address)}"></iframe>', _FRAME_STYLE)
+    return html_document(title, f'{bar}<iframe src="{escape(address)}"></iframe>', _FRAME_STYLE)

@@ -33,12 +33,10 @@ from holdfast.replay.headers import (
     replay_policy,
     replayed_headers,
 )
-from holdfast.replay.html import html_document
 from holdfast.replay.links import Links, escape
-from holdfast.replay.markup import Bar
 from holdfast.replay.memento import gate, gate_headers, memento_headers
 from holdfast.replay.origins import ReplayOrigins, SitePasses, site_of
-from holdfast.replay.pages import ShownCapture, framed, page, raw_bar, replay_bar, shim_for
+from holdfast.replay.pages import framed, html_document, page, raw_bar, replay_bar, shim_for
 from holdfast.values import dataclass
 from holdfast.warc.reader import DamagedWarc
 from holdfast.withdrawals.viewers import viewer
@@ -217,7 +215,7 @@ class Replay:
     def memento(self, wanted: WantedAddress, request: ReplayRequest) -> str:
         """Return a capture's URL on the replay host, with a capability for viewers of members' captures."""
         origins = request.origins
-        # Only then is the capture looked for: all others are led there whatever there is.
+        # Only then is the capture searched: all other viewers are redirected whether it exists or not.
         if viewer().sees_members:
             with suppress(NotFound, Invalid), self.database.read() as session:
                 best = candidates(session, wanted.url, wanted.digits, sent=request.sent)[0]
@@ -294,11 +292,11 @@ class _View:
 
     def answer(self, stack: ExitStack) -> ReplayAnswer:
         status = self.stored.status or 200
-        if (asked_to_save := self._download_page(status)) is not None:
-            return asked_to_save
+        if (download := self._download_page(status)) is not None:
+            return download
         links = self._links()
         wants_bar = self.modifier is Modifier.PAGE and not 300 <= status < 400 and not self.request.is_framed
-        bar = replay_bar(self._shown(None), self.around, self.origins) if wants_bar else None
+        bar = replay_bar(self.snapshot, self.around, self.origins) if wants_bar else ""
         tag = self._tag(bar)
         if status == 200:
             # A page that was sent without scripts has a tag of its own: a 304 must not give it the scripting policy
@@ -326,7 +324,7 @@ class _View:
             digits=self.wanted.digits,
             modifier=self.modifier,
             prefix=self.origins.prefix,
-            # Where no script runs, none needs a pass; what is not in the page cannot be read from it.
+            # Without scripts no pass is needed, and a page cannot leak a pass that it does not contain.
             site_pass=self.replay.passes.of(self.snapshot.url) if self._runs_scripts else "",
         )
 
@@ -340,12 +338,12 @@ class _View:
         is_inside = self.request.destination not in ("", "document")
         return self.replay.scripts and self.origins.is_replay and (is_inside or not self.origins.root)
 
-    def _tag(self, bar: Bar | None) -> str:
+    def _tag(self, bar: str) -> str:
         """Return the cache tag of this response: the capture, and everything that we add to it."""
-        # The neighbours are part of the answer: one that is withdrawn must not stay linked from a cached bar.
+        # The neighbours are part of the answer: a cached bar must not link to one that was taken down.
         around = repr([one and (one.id, one.captured_at, one.url) for one in self.around or ()])
         policy = replay_policy(nojs=not self._runs_scripts)
-        ours = (bar.html if bar else "", around, policy, self.wanted.site_pass, self.origins.root)
+        ours = (bar, around, policy, self.wanted.site_pass, self.origins.root)
         digest = sha256("\0".join(ours).encode("utf-8", "replace")).hexdigest()[:16]
         return f"{self.snapshot.id}-{REWRITER_VERSION}-{self.modifier}{self.wanted.digits}-{digest}"
 
@@ -387,18 +385,18 @@ class _View:
     def raw(self, stack: ExitStack, title: str | None) -> ReplayAnswer:
         """Return the view of one snapshot with status 200; a header has its original status."""
         links = self._links()
-        bar = raw_bar(self._shown(title), self.origins)
+        bar = raw_bar(self.snapshot, title, self.origins)
         body = self._body(links, bar)
         # The raw view shows a redirect and does not follow it.
         headers = [pair for pair in self._headers(links, body) if pair[0] not in ("Location", "Refresh")]
         heading = escape(title or self.snapshot.url)
         lost = is_lost(self.snapshot.record_type, self.snapshot.original_id, self.snapshot.status)
-        if lost or body.content in (b"", bar.html.encode()):
+        if lost or body.content in (b"", bar.encode()):
             reason = "It refers to an earlier capture, which is not here." if lost else ""
             message = (
                 f"<p>This capture has no body. Its status was {self.stored.status or 'not recorded'}. {reason}</p>"
             )
-            return _page(headers, html_document(heading, bar.html + message))
+            return _page(headers, html_document(heading, bar + message))
         if _MARKED_UP.match(body.content_type):
             return _page(headers, framed(heading, bar, self._framed_at()))
         return ReplayAnswer(status=200, headers=headers, body=_held(body.content, stack))
@@ -406,7 +404,7 @@ class _View:
     def _framed_at(self) -> str:
         return self.origins.memento(digits14(self.snapshot.captured_at), Modifier.FRAMESET, self.snapshot.url)
 
-    def _body(self, links: Links, bar: Bar | None) -> ReplayBody:
+    def _body(self, links: Links, bar: str) -> ReplayBody:
         replay, url = self.replay, self.snapshot.url
         shim = shim_for(url, links, self.origins, site_of(url)) if self._runs_scripts else ""
         additions = Additions(bar=bar, shim=shim, framed_at=self._framed_at())
@@ -454,9 +452,6 @@ class _View:
         if body.note:
             headers.append((NOTE, body.note))
         return headers
-
-    def _shown(self, title: str | None) -> ShownCapture:
-        return ShownCapture(self.snapshot.url, self.snapshot.captured_at, self.snapshot.id, title)
 
 
 def _page(headers: Headers, text: str) -> ReplayAnswer:

@@ -13,7 +13,7 @@ import pytest
 import zstandard
 
 from holdfast import cancellation
-from holdfast.exports.redaction import NOTE, Gap, blanked, filling, find_gaps
+from holdfast.exports.redaction import NOTE, blanked, filling, find_gaps
 from holdfast.exports.zipping import read_segments
 from holdfast.types import Fetched
 from holdfast.urls import page_key
@@ -85,7 +85,7 @@ def test_the_request_goes_with_its_response_and_nothing_else(tmp_path: Path) -> 
     blank.write_bytes(b"".join(read_segments(blanked(path, path.stat().st_size, gaps, AT))))
 
     assert gaps == sorted(
-        Gap(r.offset, r.length) for r in records if r.head.type != "warcinfo" and r.head.url.endswith("/b")
+        (r.offset, r.length) for r in records if r.head.type != "warcinfo" and r.head.url.endswith("/b")
     )
     assert len(gaps) == 2
     after = list(read_records(blank))
@@ -123,7 +123,7 @@ def test_everything_about_a_withdrawn_page_goes_whatever_names_it(tmp_path: Path
 
     gaps = find_gaps(path, [], lambda keys: keys & {page_key(page)})
 
-    assert [r.head.record_id for r in records if Gap(r.offset, r.length) not in gaps] == ["7", "8"]
+    assert [r.head.record_id for r in records if (r.offset, r.length) not in gaps] == ["7", "8"]
 
 
 def test_the_request_of_a_withdrawn_capture_goes_by_its_moment(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_the_request_of_a_withdrawn_capture_goes_by_its_moment(tmp_path: Path) -
 
     gaps = find_gaps(path, [HiddenRecord(1, records[1].offset, records[1].length)])
 
-    assert gaps == [Gap(r.offset, r.length) for r in records[:2]]
+    assert gaps == [(r.offset, r.length) for r in records[:2]]
 
 
 def test_what_names_a_withdrawn_record_by_way_of_others_goes_in_whatever_order(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_what_names_a_withdrawn_record_by_way_of_others_goes_in_whatever_order(t
 
     gaps = find_gaps(path, [HiddenRecord(1, records[-1].offset, records[-1].length)])
 
-    assert gaps == [Gap(r.offset, r.length) for r in records]
+    assert gaps == [(r.offset, r.length) for r in records]
 
 
 def test_looking_for_gaps_holds_a_few_bytes_of_each_record(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_looking_for_gaps_ends_inside_a_record_when_its_client_has_left(tmp_path
 def test_gaps_at_both_ends_and_side_by_side(tmp_path: Path) -> None:
     path = tmp_path / "x.warc.gz"
     path.write_bytes(bytes(range(200)) * 10)
-    gaps = [Gap(0, 400), Gap(400, 400), Gap(1500, 500)]
+    gaps = [(0, 400), (400, 400), (1500, 500)]
 
     content = b"".join(read_segments(blanked(path, 2000, gaps, AT)))
 

@@ -14,7 +14,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import ReplayKey
 from holdfast.db.schema import make_fresh
 from holdfast.errors import Unavailable
-from holdfast.replay import key_queries
+from holdfast.replay import capabilities
 from holdfast.replay.capabilities import ReplayKeys, split_root, without_capability
 from tests.clock import FakeClock
 
@@ -48,8 +48,9 @@ def test_what_one_process_signs_every_process_reads(database: Database) -> None:
     found = other.read(text)
 
     assert found is not None
-    assert found.source_id == 7
-    assert (found.ends_at - clock.now()).total_seconds() == pytest.approx(3600, abs=1)
+    source_id, ends_at = found
+    assert source_id == 7
+    assert (ends_at - clock.now()).total_seconds() == pytest.approx(3600, abs=1)
     assert other.knows(text)
 
 
@@ -121,7 +122,7 @@ def test_a_server_on_a_read_only_disk_signs_with_keys_of_its_own_for_ever(
 
     clock = FakeClock()
     keys = _keys(database, clock)
-    monkeypatch.setattr(key_queries, "add_key", refuse)
+    monkeypatch.setattr(capabilities, "_add_key", refuse)
     for _ in range(30):
         text = _capability(keys.root(7))
         assert keys.read(text) is not None

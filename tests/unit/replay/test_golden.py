@@ -10,7 +10,6 @@ from holdfast.clock import SystemClock
 from holdfast.replay.address import Modifier
 from holdfast.replay.body import Additions, rewrite_page, rewrite_sheet
 from holdfast.replay.links import Deadline, Links
-from holdfast.replay.markup import Bar
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "replay"
 
@@ -21,8 +20,8 @@ def rewritten(name: str) -> bytes:
     deadline = Deadline(SystemClock(), 60)
     body = (GOLDEN / name).read_bytes()
     if name.endswith(".css"):
-        return rewrite_sheet(body, None, links, deadline).body
-    return rewrite_page(body, None, links, deadline, Additions(bar=Bar("<!--bar-->"), shim="<!--shim-->")).body
+        return rewrite_sheet(body, None, links, deadline)[0]
+    return rewrite_page(body, None, links, deadline, Additions(bar="<!--bar-->", shim="<!--shim-->"))[0]
 
 
 @pytest.mark.parametrize("name", ["ordinary.html", "quirks.html", "sheet.css"])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.replay.headers import ByteRange, RangeRefused, parse_range
+from holdfast.replay.headers import RangeRefused, parse_range
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from holdfast.replay.headers import ByteRange, RangeRefused, parse_range
     ],
 )  # fmt: skip
 def test_spans(header: str | None, span: tuple[int, int] | None) -> None:
-    assert parse_range(header, 100) == (None if span is None else ByteRange(*span))
+    assert parse_range(header, 100) == span
 
 
 @pytest.mark.parametrize("header", ["bytes=100-", "bytes=100-200", "bytes=-0"])
@@ -33,7 +33,7 @@ def test_a_header_of_blanks_is_read_once() -> None:
     blanks = " \t" * 500_000
 
     assert parse_range(f"bytes={blanks}-{blanks}x", 100) is None
-    assert parse_range(f"bytes{blanks}={blanks}1{blanks}-{blanks}2{blanks}", 100) == ByteRange(1, 3)
+    assert parse_range(f"bytes{blanks}={blanks}1{blanks}-{blanks}2{blanks}", 100) == (1, 3)
 
 
 @given(st.text(max_size=20), st.integers(0, 1000))
@@ -42,4 +42,4 @@ def test_no_header_breaks_it(text: str, size: int) -> None:
         span = parse_range(f"bytes={text}", size)
     except RangeRefused:
         return
-    assert span is None or 0 <= span.start < span.end <= size
+    assert span is None or 0 <= span[0] < span[1] <= size

@@ -53,7 +53,7 @@ class Capabilities:
                 message = {**message, "headers": _confined(message.get("headers", []), is_opaque=is_opaque)}
             await send(message)
 
-        with seen_by(Viewer(granted=found.source_id)):
+        with seen_by(Viewer(granted=found[0])):
             await self._app(inner, receive, marked)
 
 

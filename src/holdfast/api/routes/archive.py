@@ -16,9 +16,9 @@ from holdfast.feedback import Day, Use
 from holdfast.jobs.alert_queries import list_alerts
 from holdfast.jobs.alerts import AlertName
 from holdfast.records import Public, record
-from holdfast.replay.html import html_page
 from holdfast.replay.links import escape
 from holdfast.replay.origins import browse_url
+from holdfast.replay.pages import html_page
 from holdfast.withdrawals.visibility import members_among
 
 USAGE_DAYS = 30

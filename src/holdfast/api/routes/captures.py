@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import PurePath
@@ -27,19 +27,19 @@ from holdfast.clock import digits14
 from holdfast.db.models import Snapshot
 from holdfast.errors import NotFound
 from holdfast.exports.queries import file_paths
-from holdfast.exports.selection import MOST_BYTES, SelectedCaptures, pack_selection, rows_with_originals
+from holdfast.exports.selection import MOST_BYTES, pack_selection, rows_with_originals
 from holdfast.index.queries import StoredRecord, document_of, open_stored, shown_text
 from holdfast.jobs.imports import job_names
 from holdfast.jobs.store import execution_name
 from holdfast.parse.charset import decode_text
 from holdfast.records import from_row
-from holdfast.replay import history
+from holdfast.replay import finding, history
 from holdfast.replay.address import Modifier
 from holdfast.replay.capabilities import MEMBERS_S
 from holdfast.replay.finding import FoundCapture, NotCaptured
 from holdfast.replay.history import HistoricCapture, PageHistory
 from holdfast.replay.origins import ReplayOrigins
-from holdfast.replay.page_parts import PagePart, PageParts, captured_beside, page_parts
+from holdfast.replay.page_parts import captured_beside, page_parts
 from holdfast.replay.records import (
     CaptureContent,
     CaptureRecord,
@@ -48,7 +48,6 @@ from holdfast.replay.records import (
     History,
     HistoryCapture,
     Neighbour,
-    Part,
     Parts,
     YearCount,
 )
@@ -88,16 +87,17 @@ def page_history(
     # years of an address share one count.
     seen = (key, visibility_mark(session), viewer())
     counted = counted_years.read(seen, lambda: history.count_years(session, key))
-    if not counted.years:
+    years, is_cut = counted
+    if not years:
         # Hidden since the key was found.
         raise NotCaptured(url)
-    shown_year = max(counted.years) if year is None else year
+    shown_year = max(years) if year is None else year
 
     def read() -> PageHistory:
         return history.page_history(session, key, counted, year=shown_year)
 
     # A year without captures is quick to read, and must not push out what is not.
-    is_costly = counted.is_cut or shown_year in counted.years
+    is_costly = is_cut or shown_year in years
     found = histories.read((*seen, shown_year), read) if is_costly else read()
     shown = found.captures[at : at + limit]
     more = at + limit < len(found.captures)
@@ -119,7 +119,8 @@ def capture_view(request: Request, archive: ArchiveDep, session: SessionDep, id:
     found = visible_snapshot(session, id)
     document = document_of(session, found)
     source = queries.sources_by_id(session, [found.source_id])[found.source_id]
-    around = history.neighbourhood(session, found)
+    change, previous_change, next_change = history.changes_around(session, found)
+    around = finding.neighbours(session, found.url_key, found.captured_at, found.id)
     named = job_names(session, [found.execution_id]).get(found.execution_id)
     path = file_paths(session, [found.warc_file_id]).get(found.warc_file_id, "")
     public, shown = _origins(request, archive, session, found)
@@ -134,19 +135,19 @@ def capture_view(request: Request, archive: ArchiveDep, session: SessionDep, id:
         job_name=execution_name(source.code, found.execution_id, named),
         record_id=None if found.record_id is None else _record_name(found.record_id),
         warc_file=PurePath(path).name,
-        change=around.change,
+        change=change,
         frame_url=shown.memento(digits, Modifier.MAIN, found.url),
         frame_seconds=MEMBERS_S if shown.root else None,
         permalink=public.memento(digits, "", found.url),
         raw_url=shown.memento(digits, Modifier.RAW, found.url),
         renderer_url=_renderer_url(archive, shown, found),
         can_compare_live=archive.settings.api.compare_live or principal_of(request.scope).may(Permission.OPERATE),
-        first=_neighbour(around.ends.first),
-        previous=_neighbour(around.ends.previous),
-        next=_neighbour(around.ends.next),
-        last=_neighbour(around.ends.last),
-        previous_change=_neighbour(around.previous_change),
-        next_change=_neighbour(around.next_change),
+        first=_neighbour(around.first),
+        previous=_neighbour(around.previous),
+        next=_neighbour(around.next),
+        last=_neighbour(around.last),
+        previous_change=_neighbour(previous_change),
+        next_change=_neighbour(next_change),
     )
 
 
@@ -274,36 +275,9 @@ async def capture_parts(request: Request, archive: ArchiveDep, id: SnapshotId) -
             found = page_parts(archive.database, archive.home, id)
         except DamagedWarc as exc:
             raise CaptureLost(f"snapshot {id}", str(exc)) from exc
-        return record_response(_parts(id, found))
+        return record_response(found)
 
     return await heavily(request, work)
-
-
-def _parts(snapshot_id: int, found: PageParts) -> Parts:
-    parts = [_part(one, found) for one in found.parts]
-    apart = [one.seconds_apart for one in parts if one.seconds_apart is not None]
-    return Parts(
-        snapshot_id=snapshot_id,
-        is_readable=found.is_readable,
-        named=found.named,
-        missing=sum(one.snapshot_id is None for one in parts),
-        earliest_seconds=min(apart, default=None),
-        latest_seconds=max(apart, default=None),
-        parts=parts,
-    )
-
-
-def _part(one: PagePart, page: PageParts) -> Part:
-    capture = one.capture
-    return Part(
-        url=one.url,
-        kind=one.kind,
-        snapshot_id=None if capture is None else capture.id,
-        capture_timestamp=None if capture is None else capture.captured_at,
-        seconds_apart=None if capture is None else round((capture.captured_at - page.captured_at).total_seconds()),
-        status_code=None if capture is None else capture.status,
-        mime_type=None if capture is None else capture.media_type,
-    )
 
 
 @router.get("/api/snapshots/{id}/wacz", Permission.READ, errors=(404, 409), response_class=StreamingResponse)
@@ -327,20 +301,19 @@ def pack_capture(archive: Archive, snapshot_id: int, most_bytes: int = MOST_BYTE
         found = page_parts(archive.database, archive.home, snapshot_id)
     except DamagedWarc as exc:
         raise CaptureLost(f"snapshot {snapshot_id}", str(exc)) from exc
-    named = {snapshot_id: None, **{one.capture.id: None for one in found.parts if one.capture is not None}}
+    named = dict.fromkeys((snapshot_id, *(one.snapshot_id for one in found.parts if one.snapshot_id is not None)))
     with archive.database.read() as session:
-        url = visible_snapshot(session, snapshot_id).url
+        page = visible_snapshot(session, snapshot_id)
         left = most_bytes - _PACKAGING_BYTES - sum(row.length for row in rows_with_originals(session, named).values())
         ids = [*named, *captured_beside(session, snapshot_id, but=named, most_bytes=left)]
-    name = f"capture-{snapshot_id}"
-    chosen = SelectedCaptures(ids=ids, title=f"{url[:500]}, {found.captured_at:%Y-%m-%d}", name=name)
-    return stream_selection(archive, chosen)
+    title = f"{page.url[:500]}, {page.captured_at:%Y-%m-%d}"
+    return stream_selection(archive, ids, title=title, name=f"capture-{snapshot_id}")
 
 
-def stream_selection(archive: Archive, chosen: SelectedCaptures) -> Streamed:
-    package = pack_selection(archive.database, archive.home, chosen, now=archive.clock.now())
+def stream_selection(archive: Archive, ids: Sequence[int], *, title: str, name: str) -> Streamed:
+    package = pack_selection(archive.database, archive.home, ids, title=title, now=archive.clock.now())
     headers = {
-        "Content-Disposition": f'attachment; filename="{chosen.name}.wacz"',
+        "Content-Disposition": f'attachment; filename="{name}.wacz"',
         "Content-Length": str(package.size),
         "Cache-Control": "no-store",
     }

@@ -28,7 +28,6 @@ from holdfast.exports.tables import (
     CHANGE_MEANINGS,
     SNAPSHOT_COLUMNS,
     SNAPSHOT_MEANINGS,
-    ExportExtent,
     Format,
     change_rows,
     snapshot_rows,
@@ -213,7 +212,7 @@ def _index(
     return made._replace(is_holding=True) if isinstance(made, Streamed) else made
 
 
-def _extent(archive: Archive, wanted: _RowsWanted) -> ExportExtent:
+def _extent(archive: Archive, wanted: _RowsWanted) -> ExportReach:
     _demand_enabled(archive)
     settings = archive.settings.api
     with archive.database.read() as session:
@@ -221,7 +220,8 @@ def _extent(archive: Archive, wanted: _RowsWanted) -> ExportExtent:
     if wanted.limit is not None and wanted.limit > settings.exports_max_limit:
         raise Invalid(f"limit: at most {settings.exports_max_limit} rows at once; go on with afterId", field="limit")
     default = min(_DEFAULT_ROWS, settings.exports_max_limit)
-    return ExportExtent(reach, -1 if wanted.after_id is None else wanted.after_id, wanted.limit or default)
+    after = -1 if wanted.after_id is None else wanted.after_id
+    return reach._replace(after=after, limit=wanted.limit or default)
 
 
 def _answer(request: Request, lines: Iterable[bytes], wanted: _RowsWanted, what: str) -> Response | Streamed:

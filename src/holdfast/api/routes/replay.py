@@ -39,10 +39,9 @@ from holdfast.replay.capabilities import split_root
 from holdfast.replay.cdx.question import Output, read_question
 from holdfast.replay.cdx.server import TYPES, CdxServer
 from holdfast.replay.headers import READABLE
-from holdfast.replay.html import html_page
 from holdfast.replay.links import escape
 from holdfast.replay.origins import ReplayOrigins, origins_of, site_passes
-from holdfast.replay.pages import refusal
+from holdfast.replay.pages import html_page, refusal
 from holdfast.replay.serving import Replay, ReplayAnswer, ReplayRequest, listing_origins, own_page, redirect
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.viewers import viewer

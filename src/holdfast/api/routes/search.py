@@ -24,7 +24,6 @@ from holdfast.api.search_dependencies import SearchDep
 from holdfast.auth.roles import Permission
 from holdfast.clock import digits14
 from holdfast.errors import NotFound
-from holdfast.exports.selection import SelectedCaptures
 from holdfast.exports.tables import Format, write_rows
 from holdfast.records import Operator, Public, record
 from holdfast.replay.origins import ReplayOrigins, browse_url
@@ -350,8 +349,8 @@ async def export_results(
         hits = _first(searching, asked)
         if form is ResultForm.WACZ:
             named = f"Results for {asked.q}" if asked.q else "Results of a search"
-            chosen = SelectedCaptures(ids=[hit.row.id for hit in hits], title=named[:500], name="holdfast-results")
-            return stream_selection(archive, chosen)
+            ids = [hit.row.id for hit in hits]
+            return stream_selection(archive, ids, title=named[:500], name="holdfast-results")
         written = Format(form.value)
         headers = {
             "Content-Disposition": f'attachment; filename="holdfast-results.{written.ending}"',

@@ -43,16 +43,12 @@ class KeyRange(NamedTuple):
 _ORDER = (Snapshot.url_key, Snapshot.captured_at, Snapshot.id)
 
 
-class _Shape(NamedTuple):
-    """The shape of a query; one statement is compiled per shape."""
-
-    is_one: bool
-    is_behind: bool
-    reverse: bool = False
+_Shape = tuple[bool, bool, bool]
+"""Whether a query reads one key, whether it starts at a position, and whether it reads in reverse."""
 
 
 def _shape(keys: KeyRange, behind: IndexPosition | None, *, reverse: bool = False) -> _Shape:
-    return _Shape(keys.low == keys.high, behind is not None, reverse)
+    return keys.low == keys.high, behind is not None, reverse
 
 
 def _given(keys: KeyRange, behind: IndexPosition | None) -> dict[str, Any]:
@@ -62,15 +58,16 @@ def _given(keys: KeyRange, behind: IndexPosition | None) -> dict[str, Any]:
 
 def _within(shape: _Shape) -> list[ColumnElement[bool]]:
     # Each end is given once: of two bounds on one side SQLite would seek to the first that it meets.
+    is_one, is_behind, reverse = shape
     key, moment, number = Snapshot.url_key, Snapshot.captured_at, Snapshot.id
     low, high = bindparam("low", type_=key.type), bindparam("high", type_=key.type)
     at = [bindparam("moment", type_=moment.type), bindparam("id", type_=number.type)]
-    if shape.is_one:
+    if is_one:
         place, here = tuple_(moment, number), tuple_(*at)
-        behind = [place < here if shape.reverse else place > here] if shape.is_behind else []
+        behind = [place < here if reverse else place > here] if is_behind else []
         return [key == low, *behind]
     place, here = tuple_(key, moment, number), tuple_(bindparam("key", type_=key.type), *at)
-    is_low_place, is_high_place = shape.is_behind and not shape.reverse, shape.is_behind and shape.reverse
+    is_low_place, is_high_place = is_behind and not reverse, is_behind and reverse
     return [place > here if is_low_place else key >= low, place < here if is_high_place else key < high]
 
 
@@ -92,14 +89,16 @@ def _parts(
 
 @cache
 def _batch(shape: _Shape) -> Select[*tuple[Any, ...]]:
+    """Return the statement of a shape, which is built once."""
+    is_one, is_behind, reverse = shape
     wanted = select(*CDX_COLUMNS).where(*visible(), *_within(shape))
-    if shape.is_one:
+    if is_one:
         at = Snapshot.captured_at
-        if not shape.is_behind or shape.reverse:
+        if not is_behind or reverse:
             wanted = wanted.where(at >= bindparam("since", type_=at.type))
-        if not shape.is_behind or not shape.reverse:
+        if not is_behind or not reverse:
             wanted = wanted.where(at <= bindparam("until", type_=at.type))
-    order = [column.desc() for column in _ORDER] if shape.reverse else [*_ORDER]
+    order = [column.desc() for column in _ORDER] if reverse else [*_ORDER]
     return wanted.order_by(*order).limit(bindparam("most", type_=Integer))
 
 
@@ -126,7 +125,7 @@ def batch(
     return [*map(CdxRow._make, islice(rows, limit))]
 
 
-_LOOKUP = PreparedSelect(_batch(_Shape(is_one=True, is_behind=False)))
+_LOOKUP = PreparedSelect(_batch((True, False, False)))
 
 
 def lookup(tx: Transaction, dialect: str, key: str, *, period: Period, limit: int) -> list[CdxRow]:
@@ -144,7 +143,7 @@ def skip(
         if behind is not None and keys.low != keys.high and behind.url_key >= keys.high:
             continue
         for part, place in _parts(session, keys, behind):
-            # By an offset: what is passed over never leaves the database.
+            # By an offset: skipped rows never leave the database.
             wanted = select(*_ORDER).where(*_within(_shape(part, place)), *visible()).order_by(*_ORDER)
             row = session.execute(wanted.offset(number - 1).limit(1), _given(part, place)).one_or_none()
             if row is not None:

@@ -172,11 +172,8 @@ def _regex(expression: str) -> Callable[[str], bool]:
     return lambda value: pattern.first(value) is not None
 
 
-class Collapse(NamedTuple):
-    """Shows neighbours that agree in a field, or in its first characters, only once."""
-
-    name: str
-    characters: int | None
+Collapse = tuple[Callable[[Line], str], int | None]
+"""Shows neighbours that agree in a field, or in its first characters (None for all), only once."""
 
 
 def read_collapses(specs: Iterable[str]) -> list[Collapse]:
@@ -184,19 +181,18 @@ def read_collapses(specs: Iterable[str]) -> list[Collapse]:
     found = []
     for spec in specs:
         name, colon, number = spec.partition(":")
-        reader(name, "collapse")
+        value_of = reader(name, "collapse")
         if colon and not (number.isascii() and number.isdigit() and len(number) < 6):
             raise BadCdxParameter("collapse", f"{number[:20]!r} is no number of characters")
-        found.append(Collapse(name, int(number) if colon else None))
+        found.append((value_of, int(number) if colon else None))
     return found[:8]
 
 
-def collapse(lines: Iterable[Line], by: Sequence[Collapse]) -> Iterator[Line]:
+def collapse(lines: Iterable[Line], rules: Sequence[Collapse]) -> Iterator[Line]:
     """Yield lines except those that agree with the previous one, with the number skipped and the time of the last.
 
     With several rules, each sees only the output of the ones before it, as if they were applied in sequence.
     """
-    rules = [(reader(rule.name, "collapse"), rule.characters) for rule in by]
     runs: list[str | None] = [None] * len(rules)
     kept: Line | None = None
     skipped, last = 0, "-"
@@ -435,7 +431,7 @@ def _order(asked: _Asked, ranges: tuple[KeyRange, ...]) -> tuple[Order, datetime
         # Nearest in time is an order within one address; over many it would have to read and sort all of them.
         if ranges[0].low != ranges[0].high:
             raise BadCdxParameter("closest", "it is for one address; leave the wildcard and matchType away")
-        # As pywb and the Wayback Machine: a year means its end. Of 14 digits only the second itself is meant.
+        # As pywb and the Wayback Machine: a year counts as its end. With 14 digits only the second itself counts.
         moment = asked.moment("closest", datetime(1, 1, 1, tzinfo=UTC), is_last=True).replace(microsecond=0)
         return Order.CLOSEST, moment
     return (Order.REVERSE if wanted == "reverse" else Order.FORWARD), None

@@ -252,21 +252,15 @@ def _cdxj_line(fields: tuple[str, ...]) -> Callable[[Line], str]:
 def _array(lines: Iterator[Line], question: CdxQuery, rest: Rest) -> Iterator[str]:
     """Yield one array of arrays, the first with the names; an empty array without results."""
     readers = [reader(name, "fl") for name in question.fields]
-    begun = False
+    head = f"[{json.dumps([*question.fields])}"
     for line in lines:
-        if not begun:
-            yield f"[{json.dumps([*question.fields])}"
-            begun = True
-        yield ",\n" + json.dumps([read(line) for read in readers])
+        yield f"{head},\n{json.dumps([read(line) for read in readers])}"
+        head = ""
     position = rest() if question.show_resume_key else None
-    if not begun and position is None:
-        yield "[]\n"
-        return
-    if not begun:
-        yield f"[{json.dumps([*question.fields])}"
     if position is not None:
-        yield f",\n[],\n{json.dumps([resume_key(position)])}"
-    yield "]\n"
+        yield f"{head},\n[],\n{json.dumps([resume_key(position)])}]\n"
+    else:
+        yield "[]\n" if head else "]\n"
 
 
 def _links(lines: Iterator[Line], question: CdxQuery, origins: ReplayOrigins) -> Iterator[str]:
