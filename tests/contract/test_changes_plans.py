@@ -142,7 +142,7 @@ QUESTIONS: dict[str, Callable[[Session], Any]] = {
     "nothing pending": lambda s: [queries.pending(s, 2, after=-1, limit=20)],
     "captures": lambda s: queries.captures(s, [_id(3, 7)]),
     "neighbours": lambda s: queries.neighbours(s, [_id(3, 7), _id(4, 9)]),
-    "diff": lambda s: queries.diff(s, (1, 2)),
+    "diff": lambda s: queries.diff(s, (1, 2), VERSION),
     "diffs": lambda s: queries.diff_ids(s, [(1, 2)]),
     "text": lambda s: queries.text_and_headings(s, 1),
     "latest": lambda s: listing.latest_crawls(s, None, limit=20),

@@ -13,7 +13,6 @@ from sqlalchemy import delete, select, text
 from sqlalchemy.orm import Session, aliased
 
 from holdfast.changes.compute import compute_pending
-from holdfast.changes.queries import take_turn
 from holdfast.clock import digits14
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Change, SearchOutbox, Snapshot, Withdrawal
@@ -23,6 +22,7 @@ from holdfast.replay.finding import NotCaptured, candidates
 from holdfast.search.outbox import drain
 from holdfast.wiring.archive import Archive
 from holdfast.withdrawals.hiding import WITHDRAWALS, hide, preview_hiding, restore_withdrawals, unhide
+from holdfast.withdrawals.recomparing import lock_changes
 from holdfast.withdrawals.visibility import (
     SnapshotNotFound,
     visible,
@@ -318,7 +318,7 @@ def test_hiding_waits_for_a_comparison_under_way_and_its_mark_stays(archive: Arc
     hiding = threading.Thread(target=hide, args=wanted, kwargs={"reason": "asked"})
     never = threading.Event()
     with archive.database.write() as session:
-        take_turn(session)
+        lock_changes(session)
         hiding.start()
         for _ in range(int(deadline(60) * 20)):
             with archive.database.read() as other:

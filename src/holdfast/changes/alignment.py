@@ -14,6 +14,8 @@ from typing import NamedTuple
 from rapidfuzz import fuzz
 from rapidfuzz.distance import Indel
 
+from holdfast.records import Public, record
+
 MAX_CELLS = 100_000_000
 """Largest table of one exact alignment: 10,000 by 10,000 lines take 31 ms and 13 MB."""
 
@@ -161,9 +163,13 @@ class PartKind(StrEnum):
     ADDED = "added"
 
 
-class Part(NamedTuple):
-    kind: PartKind
-    text: str
+@record
+class DiffPart:
+    """A piece of a line."""
+
+    type: Public[str]
+    """same, removed or added."""
+    text: Public[str]
 
 
 class WordBudget:
@@ -184,7 +190,7 @@ class WordBudget:
         return True
 
 
-def diff_words(old: str, new: str, budget: WordBudget | None = None) -> tuple[Part, ...]:
+def diff_words(old: str, new: str, budget: WordBudget | None = None) -> tuple[DiffPart, ...]:
     """Return the parts of both lines in reading order; a single space between two changes belongs to the change.
 
     If the budget is used up, only the common prefix and suffix count as the same.
@@ -192,7 +198,7 @@ def diff_words(old: str, new: str, budget: WordBudget | None = None) -> tuple[Pa
     if not (budget or WordBudget()).take(len(old) + len(new)):
         return _ends(old, new)
     a, b = _TOKEN.findall(old), _TOKEN.findall(new)
-    parts: list[Part] = []
+    parts: list[DiffPart] = []
     runs = align(a, b, max_cells=_MAX_CELLS)
     removed, added = "", ""
     for number, run in enumerate(runs):
@@ -200,7 +206,7 @@ def diff_words(old: str, new: str, budget: WordBudget | None = None) -> tuple[Pa
         # A lone blank between two changed words would cut one change into two.
         if run.same and not (text.isspace() and 0 < number < len(runs) - 1):
             parts += _pending(removed, added)
-            parts.append(Part(PartKind.SAME, text))
+            parts.append(DiffPart(type=PartKind.SAME, text=text))
             removed, added = "", ""
         else:
             removed += text
@@ -208,16 +214,20 @@ def diff_words(old: str, new: str, budget: WordBudget | None = None) -> tuple[Pa
     return (*parts, *_pending(removed, added))
 
 
-def _ends(old: str, new: str) -> tuple[Part, ...]:
+def _ends(old: str, new: str) -> tuple[DiffPart, ...]:
     head = common_head(old, new)
     tail = common_tail(old, new, head)
     middle = _pending(old[head : len(old) - tail], new[head : len(new) - tail])
-    parts = [Part(PartKind.SAME, old[:head]), *middle, Part(PartKind.SAME, old[len(old) - tail :])]
+    parts = [
+        DiffPart(type=PartKind.SAME, text=old[:head]),
+        *middle,
+        DiffPart(type=PartKind.SAME, text=old[len(old) - tail :]),
+    ]
     return tuple(part for part in parts if part.text)
 
 
-def _pending(removed: str, added: str) -> list[Part]:
-    parts = [Part(PartKind.REMOVED, removed), Part(PartKind.ADDED, added)]
+def _pending(removed: str, added: str) -> list[DiffPart]:
+    parts = [DiffPart(type=PartKind.REMOVED, text=removed), DiffPart(type=PartKind.ADDED, text=added)]
     return [part for part in parts if part.text]
 
 

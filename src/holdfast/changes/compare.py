@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from holdfast.changes.alignment import AlignedRun, Part, PartKind, WordBudget, align, diff_words, pair_lines
+from holdfast.changes.alignment import AlignedRun, DiffPart, PartKind, WordBudget, align, diff_words, pair_lines
+from holdfast.records import Public, record
 from holdfast.values import dataclass
 
 LEAD = "Content"
@@ -110,23 +111,28 @@ class LineKind(StrEnum):
     ADDED = "added"
 
 
-class DiffLine(NamedTuple):
-    kind: LineKind
-    parts: tuple[Part, ...]
+@record
+class DiffRow:
+    """A line of a diff."""
+
+    type: Public[str]
+    """context, removed or added."""
+    parts: Public[list[DiffPart]]
 
     @property
     def text(self) -> str:
         return "".join(part.text for part in self.parts)
 
 
-class Hunk(NamedTuple):
-    """A range of lines around a difference; positions count from 0."""
+@record
+class DiffHunk:
+    """Lines around a difference; line numbers count from 1."""
 
-    a_start: int
-    a_count: int
-    b_start: int
-    b_count: int
-    lines: tuple[DiffLine, ...]
+    from_line: Public[int]
+    from_count: Public[int]
+    to_line: Public[int]
+    to_count: Public[int]
+    lines: Public[list[DiffRow]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +147,7 @@ class TextComparison:
     """0 for the same text, 1 if no line is the same."""
     high_noise: bool
     truncated: bool
-    hunks: tuple[Hunk, ...]
+    hunks: list[DiffHunk]
 
 
 def compare(a: ComparableText, b: ComparableText) -> TextComparison:
@@ -166,26 +172,34 @@ def compare(a: ComparableText, b: ComparableText) -> TextComparison:
     )
 
 
-def _shown(a: Sequence[str], b: Sequence[str], runs: list[AlignedRun]) -> tuple[tuple[Hunk, ...], bool]:
-    hunks: list[Hunk] = []
+def _shown(a: Sequence[str], b: Sequence[str], runs: list[AlignedRun]) -> tuple[list[DiffHunk], bool]:
+    hunks: list[DiffHunk] = []
     left, is_cut, budget = MAX_SHOWN_LINES, False, WordBudget()
     for group in _groups(runs):
         if left <= 0:
-            return tuple(hunks), True
-        lines: list[DiffLine] = []
+            return hunks, True
+        lines: list[DiffRow] = []
         a_count = b_count = 0
         for line in _lines(a, b, group, left, budget):
             if len(lines) == left:
                 is_cut = True
                 break
-            a_count += line.kind != LineKind.ADDED
-            b_count += line.kind != LineKind.REMOVED
+            a_count += line.type != LineKind.ADDED
+            b_count += line.type != LineKind.REMOVED
             lines.append(line)
         left -= len(lines)
         fitting = [_fitted(line) for line in lines]
         is_cut = is_cut or any(cut for _, cut in fitting)
-        hunks.append(Hunk(group[0].a_start, a_count, group[0].b_start, b_count, tuple(line for line, _ in fitting)))
-    return tuple(hunks), is_cut
+        hunks.append(
+            DiffHunk(
+                from_line=group[0].a_start + 1,
+                from_count=a_count,
+                to_line=group[0].b_start + 1,
+                to_count=b_count,
+                lines=[line for line, _ in fitting],
+            )
+        )
+    return hunks, is_cut
 
 
 def _groups(runs: list[AlignedRun]) -> Iterator[list[AlignedRun]]:
@@ -215,11 +229,11 @@ def _groups(runs: list[AlignedRun]) -> Iterator[list[AlignedRun]]:
 
 def _lines(
     a: Sequence[str], b: Sequence[str], group: list[AlignedRun], most: int, budget: WordBudget
-) -> Iterator[DiffLine]:
+) -> Iterator[DiffRow]:
     for run in group:
         if run.same:
             for at in range(run.a_start, run.a_end):
-                yield DiffLine(LineKind.CONTEXT, (Part(PartKind.SAME, a[at]),))
+                yield _whole_row(LineKind.CONTEXT, PartKind.SAME, a[at])
         else:
             # No more than what can be shown is held against each other.
             old = a[run.a_start : min(run.a_end, run.a_start + most + 1)]
@@ -227,30 +241,34 @@ def _lines(
             yield from _rewritten(old, new, budget)
 
 
-def _rewritten(old: Sequence[str], new: Sequence[str], budget: WordBudget) -> Iterator[DiffLine]:
+def _rewritten(old: Sequence[str], new: Sequence[str], budget: WordBudget) -> Iterator[DiffRow]:
     i = j = 0
     for left, right in [*pair_lines(old, new), (len(old), len(new))]:
-        yield from (DiffLine(LineKind.REMOVED, (Part(PartKind.REMOVED, line),)) for line in old[i:left])
-        yield from (DiffLine(LineKind.ADDED, (Part(PartKind.ADDED, line),)) for line in new[j:right])
+        yield from (_whole_row(LineKind.REMOVED, PartKind.REMOVED, line) for line in old[i:left])
+        yield from (_whole_row(LineKind.ADDED, PartKind.ADDED, line) for line in new[j:right])
         if left < len(old):
             parts = diff_words(old[left], new[right], budget)
-            yield DiffLine(LineKind.REMOVED, tuple(part for part in parts if part.kind != PartKind.ADDED))
-            yield DiffLine(LineKind.ADDED, tuple(part for part in parts if part.kind != PartKind.REMOVED))
+            yield DiffRow(type=LineKind.REMOVED, parts=[part for part in parts if part.type != PartKind.ADDED])
+            yield DiffRow(type=LineKind.ADDED, parts=[part for part in parts if part.type != PartKind.REMOVED])
         i, j = left + 1, right + 1
 
 
-def _fitted(line: DiffLine) -> tuple[DiffLine, bool]:
+def _whole_row(kind: LineKind, part: PartKind, text: str) -> DiffRow:
+    return DiffRow(type=kind, parts=[DiffPart(type=part, text=text)])
+
+
+def _fitted(line: DiffRow) -> tuple[DiffRow, bool]:
     if sum(len(part.text) for part in line.parts) <= MAX_SHOWN_CHARS:
         return line, False
     left, parts = MAX_SHOWN_CHARS, []
     for part in line.parts:
         text = part.text
         # What is the same is shortened first: what changed is why a reader looks.
-        if part.kind == PartKind.SAME and len(text) > 2 * _KEPT_CHARS + len(ELLIPSIS):
+        if part.type == PartKind.SAME and len(text) > 2 * _KEPT_CHARS + len(ELLIPSIS):
             text = text[:_KEPT_CHARS] + ELLIPSIS + text[-_KEPT_CHARS:]
         if len(text) > left:
-            parts.append(Part(part.kind, text[:left] + ELLIPSIS))
+            parts.append(DiffPart(type=part.type, text=text[:left] + ELLIPSIS))
             break
-        parts.append(Part(part.kind, text))
+        parts.append(DiffPart(type=part.type, text=text))
         left -= len(text)
-    return DiffLine(line.kind, tuple(parts)), True
+    return DiffRow(type=line.type, parts=parts), True

@@ -25,6 +25,7 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.index.queries import mark_compared
 from holdfast.values import dataclass
+from holdfast.withdrawals.recomparing import lock_changes
 
 # Captures of one transaction: 64 take 38 ms on SQLite, 76 at most on a busy machine; no other process writes meanwhile.
 _BATCH = 64
@@ -158,7 +159,7 @@ class _Run:
         with self._database.write() as session:
             # First of all: two runs that judge neighbours at once would each write a verdict that the other has
             # overtaken.
-            queries.take_turn(session)
+            lock_changes(session)
             queries.insert_diffs(session, fresh, now)
             # Read again: a capture may have arrived, or been withdrawn, since the texts were compared.
             plans, unread = _plans(session, list(queries.captures(session, ids).values()), _STEPS)

@@ -162,14 +162,12 @@ def page_of_events(
     Paging also ends at `listed`; older events are reached with an earlier `until`.
     """
     rows, is_exact = (_of_latest if scope.latest else _of_one)(session, scope, listed)
-    places = [row.id for row in rows if row.is_shown]
+    places = [change_id for _, change_id, is_shown in rows if is_shown]
     return events_of(session, places[offset : offset + limit]), len(places), is_exact
 
 
-class _Place(NamedTuple):
-    at: datetime
-    id: int
-    is_shown: bool
+# The time of a change, its id, and whether the viewer may see it.
+_Place = tuple[datetime, int, bool]
 
 
 def _of_one(session: Session, scope: ChangeScope, listed: int) -> tuple[list[_Place], bool]:
@@ -184,9 +182,9 @@ def _of_latest(session: Session, scope: ChangeScope, listed: int) -> tuple[list[
     # About what each crawl contributes: one that brings more is read on, one that brings less costs little.
     batch = max(_LEAST_EACH, listed // max(1, len(crawls)) + 1)
     streams = [_stream(session, scope, crawl, batch) for crawl in crawls[:_MAX_CRAWLS]]
-    merged = (row for row in heapq.merge(*streams, reverse=True) if row.id != _AHEAD)
+    merged = (row for row in heapq.merge(*streams, reverse=True) if row[1] != _AHEAD)
     # Behind that moment a crawl that was not looked into could have the next change.
-    rows = list(islice(takewhile(lambda row: beyond is None or row.at > beyond, merged), listed + 1))
+    rows = list(islice(takewhile(lambda row: beyond is None or row[0] > beyond, merged), listed + 1))
     return rows[:listed], beyond is None and len(rows) <= listed
 
 
@@ -197,7 +195,7 @@ def _stream(session: Session, scope: ChangeScope, crawl: tuple[datetime, int], b
     """Yield the changes of a crawl, newest first; each batch is read only when its turn comes."""
     # A place ahead of all its changes: the merge reads the crawl only when its turn has come.
     at, execution_id = crawl
-    yield _Place(at, _AHEAD, False)
+    yield at, _AHEAD, False
     rows = _read(session, scope, execution_id, batch)
     yield from rows
     while len(rows) == batch:
@@ -222,11 +220,11 @@ def _read(
     if scope.type is not None:
         given["type"] = scope.type.value
     if behind is not None:
-        given |= {"at": to_micros(behind.at), "id": behind.id}
+        given |= {"at": to_micros(behind[0]), "id": behind[1]}
     is_sqlite, found = session.get_bind().dialect.name == "sqlite", list[_Place]()
     for which in _indexes(scope):
         rows = session.execute(_slice(by, which, is_sqlite, frozenset(given)), given)
-        found += [_Place(row[0], row[1], bool(row[2])) for row in rows]
+        found += [(row[0], row[1], bool(row[2])) for row in rows]
     return sorted(found, reverse=True)[:most]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from sqlalchemy.orm import Session
 
 from holdfast.changes import listing, queries
-from holdfast.changes.compare import VERSION, WHOLE_VERSION, ComparableText, Hunk, compare, read_text
+from holdfast.changes.compare import VERSION, WHOLE_VERSION, ComparableText, DiffHunk, compare, read_text
 from holdfast.changes.records import ChangeEvent
 from holdfast.changes.rendering import unpack
 from holdfast.changes.verdict import ChangeType, ChangeVerdict, ComparedCapture, comparable, judge
@@ -92,7 +92,7 @@ class Compared:
     earlier: Snapshot | None
     """None for the first capture of a page."""
     later: Snapshot
-    hunks: tuple[Hunk, ...] | None
+    hunks: list[DiffHunk] | None
     """None if the two cannot be compared as text."""
     touched: tuple[str, ...] = ()
     truncated: bool = False
@@ -128,7 +128,7 @@ def compare_captures(
         event = known if known is not None and is_known else _event(session, later, _verdict(now, before))
     hunks, touched = unpack(found.body) if found is not None else (None, ())
     if found is None and event.type == ChangeType.UNCHANGED:
-        hunks = ()
+        hunks = []
     return Compared(
         event=_with_diff(event, found),
         earlier=earlier,
@@ -219,16 +219,6 @@ def _event(session: Session, later: Snapshot, verdict: ChangeVerdict) -> ChangeE
 def _with_diff(event: ChangeEvent, found: Diff | None) -> ChangeEvent:
     if found is None:
         return event
-    return replace(
-        event,
-        diff_id=found.id,
-        added_sections=found.added_sections,
-        removed_sections=found.removed_sections,
-        changed_sections=found.changed_sections,
-        added_lines=found.added_lines,
-        removed_lines=found.removed_lines,
-        ratio=found.ratio,
-        diff_noise=found.high_noise,
-        truncated=found.truncated,
-        has_diff=found.body is not None,
-    )
+    names = (*queries.SECTION_COUNTS, "added_lines", "removed_lines", "ratio", "truncated")
+    measured = {name: getattr(found, name) for name in names}
+    return replace(event, diff_id=found.id, diff_noise=found.high_noise, has_diff=found.body is not None, **measured)

@@ -16,16 +16,10 @@ from holdfast.db.engine import insert_into
 from holdfast.db.models import Change, Diff, Document, DocumentText, Snapshot, Source
 from holdfast.index.queries import unpack_text
 from holdfast.types import BROKEN_OFF
-from holdfast.withdrawals.recomparing import lock_changes
 from holdfast.withdrawals.visibility import visible
 
 # Spelled as the partial index is: SQLite does not see through `= 1` and `= 0`.
 _WAITING = text("snapshots.is_page AND NOT snapshots.compared")
-
-
-def take_turn(session: Session) -> None:
-    """Wait for the lock that lets one transaction at a time decide which captures are adjacent; held until it ends."""
-    lock_changes(session)
 
 
 _SHOWN = and_(Snapshot.canonical_id.is_(None), *visible())
@@ -141,7 +135,7 @@ _DIFFS = select(Diff.from_document_id, Diff.to_document_id, Diff.id).where(
 )
 
 
-def diff(session: Session, pair: tuple[int, int], version: int = VERSION) -> Diff | None:
+def diff(session: Session, pair: tuple[int, int], version: int) -> Diff | None:
     return session.scalars(
         select(Diff).where(Diff.from_document_id == pair[0], Diff.to_document_id == pair[1], Diff.version == version)
     ).one_or_none()
@@ -150,7 +144,7 @@ def diff(session: Session, pair: tuple[int, int], version: int = VERSION) -> Dif
 SECTION_COUNTS = ("added_sections", "removed_sections", "changed_sections")
 
 
-def diff_values(pair: tuple[int, int], found: TextComparison, now: datetime, version: int = VERSION) -> dict[str, Any]:
+def diff_values(pair: tuple[int, int], found: TextComparison, now: datetime, version: int) -> dict[str, Any]:
     return {
         "from_document_id": pair[0],
         "to_document_id": pair[1],
@@ -166,11 +160,9 @@ def diff_values(pair: tuple[int, int], found: TextComparison, now: datetime, ver
     }
 
 
-def insert_diffs(
-    session: Session, found: Mapping[tuple[int, int], TextComparison], now: datetime, version: int = VERSION
-) -> None:
+def insert_diffs(session: Session, found: Mapping[tuple[int, int], TextComparison], now: datetime) -> None:
     """Store diffs by their pair of documents; an existing diff of another run stays."""
-    values = [diff_values(pair, one, now, version) for pair, one in found.items()]
+    values = [diff_values(pair, one, now, VERSION) for pair, one in found.items()]
     if values:
         session.connection().execute(insert_into(session, Diff).on_conflict_do_nothing(), values)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 
-from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION, Hunk
+from holdfast.changes.compare import DIFF_VERSION, NORMALISATION_VERSION, DiffHunk
 from holdfast.changes.rendering import diff_html
 from holdfast.changes.verdict import ChangeType
 from holdfast.db.models import Snapshot
@@ -133,35 +133,6 @@ def compared_snapshot(row: Snapshot, *, title: str | None, job_name: str) -> Com
 
 
 @record
-class DiffPart:
-    """A piece of a line."""
-
-    type: Public[str]
-    """same, removed or added."""
-    text: Public[str]
-
-
-@record
-class DiffRow:
-    """A line of a diff."""
-
-    type: Public[str]
-    """context, removed or added."""
-    parts: Public[list[DiffPart]]
-
-
-@record
-class DiffHunk:
-    """Lines around a difference; line numbers count from 1."""
-
-    from_line: Public[int]
-    from_count: Public[int]
-    to_line: Public[int]
-    to_count: Public[int]
-    lines: Public[list[DiffRow]]
-
-
-@record
 class StructuredDiff:
     """A diff as data: hunks of lines, each split into words."""
 
@@ -170,23 +141,8 @@ class StructuredDiff:
     hunks: Public[list[DiffHunk]]
 
 
-def structured_diff(hunks: Iterable[Hunk], sections: Sequence[str]) -> StructuredDiff:
-    return StructuredDiff(
-        sections=list(sections),
-        hunks=[
-            DiffHunk(
-                from_line=hunk.a_start + 1,
-                from_count=hunk.a_count,
-                to_line=hunk.b_start + 1,
-                to_count=hunk.b_count,
-                lines=[
-                    DiffRow(type=line.kind, parts=[DiffPart(type=part.kind, text=part.text) for part in line.parts])
-                    for line in hunk.lines
-                ],
-            )
-            for hunk in hunks
-        ],
-    )
+def structured_diff(hunks: Iterable[DiffHunk], sections: Iterable[str]) -> StructuredDiff:
+    return StructuredDiff(sections=list(sections), hunks=list(hunks))
 
 
 @record
@@ -209,7 +165,7 @@ class TextDiff:
 
 
 def text_diff(
-    hunks: Sequence[Hunk] | None, sections: Sequence[str], *, requested: str, used: str, truncated: bool
+    hunks: Sequence[DiffHunk] | None, sections: Sequence[str], *, requested: str, used: str, truncated: bool
 ) -> TextDiff:
     """Return the differences; `hunks` is None if the two cannot be compared as text."""
     is_text = hunks is not None

@@ -11,20 +11,20 @@ from html import escape
 
 import zstandard
 
-from holdfast.changes.alignment import Part, PartKind
-from holdfast.changes.compare import DiffLine, Hunk, LineKind
+from holdfast.changes.alignment import DiffPart, PartKind
+from holdfast.changes.compare import DiffHunk, DiffRow, LineKind
 
 MAX_STORED_BYTES = 32 << 20
 """Limit of a stored diff; 400 lines of 4,000 characters need less than a fifth of it."""
 
-_MARKS = {LineKind.CONTEXT: " ", LineKind.REMOVED: "-", LineKind.ADDED: "+"}
-_CLASSES = {LineKind.CONTEXT: "context", LineKind.REMOVED: "del", LineKind.ADDED: "add"}
-_WORDS = {PartKind.REMOVED: "del", PartKind.ADDED: "ins"}
+_MARKS: dict[str, str] = {LineKind.CONTEXT: " ", LineKind.REMOVED: "-", LineKind.ADDED: "+"}
+_CLASSES: dict[str, str] = {LineKind.CONTEXT: "context", LineKind.REMOVED: "del", LineKind.ADDED: "add"}
+_WORDS: dict[str, str] = {PartKind.REMOVED: "del", PartKind.ADDED: "ins"}
 _PARTS = {kind[0]: kind for kind in PartKind}
 _LEVEL = 6
 
 
-def pack(hunks: Sequence[Hunk], touched: Sequence[str]) -> bytes | None:
+def pack(hunks: Sequence[DiffHunk], touched: Sequence[str]) -> bytes | None:
     """Return hunks and section titles in their stored form; None if there is nothing to show."""
     if not hunks:
         return None
@@ -32,8 +32,8 @@ def pack(hunks: Sequence[Hunk], touched: Sequence[str]) -> bytes | None:
         "touched": list(touched),
         "hunks": [
             [
-                *hunk[:4],
-                [[_MARKS[line.kind], [[part.kind[0], part.text] for part in line.parts]] for line in hunk.lines],
+                *(hunk.from_line - 1, hunk.from_count, hunk.to_line - 1, hunk.to_count),
+                [[_MARKS[line.type], [[part.type[0], part.text] for part in line.parts]] for line in hunk.lines],
             ]
             for hunk in hunks
         ],
@@ -43,33 +43,39 @@ def pack(hunks: Sequence[Hunk], touched: Sequence[str]) -> bytes | None:
     return zstandard.compress(text.encode("utf-8", "replace"), _LEVEL)
 
 
-def unpack(body: bytes | None) -> tuple[tuple[Hunk, ...], tuple[str, ...]]:
+def unpack(body: bytes | None) -> tuple[list[DiffHunk], tuple[str, ...]]:
     if body is None:
-        return (), ()
+        return [], ()
     # The size is bounded although the row is ours: a database may come from elsewhere. Asked first, because zstandard
     # applies `max_output_size` only where a frame does not say how large it is.
     if zstandard.frame_content_size(body) > MAX_STORED_BYTES:
         raise zstandard.ZstdError("a stored diff is larger than any that is written")
     content = json.loads(zstandard.decompress(body, max_output_size=MAX_STORED_BYTES))
     kinds = {mark: kind for kind, mark in _MARKS.items()}
-    hunks = tuple(
-        Hunk(a, a_count, b, b_count, tuple(_line(kinds[mark], pieces) for mark, pieces in rows))
+    hunks = [
+        DiffHunk(
+            from_line=a + 1,
+            from_count=a_count,
+            to_line=b + 1,
+            to_count=b_count,
+            lines=[_line(kinds[mark], pieces) for mark, pieces in rows],
+        )
         for a, a_count, b, b_count, rows in content["hunks"]
-    )
+    ]
     return hunks, tuple(content["touched"])
 
 
-def _line(kind: LineKind, pieces: list[list[str]]) -> DiffLine:
-    return DiffLine(kind, tuple(Part(_PARTS[word], text) for word, text in pieces))
+def _line(kind: str, pieces: list[list[str]]) -> DiffRow:
+    return DiffRow(type=kind, parts=[DiffPart(type=_PARTS[word], text=text) for word, text in pieces])
 
 
-def diff_html(hunks: Iterable[Hunk]) -> str:
+def diff_html(hunks: Iterable[DiffHunk]) -> str:
     """Return the diff as a unified view in HTML, empty without hunks; changed words are in `del` and `ins`."""
     rows: list[str] = []
     for hunk in hunks:
         # Escaped here, line by line: this string is put into a page as it is.
         rows.append(_row("hunk", escape(hunk_head(hunk))))
-        rows += [_row(_CLASSES[line.kind], _MARKS[line.kind] + _html_parts(line)) for line in hunk.lines]
+        rows += [_row(_CLASSES[line.type], _MARKS[line.type] + _html_parts(line)) for line in hunk.lines]
     return "\n".join(rows)
 
 
@@ -77,27 +83,27 @@ def _row(kind: str, code: str) -> str:
     return f'<div class="ha-diff-line ha-diff-{kind}"><code>{code}</code></div>'
 
 
-def _html_parts(line: DiffLine) -> str:
+def _html_parts(line: DiffRow) -> str:
     if len(line.parts) == 1:
         return escape(line.text)
     return "".join(
-        f"<{tag}>{escape(part.text)}</{tag}>" if (tag := _WORDS.get(part.kind)) else escape(part.text)
+        f"<{tag}>{escape(part.text)}</{tag}>" if (tag := _WORDS.get(part.type)) else escape(part.text)
         for part in line.parts
     )
 
 
-def diff_text(hunks: Iterable[Hunk]) -> str:
+def diff_text(hunks: Iterable[DiffHunk]) -> str:
     rows: list[str] = []
     for hunk in hunks:
-        rows += [hunk_head(hunk), *(_MARKS[line.kind] + line.text for line in hunk.lines)]
+        rows += [hunk_head(hunk), *(_MARKS[line.type] + line.text for line in hunk.lines)]
     return "\n".join(rows)
 
 
-def hunk_head(hunk: Hunk) -> str:
+def hunk_head(hunk: DiffHunk) -> str:
     """Return the `@@` line of a hunk; an empty side names the line before it, as in unified diffs."""
-    return f"@@ -{_place(hunk.a_start, hunk.a_count)} +{_place(hunk.b_start, hunk.b_count)} @@"
+    return f"@@ -{_place(hunk.from_line, hunk.from_count)} +{_place(hunk.to_line, hunk.to_count)} @@"
 
 
-def _place(start: int, count: int) -> str:
-    first = start + 1 if count else start
+def _place(line: int, count: int) -> str:
+    first = line if count else line - 1
     return f"{first}" if count == 1 else f"{first},{count}"
