@@ -7,14 +7,16 @@ import json
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from holdfast.config import Settings
 from holdfast.crawl_process.stopping import Stops
-from holdfast.demo.building import MARSH, TOWN, DemoArchive, build_archive, demo_archive
+from holdfast.demo.building import MARSH, TOWN, build_archive, demo_archive
 from holdfast.demo.past import NOTE
 from holdfast.demo.server import DemoWeb
+from holdfast.demo.tour import DemoTour
 from holdfast.errors import Conflict
 from holdfast.warc.verify import verify_file
 from holdfast.wiring.archive import open_archive
@@ -23,11 +25,17 @@ from tests.client import REPLAY, Client, asking
 pytestmark = pytest.mark.slow
 
 
+class DemoArchive(NamedTuple):
+    settings: Settings
+    web: DemoWeb
+    tour: DemoTour
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoArchive]:
     """The archive, and the sites while they are still served."""
     with demo_archive(tmp_path_factory.mktemp("demo") / "home") as done:
-        yield done
+        yield DemoArchive(*done)
 
 
 @pytest.fixture(scope="module")

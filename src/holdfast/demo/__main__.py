@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 
-from holdfast.demo.server import DemoWeb, WebPlace
+from holdfast.demo.server import DemoWeb
 
 
 def main() -> None:
@@ -13,7 +13,7 @@ def main() -> None:
     ends = {signal.SIGINT, signal.SIGTERM}
     # Blocked before the threads begin, so that they inherit it and the signal waits for this one.
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)
-    with DemoWeb(WebPlace(address, int(port), int(names_port))):
+    with DemoWeb((address, int(port), int(names_port))):
         signal.sigwait(ends)
 
 

@@ -19,7 +19,6 @@ from holdfast import config
 from holdfast.config import Settings, ZimitSettings
 from holdfast.crawl_process.stopping import Stops
 from holdfast.db.engine import Database
-from holdfast.demo.answers import SiteContent
 from holdfast.demo.past import NOTE, write_past
 from holdfast.demo.server import DemoWeb
 from holdfast.demo.tour import DemoTour, read_tour
@@ -36,7 +35,6 @@ from holdfast.jobs.imports import ImportOptions
 from holdfast.jobs.indexing import close_if_read
 from holdfast.sources import registry
 from holdfast.sources.queries import find_source, source_by_code
-from holdfast.values import dataclass
 from holdfast.wiring import open_runtime
 from holdfast.wiring.archive import open_archive
 from holdfast.wiring.jobs import Jobs, open_jobs
@@ -57,32 +55,16 @@ _ABOUT = "Demonstration material: the dates of the captures before those that th
 Say = Callable[[str], None]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Crawled:
-    code: str
-    content: SiteContent
-    origin: str
-    moment: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DemoArchive:
-    """A data directory with the demo's archive, and the sites that it was crawled from."""
-
-    settings: Settings
-    web: DemoWeb
-    tour: DemoTour
-
-
 @contextmanager
-def demo_archive(home: Path, say: Say = lambda _line: None) -> Iterator[DemoArchive]:
+def demo_archive(home: Path) -> Iterator[tuple[Settings, DemoWeb, DemoTour]]:
     """Build the demo's archive in a new data directory; serve its sites until the block ends.
 
-    For tests that need a realistic archive: no network, no service, about ten seconds.
+    Yield the settings, the sites and what there is to see. For tests that need a realistic archive: no network, no
+    service, about ten seconds.
     """
     with DemoWeb() as web, web.reachable():
         settings = config.load(home=home, contact=CONTACT)
-        yield DemoArchive(settings=settings, web=web, tour=build_archive(settings, web, Stops(), say))
+        yield settings, web, build_archive(settings, web, Stops(), lambda _line: None)
 
 
 def build_archive(settings: Settings, web: DemoWeb, stops: Stops, say: Say) -> DemoTour:
@@ -142,17 +124,6 @@ def _moments(now: datetime) -> list[tuple[str, int, datetime]]:
     return [(code, state, moment.replace(year=moment.year - ahead)) for code, state, moment in _PAST]
 
 
-def _past(web: DemoWeb, now: datetime) -> Iterator[_Crawled]:
-    for code, state, moment in _moments(now):
-        is_town = code == TOWN
-        yield _Crawled(
-            code=code,
-            content=web.town(state) if is_town else web.marsh(is_later=False),
-            origin=(web.town_url if is_town else web.marsh_url).rstrip("/"),
-            moment=moment,
-        )
-
-
 def _import_past(jobs: Jobs, settings: Settings, web: DemoWeb) -> None:
     with (
         tempfile.TemporaryDirectory(prefix="holdfast-demo-past-") as folder,
@@ -160,15 +131,17 @@ def _import_past(jobs: Jobs, settings: Settings, web: DemoWeb) -> None:
         closing(Database(settings.database)) as database,
         open_indexer(runtime.raw_db, runtime.clock, settings.home) as indexer,
     ):
-        for one in _past(web, jobs.clock.now()):
-            file = write_past(Path(folder), one.content, origin=one.origin, moment=one.moment, clock=jobs.clock)
+        for code, state, moment in _moments(jobs.clock.now()):
+            content = web.town(state) if code == TOWN else web.marsh(is_later=False)
+            origin = (web.town_url if code == TOWN else web.marsh_url).rstrip("/")
+            file = write_past(Path(folder), content, origin=origin, moment=moment, clock=jobs.clock)
             wish = ImportOptions(
-                source=one.code,
+                source=code,
                 name=None,
                 home=settings.home,
                 config={"note": NOTE},
                 # The name of an annual job: the edition of its year takes it in.
-                job_name=job_name(one.code, one.moment.year),
+                job_name=job_name(code, moment.year),
             )
             importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
             for done in importer.run([file]):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from http import HTTPStatus
 from importlib import resources
 from importlib.resources.abc import Traversable
+from pathlib import PurePosixPath
 
 from holdfast.demo.answers import TYPES, SiteAnswer, SiteContent, moved, refused, sitemap, stored
 
@@ -18,9 +20,9 @@ _MISSING = "<!DOCTYPE html><title>Not found</title><p>The tide took this page. <
 
 def marsh_content(origin: str, *, is_later: bool) -> SiteContent:
     """Return the site's first or later edition; in the later, pages were edited, one is gone, a lost one is back."""
-    files = read_files(_BUNDLE / "site", "/", origin)
+    files = read_files(_BUNDLE / "site", origin)
     if is_later:
-        files |= read_files(_BUNDLE / "later", "/", origin)
+        files |= read_files(_BUNDLE / "later", origin)
         files = {path: file for path, file in files.items() if path not in _REMOVED}
     public = [path for path, file in files.items() if file.is_page and not path.startswith(_PRIVATE)]
     listed = sitemap({f"{origin}{path}": None for path in sorted(public)})
@@ -28,16 +30,28 @@ def marsh_content(origin: str, *, is_later: bool) -> SiteContent:
     return SiteContent(answers=answers, missing=refused(HTTPStatus.NOT_FOUND, _MISSING))
 
 
-def read_files(folder: Traversable, below: str, origin: str) -> dict[str, SiteAnswer]:
-    found: dict[str, SiteAnswer] = {}
+def files_below(folder: Traversable, below: str = "/") -> Iterator[tuple[str, Traversable]]:
+    """Yield every file in a folder and in those inside it, with its path."""
     for item in folder.iterdir():
         if item.is_dir():
-            found |= read_files(item, f"{below}{item.name}/", origin)
-        elif (dot := item.name.rfind(".")) > 0 and item.name[dot:] in TYPES:
+            yield from files_below(item, f"{below}{item.name}/")
+        else:
+            yield f"{below}{item.name}", item
+
+
+def page_path(path: str) -> str:
+    """Return the address of a file: `/` for `/index.html`."""
+    return path.removesuffix("index.html") if path.endswith("/index.html") else path
+
+
+def read_files(folder: Traversable, origin: str) -> dict[str, SiteAnswer]:
+    found: dict[str, SiteAnswer] = {}
+    for path, item in files_below(folder):
+        suffix = PurePosixPath(path).suffix
+        if suffix in TYPES:
+            # The port may be the kernel's choice, so robots.txt cannot name its sitemap by address.
             body = item.read_bytes()
             if item.name == "robots.txt":
-                # The port may be the kernel's choice, so the file cannot name its sitemap by address.
                 body = body.replace(b"{origin}", origin.encode())
-            path = below if item.name == "index.html" else f"{below}{item.name}"
-            found[path] = stored(body, item.name[dot:])
+            found[page_path(path)] = stored(body, suffix)
     return found

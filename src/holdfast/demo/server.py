@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 from holdfast.demo.answers import SiteAnswer, SiteContent
 from holdfast.demo.marsh import marsh_content
@@ -117,26 +117,21 @@ class DemoSite(_Running):
         self._server.sites[""] = content
 
 
-class WebPlace(NamedTuple):
-    """The addresses of the sites and their nameserver; a new process can take over those of one that ended."""
-
-    address: str
-    port: int
-    names_port: int
+WebPlace = tuple[str, int, int]
+"""Address and port of the sites, and port of their nameserver; a new process can take over those of one that ended."""
 
 
 class DemoWeb(_Running):
     """The town and the marsh station under their names, in their present state."""
 
     def __init__(self, place: WebPlace | None = None) -> None:
-        super().__init__(_Server((place.address, place.port)) if place is not None else _own_server())
+        super().__init__(_Server(place[:2]) if place is not None else _own_server())
         port = "" if self.port == _HTTP_PORT else f":{self.port}"
         self.town_url, self.marsh_url = f"http://{TOWN_HOST}{port}/", f"http://{MARSH_HOST}{port}/"
         self._server.sites = {TOWN_HOST: self.town(LAST_STATE), MARSH_HOST: self.marsh(is_later=True)}
-        self._names = NameServer(
-            {TOWN_HOST: self.address, MARSH_HOST: self.address}, port=0 if place is None else place.names_port
-        )
-        self.place = WebPlace(self.address, self.port, self._names.port)
+        names = {TOWN_HOST: self.address, MARSH_HOST: self.address}
+        self._names = NameServer(names, port=0 if place is None else place[2])
+        self.place: WebPlace = self.address, self.port, self._names.port
 
     def town(self, state: int) -> SiteContent:
         return town_content(state, origin=self.town_url.rstrip("/"), marsh_url=self.marsh_url)

@@ -7,22 +7,26 @@ last one for all later states; `%list /news/ 4` is a list of the latest dated pa
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 from email.utils import format_datetime
 from html import escape
 from http import HTTPStatus
 from importlib import resources
-from importlib.resources.abc import Traversable
+from string import Template
+from typing import Any
 
 from holdfast.demo.answers import SiteAnswer, SiteContent, moved, refused, sitemap, stored
 from holdfast.demo.documents import pdf_of
-from holdfast.demo.marsh import read_files
+from holdfast.demo.marsh import files_below, page_path, read_files
 from holdfast.demo.pictures import harbour_picture
 from holdfast.values import dataclass
 
 _BUNDLE = resources.files(__package__) / "town_site"
-_REDIRECTS = {"/library": "/services/library.html"}
+_LAYOUT = {item.name: item.read_text("utf-8") for item in (_BUNDLE / "layout").iterdir()}
+"""What stands around every page: templates, and the words of both languages."""
+_TOWN: dict[str, Any] = tomllib.loads(_LAYOUT["town.toml"])
 _STAFF = "/staff/"
 _FEED = "/news/feed.xml"
 # When each state began to hold: what is dated later is not there yet.
@@ -34,81 +38,6 @@ LAST_STATE = len(_STATE_DAYS)
 _ONLY = re.compile(r"\[([0-9,-]+)\] ?")
 _VARIANTS = re.compile(r"\{\{([^{}]*+)\}\}")
 _LIST = re.compile(r"%list (\S+) (\d+)")
-
-_WORDS = {
-    "en": {
-        "home": "/",
-        "town": "Town of Kelpsound",
-        "place": "1 Assembly Square · 555-0100",
-        "other": "Français",
-        "other_home": "/fr/",
-        "print": "Print this page",
-        "footer": "Kelpsound is an invented town. Its website exists so that you can try an archive on it.",
-        "gone": "This page was taken down",
-        "missing": "There is no such page",
-        "back": "To the front page",
-    },
-    "fr": {
-        "home": "/fr/",
-        "town": "Ville de Kelpsound",
-        "place": "1, place de l’Assemblée · 555-0100",
-        "other": "English",
-        "other_home": "/",
-        "print": "Imprimer cette page",
-        "footer": "Kelpsound est une ville inventée. Son site existe pour qu’on puisse y essayer une archive.",
-        "gone": "Cette page a été retirée",
-        "missing": "Cette page n’existe pas",
-        "back": "Vers l’accueil",
-    },
-}
-_MENUS = {
-    "en": {
-        "/services/": "Services",
-        "/council/": "Council",
-        "/news/": "News",
-        "/harbour/": "Harbour",
-        "/about/": "About",
-        "/events.html": "Events",
-        "/contact.html": "Contact",
-    },
-    "fr": {
-        "/fr/services/": "Services",
-        "/fr/conseil/": "Conseil",
-        "/fr/actualites/": "Actualités",
-        "/fr/a-propos.html": "La ville",
-        "/fr/contact.html": "Contact",
-    },
-}
-_MONTHS = {
-    "en": [
-        "January",
-        "February",
-        "March",
-        "April",
-        "May",
-        "June",
-        "July",
-        "August",
-        "September",
-        "October",
-        "November",
-        "December",
-    ],
-    "fr": [
-        "janvier",
-        "février",
-        "mars",
-        "avril",
-        "mai",
-        "juin",
-        "juillet",
-        "août",
-        "septembre",
-        "octobre",
-        "novembre",
-        "décembre",
-    ],
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,34 +66,30 @@ class TownPage:
 
 def town_content(state: int, *, origin: str, marsh_url: str) -> SiteContent:
     """Return the town's website in one of its states, 1 to LAST_STATE."""
-    defined = sorted(_defined(_BUNDLE / "pages", "/", state), key=lambda page: page.path)
+    files = files_below(_BUNDLE / "pages")
+    defined = sorted(
+        (_page(page_path(path), item.read_text("utf-8"), state) for path, item in files), key=lambda page: page.path
+    )
     published = [page for page in defined if page.day is None or page.day <= _STATE_DAYS[state - 1]]
     pages = {page.path: page for page in published if state <= page.last_state}
-    answers: dict[str, SiteAnswer] = read_files(_BUNDLE / "files", "/", origin)
+    answers: dict[str, SiteAnswer] = read_files(_BUNDLE / "files", origin)
     for page in pages.values():
         body = "\n".join(_body(page, pages)).replace("{marsh}", marsh_url)
         answers[page.path] = stored(_document(page, body, pages).encode(), ".html")
         if page.print_path is not None:
-            answers[page.print_path] = stored(_print_version(page, body).encode(), ".html")
+            answers[page.print_path] = stored(
+                _filled("print.html", page.language, title=escape(_title(page)), path=page.path, body=body).encode(),
+                ".html",
+            )
     for page in published:
         if page.path not in pages:
             answers[page.path] = refused(HTTPStatus.GONE, _refusal(page.language, "gone"))
-    answers |= {path: stored(body, ".pdf") for path, body in _documents(_BUNDLE / "documents", "/documents/", state)}
+    answers |= {path: stored(body, ".pdf") for path, body in _documents(state)}
     answers["/img/harbour-camera.png"] = stored(harbour_picture(state), ".png")
-    answers |= {old: moved(new) for old, new in _REDIRECTS.items()}
-    answers["/robots.txt"] = stored(_robots(origin), ".txt")
+    answers |= {old: moved(new) for old, new in _TOWN["redirects"].items()}
     answers["/sitemap.xml"] = stored(_sitemap(answers, pages, origin, state), ".xml")
     answers[_FEED] = stored(_feed(pages, origin), ".rss")
     return SiteContent(answers=answers, missing=refused(HTTPStatus.NOT_FOUND, _refusal("en", "missing")))
-
-
-def _defined(folder: Traversable, below: str, state: int) -> Iterator[TownPage]:
-    for item in folder.iterdir():
-        if item.is_dir():
-            yield from _defined(item, f"{below}{item.name}/", state)
-        else:
-            path = below if item.name == "index.html" else f"{below}{item.name}"
-            yield _page(path, item.read_text("utf-8"), state)
 
 
 def _page(path: str, text: str, state: int) -> TownPage:
@@ -231,19 +156,15 @@ def _dated(pages: dict[str, TownPage], below: str) -> list[TownPage]:
 
 
 def _time(day: date, language: str) -> str:
-    month = _MONTHS[language][day.month - 1]
+    month = _TOWN[language]["months"][day.month - 1]
     number = "1er" if language == "fr" and day.day == 1 else str(day.day)
     return f'<time datetime="{day:%Y-%m-%d}">{number} {month} {day.year}</time>'
 
 
 def _document(page: TownPage, body: str, pages: dict[str, TownPage]) -> str:
-    words, language = _WORDS[page.language], page.language
+    words, language = _TOWN[page.language], page.language
     other = page.other if page.other in pages else None
-    switch, other_language = other or words["other_home"], "en" if language == "fr" else "fr"
-    menu = "".join(
-        f'<a href="{path}"{" aria-current=page" if path == page.path else ""}>{label}</a>'
-        for path, label in _MENUS[language].items()
-    )
+    other_language = "en" if language == "fr" else "fr"
     head = [
         f"<title>{escape(_title(page))}</title>",
         f'<meta name="description" content="{escape(page.summary)}">',
@@ -255,76 +176,44 @@ def _document(page: TownPage, body: str, pages: dict[str, TownPage]) -> str:
         '<link rel="icon" href="/img/mark.svg" type="image/svg+xml">',
         '<link rel="stylesheet" href="/style.css">',
     ]
-    joined_head = "\n".join(filter(None, head))
+    navigation = "".join(
+        f'<a href="{path}"{" aria-current=page" if path == page.path else ""}>{label}</a>'
+        for path, label in words["menu"].items()
+    )
     hero = f'<img class="hero" src="/img/{page.picture[0]}" alt="{escape(page.picture[1])}">' if page.picture else ""
     printing = f'<p><a href="{page.print_path}">{words["print"]}</a></p>' if page.print_path else ""
-    return f"""<!DOCTYPE html>
-<html lang="{language}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-{joined_head}
-</head>
-<body>
-<div class="bar"><p><span>{words["place"]}</span>
-<a href="{switch}" hreflang="{other_language}" lang="{other_language}">{words["other"]}</a></p></div>
-<header class="top"><a class="brand" href="{words["home"]}">
-<img src="/img/mark.svg" alt="" width="44" height="44"><span>{words["town"]}</span></a>
-<nav>{menu}</nav></header>
-{hero}
-<main>
-{body}
-{printing}
-</main>
-<footer><p>{words["footer"]}</p></footer>
-</body>
-</html>
-"""
-
-
-def _title(page: TownPage) -> str:
-    town = _WORDS[page.language]["town"]
-    return page.title if page.title == town else f"{page.title} · {town}"
-
-
-def _print_version(page: TownPage, body: str) -> str:
-    return f"""<!DOCTYPE html>
-<html lang="{page.language}">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escape(_title(page))}</title>
-<link rel="stylesheet" href="/style.css">
-</head>
-<body class="print">
-{body}
-<p><a href="{page.path}">{escape(_WORDS[page.language]["town"])}</a></p>
-</body>
-</html>
-"""
-
-
-def _refusal(language: str, why: str) -> str:
-    words = _WORDS[language]
-    return (
-        f'<!DOCTYPE html><html lang="{language}"><meta charset="utf-8"><title>{words[why]} · {words["town"]}</title>'
-        f'<link rel="stylesheet" href="/style.css"><main><h1>{words[why]}</h1>'
-        f'<p><a href="{words["home"]}">{words["back"]}</a></p></main></html>'
+    return _filled(
+        "page.html",
+        language,
+        head="\n".join(filter(None, head)),
+        switch=other or words["other_home"],
+        other_language=other_language,
+        navigation=navigation,
+        hero=hero,
+        body=body,
+        printing=printing,
     )
 
 
-def _documents(folder: Traversable, below: str, state: int) -> Iterator[tuple[str, bytes]]:
-    for item in folder.iterdir():
-        if item.is_dir():
-            yield from _documents(item, f"/{item.name}{below}", state)
-        else:
-            fields, lines = _parts(item.read_text("utf-8"), state)
-            yield f"{below}{item.name.removesuffix('.txt')}.pdf", pdf_of(fields["title"], fields["language"], lines)
+def _filled(template: str, language: str, **values: str) -> str:
+    return Template(_LAYOUT[template]).substitute(_TOWN[language], language=language, **values)
 
 
-def _robots(origin: str) -> bytes:
-    rules = f"# The rota is for the staff.\nUser-agent: *\nDisallow: {_STAFF}\n\nSitemap: {origin}/sitemap.xml\n"
-    return rules.encode()
+def _title(page: TownPage) -> str:
+    town = _TOWN[page.language]["town"]
+    return page.title if page.title == town else f"{page.title} · {town}"
+
+
+def _refusal(language: str, why: str) -> str:
+    return _filled("refusal.html", language, reason=_TOWN[language][why])
+
+
+def _documents(state: int) -> Iterator[tuple[str, bytes]]:
+    for path, item in files_below(_BUNDLE / "documents"):
+        below, _, name = path.rpartition("/")
+        fields, lines = _parts(item.read_text("utf-8"), state)
+        document = pdf_of(fields["title"], fields["language"], lines)
+        yield f"{below}/documents/{name.removesuffix('.txt')}.pdf", document
 
 
 def _sitemap(answers: dict[str, SiteAnswer], pages: dict[str, TownPage], origin: str, state: int) -> bytes:
@@ -341,7 +230,7 @@ def _feed(pages: dict[str, TownPage], origin: str) -> bytes:
         for page in _dated(pages, "/news/")
         if page.day is not None
     )
-    channel = f"<title>News of the Town of Kelpsound</title><link>{origin}/news/</link><description>News</description>"
+    channel = f"<title>{_TOWN['feed_title']}</title><link>{origin}/news/</link><description>News</description>"
     feed = f'<rss version="2.0"><channel>{channel}\n{items}</channel></rss>'
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{feed}\n'.encode()
 

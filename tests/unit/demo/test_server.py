@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.demo.server import MARSH_HOST, TOWN_HOST, DemoSite, DemoWeb, WebPlace
+from holdfast.demo.server import MARSH_HOST, TOWN_HOST, DemoSite, DemoWeb
 from tests import patience
 
 
@@ -81,7 +81,7 @@ def test_nothing_outside_the_site_is_served(demo: DemoSite, path: str) -> None:
 
 
 def test_two_sites_are_told_apart_by_name_and_know_their_port() -> None:
-    with DemoWeb(WebPlace("127.0.0.1", 0, 0)) as web:
+    with DemoWeb(("127.0.0.1", 0, 0)) as web:
         names = {host: f"{host}:{web.port}" for host in (TOWN_HOST, MARSH_HOST, "elsewhere.example")}
         town, marsh, other = (_ask(web, "/", name) for name in names.values())
         robots = _ask(web, "/robots.txt", names[TOWN_HOST])[1]
