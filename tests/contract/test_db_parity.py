@@ -47,9 +47,9 @@ def test_a_database_that_is_not_there_is_told_so(tmp_path: Path) -> None:
 def test_migrations_are_listed_in_their_order() -> None:
     found = migrations()
 
-    assert [one.revision for one in found] == sorted(one.revision for one in found)
-    assert found[-1].revision == SCHEMA
-    assert all(one.title for one in found)
+    assert found == sorted(found)
+    assert found[-1][0] == SCHEMA
+    assert all(title for _, title in found)
 
 
 def test_later_migration_runs_on_old_databases_and_is_undone(

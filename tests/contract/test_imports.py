@@ -192,7 +192,7 @@ def test_every_kind_is_imported_once_and_a_bad_file_stops_no_other(
     assert [snapshot.backend for snapshot in snapshots] == ["import"] * 4
     assert [snapshot.captured_at.year for snapshot in snapshots] == [2024, 1999, 2024, 2024]
     with database.read() as session:
-        recorded = series_totals(session).all
+        [recorded] = series_totals(session).values()
     assert (recorded["imported_records"], recorded["imported_bytes"]) == (5, sum(file.size or 0 for file in files))
     assert (recorded["pages"], recorded["bytes"]) == (0, 0), "what was imported was not crawled"
 

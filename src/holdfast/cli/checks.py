@@ -31,7 +31,7 @@ from holdfast.config import Settings
 from holdfast.config.showing import redacted, walk
 from holdfast.config.timings import PREFIX as TIMINGS
 from holdfast.coordination.disk import is_low, low_volume
-from holdfast.db.migrate import Migration, compare, downgrade, migrations
+from holdfast.db.migrate import compare, downgrade, migrations
 from holdfast.db.raw import sqlite_path
 from holdfast.db.schema import SCHEMA, open_to_others, schema_of
 from holdfast.errors import Conflict, Unavailable
@@ -87,8 +87,8 @@ def migrate(
         raise Unavailable(f"the database has schema {current}, newer than this program's {SCHEMA}; upgrade holdfast")
     down, done = way is Way.DOWN, acts or way is Way.UP
     known = migrations()
-    target = _target(known, current, to) if down else ""
-    steps = [one for one in known if (one.revision > (current or "")) is not down and one.revision > target]
+    target = _target([revision for revision, _ in known], current, to) if down else ""
+    steps = [one for one in known if (one[0] > (current or "")) is not down and one[0] > target]
     if down:
         steps.reverse()
     if done and down:
@@ -100,7 +100,7 @@ def migrate(
         "latest": SCHEMA,
         "direction": "down" if down else "up",
         "applied": done,
-        "migrations": [{"revision": one.revision, "title": one.title} for one in steps],
+        "migrations": [{"revision": revision, "title": title} for revision, title in steps],
     }
     return Done(facts, f"current {current or 'none'}, latest {SCHEMA}\n{_described(steps, down=down, done=done)}")
 
@@ -112,11 +112,11 @@ def _current(settings: Settings) -> str | None:
     return None if path is not None and not path.exists() else schema_of(settings.database)
 
 
-def _target(known: list[Migration], current: str | None, to: str | None) -> str:
-    earlier = [one.revision for one in known if current is not None and one.revision < current]
+def _target(known: list[str], current: str | None, to: str | None) -> str:
+    earlier = [one for one in known if current is not None and one < current]
     if not earlier or (to is not None and to < earlier[0]):
         raise Conflict(
-            f"cannot go back below schema {known[0].revision}; restore the backup that was made before the upgrade "
+            f"cannot go back below schema {known[0]}; restore the backup that was made before the upgrade "
             "(docs/upgrade.md)"
         )
     if to is not None and to not in earlier:
@@ -126,13 +126,11 @@ def _target(known: list[Migration], current: str | None, to: str | None) -> str:
     return to or earlier[-1]
 
 
-def _described(steps: list[Migration], *, down: bool, done: bool) -> str:
+def _described(steps: list[tuple[str, str]], *, down: bool, done: bool) -> str:
     words = {(False, False): "would run", (False, True): "ran", (True, False): "would undo", (True, True): "undid"}
     lines = [
-        textwrap.fill(
-            f"{words[down, done]} {one.revision}: {one.title}", 78, initial_indent="  ", subsequent_indent="    "
-        )
-        for one in steps
+        textwrap.fill(f"{words[down, done]} {revision}: {title}", 78, initial_indent="  ", subsequent_indent="    ")
+        for revision, title in steps
     ]
     if not steps:
         lines.append("nothing to run")

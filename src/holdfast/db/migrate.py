@@ -58,15 +58,10 @@ def _config() -> Config:
     return config
 
 
-class Migration(NamedTuple):
-    revision: str
-    title: str
-
-
-def migrations() -> list[Migration]:
-    """Return all migrations, oldest first."""
+def migrations() -> list[tuple[str, str]]:
+    """Return revision and title of all migrations, oldest first."""
     scripts = ScriptDirectory.from_config(_config()).walk_revisions()
-    return [Migration(one.revision, (one.doc or "").splitlines()[0]) for one in reversed(list(scripts))]
+    return [(one.revision, (one.doc or "").splitlines()[0]) for one in reversed(list(scripts))]
 
 
 def upgrade(database_url: str) -> None:

@@ -98,10 +98,6 @@ def _fixed(value: Any) -> Callable[[dict[str, Any]], Any]:
     return lambda _given: value
 
 
-def _first_line(exc: BaseException) -> str:
-    return str(exc).partition("\n")[0]
-
-
 class RawConnections:
     """A pool of raw connections to one database for threads; it has as many as are in use simultaneously."""
 
@@ -124,7 +120,8 @@ class RawConnections:
             raw_db.close()
             if not is_driver_error(exc):
                 raise
-            raise Unavailable(f"the database did not answer: {_first_line(exc)}") from exc
+            first_line = str(exc).partition("\n")[0]
+            raise Unavailable(f"the database did not answer: {first_line}") from exc
         self._idle.put(raw_db)
 
     def _begin(self, ending: ExitStack) -> tuple[RawDatabase, Transaction]:

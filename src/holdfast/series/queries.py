@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Delete,
     Select,
     case,
     delete,
@@ -76,22 +77,8 @@ def add_to_series(session: Session, execution_id: int, counts: Counts, *, now: d
         )
 
 
-class SeriesTotals(NamedTuple):
-    by_source: Mapping[str, Counts]
-    """By source code."""
-    queue: int
-    """Open attempts of the unfinished runs."""
-
-    @property
-    def all(self) -> Counts:
-        total: Counts = Counter()
-        for counts in self.by_source.values():
-            total.update(counts)
-        return total
-
-
-def series_totals(session: Session) -> SeriesTotals:
-    """Return the totals by source: from a row for each recent run, and one for each source."""
+def series_totals(session: Session) -> dict[str, Counts]:
+    """Return the totals by source code: from a row for each recent run, and one for each source."""
     running = (
         select(Source.code, *_SUMS)
         .join(Execution, Execution.id == Series.execution_id)
@@ -106,7 +93,7 @@ def series_totals(session: Session) -> SeriesTotals:
     found: dict[str, Counts] = {}
     for code, *numbers in (*session.execute(kept), *session.execute(running)):
         found.setdefault(code, Counter()).update(_counts(numbers))
-    return SeriesTotals(found, open_queue(session))
+    return found
 
 
 def _open_frontiers() -> Select[int]:
@@ -114,13 +101,6 @@ def _open_frontiers() -> Select[int]:
     # By the job, which every one has: their index is theirs alone, and is ordered by it.
     is_open = Execution.job_id > 0, Execution.state.in_(_OPEN)
     return select(func.coalesce(Execution.frontier_id, Execution.id)).where(*is_open)
-
-
-def open_queue(session: Session) -> int:
-    query = select(func.coalesce(func.sum(Series.queue), 0)).where(
-        Series.step_s == 0, Series.at == _TOTAL, Series.execution_id.in_(_open_frontiers())
-    )
-    return int(session.scalar(query) or 0)
 
 
 class SeriesPoint(NamedTuple):
@@ -170,7 +150,7 @@ def series_points(
     )
     found = {int(number): (int(domains), _counts(numbers)) for number, domains, *numbers in rows}
     later = session.scalar(select(func.coalesce(func.sum(Series.queue), 0)).where(Series.at >= until, *clauses))
-    queue = _queue_now(session, execution_id, source) - int(later or 0)
+    queue = queue_length(session, execution_id, source) - int(later or 0)
     points: list[SeriesPoint] = []
     first, last = to_micros(since) // step, -(-to_micros(until) // step)
     for number in reversed(range(first, last)):
@@ -181,11 +161,12 @@ def series_points(
     return points[::-1]
 
 
-def _queue_now(session: Session, execution_id: int | None, source: str | None) -> int:
+def queue_length(session: Session, execution_id: int | None = None, source: str | None = None) -> int:
+    """Return the number of open attempts of an execution, or of all unfinished ones."""
     query = select(func.coalesce(func.sum(Series.queue), 0)).where(
         Series.step_s == 0, Series.at == _TOTAL, *_selected(execution_id, source)[1:]
     )
-    # Of one execution, over or not, what it left; of many, what is still queued.
+    # One execution, finished or not, counts what it left; many count only what will still be requested.
     if execution_id is None:
         query = query.where(Series.execution_id.in_(_open_frontiers()))
     return int(session.scalar(query) or 0)
@@ -198,21 +179,12 @@ def has_old(session: Session, *, step_s: int, before: datetime) -> bool:
 
 def roll_up(session: Session, *, step_s: int, into_s: int, before: datetime, limit: int) -> int:
     """Move the oldest rows of one step to rows of a longer one; return how many."""
-    oldest = (
-        select(Series.execution_id, Series.at)
-        .where(Series.step_s == step_s, Series.at < before)
-        .order_by(Series.at, Series.execution_id)
-        .limit(limit)
-    )
-    gone = (
-        delete(Series)
-        .where(Series.step_s == step_s, tuple_(Series.execution_id, Series.at).in_(oldest))
-        .returning(Series.execution_id, Series.at, Series.domains_waiting, *(getattr(Series, name) for name in COUNTED))
-        .execution_options(synchronize_session=False)
+    taken = _oldest(step_s, before, limit).returning(
+        Series.execution_id, Series.at, Series.domains_waiting, *(getattr(Series, name) for name in COUNTED)
     )
     merged: dict[tuple[int, int], dict[str, Any]] = {}
     count = 0
-    for execution_id, at, domains, *numbers in session.execute(gone):
+    for execution_id, at, domains, *numbers in session.execute(taken.execution_options(synchronize_session=False)):
         count += 1
         start = to_micros(at) // (into_s * _SECOND) * into_s * _SECOND
         row = merged.setdefault(
@@ -232,15 +204,18 @@ def roll_up(session: Session, *, step_s: int, into_s: int, before: datetime, lim
 
 def drop_oldest(session: Session, *, step_s: int, before: datetime, limit: int) -> int:
     """Delete the oldest rows of a step; return how many. Their counts stay in the totals."""
+    dropped = _oldest(step_s, before, limit).returning(Series.execution_id)
+    return len(session.scalars(dropped.execution_options(synchronize_session=False)).all())
+
+
+def _oldest(step_s: int, before: datetime, limit: int) -> Delete:
     oldest = (
         select(Series.execution_id, Series.at)
         .where(Series.step_s == step_s, Series.at < before)
         .order_by(Series.at, Series.execution_id)
         .limit(limit)
     )
-    gone = delete(Series).where(Series.step_s == step_s, tuple_(Series.execution_id, Series.at).in_(oldest))
-    returned = gone.returning(Series.execution_id).execution_options(synchronize_session=False)
-    return len(session.scalars(returned).all())
+    return delete(Series).where(Series.step_s == step_s, tuple_(Series.execution_id, Series.at).in_(oldest))
 
 
 _TOTALLED = tuple(getattr(Series, name) for name in COUNTED)

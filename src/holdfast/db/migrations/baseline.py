@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateColumn, CreateTable
@@ -46,7 +46,7 @@ def bring_up(connection: sa.Connection, found: str | None, later: Iterable[Step]
                 definition = CreateColumn(column).compile(dialect=connection.dialect)
                 connection.exec_driver_sql(f"ALTER TABLE {table.name} ADD COLUMN {definition}")
     if found is not None:
-        for step in (*(one.run for one in _CHANGES if one.since <= found < one.until), *later):
+        for step in (*(run for since, until, run in _CHANGES if since <= found < until), *later):
             step(connection)
     for name, dropped in _DROPPED.items():
         for column_name in columns[name].intersection(dropped):
@@ -179,23 +179,16 @@ def _separate_duplicates(connection: sa.Connection) -> None:
     connection.execute(sa.text("DROP TABLE wrong"))
 
 
-class _Change(NamedTuple):
-    """A step for databases with a schema from `since` on and before `until`."""
-
-    since: str
-    until: str
-    run: Step
-
-
-_CHANGES = (
-    _Change("0001", "0003", _drop_indexes("uq_executions_open")),
-    _Change("0002", "0005", _drop_indexes("ix_changes_page", "ix_changes_execution")),
-    _Change("0002", "0006", _key_snapshots),
-    _Change("0004", "0006", _key_signal_pages),
-    _Change("0002", "0006", _key_withdrawals),
-    _Change("0002", "0006", _drop_indexes("ix_withdrawals_url")),
+# Each step is for databases with a schema from the first number on and before the second.
+_CHANGES: tuple[tuple[str, str, Step], ...] = (
+    ("0001", "0003", _drop_indexes("uq_executions_open")),
+    ("0002", "0005", _drop_indexes("ix_changes_page", "ix_changes_execution")),
+    ("0002", "0006", _key_snapshots),
+    ("0004", "0006", _key_signal_pages),
+    ("0002", "0006", _key_withdrawals),
+    ("0002", "0006", _drop_indexes("ix_withdrawals_url")),
     # The priority of an open attempt had both: ten for each redirect, and one for each generation above 4.
-    _Change(
+    (
         "0001",
         "0007",
         _sql(
@@ -204,12 +197,10 @@ _CHANGES = (
             " WHERE outcome IS NULL AND kind = 'requisite' AND priority % 10 > 4",
         ),
     ),
-    _Change(
-        "0002", "0011", _drop_indexes("ix_changes_execution_told", "ix_changes_source_told", "ix_changes_moment_told")
-    ),
+    ("0002", "0011", _drop_indexes("ix_changes_execution_told", "ix_changes_source_told", "ix_changes_moment_told")),
     # Existing captures wait to be judged like new ones, and behind them: a range for each file. Ids of captures begin
     # with the number of their file, and have 22 bits below it.
-    _Change(
+    (
         "0002",
         "0011",
         _sql(
@@ -217,10 +208,10 @@ _CHANGES = (
             " FROM warc_files WHERE index_state = 'indexed' ORDER BY id"
         ),
     ),
-    _Change("0002", "0013", _sql("UPDATE noise_queue SET late = true WHERE last_id - first_id = 4194303")),
+    ("0002", "0013", _sql("UPDATE noise_queue SET late = true WHERE last_id - first_id = 4194303")),
     # Extractions before version 3 read neither: both are empty then. SQLite cannot change a column, so a new one
     # replaces it.
-    _Change(
+    (
         "0010",
         "0014",
         _sql(
@@ -233,13 +224,13 @@ _CHANGES = (
             "ALTER TABLE documents RENAME COLUMN type_read TO page_type",
         ),
     ),
-    _Change(
+    (
         "0010",
         "0014",
         _sql("DELETE FROM link_texts WHERE NOT EXISTS (SELECT 1 FROM snapshots s WHERE s.id = link_texts.snapshot_id)"),
     ),
     # The newest good capture of a page is none that shows something else.
-    _Change(
+    (
         "0011",
         "0014",
         _sql(
@@ -249,6 +240,6 @@ _CHANGES = (
             " WHERE id IN (SELECT n.group_id FROM snapshots n WHERE n.noise IS NOT NULL AND n.group_id IS NOT NULL)"
         ),
     ),
-    _Change("0001", "0019", _fill_totals),
-    _Change("0002", "0028", _separate_duplicates),
+    ("0001", "0019", _fill_totals),
+    ("0002", "0028", _separate_duplicates),
 )

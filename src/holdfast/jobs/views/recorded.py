@@ -16,7 +16,7 @@ from holdfast.jobs.alert_queries import firing, open_workers, running_jobs
 from holdfast.jobs.alerts import MINUTES, AlertName
 from holdfast.metrics import RecordedCrawls
 from holdfast.series.counting import COUNTED, LATENCY, LATENCY_S, STATUSES, failures_of
-from holdfast.series.queries import cleanups, last_minutes, series_totals
+from holdfast.series.queries import cleanups, last_minutes, queue_length, series_totals
 from holdfast.types import FAILURES
 
 
@@ -34,14 +34,14 @@ def read_recorded(session: Session, clock: Clock) -> RecordedCrawls:
     )
     leased = select(func.count()).where(Domain.lease_owner.is_not(None))
     return RecordedCrawls(
-        by_source={code: {name: counts[name] for name in COUNTED} for code, counts in totals.by_source.items()},
+        by_source={code: {name: counts[name] for name in COUNTED} for code, counts in totals.items()},
         latency_s=LATENCY_S,
         latency_columns=LATENCY,
         failures=FAILURES,
         statuses=STATUSES,
         pages_per_second=round(minutes[-1].counts["pages"] / 60, 4),
         success_rate=round(well / (well + badly), 4) if well + badly else None,
-        queue=totals.queue,
+        queue=queue_length(session),
         # Ids are never used again: the highest is how many there were, without counting them.
         domains=session.scalar(select(func.max(Domain.id))) or 0,
         domains_leased=session.scalar(leased) or 0,
