@@ -171,7 +171,7 @@ def test_variables_that_do_nothing_are_told(typed: Typist, monkeypatch: pytest.M
 
     assert (looked.code, looked.object["ok"]) == (1, False)
     assert told["HOLDFAST_HOEM"] == "no setting has this name"
-    assert problems == {"HOLDFAST_HOEM": "write HOLDFAST_HOME if that is meant; see: holdfast settings"}
+    assert problems == {"HOLDFAST_HOEM": "write HOLDFAST_HOME if you mean that; see: holdfast settings"}
     marked = [line.split()[:2] for line in typed("check-env").out.splitlines()]
     assert ["!!", "HOLDFAST_HOEM"] in marked
     assert ["ok", "CRAWLER_PORT"] in marked

@@ -263,7 +263,7 @@ def _fitted(line: DiffRow) -> tuple[DiffRow, bool]:
     left, parts = MAX_SHOWN_CHARS, []
     for part in line.parts:
         text = part.text
-        # What is the same is shortened first: what changed is why a reader looks.
+        # Unchanged text is shortened first: readers look for the changes.
         if part.type == PartKind.SAME and len(text) > 2 * _KEPT_CHARS + len(ELLIPSIS):
             text = text[:_KEPT_CHARS] + ELLIPSIS + text[-_KEPT_CHARS:]
         if len(text) > left:

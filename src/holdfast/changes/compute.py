@@ -5,7 +5,7 @@
 3. In short transactions, judge again (captures may have arrived meanwhile) and write what still holds.
 
 A capture that arrives late also affects those after it: they are judged again, up to the first that was
-answered. A run after a kill does not repeat what was committed.
+answered. A run after a kill does not repeat committed work.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def compute_pending(
         for number in range(_PASSES):
             run.result.left = left_before
             run.source(source_id)
-            # A backfill takes everything up again with every pass: one more is enough for what was left over.
+            # A backfill takes everything up again with every pass: one more is enough for the rest.
             if run.result.left == left_before or run.is_over or (backfill and number):
                 break
     return run.result

@@ -193,7 +193,7 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            # What is there by now stays: it need not be looked through again and again.
+            # Objects that exist by now stay: the collector need not look at them again.
             gc.freeze()
             gc.enable()
             self._ready()

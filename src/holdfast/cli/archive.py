@@ -33,7 +33,7 @@ from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.archive import Archive
 
 app_command = command_group(
-    "What was derived from WARC files: check it, set it right. Example: holdfast archive check-replay --id 3"
+    "Check and repair data derived from WARC files. Example: holdfast archive check-replay --id 3"
 )
 _command = partial(command, app_command, opened=open_runtime)
 # A page that takes longer is pathological: its parser is killed, and the next page gets a fresh one.
@@ -43,22 +43,22 @@ _CHILD_S = 20.0
 @_command("index", example="index-job --id 3", is_derived=True)
 def index_job(runtime: Runtime, database: OpenDatabase, which: OneExecution, json: AsJson = False) -> Done:
     """Index all WARC files of a job's run again, including unregistered files in its folder."""
-    meant = which.find(database)
+    chosen = which.find(database)
     with reading(runtime, quiet=json) as (indexer, _):
-        done = _index_execution(runtime, database, indexer, meant.only)
+        done = _index_execution(runtime, database, indexer, chosen.only)
         take_in(runtime.settings, runtime.clock)
     files = [as_object(one) for one in done.files]
     names = "source snapshots taken_in busy errors"
-    facts = picked(done, names, job=meant.job_id, execution=done.execution_id, files=files)
+    facts = picked(done, names, job=chosen.job_id, execution=done.execution_id, files=files)
     printed = [file_lines(one) for one in done.files]
-    printed.append(f"{meant.told()}: {counted(len(done.files), 'file')}, {counted(done.snapshots, 'snapshot')}")
+    printed.append(f"{chosen.told()}: {counted(len(done.files), 'file')}, {counted(done.snapshots, 'snapshot')}")
     return Done(facts, printed, not done.errors, [f"failed: {text(error)}" for error in done.errors])
 
 
 def _index_execution(runtime: Runtime, database: Database, indexer: Indexer, execution_id: int) -> IndexedExecution:
     # Its files belong to an execution already: source and name are not used.
-    wish = ImportOptions(source="", name=None, home=runtime.settings.home, config={})
-    importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
+    request = ImportOptions(source="", name=None, home=runtime.settings.home, config={})
+    importer = Importer(database, runtime.raw_db, runtime.clock, indexer, request)
     return index_execution(database, importer, indexer, execution_id, clock=runtime.clock)
 
 
@@ -133,19 +133,19 @@ def dedupe_snapshots(
 
     Indexing always applies this rule; the command is for archives that were changed by hand.
     """
-    meant = which.find(database)
-    done = _each(runtime, dedupe, meant, apply=apply, quiet=json)
+    chosen = which.find(database)
+    done = _each(runtime, dedupe, chosen, apply=apply, quiet=json)
     what = "settled" if apply else "to settle"
-    sentence = f"{meant.told()}: {counted(done.looked, 'capture')}, {done.changed:,} {what}"
-    return Done({**meant.facts(), "captures": done.looked, "changed": done.changed}, sentence)
+    sentence = f"{chosen.told()}: {counted(done.looked, 'capture')}, {done.changed:,} {what}"
+    return Done({**chosen.facts(), "captures": done.looked, "changed": done.changed}, sentence)
 
 
 def _each(
-    runtime: Runtime, work: Callable[..., Duplicates], meant: SelectedExecutions, *, apply: bool, quiet: bool
+    runtime: Runtime, work: Callable[..., Duplicates], chosen: SelectedExecutions, *, apply: bool, quiet: bool
 ) -> Duplicates:
     """Do something to the captures of each execution, and let search know; return all that came of it."""
     done, count = Duplicates(), counter("captures", quiet=quiet)
-    for one in meant.each():
+    for one in chosen.each():
         before = done.looked
         part = work(
             runtime.raw_db,
@@ -166,10 +166,10 @@ def restore_duplicates(
     runtime: Runtime, database: OpenDatabase, which: OfExecutions, apply: Apply = False, json: AsJson = False
 ) -> Done:
     """Restore captures that were marked as duplicates; `dedupe` marks them again."""
-    meant = which.find(database)
-    done = _each(runtime, restore, meant, apply=apply, quiet=json)
-    sentence = f"{meant.told()}: {counted(done.looked, 'duplicate')}" + (", restored" if apply else "")
-    return Done({**meant.facts(), "duplicates": done.looked, "restored": done.changed}, sentence)
+    chosen = which.find(database)
+    done = _each(runtime, restore, chosen, apply=apply, quiet=json)
+    sentence = f"{chosen.told()}: {counted(done.looked, 'duplicate')}" + (", restored" if apply else "")
+    return Done({**chosen.facts(), "duplicates": done.looked, "restored": done.changed}, sentence)
 
 
 @_command("refresh-metadata", example="refresh-snapshot-metadata --source hc", is_derived=True)
@@ -180,8 +180,8 @@ def refresh_metadata(
 
     Ctrl-C stops between two batches. Only results of an older extraction are replaced.
     """
-    meant = which.find(database)
-    ids, done = _files(database, meant, source), []
+    chosen = which.find(database)
+    ids, done = _files(database, chosen, source), []
     with reading(runtime, quiet=json) as (indexer, line):
         for file_id in ids:
             one = indexer.index_file(file_id)
@@ -193,21 +193,21 @@ def refresh_metadata(
         take_in(runtime.settings, runtime.clock)
     failed, changed = sum(bool(one.error) for one in done), sum(one.changed for one in done)
     count = f"{counted(len(done), 'file')} read, {failed} failed, {counted(changed, 'snapshot')} changed"
-    facts = {**meant.facts(), "files": [as_object(one) for one in done], "changed": changed, "failed": failed}
-    return Done(facts, f"{meant.told()}: {count}", not failed)
+    facts = {**chosen.facts(), "files": [as_object(one) for one in done], "changed": changed, "failed": failed}
+    return Done(facts, f"{chosen.told()}: {count}", not failed)
 
 
-def _files(database: Database, meant: SelectedExecutions, source: str | None) -> list[int]:
+def _files(database: Database, chosen: SelectedExecutions, source: str | None) -> list[int]:
     with database.read() as session:
         source_id_of(session, source)
         ids = [
             file.id
-            for execution in meant.each()
+            for execution in chosen.each()
             for file, _ in queries.warc_files(session, source=source, execution_id=execution)
             if file.state == "sealed"
         ]
     if not ids:
-        raise NotFound(f"there is no sealed WARC file to read ({meant.told()}); see them with: holdfast warc list")
+        raise NotFound(f"there is no sealed WARC file to read ({chosen.told()}); see them with: holdfast warc list")
     return ids
 
 
@@ -218,15 +218,15 @@ def backfill_outlinks(runtime: Runtime, database: OpenDatabase, which: OfExecuti
     Acts at once: it only adds missing rows.
     """
     step_back(runtime.settings.index.nice)
-    meant = which.find(database)
+    chosen = which.find(database)
     with closing(ParseChild(deadline_s=_CHILD_S)) as child:
         reader = LinkReader(database, runtime.raw_db, runtime.settings.home, child, clock=runtime.clock)
-        done = [reader.backfill(execution_id=one, seen=counter("pages", quiet=json)) for one in meant.each()]
+        done = [reader.backfill(execution_id=one, seen=counter("pages", quiet=json)) for one in chosen.each()]
     pages, links = sum(one.pages for one in done), sum(one.links for one in done)
     failed = {str(key): why for one in done for key, why in one.failed.items()}
     count = f"{counted(pages, 'page')} read, {counted(links, 'link')} stored, {len(failed)} not readable"
-    facts = {**meant.facts(), "pages": pages, "links": links, "failed": failed}
-    return Done(facts, f"{meant.told()}: {count}", not failed)
+    facts = {**chosen.facts(), "pages": pages, "links": links, "failed": failed}
+    return Done(facts, f"{chosen.told()}: {count}", not failed)
 
 
 @command(app_command, example="replay-index-job --id 3")
@@ -240,9 +240,9 @@ def check_replay(
 
     Replay reads the snapshot table, so nothing has to be built: indexed captures can be replayed immediately.
     """
-    meant, seen = which.find(archive.database), counter("captures", quiet=json)
-    found = check_execution(archive.database, archive.home, meant.only, sample=sample, seen=seen)
-    return Done({"job": meant.job_id, **_replay_object(found)}, _replay_text(found, meant.told()), found.is_whole)
+    chosen, seen = which.find(archive.database), counter("captures", quiet=json)
+    found = check_execution(archive.database, archive.home, chosen.only, sample=sample, seen=seen)
+    return Done({"job": chosen.job_id, **_replay_object(found)}, _replay_text(found, chosen.told()), found.is_whole)
 
 
 @command(app_command, example="replay-reconcile")

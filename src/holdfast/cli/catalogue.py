@@ -98,7 +98,7 @@ COMMANDS = {
     "scheduler": Command(
         "worker:scheduler", "The schedule: metrics, distribution, preview, rebalance, sync.", HelpGroup.RUN
     ),
-    "worker": Command("worker", "What runs jobs: start, schedule, recover-stale.", HelpGroup.RUN),
+    "worker": Command("worker", "Run jobs: start, schedule, recover-stale.", HelpGroup.RUN),
     "edition": Command("edition", "Annual editions: schedule, status, report, freeze, compare.", HelpGroup.RUN),
     "feed": Command("feed", "Feeds and sitemaps that are polled: list, add, poll, discover.", HelpGroup.RUN),
     "frontier": Command("frontier", "Queued pages: stats, urls, add, clear, recover.", HelpGroup.UPKEEP),

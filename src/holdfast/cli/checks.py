@@ -224,7 +224,7 @@ def _nearest(name: str, known: Collection[str]) -> str:
     # Without the beginning that all of them share: with it, any two names would be alike.
     bare = {one.removeprefix(_PREFIX): one for one in known}
     close = difflib.get_close_matches(name.removeprefix(_PREFIX), bare, n=1)
-    return f"write {bare[close[0]]} if that is meant" if close else "it does nothing"
+    return f"write {bare[close[0]]} if you mean that" if close else "it does nothing"
 
 
 def _existing(home: Path) -> Path:

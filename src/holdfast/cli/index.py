@@ -120,7 +120,7 @@ def _rebuild(runtime: Runtime, source: str | None, *, apply: bool, as_json: bool
             print("nothing was written; add --apply to do so and to read all of them again")
         return False
     with closing(Database(runtime.settings.database)) as database:
-        # First: no file that is read again may show what was hidden.
+        # First: reading a file again must not show hidden captures.
         hidden = restore_withdrawals(database, home)
         restore_members(database, runtime.clock, home)
         ruled = restore_rulings(database, runtime.clock, home)
@@ -249,7 +249,7 @@ def import_(
     found = discover(paths, follow_state=follow_state)
     with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
         ensure_import_source(database, runtime.clock, code=source, name=name)
-        wish = ImportOptions(
+        request = ImportOptions(
             source=source,
             name=name,
             home=settings.home,
@@ -260,7 +260,7 @@ def import_(
             importer.in_place, importer.strict = in_place, strict
             importer.keeping = Keeping.LINK if link else Keeping.COPY
 
-        done, is_whole = _import(runtime, database, wish, found, prepare, quiet=json)
+        done, is_whole = _import(runtime, database, request, found, prepare, quiet=json)
     if json:
         print(dumps(_import_object(source, done, found, is_whole=is_whole)))
     else:
@@ -273,7 +273,7 @@ def import_(
 def _import(
     runtime: Runtime,
     database: Database,
-    wish: ImportOptions,
+    request: ImportOptions,
     found: FoundFiles,
     prepare: Callable[[Importer], None],
     *,
@@ -281,7 +281,7 @@ def _import(
 ) -> tuple[list[ImportedFile], bool]:
     done: list[ImportedFile] = []
     with reading(runtime, quiet=quiet) as (indexer, line):
-        importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
+        importer = Importer(database, runtime.raw_db, runtime.clock, indexer, request)
         importer.on_step = line.step
         prepare(importer)
         try:
@@ -397,7 +397,7 @@ def stoppable(indexer: Indexer) -> Iterator[None]:
 
     def stop(_number: int, _frame: FrameType | None) -> None:
         if indexer.stopping:
-            # The second Ctrl-C: a batch may take long on a slow disk, and what is not committed is read again.
+            # The second Ctrl-C: a batch may take long on a slow disk, and uncommitted records are read again.
             raise KeyboardInterrupt
         indexer.stopping = True
 
@@ -417,7 +417,7 @@ def take_in(settings: Settings, clock: Clock) -> None:
     _give_memory_back()
     # Another process that holds the index takes these rows in as well: they wait in the outbox.
     with closing(Database(settings.database)) as database, suppress(IndexBusy):
-        # First: search takes in what was found, too.
+        # First: search takes in these labels, too.
         judge_pending(database, clock)
         drain(database, settings.home, clock)
         while refresh_linked_hosts(database, settings.home, clock):

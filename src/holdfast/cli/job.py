@@ -84,8 +84,8 @@ class JobPlan(NamedTuple):
         """Return the fields of the configuration: those that the job had, and those that are given."""
         made = merge_fields(present, read_assignments(self.sets or ()))
         there = made.get("seeds", read_config(content_of(base), needs_seeds=False).seeds)
-        # `--seed` adds one to the seeds that there are, `--set seeds=` replaces them. What is no list is refused when
-        # the whole is checked.
+        # `--seed` adds to the present seeds, `--set seeds=` replaces them. Checking the whole configuration rejects
+        # seeds that are no list.
         if self.seed and isinstance(there, list | tuple):
             made["seeds"] = [*there, *self.seed]
         size, seconds = read_size(self.max_bytes), read_time(self.max_time)
@@ -261,7 +261,7 @@ _NEXT = {
     State.PAUSED.value: "let it go on with: holdfast job resume {id}",
     State.COMPLETED.value: "give it another run with: holdfast create-job --source {source} --once",
     State.FAILED.value: "give it another try with: holdfast retry-job --id {id}",
-    State.CANCELLED.value: "make it anew with: holdfast create-job --source {source} --once",
+    State.CANCELLED.value: "create it again with: holdfast create-job --source {source} --once",
 }
 
 

@@ -69,7 +69,7 @@ def job_json(row: JobRow, waits: Mapping[int, RunWait] = MappingProxyType({})) -
 def interval_text(job: Job) -> str:
     """Return as text how often a job runs."""
     schedule = schedule_of_job(job)
-    # What an adaptive one does at present is told beside it.
+    # `slowed_text` says how often an adaptive job runs at present.
     return words_of(schedule and replace(schedule, adapts=False))
 
 
@@ -86,7 +86,7 @@ def slowed_text(job: Job) -> str | None:
 
 
 def ended_text(row: Execution) -> str | None:
-    """Return as text how an execution ended and what is missing; None while it has not ended."""
+    """Return as text how an execution ended and its shortfalls; None while it has not ended."""
     if row.state in ("queued", "running"):
         return None
     return sentence_of(row.state, row.reason, row.shortfalls)

@@ -55,7 +55,7 @@ def _each(jobs: Jobs, wanted: list[int] | None, *, are_paused: bool) -> Done:
         raise NotFound(f"{none}; see them with: holdfast status")
     idle = _unheld(jobs, done)
     lines = [_sentence(one, is_held=one.execution_id not in idle) for one in done]
-    # Of all runs, those that cannot be paused are left alone; what was named was to be done.
+    # Without numbers, runs that cannot be paused are left alone; with numbers, that is a failure.
     is_success = bool(done) and not (wanted and refused)
     return Done({"executions": done, "refused": refused}, lines, is_success, refused)
 

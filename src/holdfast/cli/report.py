@@ -77,9 +77,9 @@ def _noise(runtime: Runtime, status: ExecutionStatus) -> dict[str, int]:
 
 
 def find_execution(runtime: Runtime, wanted: int | None) -> int:
-    """Return the given execution, or the newest one; raise NotFound if there is none."""
+    """Return the given execution, or the newest one; raise NotFound without any."""
     with runtime.raw_db.read() as tx:
-        # An empty archive is told how to begin, whatever number was typed.
+        # In an empty archive the error says how to begin, whatever number was typed.
         ids = execution_queries.latest_executions(tx, limit=1)
         found = execution_queries.execution(tx, wanted) if wanted is not None else None
     if not ids:

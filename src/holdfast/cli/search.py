@@ -48,8 +48,8 @@ from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by
 _DRAIN_S = 5.0
 _PAGES = "pages taken in"
 _MADE_FIRST = (
-    "holdfast: there is no search index that this version can use; it is made first. Ctrl-C ends that, and the next "
-    "search begins anew"
+    "holdfast: there is no search index that this version can use; it is built first. Ctrl-C stops that, and the next "
+    "search starts over"
 )
 _SIMILAR = {True: SimilarResults.SHOW, False: SimilarResults.COLLAPSE}
 
@@ -187,7 +187,7 @@ def linked_hosts_(
     archive: Archive, limit: Annotated[int, typer.Option(min=1, max=MAX_LISTED, help="Hosts to show.")] = 50
 ) -> Done:
     """Show hosts that captures link to and that have no captures: candidates for sources, the most linked first."""
-    with suppress(DatabaseReadOnly):  # what was counted before can be shown all the same
+    with suppress(DatabaseReadOnly):  # earlier counts are shown
         refresh_linked_hosts(archive.database, archive.home, archive.clock, limit_s=_DRAIN_S)
     with archive.database.read() as session:
         found = linked_hosts_object(linked_hosts(session, limit=limit, offset=0))
@@ -203,12 +203,12 @@ def _take_in(archive: Archive) -> None:
         lost = is_lost(archive.database, archive.home, archive.clock)
         # For some seconds only: after a large import the whole of it would make a person wait for minutes.
         done = _make_anew(archive) if lost else drain(archive.database, archive.home, archive.clock, limit_s=_DRAIN_S)
-    # Another process takes it in already; this one answers from what is there.
+    # Another process is updating the index; this one answers from its present state.
     except IndexBusy:
         if lost:
-            print("holdfast: another process makes the search index; ask again when it is there", file=sys.stderr)
+            print("holdfast: another process is building the search index; try again when it is done", file=sys.stderr)
         return
-    except DatabaseReadOnly:  # what was taken in before can be found all the same
+    except DatabaseReadOnly:  # the index is searched as it is
         print("holdfast: changes wait for the search index, which is read-only here", file=sys.stderr)
         return
     if not done.finished:

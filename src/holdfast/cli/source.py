@@ -31,7 +31,7 @@ from holdfast.wiring.jobs import Jobs, check_backend, open_jobs
 from holdfast.withdrawals.viewers import Visibility
 
 app_command = command_group(
-    "Sources: what is kept, and how. Example: holdfast source create ex --seed https://example.org/"
+    "Websites to archive, and how. Example: holdfast source create ex --seed https://example.org/"
 )
 _SOURCES = Listing(
     "sources",

@@ -24,7 +24,7 @@ from holdfast.wiring import Runtime, open_runtime
 
 
 def overview_lines(overview: JobsOverview) -> list[str]:
-    """Return a line for each problem; empty if there is none."""
+    """Return a line for each problem."""
     shown = [f"ALERT {one.name} since {one.since:%Y-%m-%d %H:%M}: {one.message}" for one in overview.alerts]
     if overview.low_disk:
         where = f" at {overview.low_volume}" if overview.low_volume else ""
@@ -60,7 +60,7 @@ _SHOWN = 5
 
 
 def feed_lines(overview: FeedStatus) -> list[str]:
-    """Return a line for each problem; empty if there is none."""
+    """Return a line for each problem."""
     shown = [
         f"feed {one.feed} of {one.source} is disabled ({one.error_type}): {one.url}; "
         f"try again: holdfast feed enable {one.feed}"
@@ -76,7 +76,7 @@ def feed_lines(overview: FeedStatus) -> list[str]:
     if (more := len(overview.late) - _SHOWN) > 0:
         shown.append(f"late: the feeds of {more:,} more sources")
     shown += [
-        f"backlog: {one.feeds:,} feeds of {one.source} name more than may wait; what is left is read again, "
+        f"backlog: {one.feeds:,} feeds of {one.source} name more than may wait; the rest is read again, "
         "see docs/feeds.md"
         for one in overview.backlog[:_SHOWN]
     ]
@@ -135,7 +135,7 @@ def _follow(runtime: Runtime, execution_id: int) -> ExecutionStatus:
     with display.running():
         while (shown := read_status(runtime.raw_db, runtime.clock, execution_id)).state == "running":
             display.show(shown)
-            # Several looks in a row: a crawl that has just begun has its row a moment before its processes.
+            # Several times in a row: a crawl that just started has its row a moment before its processes.
             idle = idle + 1 if _is_abandoned(runtime, shown) else 0
             if idle >= _IDLE_LOOKS:
                 break

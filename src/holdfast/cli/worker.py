@@ -40,9 +40,7 @@ from holdfast.worker.loop import BACKGROUND_TASKS, RUNNERS, RunnerTable, WorkerO
 _MOST = 10_000
 _log = log.get()
 
-app_command = command_group(
-    "What runs jobs, queues them, and clears up after dead workers. Example: holdfast worker start"
-)
+app_command = command_group("Run jobs, queue them, and clean up after dead workers. Example: holdfast worker start")
 
 _command = partial(command, app_command, opened=nullcontext)
 """Of a function that takes the settings."""

@@ -93,7 +93,7 @@ def _migrating(database_url: str) -> Iterator[Config]:
         database.engine.connect() as connection,
     ):
         if database.engine.dialect.name == "sqlite":
-            # A table that is made anew is dropped first, and what refers to it must wait for the new one; SQLite
+            # A table that is rebuilt is dropped first, and references to it must wait for the new one; SQLite
             # changes this switch outside a transaction only, and begins none by itself.
             connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
             connection.exec_driver_sql("BEGIN IMMEDIATE")

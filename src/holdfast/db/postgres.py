@@ -24,7 +24,7 @@ class _PostgresTransaction:
         text = self._texts.get(statement)
         if text is None:
             # The one translation of SQL that is left: a parameter is `?` in all statements, as SQLite has it, and `%s`
-            # here. No statement of ours has a `?` that is none. Kept by statement, so that psycopg sees the same text
+            # here. No statement of ours has any other `?`. Kept by statement, so that psycopg sees the same text
             # and keeps it prepared.
             text = self._texts[statement] = statement.replace("%", "%%").replace("?", "%s")
         return text

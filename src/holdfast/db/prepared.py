@@ -70,7 +70,7 @@ class PreparedLookup:
         for first in range(0, len(keys), most):
             part = keys[first : first + most]
             length = next(one for one in self._lengths if one >= len(part))
-            # A list has each key once, and what is asked for twice is found once.
+            # Repeating the last key adds no rows.
             filled = [*part, *[part[-1]] * (length - len(part))]
             found += self._for(length).rows(tx, dialect, **dict(zip(_NAMES[:length], filled, strict=True)))
         return found
@@ -137,7 +137,7 @@ class RawConnections:
                 return raw_db, ending.enter_context(raw_db.read())
             except BaseException as exc:
                 raw_db.close()
-                # One that lay idle may have been lost since, as when the server was started anew.
+                # An idle connection may have been lost since, as when the server was restarted.
                 if not (is_idle and isinstance(exc, Unavailable)):
                     raise
 

@@ -177,7 +177,7 @@ def damaged(path: Path | None, trouble: str) -> DatabaseDamaged:
     """Return the error for a damaged file, with the two ways to recover."""
     return DatabaseDamaged(
         f"the database {path} is damaged: {trouble}; end all processes, move the file away, and put a copy of it back, "
-        "or make its rows anew from the WARC files: holdfast index --rebuild"
+        "or rebuild its rows from the WARC files: holdfast index --rebuild"
     )
 
 
@@ -207,7 +207,7 @@ def open_sqlite(path: Path, *, timeout_s: float, cached_statements: int = 128) -
     Raise sqlite3.Error if that fails too: `refused` explains it.
     """
     address = _read_only_address(path)
-    # One thread at a time uses a connection, not always the same; transactions are begun explicitly.
+    # One thread at a time uses a connection, not always the same; transactions are opened explicitly.
     return sqlite3.connect(
         path if address is None else address,
         uri=address is not None,
@@ -271,7 +271,7 @@ def refused(path: Path, exc: sqlite3.Error) -> Unavailable:
         )
     if is_read_only(path) and exc.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_CANTOPEN:
         return Unavailable(
-            f"{path} was not closed, and what its last writer did stands in {path.name}-wal, which can only be read "
+            f"{path} was not closed, and its last changes are in {path.name}-wal, which can only be read "
             "where the folder can be written: make it writable, or copy the data directory to where it is"
         )
     if exc.sqlite_errorcode & _PRIMARY == sqlite3.SQLITE_READONLY:
@@ -288,7 +288,7 @@ class OpenSqliteFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        # What was opened as immutable is read without locks and without the log: right until another user writes it.
+        # A file opened as immutable is read without locks and without the log: correct until another user writes it.
         self._is_fixed = "immutable" in (_read_only_address(path) or "")
         self._opened = self._found()
 
@@ -359,7 +359,7 @@ class RawDatabase(Protocol):
         """Open a transaction that may write; commits at the end of the block, rolls back on an error.
 
         Raise Unavailable if the database does not answer, is busy for too long, or rolled back (deadlock). It may or
-        may not have been committed, so repeat only what is idempotent. Raise NoSpace if its disk is full.
+        may not have been committed, so repeat only idempotent work. Raise NoSpace if its disk is full.
         """
         ...
 

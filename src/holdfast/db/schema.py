@@ -21,7 +21,7 @@ SCHEMA = "0035"
 MIGRATED = "HOLDFAST_MIGRATED_DATABASE"
 """Environment variable with the database URL for the migrating process."""
 
-# The group may write: such a directory is meant to be shared by several users.
+# The group may write: several users share such a directory.
 _SHARED = 0o020
 
 

@@ -135,7 +135,7 @@ def _import_past(jobs: Jobs, settings: Settings, web: DemoWeb) -> None:
             content = web.town(state) if code == TOWN else web.marsh(is_later=False)
             origin = (web.town_url if code == TOWN else web.marsh_url).rstrip("/")
             file = write_past(Path(folder), content, origin=origin, moment=moment, clock=jobs.clock)
-            wish = ImportOptions(
+            request = ImportOptions(
                 source=code,
                 name=None,
                 home=settings.home,
@@ -143,7 +143,7 @@ def _import_past(jobs: Jobs, settings: Settings, web: DemoWeb) -> None:
                 # The name of an annual job: the edition of its year takes it in.
                 job_name=job_name(code, moment.year),
             )
-            importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
+            importer = Importer(database, runtime.raw_db, runtime.clock, indexer, request)
             for done in importer.run([file]):
                 assert done.error is None, done.error
             assert importer.begun is not None

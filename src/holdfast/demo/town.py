@@ -29,7 +29,7 @@ _LAYOUT = {item.name: item.read_text("utf-8") for item in (_BUNDLE / "layout").i
 _TOWN: dict[str, Any] = tomllib.loads(_LAYOUT["town.toml"])
 _STAFF = "/staff/"
 _FEED = "/news/feed.xml"
-# When each state began to hold: what is dated later is not there yet.
+# The first day of each state: pages with a later date are not published yet.
 _STATE_DAYS = (date(2023, 5, 16), date(2024, 6, 11), date(2025, 9, 23), date(2026, 10, 20))
 # Older than what a poll of sitemaps takes for news: pages are left to crawls.
 _LISTED_DAYS = (date(2023, 1, 2), date(2024, 3, 1), date(2025, 7, 1), date(2026, 9, 1))

@@ -1,1 +1,1 @@
-"""Annual editions: the intended content of a source for a year, what was captured, and a citable list."""
+"""Annual editions: the intended content of a source for a year, the captured part of it, and a citable list."""

@@ -102,7 +102,7 @@ def uncapped(config: SourceConfig, seeds: Iterable[str], host: ZimitSettings) ->
 
     Raise ToolConfigRefused or FlagRefused if the source's zimit options do not work with what this `host` offers.
     """
-    # A job has its own copy of the seeds: editing the source during the campaign must not change what was planned.
+    # A job has its own copy of the seeds: editing the source during the campaign must not change the plan.
     overrides: dict[str, Any] = {"seeds": list(seeds), "max_depth": UNLIMITED, "max_pages": None}
     notes = []
     if config.max_depth != UNLIMITED:

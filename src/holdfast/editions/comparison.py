@@ -145,8 +145,7 @@ def _differences(before: Iterable[KeptPage], now: Iterable[KeptPage], scratch: P
             line = _line(kind, a, b)
             body = _loose_body(kind, a, b)
             if body is None:
-                # One sort for both kinds: what is settled passes through, what came or went is brought together by its
-                # body.
+                # One sort for both kinds: settled differences pass through; pages that came or went are sorted by body.
                 yield b"0\x00" + line
             else:
                 # Sorted by body, those that went before those that came, each in the order of its address.
@@ -245,7 +244,7 @@ def _line(kind: str, before: KeptPage | None, now: KeptPage | None) -> bytes:
     assert shown is not None
     url = None if kind == SiteKind.WITHDRAWN or shown.held is None else shown.held.url
     difference = PageDifference(str(kind), url, None, before.id if before else None, now.id if now else None)
-    # What is withdrawn stands at the end: its place must not tell its address.
+    # Withdrawn pages come last: their place must not reveal their address.
     key, page = (b"~", b"") if kind == SiteKind.WITHDRAWN else shown.place
     return b"%d\x00%b\x00%b\x00%b\n" % (kind == SiteKind.WITHDRAWN, key, page, json.dumps(difference).encode())
 

@@ -70,8 +70,8 @@ def assess(view: EditionView, measured: Mapping[str, Any], missing: Sequence[Mis
     `missing` are all of them; the current state of the shards decides which are accepted. A report shows the first
     ones.
     """
-    meant = seeds_of(view)
-    seeds = [_judged(seed, meant.get(parse_seed(seed.url).hash64)) for seed in missing]
+    intended = seeds_of(view)
+    seeds = [_judged(seed, intended.get(parse_seed(seed.url).hash64)) for seed in missing]
     blocking = sum(not seed.accepted for seed in seeds)
     counts = {
         **measured["counts"],
@@ -83,7 +83,7 @@ def assess(view: EditionView, measured: Mapping[str, Any], missing: Sequence[Mis
         [shard.state for shard in view.shards],
         captured=counts["captured_urls"],
         missing_seeds=blocking,
-        seeds=len(meant),
+        seeds=len(intended),
     )
     outcomes = {shard["jobId"]: shard["outcomes"] for shard in measured["shards"]}
     readiness = ready.as_object()
@@ -102,8 +102,8 @@ def assess(view: EditionView, measured: Mapping[str, Any], missing: Sequence[Mis
     }
 
 
-def _judged(seed: MissingSeed, meant: SeedInput | None) -> MissingSeed:
-    return seed if meant is None else seed._replace(url=meant.url, accepted=meant.is_accepted)
+def _judged(seed: MissingSeed, known: SeedInput | None) -> MissingSeed:
+    return seed if known is None else seed._replace(url=known.url, accepted=known.is_accepted)
 
 
 def shard_counts(shards: Iterable[Shard]) -> dict[str, int]:

@@ -57,8 +57,8 @@ def stored_file(home: Path, stored: str) -> Path | None:
     """Return the path of an edition's file named by a row, if it exists; None if the name is not allowed."""
     root = home.resolve() / "editions"
     try:
-        # A database may be restored from elsewhere or tampered with: links are followed, and what is outside is
-        # refused.
+        # A database may be restored from elsewhere or tampered with: links are followed, and a path outside is
+        # rejected.
         path = (home.resolve() / stored).resolve()
         return path if path.is_relative_to(root) and path.is_file() else None
     except (OSError, ValueError):
@@ -165,7 +165,7 @@ def draft(folder: Path) -> Iterator[EditionDraft]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with alone(folder / ".lock", EditionBusy(_BUSY)):
-            # Under the lock no other process builds here: what is left is of one that was killed.
+            # Under the lock no other process builds here: leftovers are of one that was killed.
             for left in folder.glob(".building-*"):
                 shutil.rmtree(left, ignore_errors=True)
             scratch = Path(mkdtemp(dir=folder, prefix=".building-"))

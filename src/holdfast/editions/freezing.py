@@ -296,4 +296,4 @@ def _look_at(home: Path, found: Verified, row: WarcFile | None, *, quick: bool) 
         damaged, name = True, f"{name} ({exc.strerror})"
     if damaged:
         found.files_damaged += 1
-        found.note(f"{name} is not what was sealed; look at it with: holdfast verify-warcs")
+        found.note(f"{name} differs from the sealed file; check it with: holdfast verify-warcs")

@@ -96,7 +96,7 @@ class RedirectTrail:
         return ends
 
     def _known(self, targets: Iterable[str]) -> dict[str, _Stop]:
-        """Return what is known of each address: the best of all executions, or why none requested it."""
+        """Return the best result of all executions for each address, or why none requested it."""
         urls: dict[str, Url | None] = {}
         for target in targets:
             try:
@@ -282,9 +282,9 @@ def _scope(view: EditionView, seeds: dict[int, SeedInput]) -> Scope | None:
 
 def _items(database: Database, view: EditionView, scope: Scope, *, now: datetime) -> Iterator[AddressSighting]:
     """Yield in-scope addresses from feeds and sitemaps since the previous campaign."""
-    # What was named since the campaign before: older items were due in the edition before this one.
+    # Since the previous campaign: older items were due in the previous edition.
     since = campaign_date(max(view.edition.year - 1, FIRST_YEAR))
-    # What was named after the last crawl had ended could not have been met by it.
+    # The last crawl could not find items that were named after it had ended.
     until = max(run.finished_at or now for _, run in view.runs)
     after: int | None = None
     while True:
@@ -324,7 +324,7 @@ class _Read:
             with self._database.read() as session:
                 rows, after = queries.attempts(session, self._run.id, after=after)
                 found = [self._attempted(row) for row in rows]
-                # The record of an attempt is that of its last hop; a redirect may be what is none.
+                # The record of an attempt is that of its last hop; a redirect may lead to a page that is noise.
                 noise = kinds_of(session, {one.snapshot_id for one in found if one.snapshot_id is not None})
                 at_pages = kinds_at(session, [self._run.id], {one.url_hash for one in found})
             kinds = [noise.get(one.snapshot_id or -1) or at_pages.get((self._run.id, one.url_hash)) for one in found]
@@ -371,7 +371,7 @@ class _Read:
                 rows = queries.captures(
                     session, self._run.id, after=after, which=queries.WantedCaptures.PAGES_AND_REDIRECTS
                 )
-            # What was sent with a POST is part of such an address: a script requested it, not an editor.
+            # Such an address contains POST data: a script requested it, not an editor.
             asked = [row for row in rows if row.method is None and (row.url_hash in seeds or not is_plumbing(row.url))]
             found = [self._captured(row) for row in asked]
             for one, end in zip(found, self._trail.followed(found), strict=True):

@@ -164,7 +164,7 @@ def write_report(
         rows = (decided(row, decisions.get(row.seen.url_hash)) for row in united) if decisions else united
         ledger, table = _write_ledger(made, rows, tally)
         manifest = _write_manifest(database, made, view)
-        # Against the file itself, not against what was to be written: a full disk or a fault of the sort shows here.
+        # Against the file itself, not against the rows to write: a full disk or a fault of the sort shows here.
         tally.check(written=ledger.rows, recounted=_recount(made.scratch / ledger.name))
         content = compose(view, tally, _figures(database, view), [ledger, manifest, table], now=now)
         if not apply:
@@ -258,7 +258,7 @@ def _figures(database: Database, view: EditionView) -> dict[str, Any]:
         kept = queries.with_frontier(session, ids)
     with closing(connect(database.url)) as raw_db:
         sitemaps = queries.sitemaps(raw_db, ids)
-    # The last run of a shard counts what is left of all of them: adding them up would count a page for each retry.
+    # The last run of a shard has the figures of all: adding them up would count a page for each retry.
     newest = {shard.job.id: run for shard, run in runs if run.id not in kept}
     failed = sum(run.items_failed for run in newest.values())
     waiting = sum(max(0, run.items_total - run.items_crawled - run.items_failed) for run in newest.values())

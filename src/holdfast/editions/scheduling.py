@@ -54,7 +54,7 @@ class CampaignRun:
 
     def at(self, code: str, number: int = 0) -> datetime:
         """Return when a source's job is due: one second apart, in campaign order; shards are milliseconds apart."""
-        # Workers take what is due first: a second apart keeps the order, and no two jobs begin at one moment.
+        # Workers take the earliest first: a second apart keeps the order, and no two jobs begin at one moment.
         return self._begin + timedelta(seconds=self._order[code], milliseconds=number)
 
     def take(self) -> bool:

@@ -27,7 +27,7 @@ _FOLDED_AFTER = timedelta(hours=1)
 
 
 def thin_out(database: Database, *, now: datetime, portions: int) -> Counter[str]:
-    """Thin out what is due, in at most `portions` short transactions; return the number of deleted rows by kind."""
+    """Thin out old rows, in at most `portions` short transactions; return the number of deleted rows by kind."""
     done: Counter[str] = Counter()
     steps = (
         (MINUTE_S, HOUR_S, now - timedelta(days=MINUTES_DAYS)),

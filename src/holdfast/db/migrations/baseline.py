@@ -229,7 +229,7 @@ _CHANGES: tuple[tuple[str, str, Step], ...] = (
         "0014",
         _sql("DELETE FROM link_texts WHERE NOT EXISTS (SELECT 1 FROM snapshots s WHERE s.id = link_texts.snapshot_id)"),
     ),
-    # The newest good capture of a page is none that shows something else.
+    # The newest good capture of a page must show the page itself.
     (
         "0011",
         "0014",

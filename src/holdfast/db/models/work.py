@@ -15,7 +15,7 @@ class Source(Model):
     __tablename__ = "sources"
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
-    # SQLite checks no length, and could only change one by writing the table anew.
+    # SQLite checks no length, and could only change one by writing the whole table again.
     code: Mapped[str] = mapped_column(String(40).with_variant(String(16), "sqlite"), unique=True)
     name: Mapped[str]
     base_url: Mapped[str | None]
