@@ -161,18 +161,17 @@ def page_of_events(
 
     Paging also ends at `listed`; older events are reached with an earlier `until`.
     """
-    rows, is_exact = (_of_latest if scope.latest else _of_one)(session, scope, listed)
+    if scope.latest:
+        rows, is_exact = _of_latest(session, scope, listed)
+    else:
+        rows = _read(session, scope, scope.execution_id, listed + 1)
+        rows, is_exact = rows[:listed], len(rows) <= listed
     places = [change_id for _, change_id, is_shown in rows if is_shown]
     return events_of(session, places[offset : offset + limit]), len(places), is_exact
 
 
 # The time of a change, its id, and whether the viewer may see it.
 _Place = tuple[datetime, int, bool]
-
-
-def _of_one(session: Session, scope: ChangeScope, listed: int) -> tuple[list[_Place], bool]:
-    rows = _read(session, scope, scope.execution_id, listed + 1)
-    return rows[:listed], len(rows) <= listed
 
 
 def _of_latest(session: Session, scope: ChangeScope, listed: int) -> tuple[list[_Place], bool]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import DatabaseError, DBAPIError, InternalError, OperationalError
+from sqlalchemy.exc import DatabaseError, InternalError, OperationalError
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock, SystemClock, from_micros
@@ -138,7 +138,9 @@ class Database:
                 if is_locked(exc.orig):
                     raise DatabaseLocked(self._path) from exc
             # InternalError where the server ended an idle transaction.
-            raise Unavailable(f"the database did not answer: {_plain(exc)}") from exc
+            raise Unavailable(
+                f"the database did not answer: {str(exc.orig).splitlines()[0] if exc.orig else 'no detail'}"
+            ) from exc
 
     def takes_writes(self, home: Path) -> bool:
         """Return whether writes work: the last one was not rejected, and no process holds SQLite's lock."""
@@ -170,17 +172,13 @@ def open_database(settings: Settings) -> Iterator[Database]:
         yield database
 
 
-def _plain(exc: DBAPIError) -> str:
-    return str(exc.orig).splitlines()[0] if exc.orig else "no detail"
-
-
 # Steps of SQLite's machine between two questions: about a millisecond.
 _STEPS = 20_000
 _DEADLINE = "statement_deadline"
 _UNLIMITED = "statement_unlimited"
 
 
-def limit_statements(engine: Engine, *, seconds: float, clock: Clock | None = None) -> None:
+def limit_statements(engine: Engine, *, seconds: float) -> None:
     """Set statement and idle-transaction timeouts for connections opened from now on.
 
     A timeout looks as if the database did not answer. Close open connections first: `engine.dispose()`.
@@ -188,7 +186,7 @@ def limit_statements(engine: Engine, *, seconds: float, clock: Clock | None = No
     if engine.dialect.name == "postgresql":
         _limit_postgres(engine, seconds)
     else:
-        _limit_sqlite(engine, seconds, clock or SystemClock())
+        _limit_sqlite(engine, seconds, SystemClock())
     # Connections that were opened before have no limit.
     engine.dispose()
 

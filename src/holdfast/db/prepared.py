@@ -44,12 +44,7 @@ class PreparedSelect:
         values = []
         for name in compiled.positiontup or ():
             bind = compiled.binds[name]
-            if bind.callable is not None:
-                values.append(_asked(bind.callable))
-            elif bind.required:
-                values.append(_given(bind.key))
-            else:
-                values.append(_fixed(bind.value))
+            values.append(_value_of(bind))
         return str(compiled), tuple(values)
 
 
@@ -86,16 +81,12 @@ class PreparedLookup:
 _NAMES = tuple(f"key{number}" for number in range(100))
 
 
-def _asked(ask: Callable[[], Any]) -> Callable[[dict[str, Any]], Any]:
-    return lambda _given: ask()
-
-
-def _given(name: str) -> Callable[[dict[str, Any]], Any]:
-    return lambda given: given[name]
-
-
-def _fixed(value: Any) -> Callable[[dict[str, Any]], Any]:
-    return lambda _given: value
+def _value_of(bind: BindParameter[Any]) -> Callable[[dict[str, Any]], Any]:
+    """Return a function from the given values to the value of a parameter."""
+    evaluated = bind.callable
+    if evaluated is not None:
+        return lambda _given: evaluated()
+    return (lambda given: given[bind.key]) if bind.required else (lambda _given: bind.value)
 
 
 class RawConnections:

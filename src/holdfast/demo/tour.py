@@ -51,16 +51,6 @@ def captures_of(session: Session, url: str) -> list[Snapshot]:
     )
 
 
-def _latest_change(session: Session, url: str) -> int | None:
-    return session.scalars(
-        select(Change.to_snapshot_id)
-        .join(PageGroup, PageGroup.id == Change.group_id)
-        .where(Change.type == "updated", Change.diff_id.is_not(None), PageGroup.url == url)
-        .order_by(Change.id.desc())
-        .limit(1)
-    ).one_or_none()
-
-
 def read_tour(archive: Archive, front_page: str) -> DemoTour:
     fees_url = f"{front_page}{FEES}"
     with archive.database.read() as session:
@@ -70,7 +60,13 @@ def read_tour(archive: Archive, front_page: str) -> DemoTour:
         pages = session.scalar(select(func.count()).select_from(Snapshot).where(Snapshot.is_page))
         changes = Counter(session.scalars(select(Change.type).where(Change.type != "unchanged")))
         fees, front = captures_of(session, fees_url), captures_of(session, front_page)
-        change = _latest_change(session, fees_url)
+        change = session.scalar(
+            select(Change.to_snapshot_id)
+            .join(PageGroup, PageGroup.id == Change.group_id)
+            .where(Change.type == "updated", Change.diff_id.is_not(None), PageGroup.url == fees_url)
+            .order_by(Change.id.desc())
+            .limit(1)
+        )
     return DemoTour(
         files=files,
         records=records or 0,

@@ -46,11 +46,13 @@ def pages_of(
 
     Raise EditionNotReady without a ledger, or without the frozen list of a frozen edition; FrozenListDamaged.
     """
-    rows = _frozen(database, home, view) if view.edition.frozen_at else _live(database, view)
+    live = (row for _, row in captures_of(database, view))
+    rows = _frozen(database, home, view) if view.edition.frozen_at else live
     # Sorted on disk: an edition may have tens of millions of captures.
     lines = counted(chain(_meant(home, view), map(_pack, rows)), on_row)
-    for place, group in groupby(sorted_lines(lines, scratch), key=_place):
-        yield _kept(place, [json.loads(line.rsplit(b"\x00", 1)[1]) for line in group])
+    parts = (line.split(b"\x00") for line in sorted_lines(lines, scratch))
+    for (key, page), group in groupby(parts, key=lambda parts: parts[:2]):
+        yield _kept((key, page), [json.loads(parts[-1]) for parts in group])
 
 
 def _meant(home: Path, view: EditionView) -> Iterator[bytes]:
@@ -77,10 +79,6 @@ def _mark(url: str) -> bytes:
     return b"%b\x00%b\x00null\n" % _place_of(found.url_key, found.url_hash)
 
 
-def _live(database: Database, view: EditionView) -> Iterator[CaptureRow]:
-    return (row for _, row in captures_of(database, view))
-
-
 def _frozen(database: Database, home: Path, view: EditionView) -> Iterator[CaptureRow]:
     for batch in entries(cited_list(home, view.edition)):
         # Lists of an earlier version have no "page": there the rows alone say which captures are pages.
@@ -105,11 +103,6 @@ def _pack(row: CaptureRow) -> bytes:
 def _place_of(url_key: str, url_hash: int) -> tuple[bytes, bytes]:
     key = url_key.replace("\x00", "%00").replace("\n", "%0A").encode("utf-8", "replace")
     return key, b"%016x" % (url_hash & 0xFFFF_FFFF_FFFF_FFFF)
-
-
-def _place(line: bytes) -> tuple[bytes, bytes]:
-    key, page, _ = line.split(b"\x00", 2)
-    return key, page
 
 
 def _kept(place: tuple[bytes, bytes], found: list[list[Any] | None]) -> KeptPage:
@@ -278,8 +271,17 @@ def write_comparison(
         examples: dict[str, list[str]] = {}
         found = _sampled(count_kinds(compare(before, now, made.scratch), counts), examples)
         lines, table = _write_pages(made, stem, found)
-        content = _content(earlier, later, counts, (lines, table))
-        content |= {"generated_at": utc_text(clock.now()), "examples": examples}
+        content = {
+            "source": later.source.code,
+            "source_name": later.source.name,
+            "earlier": _edition(earlier),
+            "later": _edition(later),
+            "counts": {kind.value: counts[kind] for kind in SiteKind},
+            "pages": counts.total(),
+            "artifacts": {file.name: file.described() for file in (lines, table)},
+            "generated_at": utc_text(clock.now()),
+            "examples": examples,
+        }
         text = made.whole(f"{stem}.md", comparison_text(content).encode())
         whole = made.whole(f"{stem}.json", json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
         # The JSON last: readers go by it, and by then what it names is there.
@@ -306,20 +308,6 @@ def _write_pages(
             lines.line(json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
             table.line(csv_line(difference))
         return lines.close(), table.close()
-
-
-def _content(
-    earlier: EditionView, later: EditionView, counts: Counter[str], files: Iterable[WrittenFile]
-) -> dict[str, Any]:
-    return {
-        "source": later.source.code,
-        "source_name": later.source.name,
-        "earlier": _edition(earlier),
-        "later": _edition(later),
-        "counts": {kind.value: counts[kind] for kind in SiteKind},
-        "pages": counts.total(),
-        "artifacts": {file.name: file.described() for file in files},
-    }
 
 
 def _edition(view: EditionView) -> dict[str, Any]:

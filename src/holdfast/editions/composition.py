@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.editions.edition_files import WrittenFile, utc_text
 from holdfast.editions.edition_view import INDEXED, EditionView, Shard, judge
 from holdfast.editions.ledger import FEED_ITEM_POLLED, LedgerOutcome, MissingSeed, Tally
-from holdfast.editions.ledger_reading import SeedInput, seeds_of
+from holdfast.editions.ledger_reading import seeds_of
 from holdfast.editions.records import shard_record
 from holdfast.errors import UrlRefused
 from holdfast.records import encode
@@ -71,7 +71,10 @@ def assess(view: EditionView, measured: Mapping[str, Any], missing: Sequence[Mis
     ones.
     """
     intended = seeds_of(view)
-    seeds = [_judged(seed, intended.get(parse_seed(seed.url).hash64)) for seed in missing]
+    seeds = []
+    for seed in missing:
+        known = intended.get(parse_seed(seed.url).hash64)
+        seeds.append(seed if known is None else seed._replace(url=known.url, accepted=known.is_accepted))
     blocking = sum(not seed.accepted for seed in seeds)
     counts = {
         **measured["counts"],
@@ -100,10 +103,6 @@ def assess(view: EditionView, measured: Mapping[str, Any], missing: Sequence[Mis
             {**encode(shard_record(shard)), "outcomes": outcomes.get(shard.job.id, {})} for shard in view.shards
         ],
     }
-
-
-def _judged(seed: MissingSeed, known: SeedInput | None) -> MissingSeed:
-    return seed if known is None else seed._replace(url=known.url, accepted=known.is_accepted)
 
 
 def shard_counts(shards: Iterable[Shard]) -> dict[str, int]:

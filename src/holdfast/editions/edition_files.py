@@ -71,7 +71,10 @@ _CONTROL: Final = dict.fromkeys([*range(32), *range(127, 160), 0x2028, 0x2029], 
 
 def csv_line(cells: Iterable[Any]) -> bytes:
     """Return a CSV line without line breaks or cells that spreadsheets would run as formulas."""
-    return table_line(_cell(cell) if isinstance(cell, str) else cell for cell in cells)
+    return table_line(
+        guarded(cell if cell.isprintable() else cell.translate(_CONTROL)) if isinstance(cell, str) else cell
+        for cell in cells
+    )
 
 
 def table_line(cells: Iterable[Any]) -> bytes:
@@ -79,10 +82,6 @@ def table_line(cells: Iterable[Any]) -> bytes:
     out = io.StringIO()
     csv.writer(out, lineterminator="\n").writerow(cells)
     return out.getvalue().encode("utf-8", "replace")
-
-
-def _cell(value: str) -> str:
-    return guarded(value if value.isprintable() else value.translate(_CONTROL))
 
 
 def utc_text(moment: datetime) -> str:

@@ -24,6 +24,7 @@ from holdfast.types import UrlKind
 from holdfast.withdrawals.visibility import is_withdrawn, visible_source
 
 STRETCH = 2000
+_RULES = 200
 
 
 def sources_with_edition(session: Session, *, year: int) -> list[int]:
@@ -126,9 +127,7 @@ def _by_index(session: Session) -> None:
 _WHOLE = or_(Snapshot.is_page, Snapshot.redirect_to.is_not(None))
 
 
-def attempts(
-    session: Session, execution_id: int, *, after: Place = (-1, -1, -1), limit: int = STRETCH
-) -> tuple[Rows, Place | None]:
+def attempts(session: Session, execution_id: int, *, after: Place = (-1, -1, -1)) -> tuple[Rows, Place | None]:
     """Return the current state of the next pages of an execution, and where to continue; None at the end.
 
     Only pages, not embedded resources.
@@ -140,7 +139,7 @@ def attempts(
         # Keyset, by the order of the primary key: OFFSET would read the whole execution again for each stretch.
         .where(PageCrawl.execution_id == execution_id, tuple_(*key) > tuple_(*after))
         .order_by(*key)
-        .limit(limit)
+        .limit(STRETCH)
     ).subquery()
     one = aliased(PageCrawl, part)
     found_on = and_(
@@ -175,7 +174,7 @@ def attempts(
         .order_by(one.domain_id, one.page_id, one.attempt)
     ).all()
     # The stretch is cut before retried attempts are left out: a short list is not the end, a short stretch is.
-    last = rows[-1] if len(rows) == limit else None
+    last = rows[-1] if len(rows) == STRETCH else None
     return [row for row in rows if not row.is_skipped], None if last is None else (last[0], last[1], last[2])
 
 
@@ -242,14 +241,13 @@ def captures(
     *,
     after: int,
     which: WantedCaptures = WantedCaptures.PAGES,
-    limit: int = STRETCH,
 ) -> list[CaptureRow]:
     """Return the next captures of an execution by id; those under takedown are marked."""
     _by_index(session)
     part = select(Snapshot).where(Snapshot.execution_id == execution_id, Snapshot.id > after)
     if which is not WantedCaptures.ALL:
         part = part.where(Snapshot.is_page if which is WantedCaptures.PAGES else _WHOLE)
-    one = aliased(Snapshot, part.order_by(Snapshot.id).limit(limit).subquery())
+    one = aliased(Snapshot, part.order_by(Snapshot.id).limit(STRETCH).subquery())
     return [_capture(row) for row in session.execute(_captures(one).order_by(one.id))]
 
 
@@ -269,7 +267,7 @@ def warc_file(session: Session, warc_file_id: int) -> WarcFile | None:
     return session.get(WarcFile, warc_file_id)
 
 
-def links_left_out(session: Session, executions: Collection[int], *, limit: int = 200) -> Rows:
+def links_left_out(session: Session, executions: Collection[int]) -> Rows:
     """Return the rules that excluded links from these executions, the strictest first."""
     total = func.sum(Exclusion.count)
     rows = session.execute(
@@ -281,7 +279,7 @@ def links_left_out(session: Session, executions: Collection[int], *, limit: int 
         .where(Exclusion.execution_id.in_(executions))
         .group_by(Exclusion.rule)
         .order_by(total.desc(), Exclusion.rule)
-        .limit(limit)
+        .limit(_RULES)
     )
     return rows.all()
 

@@ -165,7 +165,9 @@ def write_report(
         ledger, table = _write_ledger(made, rows, tally)
         manifest = _write_manifest(database, made, view)
         # Against the file itself, not against the rows to write: a full disk or a fault of the sort shows here.
-        tally.check(written=ledger.rows, recounted=_recount(made.scratch / ledger.name))
+        with (made.scratch / ledger.name).open("rb") as file:
+            recounted = Counter(json.loads(line)["outcome"] for line in file)
+        tally.check(written=ledger.rows, recounted=recounted)
         content = compose(view, tally, _figures(database, view), [ledger, manifest, table], now=now)
         if not apply:
             # A dry run does all of the work, so that it refuses what the real one would refuse.
@@ -204,12 +206,6 @@ def _write_ledger(made: EditionDraft, rows: Iterable[Row], tally: Tally) -> tupl
             ledger.line(json.dumps(as_object(row), ensure_ascii=False).encode("utf-8", "replace") + b"\n")
             table.line(csv_line(as_cells(row)))
         return ledger.close(), table.close()
-
-
-def _recount(path: Path) -> Counter[str]:
-    """Return the number of lines per outcome, counted from the ledger file itself."""
-    with path.open("rb") as file:
-        return Counter(json.loads(line)["outcome"] for line in file)
 
 
 def _write_manifest(database: Database, made: EditionDraft, view: EditionView) -> WrittenFile:

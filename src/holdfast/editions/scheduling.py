@@ -166,7 +166,8 @@ class Campaigns:
         # Until the whole crawl has its report, nothing says which seeds lack something.
         if whole and (edition is None or edition.generated_at is None):
             return [replace(skipped, reason=Skip.NO_REPORT.value)]
-        if edition is not None and edition.generated_at is not None and _has_no_gaps(edition):
+        gaps = edition and (edition.missing_url_count or edition.failed_url_count or edition.needs_review_shard_count)
+        if edition is not None and edition.generated_at is not None and not gaps:
             return [replace(skipped, reason=Skip.NO_GAPS.value)]
         taken = {one.job.name for one in known if one.status != "cancelled"}
         try:
@@ -291,14 +292,10 @@ def _details(run: CampaignRun, edition: Edition, shard_key: str | None) -> dict[
     }
 
 
-def _has_no_gaps(edition: Edition) -> bool:
-    return not (edition.missing_url_count or edition.failed_url_count or edition.needs_review_shard_count)
-
-
 def _is_covered(edition: Edition, seed: str) -> bool:
     """Return whether the last report has a seed captured, and nothing in its area that a retry could add."""
-    told = edition.coverage_summary
-    return seed in told.get("seeds", ()) and not told.get("gaps", {}).get(seed)
+    summary = edition.coverage_summary
+    return seed in summary.get("seeds", ()) and not summary.get("gaps", {}).get(seed)
 
 
 def _free_key(taken: set[str | None], *, several: bool) -> str:
