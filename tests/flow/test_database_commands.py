@@ -175,7 +175,7 @@ def test_variables_that_do_nothing_are_told(typed: Typist, monkeypatch: pytest.M
     marked = [line.split()[:2] for line in typed("check-env").out.splitlines()]
     assert ["!!", "HOLDFAST_HOEM"] in marked
     assert ["ok", "CRAWLER_PORT"] in marked
-    assert told["CRAWLER_PORT"] == "is not read; docs/settings.md says what took its place"
+    assert told["CRAWLER_PORT"] == "is not read; docs/settings.md names its replacement"
     assert "it is empty" in told["archive-tool"]
     monkeypatch.setenv("HOLDFAST_CONFIG", "/nowhere.toml")
     refused = typed("check-env")

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from types import FrameType
 from typing import Annotated
 
 import typer
@@ -159,7 +158,9 @@ def _serve_here(settings: Settings, listener: socket.socket, application: str, r
         ready=ready,
     )
     # The server hands the signal on when it has drained; by then there is nothing left to end.
-    previous = {number: signal.signal(number, _nothing) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {
+        number: signal.signal(number, lambda _number, _frame: None) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         server.run(sockets=[listener])
     finally:
@@ -179,10 +180,6 @@ def _protocol(settings: Settings) -> type[asyncio.Protocol]:
         write_s=settings.timings.server_write_s,
         limits=limits,
     )
-
-
-def _nothing(_number: int, _frame: FrameType | None) -> None:
-    """Ignore a signal that was already handled."""
 
 
 class _Server(uvicorn.Server):

@@ -128,12 +128,9 @@ COMMANDS = {
 }
 
 
-def _alias(target: str, summary: str) -> Command:
-    noun, subcommand = target.split()
-    return Command(COMMANDS[noun].module, summary, HelpGroup.FLAT, subcommand)
-
-
-COMMANDS |= {name: _alias(*current) for name, current in OLD_COMMANDS.items()}
+for _name, (_target, _summary) in OLD_COMMANDS.items():
+    _noun, _, _subcommand = _target.partition(" ")
+    COMMANDS[_name] = Command(COMMANDS[_noun].module, _summary, HelpGroup.FLAT, _subcommand)
 
 _COLUMNS = 80
 _OPENING = """holdfast keeps websites: crawled politely, stored as WARC, searched, replayed.
@@ -154,7 +151,7 @@ def usage(*, everything: bool = False) -> str:
             lines += [f"{group}:", *(line for name, command in rows.items() for line in _rows(name, command, width))]
     if not everything:
         flat = sum(command.group is HelpGroup.FLAT for command in COMMANDS.values())
-        lines += [f"{HelpGroup.FLAT}: {flat} flat names, as {_some_flat_names()}: holdfast help all"]
+        lines += [f"{HelpGroup.FLAT}: {flat} flat names, as list-jobs, migrate: holdfast help all"]
     return "\n".join([*lines, "", _CLOSING])
 
 
@@ -174,7 +171,3 @@ def noun_of(command: Command) -> str:
         if other.module == command.module and other.subcommand is None:
             return name
     return command.module
-
-
-def _some_flat_names() -> str:
-    return ", ".join(name for name in ("list-jobs", "migrate") if name in COMMANDS)

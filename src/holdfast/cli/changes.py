@@ -13,9 +13,9 @@ from holdfast.changes import listing
 from holdfast.changes.compute import Computed, compute_pending
 from holdfast.changes.listing import ChangeScope
 from holdfast.changes.pairs import Compared, TextMode, compare_captures
-from holdfast.changes.records import ChangeEvent, structured_diff
+from holdfast.changes.records import structured_diff
 from holdfast.changes.rendering import diff_text
-from holdfast.changes.site_comparison import PageDifference, SiteKind, count_kinds, walk_site
+from holdfast.changes.site_comparison import SiteKind, count_kinds, walk_site
 from holdfast.cli.formatting import counted, dumps, lines, text
 from holdfast.cli.parameters import OfSource, command_group
 from holdfast.cli.printing import picked
@@ -93,20 +93,16 @@ def list_changes(
     source_id = source_id_of(session, source)
     scope = ChangeScope(source_id, execution, is_latest, unchanged=unchanged, noise=noise)
     events, total, is_exact = listing.page_of_events(session, scope, offset=0, limit=limit)
-    printed = [line for event in events for line in _event_lines(event)]
+    printed = []
+    for one in events:
+        printed += [f"{one.to_captured_at:%Y-%m-%d %H:%M}  {one.type:<9}  {text(one.group or '')}  {one.summary}"]
+        printed += [f"{'':18}{one.from_snapshot_id or '-'} -> {one.to_snapshot_id}"]
     if not events:
         printed.append("no changes; holdfast compute-changes looks for them")
     elif total > len(events):
         printed.append(f"{total - len(events):,} more; see --limit")
     shown = {"total": total, "total_is_exact": is_exact, "changes": events}
     return Done(shown, printed)
-
-
-def _event_lines(event: ChangeEvent) -> tuple[str, str]:
-    return (
-        f"{event.to_captured_at:%Y-%m-%d %H:%M}  {event.type:<9}  {text(event.group or '')}  {event.summary}",
-        f"{'':18}{event.from_snapshot_id or '-'} -> {event.to_snapshot_id}",
-    )
 
 
 @command(app_command, example="changes compare 4194305 8388609")
@@ -153,9 +149,7 @@ def site(
     counts: Counter[str] = Counter({kind.value: 0 for kind in SiteKind})
     for entry in count_kinds(walk_site(archive.database, earlier, later), counts):
         if unchanged or entry.kind != SiteKind.UNCHANGED:
-            print(dumps(entry._asdict()) if json else text(_site_line(entry)))
+            moved = f"  (was {entry.from_url})" if entry.from_url else ""
+            line = text(f"{entry.kind:<9}  {entry.url or 'a page'}{moved}")
+            print(dumps(entry._asdict()) if json else line)
     return Done({"counts": dict(counts)}, ", ".join(f"{count:,} {kind}" for kind, count in counts.items()))
-
-
-def _site_line(entry: PageDifference) -> str:
-    return f"{entry.kind:<9}  {entry.url or 'a page'}" + (f"  (was {entry.from_url})" if entry.from_url else "")

@@ -17,7 +17,7 @@ from contextlib import nullcontext
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -147,44 +147,37 @@ _PREFIX = "HOLDFAST_"
 _THEIRS = ("HEALTHARCHIVE_", "CRAWLER_", "FETCHER_", "JOB_LOGS_", "AUTH_JWT_")
 
 
-class Finding(NamedTuple):
-    what: str
-    value: str
-    problem: str | None = None
-    """How to fix it; None if there is no problem."""
+Finding = tuple[str, str, str | None]
+"""What was checked, its value, and how to fix it; None if there is no problem."""
 
 
 @runnable(opened=nullcontext, example="check-env")
 def check_env(settings: Settings) -> Done:
     """Check the data directory, the disk, important settings and the programs we call; exit 1 for a problem."""
     found = list(findings(settings))
-    bad = [f"{one.what}: {one.problem}" for one in found if one.problem]
-    rows = [("!!" if one.problem else "ok", one.what, one.value) for one in found]
-    facts = {"ok": not bad, "checks": [one._asdict() for one in found]}
+    bad = [f"{what}: {problem}" for what, _, problem in found if problem]
+    rows = [("!!" if problem else "ok", what, value) for what, value, problem in found]
+    checks = [{"what": what, "value": value, "problem": problem} for what, value, problem in found]
+    facts = {"ok": not bad, "checks": checks}
     return Done(facts, [table(("", "what", "value"), rows), *bad], not bad)
 
 
 def findings(settings: Settings) -> Iterator[Finding]:
     """Yield the result of each check."""
-    yield Finding("holdfast", __version__)
-    yield Finding(
-        "python", platform.python_version(), None if sys.version_info >= (3, 11) else "3.11 or later is needed"
-    )
+    yield "holdfast", __version__, None
+    yield "python", platform.python_version(), None if sys.version_info >= (3, 11) else "3.11 or later is needed"
     yield _directory(settings)
     yield _disk(settings)
     files = os.sysconf("SC_OPEN_MAX")
-    yield Finding("open files", str(files), None if files >= _FILES else f"raise the limit (ulimit -n) to {_FILES}")
-    yield Finding("database", redacted(settings.database))
+    yield "open files", str(files), None if files >= _FILES else f"raise the limit (ulimit -n) to {_FILES}"
+    yield "database", redacted(settings.database), None
     token = settings.api.admin_token
     # A strict environment refuses to start its API without one.
     lacking = settings.api.strict and token is None
-    yield Finding("environment", settings.api.environment)
-    yield Finding(
-        "admin token",
-        "set" if token else "not set",
-        "a strict environment needs HOLDFAST_API_ADMIN_TOKEN" if lacking else None,
-    )
-    yield Finding("contact", settings.contact or "not set: crawls ask for --contact")
+    yield "environment", settings.api.environment, None
+    problem = "a strict environment needs HOLDFAST_API_ADMIN_TOKEN" if lacking else None
+    yield "admin token", "set" if token else "not set", problem
+    yield "contact", settings.contact or "not set: crawls ask for --contact", None
     yield _tool(settings.zimit.command)
     yield _docker()
     yield from _variables(settings)
@@ -192,32 +185,32 @@ def findings(settings: Settings) -> Iterator[Finding]:
 
 def _tool(command: str) -> Finding:
     try:
-        return Finding("archive-tool", find_program(command)[0])
+        return "archive-tool", find_program(command)[0], None
     except ToolMissing as exc:
-        return Finding("archive-tool", f"{exc}; only jobs with backend zimit need it")
+        return "archive-tool", f"{exc}; only jobs with backend zimit need it", None
 
 
 def _docker() -> Finding:
     program = shutil.which("docker")
     if program is None:
-        return Finding("docker", "not found; only archive-tool needs it")
+        return "docker", "not found; only archive-tool needs it", None
     try:
-        return Finding("docker", f"{program}, engine {Docker(Times()).daemon()}")
+        return "docker", f"{program}, engine {Docker(Times()).daemon()}", None
     except DockerMissing as exc:
-        return Finding("docker", program, f"{exc}; no job with backend zimit can run")
+        return "docker", program, f"{exc}; no job with backend zimit can run"
 
 
 def _variables(settings: Settings) -> Iterator[Finding]:
     """Yield environment variables that have no effect: misspelled, or of an older program."""
     file = os.environ.get("HOLDFAST_CONFIG")
     if file is not None:
-        yield Finding("settings file", file)
+        yield "settings file", file, None
     known = {name for name, *_ in walk(settings)} | {"HOLDFAST_CONFIG", "HOLDFAST_FAILPOINT"}
     for name in sorted(os.environ):
         if name.startswith(_PREFIX) and name not in known and not name.startswith(TIMINGS):
-            yield Finding(name, "no setting has this name", f"{_nearest(name, known)}; see: holdfast settings")
+            yield name, "no setting has this name", f"{_nearest(name, known)}; see: holdfast settings"
         elif name.startswith(_THEIRS):
-            yield Finding(name, "is not read; docs/settings.md says what took its place")
+            yield name, "is not read; docs/settings.md names its replacement", None
 
 
 def _nearest(name: str, known: Collection[str]) -> str:
@@ -239,9 +232,9 @@ def _directory(settings: Settings) -> Finding:
     try:
         # Written, not asked with access(): ACLs, read-only mounts and full quotas show only so.
         with tempfile.TemporaryFile(dir=place):
-            return Finding("data directory", str(home.resolve()), open_to_others(settings))
+            return "data directory", str(home.resolve()), open_to_others(settings)
     except OSError as exc:
-        return Finding("data directory", str(home.resolve()), f"{place}: {exc.strerror}; choose another with --home")
+        return "data directory", str(home.resolve()), f"{place}: {exc.strerror}; choose another with --home"
 
 
 def _disk(settings: Settings) -> Finding:
@@ -250,4 +243,4 @@ def _disk(settings: Settings) -> Finding:
     share = 100 * usage.free / usage.total if usage.total else 0.0
     low = place if is_low(place, settings.disk) else low_volume(settings)
     trouble = f"{low} is below the mark of HOLDFAST_DISK_*: nothing new starts" if low is not None else None
-    return Finding("free disk", f"{usage.free / 1e9:.1f} GB ({share:.0f}%)", trouble)
+    return "free disk", f"{usage.free / 1e9:.1f} GB ({share:.0f}%)", trouble

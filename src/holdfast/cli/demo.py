@@ -60,7 +60,9 @@ def demo(
         place, variables, front_page = web.place, web.variables, web.town_url
     made = {"home": str(folder), "front_page": front_page, **asdict(tour)}
     if not json:
-        _tell(tour)
+        changes = ", ".join(f"{count} {kind}" for kind, count in sorted(tour.changes.items()))
+        files = counted(tour.files, "WARC file")
+        print(f"{counted(tour.pages, 'capture')} of pages from {files}; what happened to pages: {changes}")
     elif no_serve:
         print(jsonlib.dumps(made), flush=True)
     if no_serve:
@@ -98,14 +100,6 @@ def _serve(folder: Path, place: WebPlace, variables: dict[str, str], ready: Call
         folder,
         variables={**variables, **quiet, "HOLDFAST_HOME": str(folder.resolve()), "HOLDFAST_CONTACT": CONTACT},
         on_ready=ready,
-    )
-
-
-def _tell(tour: DemoTour) -> None:
-    changes = ", ".join(f"{count} {kind}" for kind, count in sorted(tour.changes.items()))
-    print(
-        f"{counted(tour.pages, 'capture')} of pages from {counted(tour.files, 'WARC file')}; "
-        f"what happened to pages: {changes}"
     )
 
 

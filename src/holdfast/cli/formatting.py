@@ -31,7 +31,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int
     # In a pipe nothing is cut: grep and cut want whole values.
     _fit(widths, words, columns or terminal_columns())
     return "\n".join(
-        _GAP.join(_cut(cell, width).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        _GAP.join(
+            cell.ljust(width) if len(cell) <= width else f"{cell[: width - 1]}…"
+            for cell, width in zip(row, widths, strict=True)
+        ).rstrip()
         for row in cells
     )
 
@@ -49,10 +52,6 @@ def _fit(widths: list[int], words: Sequence[int], columns: int | None) -> None:
         if widest is None or widths[widest] <= _LEAST:
             return
         widths[widest] -= 1
-
-
-def _cut(cell: str, width: int) -> str:
-    return cell if len(cell) <= width else f"{cell[: width - 1]}…"
 
 
 def fields(pairs: Iterable[tuple[str, object]]) -> str:

@@ -29,7 +29,6 @@ from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.coordination.runfile import step_back
 from holdfast.db.engine import Database
-from holdfast.db.models import IndexRun
 from holdfast.imports.importer import ImportedFile, Importer
 from holdfast.imports.packages import FoundFiles, discover, spelled
 from holdfast.imports.placing import Keeping
@@ -190,7 +189,27 @@ def _wait(indexer: Indexer) -> bool:
 def _show_status(runtime: Runtime, *, as_json: bool) -> None:
     with closing(Database(runtime.settings.database)) as database, database.read() as session:
         rows = latest_runs(session, limit=20)
-    shown = [{"file": file.id, "source": code, **_run_object(run, file.path, runtime)} for run, file, code in rows]
+    now, shown = runtime.clock.now(), []
+    for run, file, code in rows:
+        elapsed = (run.finished_at or run.progress_at) - run.started_at
+        shown.append(
+            {
+                "file": file.id,
+                "source": code,
+                "phase": run.phase,
+                "currentWarc": file.path,
+                "recordsProcessed": run.records,
+                "pages": run.pages,
+                "bytesProcessed": run.bytes_done,
+                "bytesTotal": run.bytes_total,
+                "startedAt": run.started_at.isoformat(),
+                "lastProgressAt": run.progress_at.isoformat(),
+                "elapsedSeconds": round(elapsed.total_seconds(), 3),
+                "lastProgressAgeSeconds": round((now - run.progress_at).total_seconds(), 3),
+                "warnings": run.warnings,
+                "error": run.error,
+            }
+        )
     if as_json:
         print(dumps({"runs": shown}))
         return
@@ -198,24 +217,6 @@ def _show_status(runtime: Runtime, *, as_json: bool) -> None:
     heads = ("file", "source", "phase", "records", "bytes", "of", "seconds", "error")
     none = "nothing was indexed yet; index the sealed files with: holdfast index"
     print(table(heads, [[one[name] for name in names] for one in shown]) if shown else none)
-
-
-def _run_object(run: IndexRun, path: str, runtime: Runtime) -> dict[str, Any]:
-    until = run.finished_at or run.progress_at
-    return {
-        "phase": run.phase,
-        "currentWarc": path,
-        "recordsProcessed": run.records,
-        "pages": run.pages,
-        "bytesProcessed": run.bytes_done,
-        "bytesTotal": run.bytes_total,
-        "startedAt": run.started_at.isoformat(),
-        "lastProgressAt": run.progress_at.isoformat(),
-        "elapsedSeconds": round((until - run.started_at).total_seconds(), 3),
-        "lastProgressAgeSeconds": round((runtime.clock.now() - run.progress_at).total_seconds(), 3),
-        "warnings": run.warnings,
-        "error": run.error,
-    }
 
 
 _SHOWN_DAMAGE = 10

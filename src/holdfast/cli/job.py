@@ -114,7 +114,7 @@ def create(jobs: Jobs, source: SourceCode, plan: JobPlan) -> Done:
     schedule = plan.schedule(jobs.clock.now())
     with jobs.database.write() as session:
         row = find_source(session, source)
-        # By the source's template: directories of runs and exports show it.
+        # From the source's template: directories of runs and exports show the name.
         name = plan.name or read_config(content_of(row), needs_seeds=False).job_name(row.code, jobs.clock.now())
         config = plan.config({}, row)
         spec = JobSpec(source_id=row.id, url=plan.url, name=name, config=config, **plan.retrying())
@@ -253,7 +253,7 @@ def reset_retries(
     return Done(done, lines, is_success=not done.missing)
 
 
-# What can be done with a job in each state, where something else was asked for.
+# The next step for a job in each state, for the error of an action that the state does not allow.
 _NEXT = {
     State.PENDING.value: "it waits for a worker: holdfast start-worker",
     State.SCHEDULED.value: "let it run with: holdfast job run-now {id}",
@@ -275,7 +275,7 @@ def _act(jobs: Jobs, action: JobAction, job: NamedJob) -> Done:
         what = _NEXT[there.job.state or ""].format(id=number, source=there.source.code)
         if there.latest is not None and there.latest.paused_at is not None:
             what = f"its run is paused; resume it with: holdfast resume {there.latest.id}"
-        # The state that refuses says what can be done instead.
+        # The error names what this state allows.
         raise Conflict(f"job {number}: {exc}; {what}") from exc
     found = find_job(jobs.database, number)
     when = f"; next run {found.job.next_run_at:%Y-%m-%d %H:%M:%S}" if found.job.next_run_at else ""

@@ -1,4 +1,4 @@
-"""`holdfast pause` and `holdfast resume`: pause a running execution, and resume it where it was."""
+"""`holdfast pause` and `holdfast resume`: pause a running execution, and resume it where it stopped."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _each(jobs: Jobs, wanted: list[int] | None, *, are_paused: bool) -> Done:
             with jobs.database.write() as session:
                 done.append((resume_run if are_paused else pause_run)(session, jobs.clock, number))
         except (NotPausable, NotFound) as exc:
-            # Of several each is tried: one that cannot be paused, or is missing, must not keep the others from it.
+            # An execution that cannot be paused, or is missing, must not stop the others.
             if len(numbers) == 1:
                 raise
             refused.append(str(exc))
@@ -61,7 +61,7 @@ def _each(jobs: Jobs, wanted: list[int] | None, *, are_paused: bool) -> Done:
 
 
 def _unheld(jobs: Jobs, done: list[PausedRun]) -> set[int]:
-    """Return those of the resumed runs that nothing works on: released, or left by their processes."""
+    """Return the resumed runs without a process: released by their workers, or abandoned."""
     resumed = [one.execution_id for one in done if one.is_changed and one.paused_at is None]
     if not resumed:
         return set()

@@ -59,12 +59,6 @@ class Listing(NamedTuple):
     if_empty: str
 
 
-class From(NamedTuple):
-    """Annotation of a function's first parameters: opened from what the command works with, and closed after it."""
-
-    open: Callable[[Any], AbstractContextManager[Any]]
-
-
 def command(
     app: typer.Typer, name: str | None = None, **declared: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -89,8 +83,10 @@ def runnable(
 ) -> Callable[[Callable[..., Any]], Callable[..., None]]:
     """Make a command of a function of what `opened` opens, of the values `given`, and of the command's own arguments.
 
-    The command prints what the function returns; exit code 1 if that is no success. Several commands of one function
-    have values and an `about` of their own. A quiet one logs errors only, unless a level is set.
+    Its first parameters may be annotated with a function that opens them from what `opened` opens; they are closed
+    after the command. The command prints what the function returns; exit code 1 if that is no success. Several
+    commands of one function have values and an `about` of their own. A quiet one logs errors only, unless a level
+    is set.
     """
 
     def made(function: Callable[..., Any]) -> Callable[..., None]:
@@ -113,7 +109,7 @@ def runnable(
                 values[one.name] = one.annotation(**{name: values.pop(name) for name in one.annotation._fields})
             with opened(settings) as archive, ExitStack() as stack:
                 first = [archive] if takes_opened else []
-                first += [stack.enter_context(source.open(archive)) for source in sources]
+                first += [stack.enter_context(source(archive)) for source in sources]
                 answer = function(*first, *given, **values, **({"json": json} if takes_json else {}))
             if answer is not None:
                 _print(answer, listing, as_json=json, apply=apply)
@@ -139,8 +135,8 @@ def counter(what: str, *, quiet: bool = False) -> Callable[[int], None]:
     return seen
 
 
-def _source(parameter: inspect.Parameter) -> From | None:
-    return next((one for one in getattr(parameter.annotation, "__metadata__", ()) if isinstance(one, From)), None)
+def _source(parameter: inspect.Parameter) -> Callable[..., Any] | None:
+    return next(filter(callable, getattr(parameter.annotation, "__metadata__", ())), None)
 
 
 def _options(parameter: inspect.Parameter) -> list[inspect.Parameter]:

@@ -11,7 +11,7 @@ import typer
 from sqlalchemy.orm import Session
 
 from holdfast.cli import printing
-from holdfast.cli.printing import Done, From, Listing, Rows
+from holdfast.cli.printing import Done, Listing, Rows
 from holdfast.config import Settings
 from holdfast.coordination.runfile import step_back
 from holdfast.db.engine import Database
@@ -19,9 +19,9 @@ from holdfast.wiring.archive import open_archive
 
 __all__ = ["Done", "Listing", "OpenDatabase", "Reading", "Rows", "Writing", "command", "runnable"]
 
-Reading = Annotated[Session, From(lambda opened: opened.database.read())]
-OpenDatabase = Annotated[Database, From(lambda runtime: closing(Database(runtime.settings.database)))]
-Writing = Annotated[Session, From(lambda opened: opened.database.write())]
+Reading = Annotated[Session, lambda opened: opened.database.read()]
+OpenDatabase = Annotated[Database, lambda runtime: closing(Database(runtime.settings.database))]
+Writing = Annotated[Session, lambda opened: opened.database.write()]
 _DERIVED = "Acts at once: it writes derived data, which can be rebuilt."
 runnable = partial(printing.runnable, opened=open_archive)
 

@@ -38,7 +38,8 @@ def run(
         # Shells and systemd tell "stopped by Ctrl-C" from "failed" by this number.
         sys.exit(INTERRUPTED if exc.code == "interrupted" else 1)
     except OSError as exc:
-        print(f"holdfast: {_place(exc)}{exc.strerror or exc}{_next_step(exc)}", file=sys.stderr)
+        place = f"cannot use {exc.filename}: " if exc.filename is not None else ""
+        print(f"holdfast: {place}{exc.strerror or exc}{_next_step(exc)}", file=sys.stderr)
         sys.exit(1)
     # The only such place: an unforeseen fault is one line for an operator, and whole with HOLDFAST_LOG_LEVEL=debug.
     except Exception as exc:
@@ -64,10 +65,6 @@ def example(line: str) -> Callable[[C], C]:
 
 def with_example(about: str | None, line: str, note: str = "") -> str:
     return "\n\n".join(filter(None, (inspect.cleandoc(about or ""), note, f"Example: holdfast {line}")))
-
-
-def _place(exc: OSError) -> str:
-    return f"cannot use {exc.filename}: " if exc.filename is not None else ""
 
 
 def _next_step(exc: OSError) -> str:

@@ -53,7 +53,14 @@ def serve(
         if value is not None:
             variables[name] = str(value)
     parts = parts_of(workers=0 if no_worker else workers, processes=processes)
-    code = supervise(parts, settings.home, variables=variables, drain_s=drain_seconds, on_ready=_announce)
+    # Standard output has only the line with the address: scripts wait for it.
+    code = supervise(
+        parts,
+        settings.home,
+        variables=variables,
+        drain_s=drain_seconds,
+        on_ready=lambda address: print(f"serving {address}", flush=True),
+    )
     if code:
         raise typer.Exit(code)
 
@@ -93,8 +100,3 @@ def supervise(
             environment={**os.environ, **variables},
             on_ready=on_ready,
         ).run()
-
-
-def _announce(address: str) -> None:
-    # Standard output has this line alone: scripts wait for it.
-    print(f"serving {address}", flush=True)

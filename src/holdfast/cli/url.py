@@ -9,7 +9,7 @@ import typer
 
 from holdfast.cli.runner import example
 from holdfast.errors import UrlRefused
-from holdfast.urls import Url, parse_seed, priority
+from holdfast.urls import parse_seed, priority
 
 
 @example("url 'https://EXAMPLE.org/a/../b?utm_source=x'")
@@ -22,10 +22,21 @@ def url(
     refused = False
     for text in urls:
         try:
-            shown.append(_facts(text, parse_seed(text)))
+            parsed = parse_seed(text)
         except UrlRefused as exc:
             typer.echo(f"holdfast: {exc}", err=True)
             refused = True
+            continue
+        shown.append(
+            {
+                "url": text,
+                "normalised": parsed.normalised,
+                "key": parsed.key,
+                "url_hash": parsed.url_hash,
+                "group": parsed.group,
+                "priority": priority(parsed.normalised, None),
+            }
+        )
     # One address, one object: scripts that ask for one need no index.
     if json and (shown or len(urls) > 1):
         typer.echo(dumps(shown[0] if len(urls) == 1 else shown, indent=2))
@@ -33,17 +44,6 @@ def url(
         typer.echo("\n\n".join(map(_lines, shown)))
     if refused:
         raise typer.Exit(1)
-
-
-def _facts(text: str, parsed: Url) -> dict[str, str | int]:
-    return {
-        "url": text,
-        "normalised": parsed.normalised,
-        "key": parsed.key,
-        "url_hash": parsed.url_hash,
-        "group": parsed.group,
-        "priority": priority(parsed.normalised, None),
-    }
 
 
 def _lines(facts: dict[str, str | int]) -> str:
