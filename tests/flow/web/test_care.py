@@ -96,7 +96,7 @@ def _send(page: Page, file: Path, code: str) -> None:
     page.get_by_label("Choose files").set_input_files(file)
     page.get_by_label("Source").select_option("A new source…")
     page.get_by_label("ID of the new source").fill(code)
-    page.get_by_role("button", name=re.compile("Send the file")).click()
+    page.get_by_role("button", name=re.compile("Send 1 file")).click()
 
 
 def test_a_file_that_is_chosen_is_imported_and_its_page_is_found(
@@ -130,7 +130,7 @@ def test_an_upload_that_broke_off_goes_on_in_another_tab_where_the_server_is(
         "**/api/admin/uploads/*", lambda route: route.abort() if route.request.method == "PATCH" else route.continue_()
     )
     _send(page, file, "halved")
-    expect(page.get_by_text(re.compile("goes on in"))).to_be_visible()
+    expect(page.get_by_text(re.compile("resuming in"))).to_be_visible()
     with stage.asking() as client:
         (half,) = [one for one in client.get("/api/admin/uploads").json()["items"] if one["name"] == file.name]
         headers = {**TUS, "Upload-Offset": "0", "Content-Type": "application/offset+octet-stream"}
@@ -144,7 +144,7 @@ def test_an_upload_that_broke_off_goes_on_in_another_tab_where_the_server_is(
         lambda asked: offsets.append(asked.headers["upload-offset"]) if asked.method == "PATCH" else None,
     )
     other.goto(f"{stage.url}/control/imports")
-    expect(other.get_by_text("One file is only partly here")).to_be_visible()
+    expect(other.get_by_text("1 file is only partly here")).to_be_visible()
     _send(other, file, "halved")
     other.get_by_role("link", name="Search halved").wait_for(timeout=_LONG_MS)
 
@@ -206,13 +206,13 @@ def test_links_and_tokens_are_shown_once_and_what_was_done_stands_in_the_audit_l
     page = window.visit("/control/users")
     page.get_by_role("button", name="Invite a user").click()
     page.get_by_label("Name").fill("grace <i>")
-    page.get_by_role("button", name="Make the link").click()
+    page.get_by_role("button", name="Create link").click()
     expect(page.get_by_label("Name")).to_have_accessible_description(re.compile("1 to 64 letters"))
     # The browser notes each refusal.
     assert ["422" in one for one in window.faults] == [True]
     window.faults.clear()
     page.get_by_label("Name").fill("grace@example.org")
-    page.get_by_role("button", name="Make the link").click()
+    page.get_by_role("button", name="Create link").click()
     expect(page.get_by_test_id("secret")).to_have_text(re.compile("/setup#token="))
     page.get_by_role("button", name="I've copied it").click()
     expect(page.get_by_test_id("secret")).to_have_count(0)
@@ -235,17 +235,17 @@ def test_a_webhook_is_added_tested_and_its_failure_is_told(open_window: OpenWind
     page.get_by_role("button", name="Add a webhook").first.click()
     page.get_by_label("Address").fill("http://hook.invalid/<b>")
     page.get_by_label("change: all").check()
-    page.get_by_role("button", name="Add it").click()
+    page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_role("button", name="I've copied it").click()
     page.get_by_role("link", name=re.compile("hook.invalid")).click()
     page.get_by_role("button", name="Send a test").click()
 
-    expect(page.get_by_text("webhook.test", exact=True)).to_be_visible(timeout=_LONG_MS)
-    page.get_by_text("What was sent and answered").first.click()
-    expect(page.get_by_text(re.compile("no answer")).first).to_be_visible(timeout=_LONG_MS)
+    expect(page.get_by_text("webhook: test", exact=True)).to_be_visible(timeout=_LONG_MS)
+    page.get_by_text("Message and responses").first.click()
+    expect(page.get_by_text(re.compile("no response")).first).to_be_visible(timeout=_LONG_MS)
     # The settings are made anew when the webhook has changed: its new secret is shown all the same.
     page.get_by_role("button", name="New secret").click()
-    page.get_by_role("dialog").get_by_role("button", name="Make a new secret").click()
+    page.get_by_role("dialog").get_by_role("button", name="Create a new secret").click()
     expect(page.get_by_test_id("secret")).to_have_text(re.compile("^whsec_"))
     page.get_by_role("button", name="I've copied it").click()
     assert window.faults == []
@@ -255,8 +255,8 @@ def test_the_archive_is_verified_here_and_its_end_is_told(open_window: OpenWindo
     window = open_window(role=Role.OPERATOR)
     page = window.visit("/control/index")
     page.get_by_role("button", name="Verify files").click()
-    page.get_by_label(re.compile("Only look whether each file is there")).check()
-    page.get_by_role("button", name="Begin").click()
+    page.get_by_label(re.compile("Only check that each file exists")).check()
+    page.get_by_role("button", name="Start").click()
 
     done = page.get_by_role("article", name=re.compile("^Verification")).first
     expect(done.get_by_text("done", exact=True)).to_be_visible(timeout=_LONG_MS)

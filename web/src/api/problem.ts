@@ -1,3 +1,5 @@
+import { spoken } from "@/language/spoken";
+import { say } from "@/language/words";
 interface Told {
   error?: string;
   detail?: string;
@@ -23,7 +25,7 @@ export class ApiProblem extends Error {
   static async of(response: Response): Promise<ApiProblem> {
     const told = (await response.json().catch(() => ({}))) as Told;
     const wait = Number(response.headers.get("Retry-After"));
-    const summary = told.error ?? `The server answered ${response.status}`;
+    const summary = told.error ?? say(spoken.language, "problem.status", { status: String(response.status) });
     return new ApiProblem(
       response.status,
       told.code ?? "unknown",

@@ -25,7 +25,8 @@ export function ControlShell() {
   if (!session.data.authenticated) return <SignInFirst />;
   const { permissions } = session.data;
   const needs = needsOf(pathname);
-  const page = permissions.includes(needs) ? <Outlet /> : <NotForYou session={session.data} needs={needs} name={menu(placeOf(pathname)?.name ?? "Control room")} />;
+  const place = placeOf(pathname);
+  const page = permissions.includes(needs) ? <Outlet /> : <NotForYou session={session.data} needs={needs} name={place ? menu(place.name) : t("controlRoom")} />;
   // Members may explain addresses; the rest of the room is not for them.
   if (!permissions.includes("watch")) return <div key={language}>{page}</div>;
   return <Room key={language} parts={menuFor(permissions)} mayChange={permissions.includes("operate")}>{page}</Room>;
@@ -69,7 +70,7 @@ function Room({ parts, mayChange, children }: { parts: readonly Part[]; mayChang
         </summary>
         <div className="border-t border-line p-3"><Places parts={parts} here={here?.to} label={t("allPlaces")} /></div>
       </details>
-      <div className="hidden lg:block"><div className="sticky top-4 max-h-[calc(100dvh-2rem)] overflow-y-auto"><Places parts={parts} here={here?.to} label={menu("Control room")} /></div></div>
+      <div className="hidden lg:block"><div className="sticky top-4 max-h-[calc(100dvh-2rem)] overflow-y-auto"><Places parts={parts} here={here?.to} label={t("controlRoom")} /></div></div>
       <div className="min-w-0">
         {!mayChange && <p role="note" className="mb-4 rounded-part bg-sunk px-3 py-2 text-sm text-soft">{t("readOnly")}</p>}
         {children}

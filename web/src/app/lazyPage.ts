@@ -1,6 +1,7 @@
 import type { AsyncRouteComponent } from "@tanstack/react-router";
 import { createElement, use, type ComponentType } from "react";
 import { connection } from "@/api/connection";
+import { loadRooms } from "@/language/room";
 import { keep, readKept } from "./kept";
 
 /** A part of the application that the server no longer has: another version is served since this window was opened. */
@@ -29,7 +30,10 @@ export function lazyPage<Name extends string, Props extends object = object>(loa
   let page: ComponentType<Props> | null = null;
   let loading: Promise<void> | null = null;
   function preload(): Promise<void> {
-    loading ??= loadPart(load, name).then(
+    loading ??= loadPart(load, name).then(async (module) => {
+      await loadPart(loadRooms, name);
+      return module;
+    }).then(
       (module) => { page = module[name]; },
       (problem: unknown) => { loading = null; throw problem; },
     );

@@ -1,3 +1,4 @@
+import { useWords } from "@/language/LanguageContext";
 import type { ReactNode } from "react";
 
 /** A sheet on the paper: one subject, with its heading and what can be done with it. */
@@ -27,10 +28,11 @@ export function Figure({ label, value, note }: { label: ReactNode; value: ReactN
 }
 
 /** Keeps the place of so many lines while they are loaded, and says so. */
-export function Placeholder({ lines = 4, label = "Loading…" }: { lines?: number; label?: string }) {
+export function Placeholder({ lines = 4 }: { lines?: number }) {
+  const { t } = useWords();
   return (
     <div aria-busy className="space-y-3 py-1">
-      <p className="sr-only">{label}</p>
+      <p className="sr-only">{t("app.loading")}</p>
       {Array.from({ length: lines }, (_, at) => <div key={at} aria-hidden className={`h-7 rounded-part bg-sunk ${at % 3 === 2 ? "w-2/3" : ""}`} />)}
     </div>
   );

@@ -53,7 +53,7 @@ function OverTime() {
   if (error || (data && bars.length < 2)) return null;
   return (
     <Card title={t("home.overTime")} className="min-h-36">
-      {data ? <TimeBars bars={bars} label={t("home.overTime")} onSpan={(from, to) => void navigate({ to: "/search", search: { from, to, view: "snapshots" } })} /> : <Placeholder lines={2} label={t("app.loading")} />}
+      {data ? <TimeBars bars={bars} label={t("home.overTime")} onSpan={(from, to) => void navigate({ to: "/search", search: { from, to, view: "snapshots" } })} /> : <Placeholder lines={2} />}
     </Card>
   );
 }
@@ -63,7 +63,7 @@ function LatestChanges() {
   const { data, error, refetch } = useLatestChanges();
   return (
     <Card title={t("home.latestChanges")} actions={<Link to="/changes">{t("home.allChanges")}</Link>} className="min-h-56">
-      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : !data ? <Placeholder lines={12} label={t("app.loading")} /> : data.results.length === 0 ? <p className="text-soft">{t("changes.noneHow")}</p> : <ChangeList changes={data.results} isShort />}
+      {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : !data ? <Placeholder lines={12} /> : data.results.length === 0 ? <p className="text-soft">{t("changes.noneHow")}</p> : <ChangeList changes={data.results} isShort />}
     </Card>
   );
 }
@@ -77,7 +77,7 @@ function Kept() {
   return (
     <Card title={t("sources.title")} actions={<Link to="/sources">{t("home.allSources")}</Link>} className="min-h-56">
       {error && !data ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
-      {!error && !data ? <Placeholder lines={6} label={t("app.loading")} /> : null}
+      {!error && !data ? <Placeholder lines={6} /> : null}
       {data?.length === 0 && <p className="text-soft">{t("sources.none")}</p>}
       <ul className="divide-y divide-line">
         {shown.map((source) => (

@@ -1,6 +1,7 @@
 import { createContext, use, useEffect, useMemo, useState, type ReactNode } from "react";
 import { keepLanguage, keptLanguage } from "@/app/kept";
 import type { Word } from "./en";
+import { loadRooms } from "./room";
 import { speakOutside } from "./spoken";
 import { localeOf, say, startLanguage, writtenDate, writtenNumber, type Language } from "./words";
 
@@ -37,7 +38,8 @@ export function LanguageProvider({ children }: { children: ReactNode }) {
     const locale = localeOf(language, navigator.languages);
     return {
       language,
-      speak: (chosen) => choose(speakOutside(chosen)),
+      // Without the sentences of that language the page stays in this one; they come with the next page.
+      speak: (chosen) => void loadRooms(chosen).catch(() => undefined).then(() => choose(speakOutside(chosen))),
       t: (word, values) => say(language, word, values),
       number: (value) => writtenNumber(locale, value),
       // Dates of captures are UTC: the day that the archive filed them under.

@@ -2,7 +2,10 @@ import { readdirSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import { en } from "./en";
 import { fr } from "./fr";
+import { french } from "./french";
 import { frSyntax } from "./frSyntax";
+import { loadRooms } from "./room";
+import { speakOutside } from "./spoken";
 import { localeOf, say, startLanguage, writtenDate } from "./words";
 
 test("every sentence has the same holes in both languages", () => {
@@ -63,15 +66,25 @@ test("the help of the query language marks what is typed in pairs", () => {
   for (const [name, meaning] of Object.entries(frSyntax)) expect(meaning.split("`").length % 2, name).toBe(1);
 });
 
-const rooms = Object.entries(import.meta.glob<{ t: { en: Record<string, string>; fr: Record<string, string> } }>("./control/*.ts", { eager: true })).map(([path, { t }]) => ({ name: path.replace(/.*\/|\.ts/g, ""), ...t }));
+const rooms = Object.entries(import.meta.glob<{ en: Record<string, string> }>("./control/*.ts", { eager: true, import: "t" })).map(([path, { en: english }]) => ({ name: path.replace(/.*\/|\.ts/g, ""), english }));
 
 test("every part of the control room says the same in both languages", () => {
-  for (const { name, en: english, fr: french } of rooms) {
+  expect(Object.keys(french).sort()).toEqual(rooms.map(({ name }) => name).sort());
+  for (const { name, english } of rooms) {
     const holes = (text = "") => [...new Set(text.match(/\{\w+\}/g) ?? [])].sort();
-    expect(Object.keys(french).sort(), name).toEqual(Object.keys(english).sort());
+    expect(Object.keys(french[name] ?? {}).sort(), name).toEqual(Object.keys(english).sort());
     for (const [key, sentence] of Object.entries(english)) {
-      expect(french[key]?.trim(), `${name} ${key}`).toBeTruthy();
-      expect(holes(french[key]), `${name} ${key}`).toEqual(holes(sentence));
+      expect(french[name]?.[key]?.trim(), `${name} ${key}`).toBeTruthy();
+      expect(holes(french[name]?.[key]), `${name} ${key}`).toEqual(holes(sentence));
     }
   }
+});
+
+test("a part of the control room speaks French once that is loaded", async () => {
+  const { t } = await import("./control/common");
+  speakOutside("fr");
+  expect(t("close")).toBe("Close");
+  await loadRooms();
+  expect([t("close"), t.of("list", "unknown_word")]).toEqual(["Fermer", "unknown word"]);
+  speakOutside("en");
 });

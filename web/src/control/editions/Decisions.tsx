@@ -8,14 +8,10 @@ import { DataTable } from "@/design/DataTable";
 import { SelectField, TextField } from "@/design/Field";
 import { Tag } from "@/design/Tag";
 import { useDecidePage, type EditionDetail, type PageState } from "./useEditions";
+import { t } from "@/language/control/editions";
+import { t as common } from "@/language/control/common";
 
 interface Decision { url: string; state: string; reason: string; decided_at: string; decided_by: string | null }
-
-const ACTS: Record<PageState, [action: string, title: string, done: string, effect: string]> = {
-  accepted: ["Accept", "Accept that this page is missing?", "The page may be missing", "The page no longer counts as a gap of the edition."],
-  excluded: ["Exclude", "Exclude this page?", "The page is excluded", "The page no longer belongs to the edition."],
-  pending: ["Undo", "Undo this decision?", "The decision is undone", "The page counts again as it was captured. The audit log keeps both entries."],
-};
 
 /** What operators decided about single pages of an edition; they decide and undo it here. */
 export function Decisions({ edition, onDone }: { edition: EditionDetail; onDone: (deed: Deed) => void }) {
@@ -31,31 +27,31 @@ export function Decisions({ edition, onDone }: { edition: EditionDetail; onDone:
   }
   return (
     <>
-      <DataTable caption="Decisions about pages" rows={decisions} keyOf={(row) => row.url} empty={<p className="text-soft">No decisions yet.</p>} columns={[
-        { head: "Page", cell: (row) => <span className="break-all">{row.url}</span> },
-        { head: "Decision", cell: (row) => <Tag tone={row.state === "accepted" ? "good" : "plain"}>{row.state}</Tag> },
-        { head: "Reason", cell: (row) => <span className="break-words">{row.reason}</span> },
-        { head: "By", cell: (row) => <>{row.decided_by ?? "unknown"}, <Moment at={row.decided_at} /></> },
-        ...(mayOperate ? [{ head: "Change", cell: (row: Decision) => <Button aria-label={`Undo the decision about ${row.url}`} onClick={() => setAsking({ url: row.url, state: "pending" })}>Undo…</Button> }] : []),
+      <DataTable caption={t("decisions")} rows={decisions} keyOf={(row) => row.url} empty={<p className="text-soft">{t("noDecisions")}</p>} columns={[
+        { head: t("page"), cell: (row) => <span className="break-all">{row.url}</span> },
+        { head: t("decision"), cell: (row) => <Tag tone={row.state === "accepted" ? "good" : "plain"}>{t.of("state", row.state)}</Tag> },
+        { head: common("reason"), cell: (row) => <span className="break-words">{row.reason}</span> },
+        { head: t("by"), cell: (row) => <>{row.decided_by ?? t("unknown")}, <Moment at={row.decided_at} /></> },
+        ...(mayOperate ? [{ head: t("change"), cell: (row: Decision) => <Button aria-label={t("undoOf", { url: row.url })} onClick={() => setAsking({ url: row.url, state: "pending" })}>{t("undoAsk")}</Button> }] : []),
       ]} />
       {mayOperate && (
         <form className="mt-4 grid items-end gap-3 sm:grid-cols-[2fr_1fr_auto]" onSubmit={ask}>
-          <TextField label="Address of a page" type="url" required maxLength={8192} value={url} onChange={(event) => setUrl(event.target.value)} />
-          <SelectField label="Decision" value={state} onChange={(event) => setState(event.target.value as PageState)}>
-            <option value="accepted">Accept that it is missing</option>
-            <option value="excluded">Exclude it from the edition</option>
+          <TextField label={t("addressOfPage")} type="url" required maxLength={8192} value={url} onChange={(event) => setUrl(event.target.value)} />
+          <SelectField label={t("decision")} value={state} onChange={(event) => setState(event.target.value as PageState)}>
+            <option value="accepted">{t("acceptIt")}</option>
+            <option value="excluded">{t("excludeIt")}</option>
           </SelectField>
-          <Button type="submit">Decide…</Button>
+          <Button type="submit">{t("decide")}</Button>
         </form>
       )}
       {asking && (
-        <Confirm title={ACTS[asking.state][1]} action={ACTS[asking.state][0]} isDanger={false} reason="Reason" onClose={() => setAsking(null)} onConfirm={async (reason) => {
+        <Confirm title={t(`ask.${asking.state}`)} action={t(`act.${asking.state}`)} isDanger={false} reason={common("reason")} onClose={() => setAsking(null)} onConfirm={async (reason) => {
           await decide.mutateAsync({ ...asking, reason });
           setUrl("");
-          onDone({ title: ACTS[asking.state][2], text: `${asking.url}. Write the report to update the figures.` });
+          onDone({ title: t(`done.${asking.state}`), text: t("writeToUpdate", { url: asking.url }) });
         }}>
           <p className="break-all">{asking.url}</p>
-          <p>{ACTS[asking.state][3]} The next report shows the reason.</p>
+          <p>{t(`effect.${asking.state}`)} {t("reportShows")}</p>
         </Confirm>
       )}
     </>

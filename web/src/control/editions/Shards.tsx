@@ -3,11 +3,13 @@ import { useState } from "react";
 import { Operate } from "@/app/Operate";
 import { Confirm } from "@/control/page/Confirm";
 import type { Deed } from "@/control/page/Done";
-import { plain } from "@/control/page/words";
+import { count } from "@/control/charts/format";
 import { Button } from "@/design/Button";
 import { DataTable } from "@/design/DataTable";
 import { Tag, type Tone } from "@/design/Tag";
 import { useDecideShard, type EditionDetail, type Shard } from "./useEditions";
+import { t } from "@/language/control/editions";
+import { t as common } from "@/language/control/common";
 
 function toneOf(status: string): Tone {
   return status === "indexed" ? "good" : /fail|cancel/.test(status) ? "bad" : /running|indexing/.test(status) ? "accent" : "plain";
@@ -23,33 +25,33 @@ export function Shards({ edition, onDone }: { edition: EditionDetail; onDone: (d
   const [shard, setShard] = useState<Shard | null>(null);
   return (
     <>
-      <DataTable caption="Shards" rows={edition.shards ?? []} keyOf={(row) => row.jobId} empty={<p className="text-soft">It has no shards.</p>} columns={[
-        { head: "Shard", cell: (row) => <span className="break-words"><Link to="/control/jobs/$id" params={{ id: String(row.jobId) }}>{row.name}</Link> <span className="text-sm text-soft">({row.shardKey})</span></span> },
-        { head: "State", cell: (row) => <Tag tone={toneOf(row.status)}>{plain(row.status)}</Tag> },
-        { head: "Pages", isNumber: true, cell: (row) => `${row.pagesCrawled.toLocaleString("en")} of ${row.pagesTotal.toLocaleString("en")}` },
-        { head: "Failed", isNumber: true, cell: (row) => row.pagesFailed.toLocaleString("en") },
-        { head: "Searchable", isNumber: true, cell: (row) => row.indexedPageCount.toLocaleString("en") },
-        { head: "Gap", cell: (row) => (
+      <DataTable caption={t("shards")} rows={edition.shards ?? []} keyOf={(row) => row.jobId} empty={<p className="text-soft">{t("noShards")}</p>} columns={[
+        { head: t("shard"), cell: (row) => <span className="break-words"><Link to="/control/jobs/$id" params={{ id: String(row.jobId) }}>{row.name}</Link> <span className="text-sm text-soft">({row.shardKey})</span></span> },
+        { head: t("state"), cell: (row) => <Tag tone={toneOf(row.status)}>{t.of("shardState", row.status)}</Tag> },
+        { head: t("pages"), isNumber: true, cell: (row) => t("ofAll", { part: row.pagesCrawled, all: row.pagesTotal }) },
+        { head: t("failed"), isNumber: true, cell: (row) => count(row.pagesFailed) },
+        { head: t("searchable"), isNumber: true, cell: (row) => count(row.indexedPageCount) },
+        { head: t("gap"), cell: (row) => (
           <span className="flex flex-wrap items-center gap-2 break-words">
-            {isDecided(row) && <>{plain(row.acceptanceState)}{row.acceptanceReason && `: ${row.acceptanceReason}`}</>}
-            <Operate><Button onClick={() => setShard(row)}>{isDecided(row) ? "Undo…" : "Accept a gap…"}</Button></Operate>
+            {isDecided(row) && <>{t.of("state", row.acceptanceState)}{row.acceptanceReason && `: ${row.acceptanceReason}`}</>}
+            <Operate><Button onClick={() => setShard(row)}>{t(isDecided(row) ? "undoAsk" : "acceptAGap")}</Button></Operate>
           </span>
         ) },
       ]} />
       {shard && !isDecided(shard) && (
-        <Confirm title={`Accept the gap of ${shard.name}?`} action="Accept the gap" isDanger={false} reason="Why it is accepted" onClose={() => setShard(null)} onConfirm={async (reason) => {
+        <Confirm title={t("acceptTitle", { name: shard.name })} action={t("acceptTheGap")} isDanger={false} reason={t("whyAccepted")} onClose={() => setShard(null)} onConfirm={async (reason) => {
           await decide.mutateAsync({ job: shard.jobId, state: "accepted_gap", reason });
-          onDone({ title: `The gap of ${shard.name} is accepted`, text: "The report of the edition says why, and that it was you." });
+          onDone({ title: t("gapAccepted", { name: shard.name }), text: t("gapAcceptedHow") });
         }}>
-          <p>What this shard did not capture no longer keeps the edition from being ready. Readers of the report see the reason. You can undo it here.</p>
+          <p>{t("acceptHow")}</p>
         </Confirm>
       )}
       {shard && isDecided(shard) && (
-        <Confirm title={`Undo the decision about ${shard.name}?`} action="Undo" isDanger={false} reason="Reason" onClose={() => setShard(null)} onConfirm={async (reason) => {
+        <Confirm title={t("undoTitle", { name: shard.name })} action={t("act.pending")} isDanger={false} reason={common("reason")} onClose={() => setShard(null)} onConfirm={async (reason) => {
           await decide.mutateAsync({ job: shard.jobId, state: "pending", reason });
-          onDone({ title: `The decision about ${shard.name} is undone`, text: "The audit log keeps both entries." });
+          onDone({ title: t("undone", { name: shard.name }), text: t("bothEntries") });
         }}>
-          <p>The shard counts again as it was captured.</p>
+          <p>{t("countsAgain")}</p>
         </Confirm>
       )}
     </>

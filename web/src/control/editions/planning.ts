@@ -1,4 +1,5 @@
 import type { Plan } from "./useEditions";
+import { t } from "@/language/control/editions";
 
 interface Planned {
   code: string;
@@ -13,27 +14,14 @@ export function sourcesOfYear(sources: readonly Planned[]): string[] {
   return (yearly.length > 0 ? yearly : enabled).map((one) => one.code);
 }
 
-const WHY: Record<string, string> = {
-  already_scheduled: "planned already",
-  name_taken: "another job has its name",
-  active_job: "a crawl of it is queued or running; plan it when that has ended",
-  source_disabled: "the source is disabled",
-  max_create_per_run: "over the limit of this plan",
-  report_not_generated: "its first crawl has no report yet",
-  no_gaps: "nothing is missing",
-  seed_covered: "captured already",
-  shard_exists: "planned already",
-  nothing_to_attach: "nothing to add",
-};
-
 /** Say why nothing is made of an entry of a plan. */
 export function whyNot(reason: string): string {
-  return WHY[reason] ?? reason;
+  return t.of("why", reason);
 }
 
 /** Say what became of a plan for one source. */
 export function toldOf(plan: Plan): { title: string; isGood: boolean } {
-  if (plan.created > 0 && plan.applied) return { title: `The ${plan.year} edition is planned: its crawl starts on 1 January ${plan.year}.`, isGood: true };
+  if (plan.created > 0 && plan.applied) return { title: t("told", { year: String(plan.year) }), isGood: true };
   const reason = plan.entries.find((entry) => entry.reason)?.reason;
-  return { title: `Nothing was planned for ${plan.year}: ${reason ? whyNot(reason) : "the source has nothing to crawl"}.`, isGood: false };
+  return { title: t("toldNot", { year: String(plan.year), why: reason ? whyNot(reason) : t("nothingToCrawl") }), isGood: false };
 }

@@ -6,6 +6,8 @@ import { Button } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
 import { SelectField, TextField } from "@/design/Field";
 import type { FeedDeed } from "./useFeeds";
+import { t } from "@/language/control/feeds";
+import { t as common } from "@/language/control/common";
 
 interface Shown {
   isOpen: boolean;
@@ -29,17 +31,17 @@ export function AddFeed({ isOpen, onClose, sources, chosen, act }: Shown) {
     act.mutate({ deed: "add", source: owner, url, kind }, { onSuccess: () => { write(""); onClose(); } });
   }
   return (
-    <Dialog isOpen={isOpen} onClose={onClose} title="Add a feed">
+    <Dialog isOpen={isOpen} onClose={onClose} title={t("add")}>
       <form onSubmit={send} className="space-y-4">
-        <SelectField label="Source" value={owner} onChange={(event) => choose(event.target.value)} problem={at("source")}>
+        <SelectField label={t("source")} value={owner} onChange={(event) => choose(event.target.value)} problem={at("source")}>
           {sources.map((one) => <option key={one.code} value={one.code}>{one.name}</option>)}
         </SelectField>
-        <TextField label="Address" type="url" required value={url} onChange={(event) => write(event.target.value)} problem={at("url")} hint="Of an RSS or Atom feed, or of a sitemap." />
-        <SelectField label="Kind" value={kind} onChange={(event) => be(event.target.value as "feed" | "sitemap")}>
-          <option value="feed">feed</option><option value="sitemap">sitemap</option>
+        <TextField label={t("address")} type="url" required value={url} onChange={(event) => write(event.target.value)} problem={at("url")} hint={t("addressHow")} />
+        <SelectField label={t("kind")} value={kind} onChange={(event) => be(event.target.value as "feed" | "sitemap")}>
+          <option value="feed">{t("kind.feed")}</option><option value="sitemap">{t("kind.sitemap")}</option>
         </SelectField>
         {problem && !at("source") && !at("url") ? <Problem problem={problem} /> : null}
-        <p className="flex justify-end gap-2"><Button onClick={onClose}>Cancel</Button><Button kind="main" type="submit" disabled={act.isPending || !owner}>Add</Button></p>
+        <p className="flex justify-end gap-2"><Button onClick={onClose}>{common("cancel")}</Button><Button kind="main" type="submit" disabled={act.isPending || !owner}>{t("addIt")}</Button></p>
       </form>
     </Dialog>
   );

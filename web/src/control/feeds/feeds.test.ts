@@ -9,7 +9,7 @@ test("what cannot be meant is left out of the address bar", () => {
 });
 
 test("what is wrong is said in words, with how often", () => {
-  expect(troubleOf({ trouble: "not_found", errorsInARow: 3 })).toBe("there is nothing at its address (3 times in a row)");
+  expect(troubleOf({ trouble: "not_found", errorsInARow: 3 })).toBe("not found at its address (3 times in a row)");
   expect(troubleOf({ trouble: null, errorsInARow: 0 })).toBeNull();
 });
 

@@ -4,6 +4,7 @@ import type { components } from "@/api/schema";
 import { useDeed } from "@/api/useDeed";
 import { POLL_MS } from "../live/useLive";
 import type { AskedFeeds } from "./asked";
+import { t } from "@/language/control/feeds";
 
 type Schemas = components["schemas"];
 export type Feed = Schemas["FeedRecord"];
@@ -40,23 +41,23 @@ async function perform(wish: FeedDeed): Promise<string> {
     case "add": {
       const { source, url, kind } = wish;
       const made = await body<Feed>(api.POST("/api/admin/feeds", { body: { source, url, kind } }));
-      return `${made.url} is polled for ${made.source} from now on.`;
+      return t("did.add", { url: made.url, source: made.source });
     }
     case "poll":
       await api.POST("/api/admin/feeds/poll", { body: { source: wish.source } });
-      return `The next worker polls the feeds of ${wish.source}.`;
+      return t("did.poll", { source: wish.source });
     case "discover":
       await api.POST("/api/admin/feeds/discover", { body: { source: wish.source } });
-      return `The next worker looks for feeds and sitemaps of ${wish.source}; what it finds comes into this list.`;
+      return t("did.discover", { source: wish.source });
     case "enable":
       await api.POST("/api/admin/feeds/{id}/enable", { params: { path: { id: wish.feed.id } } });
-      return `${wish.feed.url} is polled again.`;
+      return t("did.enable", { url: wish.feed.url });
     case "disable":
       await api.POST("/api/admin/feeds/{id}/disable", { params: { path: { id: wish.feed.id } } });
-      return `${wish.feed.url} is not polled any more.`;
+      return t("did.disable", { url: wish.feed.url });
     case "remove":
       await api.DELETE("/api/admin/feeds/{id}", { params: { path: { id: wish.feed.id } } });
-      return `${wish.feed.url} is taken from ${wish.feed.source}.`;
+      return t("did.remove", { url: wish.feed.url, source: wish.feed.source });
   }
 }
 

@@ -9,13 +9,13 @@ import { Card } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { useTransfers } from "./transfers";
 import { useEndUpload, useImportAgain, useUploads, type Upload } from "./useUploads";
+import { t } from "@/language/control/imports";
+import { t as common } from "@/language/control/common";
 
 /** Uploads that need a person, also of other browsers and programs: those that stopped half-way, and those whose import failed. */
 export function UploadList() {
   return <><Uploads state="receiving" /><Uploads state="failed" /></>;
 }
-
-const TITLES = { receiving: "Uploads to finish", failed: "Uploads that could not be imported" };
 
 function Uploads({ state }: { state: "receiving" | "failed" }) {
   const list = useUploads(state);
@@ -28,32 +28,32 @@ function Uploads({ state }: { state: "receiving" | "failed" }) {
   const rows = (list.rows ?? []).filter((row) => !onTheirWay.some((one) => one.uploadId === row.id && one.state !== "failed"));
   if (rows.length === 0 && !list.hasNextPage) return null;
   return (
-    <Card title={TITLES[state]}>
-      {state === "receiving" && <p className="mb-3">{rows.length === 1 && !list.hasNextPage ? "One file is" : "These files are"} only partly here. Choose the same file again above, with the same source, to send the rest.</p>}
+    <Card title={t(`title.${state}`)}>
+      {state === "receiving" && <p className="mb-3">{t("partly", { count: list.hasNextPage ? 2 : rows.length })}</p>}
       {again.error ? <div className="mb-3"><Problem problem={again.error} /></div> : null}
       <DataTable
-        caption={TITLES[state]}
+        caption={t(`title.${state}`)}
         rows={rows}
         keyOf={(row) => row.id}
         empty={null}
         columns={[
-          { head: "File", cell: (row) => <span className="break-all">{row.name}</span> },
-          { head: "Source", cell: (row) => row.source },
-          { head: "Here", isNumber: true, cell: (row) => (row.received === row.size ? bytes(row.size) : `${bytes(row.received)} of ${bytes(row.size)}`) },
-          { head: "Started", cell: (row) => <Moment at={row.createdAt} /> },
-          { head: "By", cell: (row) => row.startedBy },
-          { head: <span className="sr-only">What can be done</span>, cell: (row) => (
+          { head: t("file"), cell: (row) => <span className="break-all">{row.name}</span> },
+          { head: t("source"), cell: (row) => row.source },
+          { head: t("here"), isNumber: true, cell: (row) => (row.received === row.size ? bytes(row.size) : t("ofSize", { done: bytes(row.received), total: bytes(row.size) })) },
+          { head: t("started"), cell: (row) => <Moment at={row.createdAt} /> },
+          { head: t("by"), cell: (row) => row.startedBy },
+          { head: <span className="sr-only">{common("actions")}</span>, cell: (row) => (
             <span className="inline-flex flex-wrap justify-end gap-2">
-              {state === "failed" && <Button disabled={again.isPending} onClick={() => again.mutate(row.id)}>Import again</Button>}
-              <Button kind="danger" onClick={() => setEnding(row)}>Remove</Button>
+              {state === "failed" && <Button disabled={again.isPending} onClick={() => again.mutate(row.id)}>{t("again")}</Button>}
+              <Button kind="danger" onClick={() => setEnding(row)}>{t("remove")}</Button>
             </span>
           ) },
         ]}
       />
       {list.hasNextPage && <ShowMore list={list} count={rows.length} noun="file" />}
       {ending && (
-        <Confirm title={`Remove ${ending.name}?`} action={`Remove ${bytes(ending.received)}`} onClose={() => setEnding(null)} onConfirm={() => end.mutateAsync(ending.id)}>
-          <p>The {bytes(ending.received)} that arrived are deleted; to import the file, it has to be sent again as a whole. What is in the archive already stays.</p>
+        <Confirm title={t("removeTitle", { name: ending.name })} action={t("removeBytes", { size: bytes(ending.received) })} onClose={() => setEnding(null)} onConfirm={() => end.mutateAsync(ending.id)}>
+          <p>{t("removeHow", { size: bytes(ending.received) })}</p>
         </Confirm>
       )}
     </Card>

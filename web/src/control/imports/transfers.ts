@@ -2,6 +2,7 @@ import { useSyncExternalStore } from "react";
 import { keep, readKept } from "@/app/kept";
 import { fingerprint, sendPieces, UploadGone } from "./tus";
 import { createUpload, endUpload, uploadWire, type Wished } from "./uploadWire";
+import { t } from "@/language/control/imports";
 
 export interface Transfer {
   key: string;
@@ -114,7 +115,7 @@ class Transfers {
           first ??= sent;
           this.set(one.key, { sent, note: null, rate: ((sent - first) * 1000) / Math.max(1, performance.now() - started) });
         },
-        onWait: (problem, seconds) => this.set(one.key, { note: `${problem instanceof Error ? problem.message : "The connection broke"}; goes on in ${Math.ceil(seconds)} s` }),
+        onWait: (problem, seconds) => this.set(one.key, { note: t("resumesIn", { why: problem instanceof Error ? problem.message : t("broke"), seconds: Math.ceil(seconds) }) }),
         wait: waitFor,
         now: () => performance.now(),
       });

@@ -1,3 +1,4 @@
+import { t } from "@/language/control/imports";
 /** Sending a file in pieces by tus 1.0: what is on the server counts, and after any break the server says where to go on. */
 
 export interface Appended {
@@ -50,7 +51,7 @@ export function mayGoOn(problem: unknown): boolean {
 
 export class UploadGone extends Error {
   constructor() {
-    super("The server has let this upload go: begin it anew.");
+    super(t("gone"));
   }
 }
 

@@ -4,7 +4,7 @@ import { farOf, problemsOf, resultOf } from "./told";
 test("large amounts are bytes, small ones are counted, nothing divides by nothing", () => {
   expect(farOf({ phase: "verifying", done: 734003200, total: 4294967296 })).toBe("verifying: 734 MB of 4.3 GB (17 %)");
   expect(farOf({ phase: "indexing", done: 3, total: 8 })).toBe("indexing: 3 of 8 (37 %)");
-  expect(farOf({ phase: null, done: 0, total: null })).toBe("waits for its turn");
+  expect(farOf({ phase: null, done: 0, total: null })).toBe("waiting to start");
   expect(farOf({ phase: "reading", done: 0, total: 0 })).toBe("reading");
 });
 

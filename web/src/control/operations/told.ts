@@ -1,20 +1,10 @@
-import { bytes, counted } from "@/control/charts/format";
-import { plain } from "@/control/page/words";
-
-const NAMES: Record<string, string> = {
-  import: "Import",
-  verify: "Verification",
-  rebuild_index: "Reading WARC files again",
-  rebuild_search: "Rebuilding the search index",
-  report_edition: "Edition report",
-  freeze_edition: "Freezing an edition",
-  verify_edition: "Verifying an edition",
-  compare_editions: "Comparing editions",
-};
+import { bytes, count } from "@/control/charts/format";
+import { t } from "@/language/control/operations";
+import { t as common } from "@/language/control/common";
 
 /** Name an operation for people. */
 export function nameOf(kind: string): string {
-  return NAMES[kind] ?? plain(kind);
+  return t.of("kind", kind);
 }
 
 interface Progress {
@@ -25,23 +15,26 @@ interface Progress {
 
 /** Say how far it is: bytes where it counts bytes, else a number. */
 export function farOf(progress: Progress): string {
-  const phase = progress.phase ? `${progress.phase}: ` : "";
+  // An import writes what it reads behind a colon: "reading: a.warc.gz".
+  const [step = "", detail] = progress.phase?.split(/(?=:)/, 2) ?? [];
+  const phase = `${t.of("phase", step)}${detail ?? ""}`;
   // Files and rows are thousands at most of one archive; what is larger is bytes.
-  const amount = (progress.total ?? progress.done) >= 1_000_000 ? bytes : (count: number) => count.toLocaleString("en");
-  if (progress.total) return `${phase}${amount(progress.done)} of ${amount(progress.total)} (${Math.floor((100 * progress.done) / progress.total)} %)`;
-  return progress.done ? `${phase}${amount(progress.done)}` : progress.phase ?? "waits for its turn";
+  const amount = (progress.total ?? progress.done) >= 1_000_000 ? bytes : count;
+  const far = progress.total ? t("far", { done: amount(progress.done), total: amount(progress.total), share: Math.floor((100 * progress.done) / progress.total) }) : progress.done ? amount(progress.done) : "";
+  if (!progress.phase) return far || t("waits");
+  return far ? t("phaseOf", { phase, far }) : phase;
 }
 
 /** Say what came of it, in the order in which the server tells it; lists are counted. */
 export function resultOf(result: Record<string, unknown>): [string, string][] {
   return Object.entries(result).flatMap(([name, value]): [string, string][] => {
-    const label = plain(name.replace(/([a-z])([A-Z])/g, "$1 $2").toLowerCase());
+    const label = t.of("result", name.replace(/([a-z])([A-Z])/g, "$1_$2").toLowerCase());
     if (value === null || value === undefined) return [];
-    if (typeof value === "number") return [[label, name === "bytes" ? bytes(value) : value.toLocaleString("en")]];
-    if (typeof value === "boolean") return [[label, value ? "yes" : "no"]];
+    if (typeof value === "number") return [[label, name === "bytes" ? bytes(value) : count(value)]];
+    if (typeof value === "boolean") return [[label, common(value ? "yes" : "no")]];
     if (typeof value === "string") return [[label, value]];
-    if (Array.isArray(value)) return value.length ? [[label, counted(value.length, "entry", "entries")]] : [];
-    return Object.entries(value as Record<string, unknown>).map(([part, count]): [string, string] => [`${label}: ${plain(part)}`, String(count)]);
+    if (Array.isArray(value)) return value.length ? [[label, t("entries", { count: value.length })]] : [];
+    return Object.entries(value as Record<string, unknown>).map(([part, number]): [string, string] => [t("phaseOf", { phase: label, far: t.of("count", part) }), String(number)]);
   });
 }
 
@@ -54,6 +47,6 @@ export function problemsOf(result: Record<string, unknown>): string[] {
     const what = row["error"] ?? row["detail"];
     const notes = Array.isArray(row["notes"]) ? row["notes"].map(String) : [];
     const lines = what ? [String(what), ...notes] : notes;
-    return lines.map((line) => `${String(row["name"] ?? `file ${String(row["file"])}`)}: ${line}`);
+    return lines.map((line) => `${String(row["name"] ?? t("file", { id: String(row["file"]) }))}: ${line}`);
   });
 }

@@ -2,6 +2,7 @@ import { Problem } from "@/app/Problem";
 import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
 import { Moment } from "../live/Moment";
+import { alerted, alertName } from "./alerted";
 import { useAlerts, useHealth } from "./useOverview";
 import { t } from "@/language/control/overview";
 import { withParts } from "@/language/room";
@@ -31,15 +32,15 @@ export function Alerts() {
   return (
     <section aria-label={t("alerts")} className="space-y-3">
       {firing.map((alert) => (
-        <Notice key={alert.id} tone={alert.severity === "critical" ? "bad" : "warn"} title={<span className="flex flex-wrap items-center gap-2">{alert.message}<Tag tone={alert.severity === "critical" ? "bad" : "warn"}>{t(alert.severity === "critical" ? "critical" : "warning")}</Tag></span>}>
-          {withParts(t("alertSince", { name: alert.name.replaceAll("_", " ") }), { time: <Moment at={alert.since} relative /> })}
+        <Notice key={alert.id} tone={alert.severity === "critical" ? "bad" : "warn"} title={<span className="flex flex-wrap items-center gap-2">{alerted(alert)}<Tag tone={alert.severity === "critical" ? "bad" : "warn"}>{t(alert.severity === "critical" ? "critical" : "warning")}</Tag></span>}>
+          {withParts(t("alertSince", { name: alertName(alert.name) }), { time: <Moment at={alert.since} relative /> })}
         </Notice>
       ))}
       {over.length > 0 && (
         <details className="text-sm">
           <summary className="inline-block min-h-6 text-soft underline">{firing.length === 0 ? `${t("noAlert")} ` : ""}{t("over", { count: over.length })}</summary>
           <ul className="mt-2 space-y-1">
-            {over.map((alert) => <li key={alert.id}><Tag tone="good">{t("overTag")}</Tag> {alert.message} <span className="text-soft">{withParts(t("ended"), { time: <Moment at={alert.resolvedAt} relative /> })}</span></li>)}
+            {over.map((alert) => <li key={alert.id}><Tag tone="good">{t("overTag")}</Tag> {alerted(alert)} <span className="text-soft">{withParts(t("ended"), { time: <Moment at={alert.resolvedAt} relative /> })}</span></li>)}
           </ul>
         </details>
       )}

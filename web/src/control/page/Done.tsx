@@ -31,7 +31,7 @@ export function Done({ deed, onClose }: { deed: Deed | null; onClose: () => void
     <div className="mb-4 space-y-2">
       <Notice tone="good" title={deed.title} actions={
         <>
-          {deed.undo && <Button disabled={isBusy} onClick={() => void undo()}>{isBusy ? "Taking it back…" : "Undo"}</Button>}
+          {deed.undo && <Button disabled={isBusy} onClick={() => void undo()}>{t(isBusy ? "undoing" : "undo")}</Button>}
           <Button kind="bare" onClick={onClose}>{t("close")}</Button>
         </>
       }>{deed.text}</Notice>

@@ -1,8 +1,9 @@
 import { useEffect, type ReactNode } from "react";
+import { t } from "@/language/control/common";
 
 /** The head of a page of the control room: what it is about, in a sentence, and what can be done here. */
 export function PageHead({ title, children, actions, name }: { title: ReactNode; children?: ReactNode; actions?: ReactNode; name?: string }) {
-  const written = name ?? (typeof title === "string" ? title : "Control room");
+  const written = name ?? (typeof title === "string" ? title : t("controlRoom"));
   useEffect(() => { document.title = `${written} · Holdfast`; }, [written]);
   return (
     <header className="mb-5 flex flex-wrap items-end justify-between gap-x-6 gap-y-3">

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import { grouped } from "./grouped";
+import { groupName, grouped } from "./grouped";
 import type { Setting } from "./useSettings";
 
 const setting = (name: string, origin: Setting["origin"] = "default", description = ""): Setting => ({ name, origin, description, value: 1, isSecret: false }) as Setting;
 const ALL = [setting("HOLDFAST_HOME", "command", "The data directory"), setting("HOLDFAST_API_PORT"), setting("HOLDFAST_API_HOST", "environment"), setting("HOLDFAST_FETCH_DEADLINE_S"), setting("HOLDFAST_FETCH_BODY_BYTES")];
 const shape = (search: string) => {
   const { changed, groups } = grouped(ALL, search);
-  return [changed.map((one) => one.name), groups.map(({ name, settings }) => [name, settings.length])];
+  return [changed.map((one) => one.name), groups.map(({ name, settings }) => [groupName(name), settings.length])];
 };
 
 test("changed settings come first, all of them in groups", () => {

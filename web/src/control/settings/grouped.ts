@@ -1,3 +1,4 @@
+import { t } from "@/language/control/settings";
 import type { Setting } from "./useSettings";
 
 export interface SettingGroup {
@@ -5,9 +6,8 @@ export interface SettingGroup {
   settings: Setting[];
 }
 
-/** The settings that several words stand for; the rest are under their first word. */
-const GENERAL = "General";
-const TITLES: Record<string, string> = { API: "API and pages", AUTH: "Accounts", WARC: "WARC files", ZIMIT: "Zimit" };
+/** The first words of names that few settings have: these are in one group. */
+const GENERAL = "general";
 
 /** Whether a setting has all the words that are looked for, in its name, value or description. */
 function has(setting: Setting, words: readonly string[]): boolean {
@@ -25,12 +25,17 @@ export function grouped(settings: readonly Setting[], search: string): { changed
   const groups = new Map<string, Setting[]>();
   for (const one of found) {
     const word = firstWord(one);
-    const name = (counts.get(word) ?? 0) > 1 ? (TITLES[word] ?? `${word.charAt(0)}${word.slice(1).toLowerCase()}`) : GENERAL;
+    const name = (counts.get(word) ?? 0) > 1 ? word : GENERAL;
     groups.set(name, [...(groups.get(name) ?? []), one]);
   }
-  const order = (name: string) => (name === GENERAL ? "" : name);
+  const order = (name: string) => (name === GENERAL ? "" : groupName(name));
   return {
     changed: found.filter((one) => one.origin !== "default"),
     groups: [...groups].map(([name, list]) => ({ name, settings: list })).sort((a, b) => order(a.name).localeCompare(order(b.name))),
   };
+}
+
+/** Name a group of settings; one that no catalogue knows is named by its word. */
+export function groupName(name: string): string {
+  return `group.${name}` in t.en ? t.of("group", name) : `${name.charAt(0)}${name.slice(1).toLowerCase()}`;
 }

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { loadRooms } from "@/language/room";
 import { speakOutside } from "@/language/spoken";
 import { hasTime, NEVER, readWords, scheduleText, wordsOf, zonesFor, type When } from "./schedule";
 
@@ -31,10 +32,11 @@ test("only days and longer have a time; the reader's own zone is offered once", 
   expect(zonesFor("Europe/Paris")).toContain("Europe/Paris");
 });
 
-test("a schedule is read in the language of the page", () => {
+test("a schedule is read in the language of the page", async () => {
   const words = ["once", "every 6 hours", "every hour", "weekly on Friday at 03:00 Europe/Paris", "yearly on 29 February at 03:00 UTC", "monthly on day 31 at 03:00 UTC, less often while nothing changes"];
   expect(words.slice(1).map(scheduleText)).toEqual(words.slice(1));
   speakOutside("fr");
+  await loadRooms();
   expect(words.map(scheduleText)).toEqual([
     "seulement sur demande", "toutes les 6 heures", "chaque heure", "chaque semaine, le vendredi à 03:00 (Europe/Paris)", "chaque année, le 29 février à 03:00 (UTC)", "chaque mois, le 31 à 03:00 (UTC), moins souvent si rien ne change",
   ]);

@@ -1,11 +1,12 @@
 import { useEffect } from "react";
 import { Problem } from "@/app/Problem";
 import type { Deed } from "@/control/page/Done";
-import { bytes, counted } from "@/control/charts/format";
-import { plain } from "@/control/page/words";
+import { bytes } from "@/control/charts/format";
 import { Button } from "@/design/Button";
 import { Dialog } from "@/design/Dialog";
 import { useCleanup } from "./useStorage";
+import { t } from "@/language/control/storage";
+import { t as common } from "@/language/control/common";
 
 /** What could go is shown first; then it goes. No capture is among it. */
 export function CleanUp({ onClose, onDone }: { onClose: () => void; onDone: (deed: Deed) => void }) {
@@ -17,27 +18,27 @@ export function CleanUp({ onClose, onDone }: { onClose: () => void; onDone: (dee
   const goes = found?.items.filter((one) => !one.refusal) ?? [];
   function clean() {
     apply.mutate(true, { onSuccess: (done) => {
-      onDone({ title: `${bytes(done.freedBytes)} are free again`, text: `${counted(done.items.filter((one) => !one.refusal).length, "thing")} removed; all of it is made anew when it is needed.` });
+      onDone({ title: t("freed", { size: bytes(done.freedBytes) }), text: t("removed", { count: done.items.filter((one) => !one.refusal).length }) });
       onClose();
     } });
   }
   return (
-    <Dialog isOpen title="Clean up" onClose={onClose} actions={
+    <Dialog isOpen title={t("cleanUp")} onClose={onClose} actions={
       <>
-        <Button onClick={onClose}>Keep all</Button>
-        <Button kind="danger" disabled={goes.length === 0 || apply.isPending} onClick={clean}>{apply.isPending ? "Removing…" : `Remove ${bytes(goes.reduce((sum, one) => sum + one.bytes, 0))}`}</Button>
+        <Button onClick={onClose}>{common("cancel")}</Button>
+        <Button kind="danger" disabled={goes.length === 0 || apply.isPending} onClick={clean}>{apply.isPending ? t("removing") : t("remove", { size: bytes(goes.reduce((sum, one) => sum + one.bytes, 0)) })}</Button>
       </>
     }>
       <div className="space-y-3">
-        <p>Packages that can be made anew, and what crawl tools left behind. No capture goes.</p>
+        <p>{t("cleanHow")}</p>
         {preview.error || apply.error ? <Problem problem={preview.error ?? apply.error} /> : null}
-        {!found && !preview.error && <p role="status" className="min-h-24 text-soft">Looking what may go…</p>}
-        {found && goes.length === 0 && <p className="font-semibold">There is nothing to remove.</p>}
+        {!found && !preview.error && <p role="status" className="min-h-24 text-soft">{common("loading")}</p>}
+        {found && goes.length === 0 && <p className="font-semibold">{t("nothingToRemove")}</p>}
         <ul className="max-h-72 divide-y divide-line overflow-auto">
           {found?.items.map((one) => (
             <li key={`${one.target} ${one.what}`} className="py-1.5">
-              <p className="flex flex-wrap justify-between gap-x-4"><span className="min-w-0 break-all">{one.what}</span><span className="tabular-nums">{bytes(one.bytes)}</span></p>
-              <p className="text-sm text-soft">{one.refusal ? `Stays: ${one.refusal}` : plain(one.target)}</p>
+              <p className="flex flex-wrap justify-between gap-x-4"><span lang="en" className="min-w-0 break-all">{one.what}</span><span className="tabular-nums">{bytes(one.bytes)}</span></p>
+              <p className="text-sm text-soft">{one.refusal ? t("stays", { why: one.refusal }) : t.of("target", one.target)}</p>
             </li>
           ))}
         </ul>

@@ -15,6 +15,8 @@ import { Tag } from "@/design/Tag";
 import { ROLES, STATE_TONES } from "./roles";
 import { SessionTable, TokenTable } from "./tables";
 import { useChangeUser, useDeleteUser, useEndUserSessions, useNewLink, useRevokeUserToken, useUser, useUserSessions, useUserTokens, type Role, type User } from "./useUsers";
+import { t } from "@/language/control/users";
+import { t as common } from "@/language/control/common";
 
 /** One user: role, link, sessions, tokens. */
 export function UserPage() {
@@ -23,11 +25,11 @@ export function UserPage() {
   const [deed, setDeed] = useState<Deed | null>(null);
   return (
     <>
-      <p className="mb-2 text-sm"><Link to="/control/users">All users</Link></p>
-      <PageHead title={data?.name ?? "User"} />
+      <p className="mb-2 text-sm"><Link to="/control/users">{t("allUsers")}</Link></p>
+      <PageHead title={data?.name ?? t("user")} />
       <Done deed={deed} onClose={() => setDeed(null)} />
       {error ? <Problem problem={error} onAgain={() => void refetch()} /> : null}
-      {data ? <Shown user={data} onDone={setDeed} /> : error ? null : <p role="status" className="min-h-96 text-soft">Opening…</p>}
+      {data ? <Shown user={data} onDone={setDeed} /> : error ? null : <p role="status" className="min-h-96 text-soft">{common("loading")}</p>}
     </>
   );
 }
@@ -47,51 +49,51 @@ function Shown({ user, onDone }: { user: User; onDone: (deed: Deed) => void }) {
   const setRole = async (role: Role) => {
     const was = user.role as Role;
     await change.mutateAsync({ role });
-    onDone({ title: `${user.name} is ${role} now`, text: "It holds from the next request on.", undo: () => change.mutateAsync({ role: was }) });
+    onDone({ title: t("isNow", { name: user.name, role: t.of("role", role) }), text: t("isNowHow"), undo: () => change.mutateAsync({ role: was }) });
   };
   const close = () => setOpen(null);
   return (
     <div className="space-y-4">
-      <Card title="Account" actions={
+      <Card title={t("account")} actions={
         <>
-          {!user.provider && <Button disabled={isDisabled} onClick={() => setOpen("link")}>New link</Button>}
-          {isDisabled ? <Button disabled={change.isPending} onClick={() => change.mutate({ disabled: false }, { onSuccess: () => onDone({ title: `${user.name} can sign in again` }) })}>Enable</Button> : <Button kind="danger" onClick={() => setOpen("disable")}>Disable</Button>}
-          <Button kind="danger" onClick={() => setOpen("delete")}>Delete</Button>
+          {!user.provider && <Button disabled={isDisabled} onClick={() => setOpen("link")}>{t("newLink")}</Button>}
+          {isDisabled ? <Button disabled={change.isPending} onClick={() => change.mutate({ disabled: false }, { onSuccess: () => onDone({ title: t("canSignIn", { name: user.name }) }) })}>{t("enable")}</Button> : <Button kind="danger" onClick={() => setOpen("disable")}>{t("disable")}</Button>}
+          <Button kind="danger" onClick={() => setOpen("delete")}>{t("delete")}</Button>
         </>
       }>
         {change.error ? <div className="mb-3"><Problem problem={change.error} /></div> : null}
         <div className="grid gap-5 sm:grid-cols-2">
           <Facts facts={[
-            ["State", <Tag key="state" tone={STATE_TONES[user.state]}>{user.state}</Tag>],
-            ["Signs in with", user.provider ?? "a password"],
-            ["Last sign-in", <Moment key="in" at={user.signedInAt} none="never" />],
-            ["Since", <Moment key="since" at={user.createdAt} />],
+            [t("state"), <Tag key="state" tone={STATE_TONES[user.state]}>{t(`state.${user.state}`)}</Tag>],
+            [t("signsIn"), user.provider ?? t("password")],
+            [t("lastSignIn"), <Moment key="in" at={user.signedInAt} none={common("never")} />],
+            [t("since"), <Moment key="since" at={user.createdAt} />],
           ]} />
-          <SelectField label="Role" value={user.role} disabled={change.isPending} onChange={(event) => { setRole(event.target.value as Role).catch(() => undefined); }}>{Object.entries(ROLES).map(([value, label]) => <option key={value} value={value}>{label}</option>)}</SelectField>
+          <SelectField label={t("role")} value={user.role} disabled={change.isPending} onChange={(event) => { setRole(event.target.value as Role).catch(() => undefined); }}>{ROLES.map((one) => <option key={one} value={one}>{t(`may.${one}`)}</option>)}</SelectField>
         </div>
       </Card>
-      <Card title="Sessions" actions={<Button disabled={!sessions.rows?.length || end.isPending} onClick={() => end.mutate("all", { onSuccess: () => onDone({ title: "All sessions ended", text: `${user.name} has to sign in again.` }) })}>End all</Button>}>
+      <Card title={t("sessions")} actions={<Button disabled={!sessions.rows?.length || end.isPending} onClick={() => end.mutate("all", { onSuccess: () => onDone({ title: t("allEnded"), text: t("signInAgain", { name: user.name }) }) })}>{t("endAll")}</Button>}>
         {end.error ? <div className="mb-3"><Problem problem={end.error} /></div> : null}
         <SessionTable list={sessions} onEnd={(session) => end.mutateAsync(session.id)} />
       </Card>
-      <Card title="Tokens"><TokenTable list={tokens} onRevoke={(token) => revoke.mutateAsync(token.id)} /></Card>
+      <Card title={t("tokens")}><TokenTable list={tokens} onRevoke={(token) => revoke.mutateAsync(token.id)} /></Card>
       {open === "link" && (
-        <Confirm title={`A new link for ${user.name}?`} action="Make the link" isDanger={false} onClose={close} onConfirm={async () => setSecret((await link.mutateAsync(undefined)).link)}>
-          <p>Whoever opens it chooses a new password for this account. Links made before stop working.</p>
+        <Confirm title={t("newLinkFor", { name: user.name })} action={t("createLink")} isDanger={false} onClose={close} onConfirm={async () => setSecret((await link.mutateAsync(undefined)).link)}>
+          <p>{t("newLinkHow")}</p>
         </Confirm>
       )}
       {open === "disable" && (
-        <Confirm title={`Disable ${user.name}?`} action="Disable" onClose={close} onConfirm={async () => {
+        <Confirm title={t("disableTitle", { name: user.name })} action={t("disable")} onClose={close} onConfirm={async () => {
           await change.mutateAsync({ disabled: true });
-          onDone({ title: `${user.name} is disabled`, text: "Sessions and tokens hold no longer.", undo: () => change.mutateAsync({ disabled: false }) });
-        }}><p>Sessions and tokens of this account stop working at once. It can be enabled again; what it did stays in the audit log.</p></Confirm>
+          onDone({ title: t("disabled", { name: user.name }), text: t("disabledHow"), undo: () => change.mutateAsync({ disabled: false }) });
+        }}><p>{t("disableHow")}</p></Confirm>
       )}
       {open === "delete" && (
-        <Confirm title={`Delete ${user.name}?`} action="Delete for good" onClose={close} onConfirm={async () => { await remove.mutateAsync(undefined); await navigate({ to: "/control/users" }); }}>
-          <p>The account, its sessions and its tokens go for good. What it did stays in the audit log under its name.</p>
+        <Confirm title={t("deleteTitle", { name: user.name })} action={t("deleteForGood")} onClose={close} onConfirm={async () => { await remove.mutateAsync(undefined); await navigate({ to: "/control/users" }); }}>
+          <p>{t("deleteHow")}</p>
         </Confirm>
       )}
-      {secret && <Secret title={`A link for ${user.name}`} secret={secret} onClose={() => setSecret(null)}>Pass it on in a safe way. It works once, and for 72 hours.</Secret>}
+      {secret && <Secret title={t("linkFor", { name: user.name })} secret={secret} onClose={() => setSecret(null)}>{t("passOn")}</Secret>}
     </div>
   );
 }

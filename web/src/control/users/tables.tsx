@@ -5,10 +5,11 @@ import { Moment } from "@/control/live/Moment";
 import { Confirm } from "@/control/page/Confirm";
 import { ShowMore } from "@/control/page/ShowMore";
 import type { usePieces } from "@/control/page/usePieces";
-import { plain } from "@/control/page/words";
 import { Button } from "@/design/Button";
 import { DataTable } from "@/design/DataTable";
 import { Tag } from "@/design/Tag";
+import { t } from "@/language/control/users";
+import { t as common } from "@/language/control/common";
 
 type SignedIn = components["schemas"]["SessionRecord"];
 type Token = components["schemas"]["TokenRecord"];
@@ -20,17 +21,17 @@ export function SessionTable({ list, onEnd }: { list: List<SignedIn>; onEnd: (se
   if (list.error) return <Problem problem={list.error} onAgain={() => void list.refetch()} />;
   return (
     <>
-      <DataTable caption="Sessions" rows={list.rows ?? []} keyOf={(row) => row.id} empty={<p className="min-h-12 text-soft">{list.rows ? "No browser is signed in." : "Asking…"}</p>} columns={[
-        { head: "Browser", cell: (row) => <span className="break-words">{row.agent || "not told"} {row.isCurrent && <Tag tone="accent">this one</Tag>}</span> },
-        { head: "Address", cell: (row) => row.address },
-        { head: "Seen", cell: (row) => <Moment at={row.seenAt} relative /> },
-        { head: "Until", cell: (row) => <Moment at={row.expiresAt} /> },
-        { head: <span className="sr-only">What can be done</span>, cell: (row) => <Button onClick={() => setEnding(row)}>End</Button> },
+      <DataTable caption={t("sessions")} rows={list.rows ?? []} keyOf={(row) => row.id} empty={<p className="min-h-12 text-soft">{list.rows ? t("noBrowser") : common("loading")}</p>} columns={[
+        { head: t("browser"), cell: (row) => <span className="break-words">{row.agent || t("unknown")} {row.isCurrent && <Tag tone="accent">{t("thisOne")}</Tag>}</span> },
+        { head: t("address"), cell: (row) => row.address },
+        { head: t("seen"), cell: (row) => <Moment at={row.seenAt} relative /> },
+        { head: t("until"), cell: (row) => <Moment at={row.expiresAt} /> },
+        { head: <span className="sr-only">{common("actions")}</span>, cell: (row) => <Button onClick={() => setEnding(row)}>{t("end")}</Button> },
       ]} />
       {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="session" />}
       {ending && (
-        <Confirm title="End this session?" action="End it" onClose={() => setEnding(null)} onConfirm={() => onEnd(ending)}>
-          <p>{ending.isCurrent ? "You are signed out here and have to sign in again." : "That browser has to sign in again."}</p>
+        <Confirm title={t("endTitle")} action={t("endIt")} onClose={() => setEnding(null)} onConfirm={() => onEnd(ending)}>
+          <p>{ending.isCurrent ? t("endOwn") : t("endOther")}</p>
         </Confirm>
       )}
     </>
@@ -43,18 +44,18 @@ export function TokenTable({ list, onRevoke }: { list: List<Token>; onRevoke: (t
   if (list.error) return <Problem problem={list.error} onAgain={() => void list.refetch()} />;
   return (
     <>
-      <DataTable caption="Tokens" rows={list.rows ?? []} keyOf={(row) => row.id} empty={<p className="min-h-12 text-soft">{list.rows ? "There is no token." : "Asking…"}</p>} columns={[
-        { head: "Name", cell: (row) => <span className="break-words">{row.name}</span> },
-        { head: "Begins with", cell: (row) => <code className="text-sm">{row.hint}</code> },
-        { head: "May", cell: (row) => row.scopes.map(plain).join(", ") },
-        { head: "Used", cell: (row) => <Moment at={row.usedAt} relative none="never" /> },
-        { head: "Until", cell: (row) => <Moment at={row.expiresAt} /> },
-        { head: <span className="sr-only">What can be done</span>, cell: (row) => <Button kind="danger" onClick={() => setRevoking(row)}>Revoke</Button> },
+      <DataTable caption={t("tokens")} rows={list.rows ?? []} keyOf={(row) => row.id} empty={<p className="min-h-12 text-soft">{list.rows ? t("noToken") : common("loading")}</p>} columns={[
+        { head: t("name"), cell: (row) => <span className="break-words">{row.name}</span> },
+        { head: t("beginsWith"), cell: (row) => <code className="text-sm">{row.hint}</code> },
+        { head: t("permissions"), cell: (row) => row.scopes.map((one) => t.of("scope", one)).join(", ") },
+        { head: t("used"), cell: (row) => <Moment at={row.usedAt} relative none={common("never")} /> },
+        { head: t("until"), cell: (row) => <Moment at={row.expiresAt} /> },
+        { head: <span className="sr-only">{common("actions")}</span>, cell: (row) => <Button kind="danger" onClick={() => setRevoking(row)}>{t("revoke")}</Button> },
       ]} />
       {list.hasNextPage && <ShowMore list={list} count={list.rows?.length ?? 0} noun="token" />}
       {revoking && (
-        <Confirm title={`Revoke ${revoking.name}?`} action="Revoke" onClose={() => setRevoking(null)} onConfirm={() => onRevoke(revoking)}>
-          <p>Programs that use it are refused from now on. A revoked token cannot be brought back; make a new one instead.</p>
+        <Confirm title={t("revokeTitle", { name: revoking.name })} action={t("revoke")} onClose={() => setRevoking(null)} onConfirm={() => onRevoke(revoking)}>
+          <p>{t("revokeHow")}</p>
         </Confirm>
       )}
     </>

@@ -11,9 +11,12 @@ import { Secret } from "@/control/page/Secret";
 import { Button } from "@/design/Button";
 import { Card } from "@/design/Card";
 import { Notice } from "@/design/Notice";
+import { withParts } from "@/language/room";
 import { Deliveries } from "./Deliveries";
 import { WebhookFields } from "./WebhookFields";
 import { useChangeWebhook, useDeleteWebhook, useRotateSecret, useTestWebhook, useWebhook, type Webhook } from "./useWebhooks";
+import { t } from "@/language/control/webhooks";
+import { t as common } from "@/language/control/common";
 
 /** One webhook: what it is told of, its secret, and every message that was sent. */
 export function WebhookPage() {
@@ -25,20 +28,25 @@ export function WebhookPage() {
   const [secret, setSecret] = useState<string | null>(null);
   return (
     <>
-      <p className="mb-2 text-sm"><Link to="/control/webhooks">All webhooks</Link></p>
-      <PageHead title={<span className="break-all">{data?.url ?? "Webhook"}</span>} name={data?.url ?? "Webhook"} actions={<Button kind="main" disabled={!data || test.isPending} onClick={() => test.mutate(undefined, { onSuccess: () => setDeed({ title: "A test is on its way", text: "What came of it stands among the deliveries in a moment." }) })}>{test.isPending ? "Sending…" : "Send a test"}</Button>}>{data?.description}</PageHead>
+      <p className="mb-2 text-sm"><Link to="/control/webhooks">{t("allWebhooks")}</Link></p>
+      <PageHead title={<span className="break-all">{data?.url ?? t("webhook")}</span>} name={data?.url ?? t("webhook")} actions={<Button kind="main" disabled={!data || test.isPending} onClick={() => test.mutate(undefined, { onSuccess: () => setDeed({ title: t("testSent"), text: t("testHow") }) })}>{test.isPending ? t("sending") : t("sendTest")}</Button>}>{data?.description}</PageHead>
       <Done deed={deed} onClose={() => setDeed(null)} />
       {error || test.error ? <div className="mb-4"><Problem problem={error ?? test.error} onAgain={() => void refetch()} /></div> : null}
       {data ? (
         <div className="space-y-4">
-          {!data.enabled && <Notice tone="bad" title="It is switched off: nothing is sent">{data.disabledReason}{data.disabledAt && <>, since <Moment at={data.disabledAt} /></>}</Notice>}
-          <Card title="Deliveries"><Deliveries id={id} /></Card>
+          {!data.enabled && <Notice tone="bad" title={t("switchedOff")}>{withParts(t("offSince", { why: whyOff(data.disabledReason) }), { time: <Moment at={data.disabledAt} /> })}</Notice>}
+          <Card title={t("deliveries")}><Deliveries id={id} /></Card>
           <Change key={data.updatedAt} webhook={data} onDone={setDeed} onSecret={setSecret} />
         </div>
-      ) : error ? null : <p role="status" className="min-h-96 text-soft">Opening…</p>}
-      {secret && <Secret title="The new secret" secret={secret} onClose={() => setSecret(null)}>Give it to the system that receives the messages: it checks their signatures with it.</Secret>}
+      ) : error ? null : <p role="status" className="min-h-96 text-soft">{common("loading")}</p>}
+      {secret && <Secret title={t("newSecretTitle")} secret={secret} onClose={() => setSecret(null)}>{t("secretHow")}</Secret>}
     </>
   );
+}
+
+/** Say why a webhook is disabled: an administrator did it, or its messages failed for too long. */
+function whyOff(reason: string | null): string {
+  return reason === null || reason === "by hand" || reason === "removed" ? t.of("offWhy", reason ?? "by hand") : `${t("offFailed")} (${reason})`;
 }
 
 function Change({ webhook, onDone, onSecret }: { webhook: Webhook; onDone: (deed: Deed) => void; onSecret: (secret: string | null) => void }) {
@@ -54,31 +62,31 @@ function Change({ webhook, onDone, onSecret }: { webhook: Webhook; onDone: (deed
     const was = { url: webhook.url, description: webhook.description, events: webhook.events, sources: webhook.sources };
     const done = await change.mutateAsync({ ...draft, url: draft.url.trim(), description: draft.description.trim() || null });
     if (done.secret) onSecret(done.secret);
-    onDone({ title: "The webhook is changed", ...(done.secret ? {} : { undo: () => change.mutateAsync(was) }) });
+    onDone({ title: t("changed"), ...(done.secret ? {} : { undo: () => change.mutateAsync(was) }) });
   }
   return (
-    <Card title="Settings" actions={
+    <Card title={t("settings")} actions={
       <>
-        <Button onClick={() => setOpen("rotate")}>New secret</Button>
-        <Button onClick={() => { void change.mutateAsync({ enabled: !webhook.enabled }).then((done) => onDone({ title: done.enabled ? "It is switched on" : "It is switched off", undo: () => change.mutateAsync({ enabled: webhook.enabled }) })).catch(() => undefined); }}>{webhook.enabled ? "Switch off" : "Switch on"}</Button>
-        <Button kind="danger" onClick={() => setOpen("delete")}>Delete</Button>
+        <Button onClick={() => setOpen("rotate")}>{t("newSecret")}</Button>
+        <Button onClick={() => { void change.mutateAsync({ enabled: !webhook.enabled }).then((done) => onDone({ title: t(done.enabled ? "isOn" : "isOff"), undo: () => change.mutateAsync({ enabled: webhook.enabled }) })).catch(() => undefined); }}>{t(webhook.enabled ? "switchOff" : "switchOn")}</Button>
+        <Button kind="danger" onClick={() => setOpen("delete")}>{t("delete")}</Button>
       </>
     }>
       <form className="space-y-4" onSubmit={(event) => { event.preventDefault(); save().catch(() => undefined); }}>
-        {webhook.previousSecretUntil && <p className="text-soft">Until <Moment at={webhook.previousSecretUntil} /> messages are signed with the old secret, too.</p>}
+        {webhook.previousSecretUntil && <p className="text-soft">{withParts(t("oldSecret"), { time: <Moment at={webhook.previousSecretUntil} /> })}</p>}
         <WebhookFields draft={draft} onChange={setDraft} urlProblem={refused} />
         {change.error && !refused ? <Problem problem={change.error} /> : null}
-        <Button type="submit" kind="main" disabled={!draft.url.trim() || change.isPending}>{change.isPending ? "Saving…" : "Save"}</Button>
+        <Button type="submit" kind="main" disabled={!draft.url.trim() || change.isPending}>{change.isPending ? t("saving") : t("save")}</Button>
       </form>
       {open === "rotate" && (
-        <Confirm title="Make a new secret?" action="Make a new secret" onClose={() => setOpen(null)} onConfirm={async () => onSecret((await rotate.mutateAsync(isKnown)).secret ?? null)}>
-          <p>For a day messages are signed with both, so that the other system has time to change.</p>
-          <label className="flex min-h-6 items-start gap-2"><input type="checkbox" className="mt-1 size-4 accent-accent" checked={isKnown} onChange={(event) => setKnown(event.target.checked)} /><span>The old one is known to others: stop signing with it at once</span></label>
+        <Confirm title={t("rotateTitle")} action={t("rotate")} onClose={() => setOpen(null)} onConfirm={async () => onSecret((await rotate.mutateAsync(isKnown)).secret ?? null)}>
+          <p>{t("rotateHow")}</p>
+          <label className="flex min-h-6 items-start gap-2"><input type="checkbox" className="mt-1 size-4 accent-accent" checked={isKnown} onChange={(event) => setKnown(event.target.checked)} /><span>{t("known")}</span></label>
         </Confirm>
       )}
       {open === "delete" && (
-        <Confirm title="Delete this webhook?" action="Delete" onClose={() => setOpen(null)} onConfirm={async () => { await remove.mutateAsync(undefined); await navigate({ to: "/control/webhooks" }); }}>
-          <p>The address is told of nothing any more; its log of deliveries and its secret go for good. To stop for a while, switch it off instead.</p>
+        <Confirm title={t("deleteTitle")} action={t("delete")} onClose={() => setOpen(null)} onConfirm={async () => { await remove.mutateAsync(undefined); await navigate({ to: "/control/webhooks" }); }}>
+          <p>{t("deleteHow")}</p>
         </Confirm>
       )}
     </Card>

@@ -10,5 +10,5 @@ test("a group stands for all of its events, and falls apart when one goes", () =
 });
 
 test("no choice means everything", () => {
-  expect([toldEvents([]), toldEvents(["job.*", "execution.index_failed"])]).toEqual(["everything", "job: all, execution.index failed"]);
+  expect([toldEvents([]), toldEvents(["job.*", "execution.index_failed"])]).toEqual(["all events", "job: all, run: index failed"]);
 });

@@ -1,3 +1,5 @@
+
+import { t } from "@/language/control/webhooks";
 /** What webhooks can be told of, by group; `group.*` means all of it. */
 export const EVENTS: Record<string, string[]> = {
   job: ["created", "scheduled", "paused", "completed", "failed", "cancelled"],
@@ -24,5 +26,8 @@ export function switched(chosen: readonly string[], group: string, word?: string
 
 /** Say which events are chosen; none means all. */
 export function toldEvents(chosen: readonly string[]): string {
-  return chosen.length === 0 ? "everything" : chosen.map((one) => one.replace(/\.\*$/, ": all").replaceAll("_", " ")).join(", ");
+  return chosen.length === 0 ? t("everything") : chosen.map((one) => {
+    const [group = "", word = ""] = one.split(".", 2);
+    return word === "*" ? t("allOf", { group: t.of("group", group) }) : t("oneEvent", { group: t.of("group", group), word: t.of("word", word) });
+  }).join(", ");
 }

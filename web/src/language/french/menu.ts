@@ -1,0 +1,28 @@
+import type { t } from "../control/menu";
+
+export const fr: Record<keyof typeof t.en, string> = {
+  "Crawling": "Collecte",
+  "Overview": "Vue d’ensemble",
+  "Add a website": "Ajouter un site",
+  "Sources": "Sources",
+  "Jobs": "Tâches",
+  "Feeds": "Flux",
+  "Planning": "Planification",
+  "Frontier": "File des adresses",
+  "Domains": "Domaines",
+  "Explain": "Expliquer",
+  "Schedules": "Calendrier",
+  "Editions": "Éditions",
+  "Archive": "Archive",
+  "Imports": "Imports",
+  "Index": "Index",
+  "Storage": "Stockage",
+  "Takedowns": "Retraits",
+  "Reports": "Signalements",
+  "Administration": "Administration",
+  "Users": "Utilisateurs",
+  "Webhooks": "Webhooks",
+  "Audit": "Audit",
+  "Settings": "Paramètres",
+  "Health": "État",
+};
