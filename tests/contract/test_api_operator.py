@@ -285,8 +285,8 @@ def test_a_verification_finds_what_is_damaged_and_is_one_at_a_time(server: Serve
     ended = run_waiting(server)
     sound = operation(server, started.json()["id"])
     with server.archive.database.read() as session:
-        (row,) = sealed_files_after(session, source="up", execution_id=None, after=0, limit=2)
-    warc = server.archive.home / row.path
+        ((_, path, _),) = sealed_files_after(session, source="up", execution_id=None, after=0, limit=2)
+    warc = server.archive.home / path
     warc.write_bytes(warc.read_bytes()[:-20])
     again = server.ask("POST", f"{ADMIN}/verifications", source="up")
     run_waiting(server)

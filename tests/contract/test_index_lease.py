@@ -61,13 +61,13 @@ def test_a_file_is_held_by_one_reader_until_its_lease_is_over(raw_db: RawDatabas
     second = claim(raw_db, clock, 1, owner_id=None, version=1)
     assert second is not None
     with pytest.raises(LeaseLost), raw_db.write() as tx:
-        first.note(tx, DONE)
+        first.hold(tx, DONE)
     with pytest.raises(LeaseLost):
         first.end(error=None)
     first.give_back()
     assert _state(raw_db) == ("running", "starting", 2, 0)
     with raw_db.write() as tx:
-        second.note(tx, DONE)
+        second.hold(tx, DONE)
     second.end(error=None)
     assert _state(raw_db) == ("indexed", "finished", 2, 5)
     assert _waits(raw_db, clock) == []
@@ -79,7 +79,7 @@ def test_a_file_that_was_read_meanwhile_is_not_read_again_by_who_saw_it_wait(
     first = claim(raw_db, clock, 1, owner_id=None, version=1, only_waiting=True)
     assert first is not None
     with raw_db.write() as tx:
-        first.note(tx, DONE)
+        first.hold(tx, DONE)
     first.end(error=None)
     before = _state(raw_db)
 

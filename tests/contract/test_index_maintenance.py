@@ -151,6 +151,6 @@ def test_links_come_back_once_for_each_address_and_text(house: House) -> None:
 def test_a_walk_goes_on_behind_the_last_row_of_one_execution(house: House) -> None:
     with house.raw_db.read() as tx:
         first, second = maintenance.captures_after(tx, after=0, execution_id=1, limit=10)[:2]
-        again = maintenance.captures_after(tx, after=first.id, execution_id=1, limit=1)
+        again = maintenance.captures_after(tx, after=first[0], execution_id=1, limit=1)
 
     assert again == [second]

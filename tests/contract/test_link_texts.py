@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -44,7 +45,7 @@ class Bed:
     def words(self, url: str = TARGET) -> list[str]:
         """Return the words of links to an address, in order."""
         with self.database.read() as session:
-            return [one.text for one in link_words(session, [hash64(url)])]
+            return [text for _, _, text in link_words(session, [hash64(url)])]
 
     def told(self) -> list[int]:
         """Return the documents that search was told of, themselves or by their address, and forget them."""
@@ -81,7 +82,7 @@ def test_words_of_links_are_kept_for_their_target_the_newest_first(bed: Bed) -> 
     assert bed.words() == ["the TIDES", "Tide tables"]
     with bed.database.read() as session:
         found = link_words(session, [hash64(TARGET), hash64("https://example.org/other"), 5])
-    assert {(one.text, one.host_hash == 0) for one in found} == {
+    assert {(text, host_hash == 0) for _, host_hash, text in found} == {
         ("the TIDES", True), ("Tide tables", False), ("Boats", True),
     }  # fmt: skip
 
@@ -114,7 +115,7 @@ def test_one_host_gives_a_few_words_its_own_some_more_and_all_together_a_bounded
         found = link_words(session, [hash64(TARGET)])
         stored = list(session.scalars(select(LinkText.host_hash)))
     assert len(found) == 64
-    counts = [sum(one.host_hash == host for one in found) for host in {one.host_hash for one in found}]
+    counts = Counter(host_hash for _, host_hash, _ in found).values()
     assert max(counts) <= 16
     assert sorted(counts)[-2] <= 4
     assert sum(host == 0 for host in stored) <= 32

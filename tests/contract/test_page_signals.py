@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, event, select, text
 
-from holdfast.crawl.signal_pages import FoundPages, SignalQuery, find_pages, keywords_of, page_by_hash, page_of
+from holdfast.crawl.signal_pages import SignalPageRow, SignalQuery, find_pages, keywords_of, page_by_hash, page_of
 from holdfast.db.engine import Database
 from holdfast.db.models import PageSignal, Withdrawal
 from holdfast.errors import NotFound
@@ -58,14 +58,14 @@ def database(bed: Bed) -> Iterator[Database]:
         yield opened
 
 
-def _find(database: Database, search: str, **question: Any) -> FoundPages:
+def _find(database: Database, search: str, **question: Any) -> tuple[list[SignalPageRow], int]:
     with database.read() as session:
         return find_pages(session, search, SignalQuery(**question))
 
 
 def test_every_word_must_be_there(database: Database) -> None:
     def numbers(search: str, **question: Any) -> list[str]:
-        return [row.title or "" for row in _find(database, search, **question).pages]
+        return [row.title or "" for row in _find(database, search, **question)[0]]
 
     assert numbers("page7") == ["Page 7"]
     assert numbers("PAGE9 third") == ["Page 9"]
@@ -75,22 +75,22 @@ def test_every_word_must_be_there(database: Database) -> None:
 
 
 def test_totals_are_exact_and_windows_part_the_whole(database: Database) -> None:
-    whole = _find(database, "all third", limit=_PAGES)
+    whole, total = _find(database, "all third", limit=_PAGES)
     parts = [_find(database, "third all", limit=90, offset=offset) for offset in range(0, _PAGES, 90)]
 
-    assert whole.total == len(whole.pages) == _PAGES // 3
-    assert {part.total for part in parts} == {_PAGES // 3}
-    assert [row.url for part in parts for row in part.pages] == [row.url for row in whole.pages]
-    assert _find(database, "", limit=3).total == _PAGES
+    assert total == len(whole) == _PAGES // 3
+    assert {total for _, total in parts} == {_PAGES // 3}
+    assert [row.url for rows, _ in parts for row in rows] == [row.url for row in whole]
+    assert _find(database, "", limit=3)[1] == _PAGES
 
 
 def test_a_domain_narrows_a_question_and_an_unknown_one_finds_nothing(database: Database) -> None:
-    found = _find(database, "third", domain="a.example", limit=1000)
+    found, total = _find(database, "third", domain="a.example", limit=1000)
 
-    assert found.total == len(found.pages) == _PAGES // 6
-    assert {row.domain for row in found.pages} == {"a.example"}
-    assert _find(database, "", domain="a.example").total == _PAGES // 2
-    assert _find(database, "third", domain="c.example") == FoundPages(pages=(), total=0)
+    assert total == len(found) == _PAGES // 6
+    assert {row.domain for row in found} == {"a.example"}
+    assert _find(database, "", domain="a.example")[1] == _PAGES // 2
+    assert _find(database, "third", domain="c.example") == ([], 0)
 
 
 def test_what_was_withdrawn_is_hidden_at_once(database: Database, clock: FakeClock) -> None:
@@ -99,8 +99,8 @@ def test_what_was_withdrawn_is_hidden_at_once(database: Database, clock: FakeClo
         session.add(Withdrawal(url_key=address.key, subject=address.fetch, reason="asked", actor="tests",
                                created_at=clock.now()))  # fmt: skip
 
-    assert _find(database, "page6") == FoundPages(pages=(), total=0)
-    assert _find(database, "third").total == _PAGES // 3 - 1
+    assert _find(database, "page6") == ([], 0)
+    assert _find(database, "third")[1] == _PAGES // 3 - 1
     with database.read() as session:
         with pytest.raises(NotFound):
             page_of(session, address)

@@ -162,12 +162,12 @@ def search(
     offset: Annotated[int, typer.Option(min=0, max=100_000, help="Pages to skip.")] = 0,
 ) -> Done:
     """Find pages that contain all of these words, ignoring case and accents."""
-    found = find_pages(session, " ".join(words), SignalQuery(domain=domain, limit=limit, offset=offset))
-    lines = [f"{text(row.url)}\n      {one_line(row.title or '(no title)')}" for row in found.pages]
-    more = f", {len(found.pages)} shown" if found.total > len(found.pages) else ""
-    pages = [*map(_page, found.pages)]
-    facts = {"pages": pages, "total": found.total, "limit": limit, "offset": offset}
-    return Done(facts, [*lines, counted(found.total, "page") + more])
+    rows, total = find_pages(session, " ".join(words), SignalQuery(domain=domain, limit=limit, offset=offset))
+    lines = [f"{text(row.url)}\n      {one_line(row.title or '(no title)')}" for row in rows]
+    more = f", {len(rows)} shown" if total > len(rows) else ""
+    pages = [*map(_page, rows)]
+    facts = {"pages": pages, "total": total, "limit": limit, "offset": offset}
+    return Done(facts, [*lines, counted(total, "page") + more])
 
 
 @command(page, "show", example="page show https://example.org/")

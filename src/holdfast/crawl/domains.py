@@ -224,7 +224,7 @@ class LeasedDomains:
                 if not await self._try(worker, attempt):
                     break
         except LeaseLost:
-            # By our own clock only: the domain need not be another's yet, so what was fetched is still offered.
+            # By our own clock only: the domain need not be another's yet, so fetched pages are still offered.
             if not worker.pace.is_released:
                 _log.warning("crawl.lease_over", domain=worker.lease.domain)
         finally:

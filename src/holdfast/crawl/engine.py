@@ -436,7 +436,7 @@ class CrawlEngine:
         elif self.limits.pages_reached() and (self.leased_domains.workers or self.waiting or self.results.visits):
             return 0  # if a page that is under way fails, another may take its place
         elif self.limits.bytes_reached():
-            return 0  # what is under way may be smaller than is expected of it
+            return 0  # running responses may be smaller than expected
         working = len(self.leased_domains.workers)
         places = min(self.settings.engine.domains - working, _LEASE_AT_ONCE)
         before = self.clock.monotonic()

@@ -64,7 +64,7 @@ class SeenUrls:
     """URLs this process has seen, with the smallest depth of each."""
 
     # Two generations, so that memory stays bounded (about 100 bytes a URL): the older half is dropped as a whole, which
-    # costs nothing for each address, and the database knows what was forgotten.
+    # costs nothing for each address, and the database knows the forgotten ones.
 
     def __init__(self, limit: int, forgot: Callable[[], None] = lambda: None) -> None:
         """`forgot` is called when the older half is dropped."""
@@ -192,10 +192,10 @@ class LinkFilter:
         most += len(filtered.found)
         with self._lock:
             rules = self._scope.rules
-            if rules is not self._rules:  # a seed has landed: what was left out before is judged anew
+            if rules is not self._rules:  # a seed has landed: URLs excluded before are judged again
                 self._rules, self._seen = rules, SeenUrls(self._most, self._forgot)
                 self._forgot()
-            # What is no page may be embedded, and what is embedded may be a page too: each sighting is judged once.
+            # A URL may be embedded and a page too: each sighting is judged once.
             salt = 0 if kind is UrlKind.PAGE else 1
             met_at = 0 if salt else depth
             over = "over_limit:requisites" if salt else "over_limit:links"

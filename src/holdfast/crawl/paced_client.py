@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from cachetools import LRUCache
 
@@ -33,13 +33,6 @@ class Fetcher(Protocol):
     async def fetch(self, request: FetchRequest) -> Fetched | FetchFailed: ...
 
 
-class MissingName(NamedTuple):
-    """How many times in a row DNS reported a name as missing, and since when (monotonic)."""
-
-    times: int
-    since: float
-
-
 class PacedClient:
     """Sends a process's requests, each in its domain's turn; records send times and the servers' pacing requests."""
 
@@ -58,16 +51,17 @@ class PacedClient:
         """Networks that were allowed explicitly: only there the delay may go below 1 s."""
         self._limits, self._timings = settings.politeness, settings.timings
         # Beyond a lease: a domain whose name is missing is given back, and tried again under the next one.
-        self._missing: LRUCache[str, MissingName] = LRUCache(_MISSING_NAMES)
+        self._missing: LRUCache[str, tuple[int, float]] = LRUCache(_MISSING_NAMES)
+        """How many times in a row DNS reported a name as missing, and since when (monotonic)."""
         self.answered: LRUCache[str, str] = LRUCache(_ANSWERED)
         """The page that a domain answered last, by domain: the host is up as long as it answers that one."""
 
     def name_is_gone(self, domain: str) -> bool:
         """Return whether a domain's DNS name has been missing long enough to be believed."""
-        missing = self._missing.get(domain)
-        if missing is None or missing.times < _MISSING_TIMES:
+        times, since = self._missing.get(domain) or (0, 0.0)
+        if times < _MISSING_TIMES:
             return False
-        return self._clock.monotonic() - missing.since >= min(_MISSING_S, self._timings.crawl_unreachable_s)
+        return self._clock.monotonic() - since >= min(_MISSING_S, self._timings.crawl_unreachable_s)
 
     async def ask(self, request: FetchRequest, pace: Pace, own: DomainPoliteness | None) -> Fetched | FetchFailed:
         """Make one request in its turn; `own` learns from the response, unless the turn is borrowed from another
@@ -97,7 +91,7 @@ class PacedClient:
         # Counted back from now: a pause of this process makes the request look later than it was, never earlier.
         began_at = self._clock.monotonic() - result.took_s
         if isinstance(result, Fetched):
-            # Before anything keeps it: what is handed on is archived, and no secret may be.
+            # Before anything keeps it: all that is handed on is archived, and no secret may be.
             if (head := self._credentials.hidden(result.request_head)) is not result.request_head:
                 result = replace(result, request_head=head)
             if own is not None and result.ip != own.server_ip:
@@ -122,8 +116,8 @@ class PacedClient:
         if isinstance(result, Fetched) or result.problem is not FetchProblem.NO_SUCH_NAME:
             self._missing.pop(domain, None)
             return
-        before = self._missing.get(domain) or MissingName(0, self._clock.monotonic())
-        self._missing[domain] = before._replace(times=before.times + 1)
+        times, since = self._missing.get(domain) or (0, self._clock.monotonic())
+        self._missing[domain] = times + 1, since
 
     def _heed(self, answer: Fetched, pace: Pace, own: DomainPoliteness | None) -> None:
         """Store a response's cookies and apply its Retry-After, whatever the request was for."""
@@ -139,9 +133,10 @@ class PacedClient:
         rest = asked_rest(answer.status, value, now, max_delay_s=self._limits.max_delay_s)
         if rest is None:
             return
-        if rest.clamped:
+        seconds, is_clamped = rest
+        if is_clamped:
             domain = own.lease.domain if own is not None else parse(answer.url, self._normalisation).domain
-            _log.warning("crawl.retry_after_clamped", domain=domain, seconds=rest.seconds)
-        pace.rest_until(self._clock.monotonic() + rest.seconds)
+            _log.warning("crawl.retry_after_clamped", domain=domain, seconds=seconds)
+        pace.rest_until(self._clock.monotonic() + seconds)
         if own is not None:
             own.note_rest(is_busy=answer.status in BUSY)

@@ -184,7 +184,7 @@ class DocumentReader:
         # With one page from each, a crawl has all that it may have.
         self._sitemaps_left = MAX_SITEMAPS if most is None else min(max(most, 1), MAX_SITEMAPS)
         """Sitemaps of indexes that may still be added."""
-        # Two threads take from what is left: counted twice it would fall below zero, and then limit nothing.
+        # Two threads take from the rest: counted twice it would fall below zero, and then limit nothing.
         self._counting = Lock()
 
     def may_refer_to(self, attempt: Attempt) -> Original | None:
@@ -200,7 +200,7 @@ class DocumentReader:
         if page.redirected_to is not None:
             return _NOTHING
         if head.status == 304 and self._polls(attempt):
-            return _NOTHING  # nothing new, and what was known before is written down
+            return _NOTHING  # nothing new, and everything known before is stored
         if head.status == 304 and attempt.original is not None:
             original = self._originals.load(attempt.original)
             if original is None:
@@ -344,7 +344,7 @@ class DocumentReader:
                 return FilteredLinks(refused=(Outcome.EXCLUDED, f"{NEW_OWNER}{url.host}"))
             self._landed(url)
         filtered = link_filter.one(base, target, attempt.kind, attempt.depth)
-        # What is new to this process may be where another one came from.
+        # A target new to this process may be where another one came from.
         if (attempt.hops or not filtered.found) and not filtered.excluded and self._goes_round(attempt, url):
             return FilteredLinks(refused=(Outcome.FAILED, "too_many_redirects"))
         filtered.found = [

@@ -166,7 +166,7 @@ class CrawlPlan:
         seeds = sorted(url.normalised for url in self.each_seed_url())
         same: list[Any] = [seeds, self.scope, sorted(self.include), sorted(self.exclude)]
         same += [] if self.keeps_bodies else [self.storage]
-        if self.normalisation() != DEFAULT:  # other identities: what was seen by one is not known to the other
+        if self.normalisation() != DEFAULT:  # other identities: URLs seen by one are unknown to the other
             same += [[self.strip_trailing_slash, self.force_https, self.tracking, sorted(self.allow_ports)]]
         return hashlib.sha256(json.dumps(same).encode()).hexdigest()
 

@@ -221,7 +221,7 @@ class Pace:
         self.waiting_since: float | None = None
         """When the request of the present turn left (monotonic)."""
         self.requested_url: str | None = None
-        """What is being asked for in the present turn."""
+        """The URL requested in the present turn."""
 
     @property
     def next_at(self) -> float:

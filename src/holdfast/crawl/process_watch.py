@@ -97,7 +97,7 @@ class ProcessWatch:
 
     def _look_at_disk(self, engine: CrawlEngine) -> None:
         settings = engine.settings
-        # The database and what is made of the captures lie in the data directory, which may be another volume.
+        # The database and all data derived from captures are in the data directory, which may be another volume.
         low = next((place for place in (self._folder, settings.home) if is_low(place, settings.disk)), None)
         full = _is_full(engine, engine.clock.monotonic()) or low is not None
         progress = engine.progress
@@ -129,7 +129,7 @@ class ProcessWatch:
         """Detect a much delayed pulse: this process was stopped, or its machine suspended."""
         spent_s = self._spent()
         asleep_s = now - self._looked_at - (spent_s - self._spent_s)
-        # Not if it was busy meanwhile: a parser that keeps the loop from its turn for seconds is what is looked for.
+        # Not if it was busy meanwhile: this looks for a parser that blocks the loop for seconds.
         if asleep_s > _ASLEEP_S:
             self._awake_since = now
         self._looked_at, self._spent_s = now, spent_s
@@ -165,7 +165,7 @@ class ProcessWatch:
 
 def _ending(engine: CrawlEngine, limit: str) -> ProcessEnding:
     """Return the ending for a reached limit; if time runs out while the disk is full, the storage is the cause."""
-    # At the limit of time what is left is closed and the crawl counts as complete; here it stays open.
+    # At the time limit the rest is closed and the crawl counts as complete; here it stays open.
     waits = limit == ProcessEnding.MAX_TIME and engine.disk_is_full
     return ProcessEnding.STORAGE if waits else ProcessEnding(limit)
 

@@ -1,4 +1,4 @@
-"""Running totals of one process, and what is slow and why; written with each settle, so never ahead of it."""
+"""Running totals of one process, and its slow domains with the reasons; written with each settle, never ahead of it."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ class CrawlLimits:
         self._others = CrawlEvent()
         self._under_way = 0
         self._asking = 0
-        """Attempts that were begun and have not been answered."""
+        """Attempts that were started and have not been answered."""
 
     def take_news(self, news: CrawlEvent) -> None:
         self._others = news
@@ -222,8 +222,8 @@ class CrawlLimits:
         limit, progress = self._plan.max_bytes, self._progress
         if limit is None:
             return False
-        # What an answer weighs is known when it has come. So nothing is begun that would pass the limit if all that is
-        # under way were of the average size so far: a crawl passes it by what single answers are larger than that.
+        # The size of a response is known when it has arrived. So no request starts that would exceed the limit if all
+        # running ones were of the average size so far: a crawl exceeds it only by responses larger than that.
         if not self._asking:
             return self._bytes >= limit
         each = progress.wire_bytes / progress.requests if progress.requests else _UNKNOWN_BYTES

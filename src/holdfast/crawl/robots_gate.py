@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from cachetools import LRUCache
 
@@ -86,13 +86,6 @@ class EnginePort(Protocol):
     async def recall_robots(self, origin: str) -> RobotsRecord | None: ...
 
 
-class BusyHost(NamedTuple):
-    """Consecutive times a robots.txt pointed to a domain held by another process, and when to check again."""
-
-    looks: int
-    again_at: datetime
-
-
 class RobotsFiles:
     """Robots files remembered by one process for all its domains: parsed rules, and which sitemaps were offered."""
 
@@ -104,8 +97,10 @@ class RobotsFiles:
         self.parsed: LRUCache[tuple[str, datetime], RobotsFile] = LRUCache(
             MEMORY_BYTES, getsizeof=RobotsFile.memory_bytes
         )
-        self.busy: LRUCache[str, BusyHost] = LRUCache(_BUSY_ORIGINS)
-        """Origins whose robots.txt led to a domain that another process held."""
+        self.busy: LRUCache[str, tuple[int, datetime]] = LRUCache(_BUSY_ORIGINS)
+        """Origins whose robots.txt led to a domain held by another process: how many times in a row, and when to
+        check again.
+        """
         self.offered: LRUCache[str, bool] = LRUCache(_OFFERED_ORIGINS)
         """Origins whose sitemaps this process has offered; one that is forgotten offers them once more."""
 
@@ -176,7 +171,7 @@ class RobotsGate:
         # Not before every page: what a host held by another process for days leads to, its server would be asked for
         # with each of them.
         busy, now = self._files.busy.get(state.origin), self._files.clock.now()
-        return busy is not None and now < busy.again_at and policy.verdict(state, now) in policy.IN_FORCE
+        return busy is not None and now < busy[1] and policy.verdict(state, now) in policy.IN_FORCE
 
     def _is_unwanted(self, state: RobotsRecord) -> bool:
         """Return whether an operator requested a newer robots.txt than this one."""
@@ -218,11 +213,11 @@ class RobotsGate:
 
     def _while_busy(self, origin: str, previous: RobotsRecord | None) -> RobotsRecord | RobotsPermission:
         """Return the last record, valid for a day, if the file leads to a domain held by another process."""
-        now, known = self._files.clock.now(), self._files.busy.get(origin)
-        looks = 0 if known is None else known.looks
+        now = self._files.clock.now()
+        looks, _ = self._files.busy.get(origin, (0, now))
         # 2 to the power of a thousand looks is no float: a domain may be held by another process for days.
         again_at = now + timedelta(seconds=min(_BUSY_S * 2.0 ** min(looks, 10), _LONGEST_BUSY_S))
-        self._files.busy[origin] = BusyHost(looks + 1, again_at)
+        self._files.busy[origin] = looks + 1, again_at
         if previous is not None and policy.verdict(previous, now) in policy.IN_FORCE:
             return previous
         return RobotsPermission(allowed=False, reason="robots_elsewhere", ask_again_at=again_at, is_busy=True)
@@ -233,13 +228,13 @@ class RobotsGate:
             return
         file = self._files.rules_of(state) if state.answer is RobotsAnswer.RULES else None
         asked_s = (file.crawl_delay if file is not None else None) or 0.0
-        delay = capped(asked_s, self._files.max_delay_s)
+        delay_s, is_cut = capped(asked_s, self._files.max_delay_s)
         if self._files.scope.plan.robots == "obey":
-            self._politeness.take_crawl_delay(state.origin, delay.seconds)
+            self._politeness.take_crawl_delay(state.origin, delay_s)
         if state.origin in self._files.offered:
             return
         self.sitemaps.append((state.origin, file.sitemaps if file is not None else ()))
-        if file is not None and delay.cut:
+        if file is not None and is_cut:
             _log.warning("robots.delay_capped", origin=state.origin, asked_s=file.crawl_delay)
         if file is not None and file.notes:
             _log.info("robots.noted", origin=state.origin, notes=list(file.notes))

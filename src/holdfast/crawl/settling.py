@@ -79,7 +79,7 @@ class PendingResults:
     ) -> None:
         self._session, self._output = session, output
         self.forget = forget
-        """Lets addresses be met anew that were found and did not get into the database."""
+        """Forgets URLs that were found but did not get into the database, so that they may be found again."""
         self.progress, self.control = progress, control
         self.feeds: FeedPolling | None = None
         """Set where feeds are polled or noted."""
@@ -280,7 +280,7 @@ class ResultSettler:
         while self._results.visits or self._leased_domains.ended:
             try:
                 await self.settle()
-                if not self._results.visits:  # what is unsettled now was left unwritten, and stays open
+                if not self._results.visits:  # the unsettled attempts were not written, and stay open
                     self._leased_domains.write_off()
             except Unavailable:
                 if self._clock.monotonic() > until:
@@ -401,7 +401,7 @@ class ResultSettler:
             if worker.should_look(now, new=worker.lease.domain_id in added)
         ]
         if workers:
-            # What each holds is read here, on the loop: it changes with every page that is begun or settled.
+            # What each holds is read here, on the loop: it changes with every page that starts or is settled.
             wanting = [(worker.lease, worker.holding) for worker in workers]
             more, landing = await self._database.run(lambda: self._take_more(wanting))
             self.landed(landing)

@@ -253,23 +253,14 @@ def asked_for(question: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FoundPages:
-    pages: tuple[SignalPageRow, ...]
-    total: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PageInFull:
     page: SignalPageRow
     words: tuple[tuple[str, int], ...]
     links: tuple[str, ...]
 
 
-_NOTHING = FoundPages(pages=(), total=0)
-
-
-def find_pages(session: Session, search: str, question: SignalQuery) -> FoundPages:
-    """Return the pages that contain every word of `search`, most recently seen first.
+def find_pages(session: Session, search: str, question: SignalQuery) -> tuple[list[SignalPageRow], int]:
+    """Return the pages that contain every word of `search`, most recently seen first, and how many there are in all.
 
     Words are folded, and stop words (the, of, und) dropped if there are others. A text without any word finds
     nothing; an empty one finds everything. Raise `Invalid` for too many words.
@@ -277,16 +268,16 @@ def find_pages(session: Session, search: str, question: SignalQuery) -> FoundPag
     words = asked_for(search)
     domain = None if question.domain is None else domain_id(session, typed_host(question.domain))
     if (search.strip() and not words) or (domain is None and question.domain is not None):
-        return _NOTHING
+        return [], 0
     # The rarest word first: its pages are walked through, and the others looked up for each.
     counted = sorted((frequency(session, word), word) for word in words) if len(words) > 1 else []
     asked = replace(question, words=tuple(word for _, word in counted) or tuple(words))
     if counted and counted[0][0] == 0:
-        return _NOTHING
+        return [], 0
     ids = page_ids(session, asked, domain=domain)
     shown = pages(session, ids)
     total = count_found(session, asked, domain=domain)
-    return FoundPages(pages=tuple(shown[page_id] for page_id in ids if page_id in shown), total=total)
+    return [shown[page_id] for page_id in ids if page_id in shown], total
 
 
 def page_of(session: Session, url: Url) -> PageInFull:

@@ -121,7 +121,7 @@ class WarcStorage:
 
     def store_evidence(self, failure: FetchFailed) -> None:
         """Write the received bytes as a metadata record."""
-        # A response record must hold an answer, and this is none.
+        # A response record must hold a response, and these bytes are not one.
         draft = RecordDraft(
             type=RecordType.METADATA,
             content_type="application/octet-stream",
@@ -225,7 +225,7 @@ class Originals:
         original = attempt.original
         if original is None or self._paths.get(original.warc_file_id) is None:
             return False
-        # A record that was found damaged once is not pointed to again: the next request gets the page anew.
+        # A record that was found damaged once is not pointed to again: the next request fetches the page again.
         return not self._spoiled or (original.warc_file_id, original.offset) not in self._spoiled
 
     def load(self, original: Original) -> tuple[HttpHead, bytes] | None:

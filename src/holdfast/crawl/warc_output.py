@@ -44,7 +44,7 @@ class WarcOutput:
         self, folder: Path, prefix: str, *, info: Mapping[str, str], clock: Clock, settings: WarcSettings
     ) -> None:
         self.folder = folder
-        # What is no folder yet has none: the one that takes its place is ours.
+        # A path without a folder has no device: the folder that takes its place is ours.
         self._identity = identity_of(folder) if folder.is_dir() else None
         self._prefix, self._info, self._clock, self._settings = prefix, info, clock, settings
         self._writer: WarcWriter | None = None
@@ -132,13 +132,13 @@ class WarcOutput:
         """Abandon this output and with it the process: its attempts are still open."""
         # What the disk took of a file after a failed fsync is unknown, so no row may point into it. The next start
         # repairs and seals the file (`crawl_process.recovery`).
-        self._broken = OutputBroken(f"the disk did not take what was written to {writer.path}: {exc}")
+        self._broken = OutputBroken(f"cannot write to {writer.path}: {exc}")
         return self._broken
 
     def _open(self) -> None:
         found = identity_of(self.folder)
         if found is not None and self._identity is not None and found != self._identity:
-            # A mount that was taken away: what is below it is another disk's, and is never written to. A folder that
+            # A mount that was taken away: the folder below it is another disk's, and is never written to. A folder that
             # is not there at all is waited for, as a full disk is.
             self._broken = OutputBroken(f"{self.folder} is not the folder that it was when this process began")
             raise self._broken

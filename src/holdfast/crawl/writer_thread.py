@@ -108,8 +108,8 @@ class CaptureWriter:
         self._digests = ThreadPoolExecutor(max_workers=1, thread_name_prefix="digests")
         self._preparing: dict[int, PageUnderWay] = {}
         """Large pages that have not come back yet, by number; changed by the writer thread alone."""
-        # Held while a record is written: a writer that was given up must not write beside its successor, and may have
-        # begun its next page at the moment that it was given up.
+        # Held while a record is written: an abandoned writer must not write beside its successor, and may have
+        # started its next page at the moment that it was abandoned.
         self._storing = storage.storing
         self.no_space = storage.no_space
         """Set while the disk has no room; cleared when a write succeeds again."""
@@ -322,7 +322,7 @@ class CaptureWriter:
         while not self._inbox.empty():
             if isinstance(waiting := self._inbox.get(), PageUnderWay):
                 yield waiting, None
-        self._inbox.put(None)  # wakes a thread that waits for work: there is none
+        self._inbox.put(None)  # wakes a thread that waits for work
 
 
 def _visit(

@@ -184,7 +184,7 @@ class DomainLeases:
 
 def _asked_delay(lease: DomainLease, *, max_delay_s: float) -> float:
     files = (RobotsFile.parse(state.body, AGENT) for state in lease.robots if state.answer is RobotsAnswer.RULES)
-    return max((capped(file.crawl_delay or 0.0, max_delay_s).seconds for file in files), default=0.0)
+    return max((capped(file.crawl_delay or 0.0, max_delay_s)[0] for file in files), default=0.0)
 
 
 class DomainBusy(Unavailable):
@@ -400,7 +400,7 @@ class PoliteClient:
             if isinstance(result, Fetched):
                 value = parse_head(result.response_head).get("retry-after")
                 rest = asked_rest(result.status, value, self._clock.now(), max_delay_s=self._max_delay_s)
-                pace.rest_until(self._clock.monotonic() + (rest.seconds if rest is not None else 0.0))
+                pace.rest_until(self._clock.monotonic() + (rest[0] if rest is not None else 0.0))
             self._leases.asked(url.domain, rests_s=pace.next_at - self._clock.monotonic())
         return result
 
@@ -449,7 +449,7 @@ class PoliteClient:
         state = robots_file.read_answer(None, read, self._clock.now())
         self._robots[url.origin] = state
         delay_s = rules_of(state, AGENT).crawl_delay if state.answer is RobotsAnswer.RULES else None
-        self._leases.crawl_delays[url.domain] = capped(delay_s or 0.0, self._max_delay_s).seconds
+        self._leases.crawl_delays[url.domain] = capped(delay_s or 0.0, self._max_delay_s)[0]
         return state
 
 

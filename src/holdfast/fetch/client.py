@@ -73,13 +73,13 @@ class _Call(NamedTuple):
 
     request: FetchRequest
     started_at: datetime
-    begun: float
+    started_s: float
 
     def after(self, waited_s: float) -> _Call:
         # A wait for its address's turn is our politeness, and no time that the server took.
         if waited_s < _UNNOTICED_S:
             return self
-        return _Call(self.request, self.started_at + timedelta(seconds=waited_s), self.begun + waited_s)
+        return _Call(self.request, self.started_at + timedelta(seconds=waited_s), self.started_s + waited_s)
 
 
 class Client:
@@ -183,7 +183,7 @@ class Client:
         connect_s = self._settings.connect_timeout_s
         if call.request.before_send is not None:
             connect_s = min(connect_s, call.request.before_send())
-        handed_s = self._clock.monotonic() - call.begun
+        handed_s = self._clock.monotonic() - call.started_s
         transfer.limit(call.request.deadline_s - handed_s, call.request.max_body_bytes, connect_s=connect_s)
         transfer.dial(address, verify=verify, fresh=fresh)
         ending = await self._run(transfer)
@@ -217,9 +217,9 @@ class Client:
             body=transfer.sink.finish(),
             ip=transfer.peer,
             started_at=call.started_at,
-            took_s=self._clock.monotonic() - call.begun,
-            sent_s=0.0 if sent_at is None else sent_at - call.begun,
-            first_byte_s=None if sent_at is None else sent_at - call.begun + transfer.waited_s(),
+            took_s=self._clock.monotonic() - call.started_s,
+            sent_s=0.0 if sent_at is None else sent_at - call.started_s,
+            first_byte_s=None if sent_at is None else sent_at - call.started_s + transfer.waited_s(),
             truncated=answer.truncated,
             tls_verified=verify if origin.scheme == "https" else None,
         )
@@ -281,8 +281,8 @@ class Client:
             problem=failure.problem,
             message=failure.message,
             started_at=call.started_at,
-            took_s=self._clock.monotonic() - call.begun,
-            sent_s=None if sent_at is None else sent_at - call.begun,
+            took_s=self._clock.monotonic() - call.started_s,
+            sent_s=None if sent_at is None else sent_at - call.started_s,
         )
 
 

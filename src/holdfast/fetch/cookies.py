@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from holdfast.errors import Invalid
 
-# Of name and value together; a larger one is dropped whole, for half a session is none.
+# Of name and value together; a larger one is dropped whole, for half a session cookie is useless.
 MAX_COOKIE_BYTES = 4_096
 MAX_LINE_BYTES = MAX_COOKIE_BYTES + 2_048
 MAX_PER_SITE = 50
@@ -55,10 +55,8 @@ class _Asked(NamedTuple):
     path: str
 
 
-class _Use(NamedTuple):
-    site: str
-    number: int
-    """Grows with every use: the greater, the more recent."""
+_Use = tuple[str, int]
+"""Site, and a number that grows with every use: the greater, the more recent."""
 
 
 class CookieJar:
@@ -219,7 +217,7 @@ class CookieJar:
         site = self._site(cookie.domain)
         kept = self._sites.setdefault(site, {})
         kept[key] = cookie
-        self._all[key] = _Use(site, 0)
+        self._all[key] = site, 0
         self._note_use(key)
         if len(kept) > self._max_per_site:
             self._remove(min(kept, key=lambda known: self._eviction_rank(kept[known], now)))
@@ -231,20 +229,20 @@ class CookieJar:
         # First one that has expired; then one that is not secure, so that plain HTTP never pushes a secure one out; of
         # equals, the least recently used.
         is_live = now is None or cookie.expires is None or cookie.expires > now
-        return is_live, cookie.secure, self._all[_key_of(cookie)].number
+        return is_live, cookie.secure, self._all[_key_of(cookie)][1]
 
     def _note_use(self, key: _Key) -> None:
         self._uses += 1
-        self._all[key] = self._all[key]._replace(number=self._uses)
+        self._all[key] = self._all[key][0], self._uses
         self._all.move_to_end(key)
 
     def _remove(self, key: _Key) -> None:
         use = self._all.pop(key, None)
         if use is not None:
-            kept = self._sites[use.site]
+            kept = self._sites[use[0]]
             del kept[key]
             if not kept:
-                del self._sites[use.site]
+                del self._sites[use[0]]
 
     def _site(self, host: str) -> str:
         site = self._site_of.get(host)

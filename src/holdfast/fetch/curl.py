@@ -262,7 +262,7 @@ def _easy(options: EasyOptions) -> pycurl.Curl:
         (pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_1_1),
         # Anything would pass for an HTTP/0.9 answer: a port that speaks another protocol, and what it says.
         (pycurl.HTTP09_ALLOWED, 0),
-        # What is archived is what came over the wire, byte for byte.
+        # The archived bytes are those that came over the wire.
         (pycurl.HTTP_TRANSFER_DECODING, 0),
         (pycurl.HTTP_CONTENT_DECODING, 0),
         (pycurl.FOLLOWLOCATION, 0),
@@ -366,7 +366,7 @@ class Multi:
             self._reap()
 
     def _on_timer(self, wait_ms: int) -> None:
-        # A timer that is set for earlier is left alone and armed anew when it rings: every request moves the moment a
+        # A timer that is set for earlier is left alone and armed again when it rings: every request moves the moment a
         # little later, and cancelling each time costs more than one idle ring.
         if wait_ms < 0:
             self._due = None

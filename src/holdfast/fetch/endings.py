@@ -101,7 +101,7 @@ def _failure(ending: TransferEnding, max_header_bytes: int) -> TransferFailure:
 def _problem(ending: TransferEnding) -> FetchProblem:
     if ending.code == pycurl.E_SSL_CONNECT_ERROR and _HUNG_UP.search(ending.message):
         return FetchProblem.DISCONNECTED
-    # What is not understood came from the server: it speaks something else than HTTP/1.
+    # Anything not understood came from the server: it speaks something else than HTTP/1.
     return _PROBLEMS.get(ending.code, FetchProblem.BAD_RESPONSE)
 
 
@@ -142,44 +142,41 @@ _SECONDS = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
 _DATE = re.compile(r"[A-Za-z]{3,9},? [0-9A-Za-z :+-]{8,40}")
 
 
-class RetryAfter(NamedTuple):
-    """A wait of 0 to 24 hours, and whether the server requested a different one."""
-
-    seconds: float
-    clamped: bool
-
-
 def parse_retry_after(value: str | None, now: datetime) -> float | None:
     """Return the seconds to wait, from 0 to 24 hours; None if the header is missing or invalid."""
     asked = read_retry_after(value, now)
-    return None if asked is None else asked.seconds
+    return None if asked is None else asked[0]
 
 
-def read_retry_after(value: str | None, now: datetime) -> RetryAfter | None:
-    """Return the wait together with whether it was clamped, for the log; None as in `parse_retry_after`."""
+def read_retry_after(value: str | None, now: datetime) -> tuple[float, bool] | None:
+    """Return the wait, and whether the server requested one beyond 0 to 24 hours, for the log; None as in
+    `parse_retry_after`.
+    """
     if value is None:
         return None
     value = value.strip(" \t")
     if _SECONDS.fullmatch(value):
         # Three hundred digits are beyond the clamp already, and a megabyte of them is not to be converted.
-        wished = float(value[:300])
+        requested_s = float(value[:300])
     elif _DATE.fullmatch(value):
         moment = _read_date(value)
         if moment is None:
             return None
-        wished = (moment - now).total_seconds()
+        requested_s = (moment - now).total_seconds()
     else:
         return None
-    seconds = min(max(wished, 0.0), MAX_WAIT_S)
-    return RetryAfter(seconds, seconds != wished)
+    seconds = min(max(requested_s, 0.0), MAX_WAIT_S)
+    return seconds, seconds != requested_s
 
 
-def asked_rest(status: int, value: str | None, now: datetime, *, max_delay_s: float) -> RetryAfter | None:
-    # A server that says it is busy gets what it asks for, up to a day; what another answer asks for is capped.
+def asked_rest(status: int, value: str | None, now: datetime, *, max_delay_s: float) -> tuple[float, bool] | None:
+    """Return the wait that a response requests, and whether it was limited; None if it requests none."""
+    # A server that says it is busy gets the wait it asks for, up to a day; that of other responses is capped.
     asked = read_retry_after(value, now) if status >= 300 else None
     if asked is None or status in BUSY:
         return asked
-    return RetryAfter(min(asked.seconds, max_delay_s), asked.clamped or asked.seconds > max_delay_s)
+    seconds, is_clamped = asked
+    return min(seconds, max_delay_s), is_clamped or seconds > max_delay_s
 
 
 def _read_date(value: str) -> datetime | None:

@@ -106,7 +106,7 @@ MAX_URL_CHARS = 8192
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 # What WHATWG serialisation gives for http and https: lower-case scheme and host, all ASCII; no user, no fragment.
-# Possessive, so that an address of question marks that ends badly is not read from each of them anew.
+# Possessive, so that an address of question marks that ends badly is not read again from each of them.
 _FORM = re.compile(r"(https?://[!-.0->@-~]++)((?:/[!-\"$-~]*+)?(?:\?[!-\"$-~]*+)?)")
 _ORIGIN = re.compile(
     r"(?P<scheme>https?)://"

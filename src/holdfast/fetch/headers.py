@@ -13,7 +13,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-# What steers the connection or frames the message: what is sent would not be what is recorded.
+# These steer the connection or frame the message: the bytes sent would differ from those recorded.
 _NOT_FOR_CALLERS = frozenset(
     {
         "connection",
@@ -61,7 +61,7 @@ class RequestHeaders:
 
 def _compose(pairs: Pairs) -> HeaderSet:
     lines = [_line(name, value) for name, value in pairs]
-    # A semicolon is how libcurl is told to send a header with an empty value instead of leaving it out.
+    # A semicolon tells libcurl to send a header with an empty value instead of leaving it out.
     for_libcurl = [(f"{line[:-1]};" if line.endswith(":") else line).encode("latin-1") for line in lines]
     return HeaderSet(for_libcurl, "".join(f"{line}\r\n" for line in (*lines, "")).encode("latin-1"))
 

@@ -189,7 +189,7 @@ class RuleIndex:
         """Return the most specific rule matching a path from `path_of`, the allowing one on a tie; None without a
         match.
         """
-        # A hostile file would hold the event loop up here (see MAX_WORK): what is not decided is not granted.
+        # A hostile file would hold the event loop up here (see MAX_WORK): an undecided URL is denied.
         if len(path) > self._longest:
             return DENIED
         rank, number = self._best(path)
@@ -235,16 +235,9 @@ class RobotsDecision(NamedTuple):
     line: int | None = None
 
 
-class Capped(NamedTuple):
-    """The applied delay, and whether the file requested more."""
-
-    seconds: float
-    cut: bool
-
-
-def capped(delay_s: float, cap_s: float) -> Capped:
-    """Return the delay limited to the cap; `cut` tells the caller to log that it was reduced."""
-    return Capped(min(delay_s, cap_s), delay_s > cap_s)
+def capped(delay_s: float, cap_s: float) -> tuple[float, bool]:
+    """Return the delay limited to the cap, and whether the file requested more, which the caller logs."""
+    return min(delay_s, cap_s), delay_s > cap_s
 
 
 # A product token has no digits (section 2.2.1), but `holdfast2` names another robot than `holdfast`.
@@ -312,7 +305,7 @@ class RobotsFile:
 _FREE = RobotsDecision(True)
 _EMPTY_FILE_BYTES = 2_048
 _DISALLOW, _ALLOW, _AGENT, _DELAY, _SITEMAP, _OTHER = range(6)
-# Slips that only ever mean one thing are read as meant: rules that are not read would not be obeyed.
+# Misspellings with only one possible meaning are accepted: rules that are not read would not be obeyed.
 _SPELLINGS = {
     **dict.fromkeys(("user-agent", "useragent", "user agent", "user_agent"), _AGENT),
     "allow": _ALLOW,
@@ -373,7 +366,7 @@ class _Lines:
             self._naming = True
             self._current.clear()
         if value.split(None, 1)[:1] == ["*"] or (value[:1] == "*" and not product_token(value[1:])):
-            group = self.star  # `* foo` means every crawler, whatever else was meant
+            group = self.star  # `* foo` counts as every crawler
         elif self._token and product_token(value) == self._token:
             group = self.own
         else:

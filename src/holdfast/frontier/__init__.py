@@ -2,9 +2,9 @@
 pure functions.
 """
 
-from holdfast.frontier.frontier import Frontier, FrontierSettings
+from holdfast.frontier.frontier import Frontier, FrontierSettings, KnownSignals
 from holdfast.frontier.queries import Account, FrontierStats, OpenAttempt, Summary
-from holdfast.frontier.settling import KnownSignals, Settled
+from holdfast.frontier.settling import Settled
 
 __all__ = [
     "Account",

@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from itertools import groupby
 from operator import itemgetter
-from typing import Literal
 
 from holdfast.clock import Clock, from_micros, to_micros
 from holdfast.db.raw import RawDatabase
@@ -20,38 +19,25 @@ from holdfast.frontier import queries, sql
 from holdfast.frontier.adding import Adding, DepthRules, Depths, QueueHeads
 from holdfast.frontier.control import FrontierControl
 from holdfast.frontier.control_queries import WaitingUrl
-from holdfast.frontier.leasing import FrontierLeases, robots_of_origin
+from holdfast.frontier.leasing import FrontierLeases, moment, robots_of_origin
 from holdfast.frontier.queries import FrontierStats, OpenAttempt, Unreachable
 from holdfast.frontier.settling import (
-    ClosedUnvisited,
     Closing,
     CountsOf,
-    KnownSignals,
-    ProcessTotals,
     Settled,
     Settlement,
-    forget_signals,
-    known_signals,
-    signal_links,
 )
-from holdfast.frontier.sql import Connection, FrontierTransaction
-from holdfast.outside_text import clean
+from holdfast.frontier.sql import Connection, FrontierTransaction, Statement
 from holdfast.series.raw_queries import add_counts
 from holdfast.types import (
-    Attempt,
     DomainLease,
     DomainUpdate,
     FoundUrl,
-    Outcome,
     PageToReread,
     RobotsRecord,
-    UrlKind,
     Visit,
 )
 from holdfast.values import dataclass
-
-ALL_KINDS = tuple(UrlKind)
-QUARANTINED = "quarantined"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,15 +52,20 @@ class FrontierSettings:
     """Limit of cached domain ids (about 150 bytes each)."""
 
 
-class Frontier:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownSignals:
+    fetched_at: datetime
+    content_hash: str | None
+    has_all_links: bool
+    """Whether the stored links include all of the page's links to other URLs."""
+
+
+class Frontier(FrontierLeases, Closing):
     def __init__(self, raw_db: RawDatabase, clock: Clock, settings: FrontierSettings | None = None) -> None:
         """Create a frontier without opening anything; use a `DatabaseClock` if more than one process works."""
         self._settings = settings or FrontierSettings()
-        self._clock = clock
-        self._connection = Connection(raw_db)
+        super().__init__(Connection(raw_db), clock, lease_s=self._settings.lease_s)
         self._adding = Adding(self._connection, known_domains=self._settings.known_domains)
-        self._leases = FrontierLeases(self._connection, clock, lease_s=self._settings.lease_s)
-        self._closing = Closing(self._connection, clock)
         self.control = FrontierControl(self._connection, clock, self._adding)
         """What operators do beside a crawl."""
         links = self._settings.links_per_transaction
@@ -174,16 +165,7 @@ class Frontier:
         def done(tx: FrontierTransaction) -> None:
             tx.execute(sql.DROP_REREAD, (execution_id, reread.attempt.page_id, reread.depth))
 
-        return self._closing.reopen_one(reread.attempt.id, was_fetched=True, also=done)
-
-    def lease(self, execution_id: int, owner_id: int, *, domains: int, pages: int) -> list[DomainLease]:
-        """Lease up to `domains` due domains, longest waiting first, each with up to `pages` attempts.
-
-        Only domains that are allowed, not held by a live owner, due, and with attempts to assign. Attempts are ordered
-        deferred-and-due first, then by priority, then in the order they were found. `taken_over` marks a domain that
-        its last owner did not release.
-        """
-        return self._leases.lease(execution_id, owner_id, domains=domains, pages=pages)
+        return self.reopen_one(reread.attempt.id, was_fetched=True, also=done)
 
     def lease_named(self, owner_id: int, domain: str) -> DomainLease | None:
         """Lease one domain by name for a request without an attempt (a robots.txt that redirects there).
@@ -192,39 +174,12 @@ class Frontier:
         may still have to wait for its next turn. Release it with `release`.
         """
         ids = self._adding.names.ids([domain], now=to_micros(self._clock.now()))
-        return self._leases.lease_one(ids[domain], owner_id)
-
-    def is_barred(self, domain: str) -> bool:
-        """Return why `lease_named` failed: True if the domain is forbidden or resting, False if it is held."""
-        return self._leases.is_barred(domain)
-
-    def closed(self, domain: str) -> Literal["forbidden", "paused"] | None:
-        """Return whether an operator has forbidden or paused a domain: nothing is requested there."""
-        return self._leases.closed(domain)
+        return self.lease_one(ids[domain], owner_id)
 
     def robots(self, origin: str) -> RobotsRecord | None:
         """Return the last record of an origin's robots.txt, by whichever process holds its domain."""
         with self._connection.read() as tx:
             return robots_of_origin(tx, origin)
-
-    def refill(
-        self, execution_id: int, domain_id: int, token: int, *, limit: int, holding: Collection[int] = ()
-    ) -> list[Attempt]:
-        """Return up to `limit` more due attempts of a held domain, without those in `holding`.
-
-        Return none if the token is no longer valid: the next renewal or settle reports it.
-        """
-        return self._leases.refill(execution_id, (domain_id, token), limit=limit, holding=holding)
-
-    def renew(self, owner_id: int) -> dict[int, tuple[int, datetime]]:
-        """Extend all leases of this owner in one statement; return domain: (token, expiry).
-
-        A domain that is missing or has another token is lost: do not request it any more. An expired lease that is
-        free
-        is renewed; a released one is not, nor one unknown to callers of this frontier (the response to a `lease` was
-        lost). An owner has one frontier.
-        """
-        return self._leases.renew(owner_id)
 
     def settle(
         self,
@@ -234,91 +189,14 @@ class Frontier:
         updates: Sequence[DomainUpdate] = (),
         counts: CountsOf | None = None,
     ) -> Settled:
-        """Close attempts with all their results, and write what was learned about domains.
+        """Close attempts with all their results, and write domain updates.
 
         Visits and updates with an old token are rejected and returned; attempts closed before are skipped and
         returned.
         The value of `counts` for those two replaces the running totals of this owner.
         """
-        totals = None if counts is None else ProcessTotals(owner_id=owner_id, counts=counts)
+        totals = None if counts is None else (owner_id, counts)
         return self._settlement.settle(execution_id, visits, updates, totals)
-
-    def release(self, execution_id: int, owner_id: int, updates: Sequence[DomainUpdate]) -> list[int]:
-        """Release domains with their updates; return the ids of those that a newer owner holds.
-
-        The queue becomes due at the domain's next turn, or when the first of its deferred attempts is.
-        """
-        return self._leases.release(execution_id, owner_id, updates)
-
-    def wanted(self, domain_ids: Collection[int]) -> set[int]:
-        """Return which of these domains a feed poll waits for: polls are short, and a crawl may last for days."""
-        return self._leases.wanted(domain_ids) if domain_ids else set()
-
-    def rest(self, execution_id: int, domain_ids: Collection[int], *, seconds: float) -> None:
-        """Make an execution wait `seconds` before it leases these domains again, so that others can have them
-        first.
-        """
-        if domain_ids:
-            self._leases.rest(execution_id, domain_ids, seconds=seconds)
-
-    def let_go(self, leases: Collection[tuple[int, int]]) -> int:
-        """Release (domain, token) pairs held without being processed: the response to their lease was lost.
-
-        The next process to lease such a domain takes it over, and waits one delay. Return how many were still held.
-        """
-        return self._leases.let_go(leases) if leases else 0
-
-    def free(self, owner_ids: Collection[int]) -> int:
-        """Release the domains of dead owners immediately and void their tokens; return how many there were."""
-        return self._leases.free(owner_ids) if owner_ids else 0
-
-    def recover(self, *, older_than_s: float = 900.0) -> int:
-        """Release leases that expired longer ago than this; return how many there were."""
-        return self._leases.recover(older_than_s=older_than_s)
-
-    def attribute_crash(self, attempt_ids: Sequence[int], evidence: str, *, limit: int = 3) -> list[int]:
-        """Count a crash against attempts that a dead process was parsing; return those now quarantined.
-
-        After `limit` crashes an attempt is closed as failed, reason `quarantined`, with the evidence as its message.
-        """
-        # It names a machine, which may be called what no column takes.
-        ending = ClosedUnvisited(outcome=Outcome.FAILED, reason=QUARANTINED, message=clean(evidence, 2000))
-        return self._closing.attribute_crash(attempt_ids, ending, limit=limit) if attempt_ids else []
-
-    def close_domain(
-        self,
-        execution_id: int,
-        domain_id: int,
-        *,
-        outcome: Outcome,
-        reason: str,
-        limit: int = 5000,
-        token: int | None = None,
-    ) -> int:
-        """Close up to `limit` open attempts of a domain and return how many; call again until it returns 0.
-
-        A caller that acts as the domain's holder passes its token: nothing is closed if another process holds it by
-        now.
-        """
-        ending = ClosedUnvisited(outcome=outcome, reason=reason)
-        return self._closing.close_domain(execution_id, domain_id, ending, limit=limit, token=token)
-
-    def close_rest(
-        self,
-        execution_id: int,
-        *,
-        outcome: Outcome,
-        reason: str,
-        kinds: Collection[UrlKind] = ALL_KINDS,
-        limit: int = 5000,
-    ) -> int:
-        """Close up to `limit` open attempts of an execution and return how many; call again until it returns 0.
-
-        Attempts being fetched by another process are closed too; their visits then count as repeated.
-        """
-        return self._closing.close_rest(
-            execution_id, ClosedUnvisited(outcome=outcome, reason=reason), kinds=kinds, limit=limit
-        )
 
     def reopen(self, execution_id: int, *, every_domain: bool = False, limit: int = 2000) -> int:
         """Retry failed attempts on domains that were given up, or on every domain; return how many.
@@ -346,34 +224,38 @@ class Frontier:
             for domain_id, group in groupby(chosen, key=itemgetter(0)):
                 ended = [(number, outcome) for _, number, outcome in group]
                 for start in range(0, len(ended), limit):
-                    self._closing.reopen(execution_id, domain_id, ended[start : start + limit])
+                    self._reopen_ended(execution_id, domain_id, ended[start : start + limit])
                 reopened += len(ended)
         return reopened
-
-    def reopen_one(self, attempt_id: int) -> bool:
-        """Retry one failed URL; return False if it did not fail or was retried since."""
-        return self._closing.reopen_one(attempt_id)
-
-    def close_one(self, attempt_id: int, *, outcome: Outcome, reason: str) -> bool:
-        return self._closing.close_one(attempt_id, ClosedUnvisited(outcome=outcome, reason=reason))
-
-    def forget_originals(self, warc_file_id: int) -> None:
-        """Remove every original in a WARC file that is being deleted: no revisit may refer to it, no 304 rely on
-        it.
-        """
-        self._closing.forget_originals(warc_file_id, chunk=5000)
 
     def known_signals(self, page_ids: Sequence[int]) -> dict[int, KnownSignals]:
         """Return the stored signals of these pages, by page; none for a new page or one whose body is stored."""
         with self._connection.read() as tx:
-            return known_signals(tx, page_ids)
+            rows = tx.execute(sql.KNOWN_SIGNALS, (tx.list(page_ids),))
+        return {
+            page_id: KnownSignals(
+                fetched_at=from_micros(fetched_at),
+                content_hash=(content_hash or "").removeprefix("sha256:") or None,
+                has_all_links=stored == links_count,
+            )
+            for page_id, fetched_at, content_hash, links_count, stored in rows
+        }
 
     def forget_signals(self, execution_id: int) -> None:
         """Delete the signals written by an execution that were not replaced since."""
-        after: int | None = -1
-        while after is not None:
+        # It looks at all pages of the execution's source, by index: few executions are discarded.
+        after = -1
+        while True:
             with self._connection.write() as tx:
-                after = forget_signals(tx, execution_id, after=after)
+                source = tx.execute(sql.SOURCE_OF, (execution_id,))
+                rows = tx.execute(sql.SIGNALS_OF, (source[0][0] if source else 0, after, 200))
+                ours = [page_id for page_id, writer in rows if writer == execution_id]
+                if ours:
+                    for statement in (sql.DROP_WORDS, sql.DROP_LINKS, sql.DROP_SIGNALS):
+                        tx.execute(statement, (tx.list(ours),))
+            if not rows:
+                return
+            after = rows[-1][0]
 
     def find_redirect(self, execution_id: int, *, domain: str, url_hash: int) -> str | None:
         """Return the target of a URL's redirect to another domain in an execution; None if there was no redirect."""
@@ -389,12 +271,12 @@ class Frontier:
 
     def signal_links(self, page_id: int) -> tuple[str, ...]:
         with self._connection.read() as tx:
-            return signal_links(tx, page_id)
+            return tuple(row[0] for row in tx.execute(sql.LINKS_OF, (page_id,)))
 
     def open_count(self, execution_id: int) -> int:
         """Return the number of open attempts; 0 means that the execution is finished."""
-        with self._connection.read() as tx:
-            return queries.open_count(tx, execution_id)
+        # Only the heads with something open, by their index: an execution may have met millions of domains.
+        return self._figure("SELECT sum(open) FROM queues WHERE execution_id = ? AND open > 0", execution_id) or 0
 
     def open_domains(self, execution_id: int) -> int:
         with self._connection.read() as tx:
@@ -402,53 +284,52 @@ class Frontier:
 
     def expired_domains(self) -> int:
         """Return how many domains, of any execution, are held by an owner that is frozen, cut off or dead."""
-        with self._connection.read() as tx:
-            return queries.expired_domains(tx, now=to_micros(self._clock.now()))
+        held = "lease_owner IS NOT NULL AND lease_expires_at > 0 AND lease_expires_at <= ?"
+        return self._figure(f"SELECT count(*) FROM domains WHERE {held}", to_micros(self._clock.now())) or 0  # noqa: S608
 
     def next_due_at(self, execution_id: int) -> datetime | None:
-        """Return when a lease may next find something, or None if nothing is open."""
+        """Return when a lease may next find something, or None if nothing is open.
+
+        A held domain counts from the end of its lease: before that only its holder decides.
+        """
+        return moment(self._figure(queries.NEXT_DUE, to_micros(self._clock.now()), execution_id))
+
+    def reachable_at(self, execution_id: int) -> datetime | None:
+        return moment(self._figure(queries.REACHABLE_AT, execution_id, to_micros(self._clock.now())))
+
+    def _figure(self, statement: str | Statement, *values: int) -> int | None:
         with self._connection.read() as tx:
-            due = queries.next_due_at(tx, execution_id, now=to_micros(self._clock.now()))
-        return None if due is None else from_micros(due)
+            found = tx.execute(statement, values)[0][0]
+        return None if found is None else int(found)
 
     def forbidden_domains(self, execution_id: int, *, limit: int = 100) -> list[tuple[int, int]]:
         """Return forbidden domains with open attempts, and their tokens: the caller closes them."""
-        with self._connection.read() as tx:
-            return queries.forbidden_domains(tx, execution_id, limit=limit)
+        return self._domains(queries.FORBIDDEN, execution_id, limit)
 
     def paused_domains(self, execution_id: int, *, before: datetime, limit: int = 100) -> list[tuple[int, int]]:
-        with self._connection.read() as tx:
-            return queries.paused_domains(tx, execution_id, before=to_micros(before), limit=limit)
+        return self._domains(queries.PAUSED, execution_id, to_micros(before), limit)
 
     def hopeless_domains(
         self, execution_id: int, *, since: datetime, patience_s: float, limit: int = 100
     ) -> list[tuple[int, int]]:
         """Return domains with open attempts that stay unreachable longer than the patience: the caller closes them.
 
-        Includes each token, to pass to `close_domain`: a process that leases one meanwhile has newer information.
+        The patience counts from `since`, or from when they became unreachable if that was later. Includes each token,
+        to pass to `close_domain`: domains held now are left to their holder, and so are those that a process leases
+        meanwhile.
         """
         now, patience = to_micros(self._clock.now()), round(patience_s * 1_000_000)
-        with self._connection.read() as tx:
-            return queries.hopeless_domains(
-                tx, execution_id, since=to_micros(since), patience=patience, now=now, limit=limit
-            )
+        return self._domains(queries.HOPELESS, execution_id, to_micros(since) + patience, patience, now, limit)
 
-    def reachable_at(self, execution_id: int) -> datetime | None:
+    def _domains(self, statement: str, *values: int) -> list[tuple[int, int]]:
         with self._connection.read() as tx:
-            found = queries.reachable_at(tx, execution_id, now=to_micros(self._clock.now()))
-        return None if found is None else from_micros(found)
+            return [(domain_id, token) for domain_id, token in tx.execute(statement, values)]
 
     def unreachable(self, execution_id: int, *, limit: int = 5) -> list[Unreachable]:
+        """Return the unreachable domains that may not be requested now, soonest first."""
         with self._connection.read() as tx:
-            return queries.unreachable(tx, execution_id, now=to_micros(self._clock.now()), limit=limit)
-
-    def reset(self, domain: str) -> bool:
-        """Clear a domain's unreachable state: its circuit, its slow-down, the failures of its robots files.
-
-        It may then be requested immediately, whatever wait was in force. Return whether anything was cleared. Raise
-        `NotFound` if the domain is unknown, `Conflict` while a live process holds it, which has newer information.
-        """
-        return self._leases.reset(domain)
+            rows = tx.execute(queries.UNREACHABLE, (execution_id, to_micros(self._clock.now()), limit))
+        return [Unreachable(name, from_micros(since), from_micros(until)) for name, since, until in rows]
 
     def stats(self, execution_id: int | None = None) -> FrontierStats:
         with self._connection.read() as tx:

@@ -155,6 +155,8 @@ _TRIES = 3
 
 
 class FrontierLeases:
+    """The part of `Frontier` that leases domains and reads what to request there."""
+
     def __init__(self, connection: Connection, clock: Clock, *, lease_s: float) -> None:
         self._connection, self._clock = connection, clock
         self._length = timedelta(seconds=lease_s)
@@ -162,8 +164,11 @@ class FrontierLeases:
         self._handed: dict[int, dict[int, int]] = {}
 
     def lease(self, execution_id: int, owner_id: int, *, domains: int, pages: int) -> list[DomainLease]:
-        """Lease up to `domains` due domains, longest waiting first; a domain without attempts to assign is
-        postponed.
+        """Lease up to `domains` due domains, longest waiting first, each with up to `pages` attempts.
+
+        Only domains that are allowed, not held by a live owner, due, and with attempts to assign. Attempts are ordered
+        deferred-and-due first, then by priority, then in the order they were found. `taken_over` marks a domain that
+        its last owner did not release.
         """
         granted: list[DomainLease] = []
         for _ in range(_TRIES):
@@ -211,11 +216,13 @@ class FrontierLeases:
         return lease
 
     def is_barred(self, domain: str) -> bool:
+        """Return why `lease_named` failed: True if the domain is forbidden or resting, False if it is held."""
         now = self._clock.now()
         with self._connection.read() as tx:
             return bool(tx.execute(sql.BARRED, (domain, to_micros(now), to_micros(now + self._length / 2))))
 
     def closed(self, domain: str) -> Literal["forbidden", "paused"] | None:
+        """Return whether an operator has forbidden or paused a domain: nothing is requested there."""
         with self._connection.read() as tx:
             rows = tx.execute(sql.CLOSED, (domain,))
         return ("paused" if rows[0][0] else "forbidden") if rows else None
@@ -270,9 +277,12 @@ class FrontierLeases:
         return {domain_id: tuple(taken) for domain_id, taken in due.items()}
 
     def refill(
-        self, execution_id: int, lease: tuple[int, int], *, limit: int, holding: Collection[int]
+        self, execution_id: int, domain_id: int, token: int, *, limit: int, holding: Collection[int] = ()
     ) -> list[Attempt]:
-        domain_id, token = lease
+        """Return up to `limit` more due attempts of a held domain, without those in `holding`.
+
+        Return none if the token is no longer valid: the next renewal or settle reports it.
+        """
         with self._connection.read() as tx:
             # Another process may have taken the domain over meanwhile; two would then ask it at once.
             held = tx.execute(sql.LEASE_TOKEN, (domain_id,))
@@ -285,6 +295,13 @@ class FrontierLeases:
         return fresh[:limit]
 
     def renew(self, owner_id: int) -> dict[int, tuple[int, datetime]]:
+        """Extend all leases of this owner in one statement; return domain: (token, expiry).
+
+        A domain that is missing or has another token is lost: do not request it any more. An expired lease that is
+        free
+        is renewed; a released one is not, nor one unknown to callers of this frontier (the response to a `lease` was
+        lost). An owner has one frontier.
+        """
         # Once a renewal, so that the drift between this machine and the server never adds up to a lease.
         synchronise(self._clock)
         until = self._clock.now() + self._length
@@ -300,6 +317,10 @@ class FrontierLeases:
         return {domain_id: (token, until) for domain_id, token in known.items()}
 
     def release(self, execution_id: int, owner_id: int, updates: Sequence[DomainUpdate]) -> list[int]:
+        """Release domains with their updates; return the ids of those that a newer owner holds.
+
+        The queue becomes due at the domain's next turn, or when the first of its deferred attempts is.
+        """
         if not updates:
             return []
         with self._connection.write() as tx:
@@ -328,17 +349,29 @@ class FrontierLeases:
             _next_due(tx, execution_id, tx.list(ours))
 
     def wanted(self, domain_ids: Collection[int]) -> set[int]:
-        """Return which of these domains a feed poll has something to request from now."""
+        """Return which of these domains a feed poll waits for: polls are short, and a crawl may last for days."""
+        if not domain_ids:
+            return set()
         with self._connection.read() as tx:
             rows = tx.execute(sql.WANTED, (tx.list(domain_ids), to_micros(self._clock.now())))
         return {row[0] for row in rows}
 
     def rest(self, execution_id: int, domain_ids: Collection[int], *, seconds: float) -> None:
+        """Make an execution wait `seconds` before it leases these domains again, so that others can have them
+        first.
+        """
+        if not domain_ids:
+            return
         until = to_micros(self._clock.now() + timedelta(seconds=seconds))
         with self._connection.write() as tx:
             tx.execute(sql.REST, (until, execution_id, until, tx.list(sorted(domain_ids))))
 
     def reset(self, domain: str) -> bool:
+        """Clear a domain's unreachable state: its circuit, its slow-down, the failures of its robots files.
+
+        It may then be requested immediately, whatever wait was in force. Return whether anything was cleared. Raise
+        `NotFound` if the domain is unknown, `Conflict` while a live process holds it, which has newer information.
+        """
         now = to_micros(self._clock.now())
         with self._connection.write() as tx:
             rows = tx.execute(sql.DOMAIN_TO_RESET, (domain,))
@@ -356,16 +389,26 @@ class FrontierLeases:
         return bool(lifted)
 
     def let_go(self, leases: Collection[tuple[int, int]]) -> int:
+        """Release (domain, token) pairs held without being processed: the response to their lease was lost.
+
+        The next process to lease such a domain takes it over, and waits one delay. Return how many were still held.
+        """
+        if not leases:
+            return 0
         with self._connection.write() as tx:
             held = fence(tx, leases)
             tx.execute(sql.LET_GO, (tx.list(sorted(domain_id for domain_id, _ in held)),))
         return len(held)
 
     def free(self, owner_ids: Collection[int]) -> int:
+        """Release the domains of dead owners immediately and void their tokens; return how many there were."""
+        if not owner_ids:
+            return 0
         with self._connection.write() as tx:
             return len(tx.execute(sql.FREE_OWNERS, (tx.list(owner_ids),)))
 
-    def recover(self, *, older_than_s: float) -> int:
+    def recover(self, *, older_than_s: float = 900.0) -> int:
+        """Release leases that expired longer ago than this; return how many there were."""
         before = self._clock.now() - timedelta(seconds=older_than_s)
         with self._connection.write() as tx:
             return len(tx.execute(sql.FREE_EXPIRED, (to_micros(before),)))

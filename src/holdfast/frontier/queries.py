@@ -123,23 +123,8 @@ class Unreachable(NamedTuple):
     next_try_at: datetime
 
 
-def open_count(tx: FrontierTransaction, execution_id: int) -> int:
-    # Only the heads with something open, by their index: an execution may have met millions of domains.
-    rows = tx.execute("SELECT coalesce(sum(open), 0) FROM queues WHERE execution_id = ? AND open > 0", (execution_id,))
-    return int(rows[0][0])
-
-
 def open_domains(tx: FrontierTransaction, execution_id: int) -> int:
     rows = tx.execute("SELECT count(*) FROM queues WHERE execution_id = ? AND open > 0", (execution_id,))
-    return int(rows[0][0])
-
-
-def expired_domains(tx: FrontierTransaction, *, now: int) -> int:
-    """Return the number of domains with an expired lease that was neither renewed nor released."""
-    rows = tx.execute(
-        "SELECT count(*) FROM domains WHERE lease_owner IS NOT NULL AND lease_expires_at > 0 AND lease_expires_at <= ?",
-        (now,),
-    )
     return int(rows[0][0])
 
 
@@ -148,76 +133,32 @@ _OPEN_QUEUES = (
     "FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0 AND d.id = q.domain_id AND d.is_allowed"
     " AND d.paused_at IS NULL"
 )
-_NEXT_DUE = Statement(
+NEXT_DUE = Statement(
     sqlite=f"SELECT min(max(q.due_at, d.next_allowed_at, {_HELD_UNTIL})) {_OPEN_QUEUES}",
     postgresql=f"SELECT min(GREATEST(q.due_at, d.next_allowed_at, {_HELD_UNTIL})) {_OPEN_QUEUES}",
 )
 
 
-def next_due_at(tx: FrontierTransaction, execution_id: int, *, now: int) -> int | None:
-    """Return the earliest time at which a lease may find something, or None if nothing is open.
-
-    A held domain counts from the end of its lease: before that only its holder decides.
-    """
-    rows = tx.execute(_NEXT_DUE, (now, execution_id))
-    return None if rows[0][0] is None else int(rows[0][0])
-
-
-def forbidden_domains(tx: FrontierTransaction, execution_id: int, *, limit: int) -> list[tuple[int, int]]:
-    """Return forbidden domains with open attempts, with their tokens: they are only closed."""
-    rows = tx.execute(
-        "SELECT q.domain_id, d.lease_token FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
-        " AND d.id = q.domain_id AND NOT d.is_allowed ORDER BY q.domain_id LIMIT ?",
-        (execution_id, limit),
-    )
-    return [(domain_id, token) for domain_id, token in rows]
-
-
-def paused_domains(tx: FrontierTransaction, execution_id: int, *, before: int, limit: int) -> list[tuple[int, int]]:
-    rows = tx.execute(
-        "SELECT q.domain_id, d.lease_token FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
-        " AND d.id = q.domain_id AND d.paused_at <= ? ORDER BY q.domain_id LIMIT ?",
-        (execution_id, before, limit),
-    )
-    return [(domain_id, token) for domain_id, token in rows]
-
-
-def hopeless_domains(
-    tx: FrontierTransaction, execution_id: int, *, since: int, patience: int, now: int, limit: int
-) -> list[tuple[int, int]]:
-    """Return unreachable domains with open attempts that may not be requested again within the patience.
-
-    The patience counts from `since`, or from when they became unreachable if that was later. Domains held now are
-    left to their holder; so are those whose token has changed when they are closed.
-    """
-    rows = tx.execute(
-        "SELECT q.domain_id, d.lease_token FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
-        " AND d.id = q.domain_id AND d.is_allowed AND d.unreachable_since IS NOT NULL"
-        " AND d.next_allowed_at >= ? AND d.next_allowed_at >= d.unreachable_since + ?"
-        " AND (d.lease_owner IS NULL OR d.lease_expires_at <= ?) ORDER BY q.domain_id LIMIT ?",
-        (execution_id, since + patience, patience, now, limit),
-    )
-    return [(domain_id, token) for domain_id, token in rows]
-
-
-def reachable_at(tx: FrontierTransaction, execution_id: int, *, now: int) -> int | None:
-    rows = tx.execute(
-        "SELECT min(d.next_allowed_at) FROM queues q CROSS JOIN domains d WHERE q.execution_id = ?"
-        " AND d.id = q.domain_id AND d.unreachable_since IS NOT NULL AND d.next_allowed_at > ?",
-        (execution_id, now),
-    )
-    return None if rows[0][0] is None else int(rows[0][0])
-
-
-def unreachable(tx: FrontierTransaction, execution_id: int, *, now: int, limit: int) -> list[Unreachable]:
-    """Return the unreachable domains of an execution that may not be requested now, soonest first."""
-    rows = tx.execute(
-        "SELECT d.name, d.unreachable_since, d.next_allowed_at FROM queues q CROSS JOIN domains d"
-        " WHERE q.execution_id = ? AND d.id = q.domain_id AND d.unreachable_since IS NOT NULL"
-        " AND d.next_allowed_at > ? ORDER BY d.next_allowed_at, d.id LIMIT ?",
-        (execution_id, now, limit),
-    )
-    return [Unreachable(name, from_micros(since), from_micros(until)) for name, since, until in rows]
+# Domains with open attempts, and their tokens.
+_TOKENS = (
+    "SELECT q.domain_id, d.lease_token FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND q.open > 0"
+    " AND d.id = q.domain_id AND"
+)
+FORBIDDEN = f"{_TOKENS} NOT d.is_allowed ORDER BY q.domain_id LIMIT ?"
+PAUSED = f"{_TOKENS} d.paused_at <= ? ORDER BY q.domain_id LIMIT ?"
+HOPELESS = (
+    f"{_TOKENS} d.is_allowed AND d.unreachable_since IS NOT NULL"
+    " AND d.next_allowed_at >= ? AND d.next_allowed_at >= d.unreachable_since + ?"
+    " AND (d.lease_owner IS NULL OR d.lease_expires_at <= ?) ORDER BY q.domain_id LIMIT ?"
+)
+_UNREACHABLE = (
+    "FROM queues q CROSS JOIN domains d WHERE q.execution_id = ? AND d.id = q.domain_id"
+    " AND d.unreachable_since IS NOT NULL AND d.next_allowed_at > ?"
+)
+REACHABLE_AT = f"SELECT min(d.next_allowed_at) {_UNREACHABLE}"
+UNREACHABLE = (
+    f"SELECT d.name, d.unreachable_since, d.next_allowed_at {_UNREACHABLE} ORDER BY d.next_allowed_at, d.id LIMIT ?"
+)
 
 
 def stats(tx: FrontierTransaction, execution_id: int | None, *, now: int) -> FrontierStats:

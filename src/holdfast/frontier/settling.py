@@ -1,6 +1,6 @@
 """The end of attempts: closed once, with all their results, in one transaction.
 
-Stages: fence by token, select what is still open, add links, close, update pages, insert retries, write
+Stages: fence by token, select open attempts, add links, close, update pages, insert retries, write
 signals, count; in this order because of locks (`sql.py`). A visit with an old token changes nothing, nor does
 one settled before.
 """
@@ -11,10 +11,9 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import field
-from datetime import datetime
 from typing import Any
 
-from holdfast.clock import Clock, from_micros, to_micros
+from holdfast.clock import Clock, to_micros
 from holdfast.frontier import sql
 from holdfast.frontier.adding import Adding, Depths, FoundRow, QueueHeads, Raised, note_rereads
 from holdfast.frontier.leasing import count_circuits, fence, fence_circuits, write_updates
@@ -44,51 +43,67 @@ class Settled:
     """Domains whose update was rejected because their token has changed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownSignals:
-    fetched_at: datetime
-    content_hash: str | None
-    has_all_links: bool
-    """Whether the stored links include all of the page's links to other URLs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClosedUnvisited:
-    outcome: Outcome
-    reason: str
-    message: str | None = None
-
-
 class Closing:
-    """Closes attempts in small transactions; the queue heads stay exact."""
+    """The part of `Frontier` that closes attempts in small transactions; the queue heads stay exact."""
 
-    def __init__(self, connection: Connection, clock: Clock) -> None:
-        self._connection, self._clock = connection, clock
+    _connection: Connection
+    _clock: Clock
 
     def close_domain(
-        self, execution_id: int, domain_id: int, ending: ClosedUnvisited, *, limit: int, token: int | None = None
+        self,
+        execution_id: int,
+        domain_id: int,
+        *,
+        outcome: Outcome,
+        reason: str,
+        limit: int = 5000,
+        token: int | None = None,
     ) -> int:
-        """Close up to `limit` open attempts of one domain; return how many: 0 if the token is not valid."""
+        """Close up to `limit` open attempts of a domain and return how many; call again until it returns 0.
+
+        A caller that acts as the domain's holder passes its token: nothing is closed if another process holds it by
+        now.
+        """
         with self._connection.read() as tx:
             of_one = (execution_id, domain_id, limit)
             rows = tx.execute(sql.OPEN_OF_DOMAIN, of_one + of_one)
-        return self._close([row[0] for row in rows[:limit]], ending, held=None if token is None else (domain_id, token))
+        held = None if token is None else (domain_id, token)
+        return self._close([row[0] for row in rows[:limit]], outcome, reason, held=held)
 
-    def close_rest(self, execution_id: int, ending: ClosedUnvisited, *, kinds: Collection[UrlKind], limit: int) -> int:
+    def close_rest(
+        self,
+        execution_id: int,
+        *,
+        outcome: Outcome,
+        reason: str,
+        kinds: Collection[UrlKind] = tuple(UrlKind),
+        limit: int = 5000,
+    ) -> int:
+        """Close up to `limit` open attempts of an execution and return how many; call again until it returns 0.
+
+        Attempts being fetched by another process are closed too; their visits then count as repeated.
+        """
         with self._connection.read() as tx:
             of_all = (execution_id, tx.list([kind.value for kind in kinds]), limit)
             rows = tx.execute(sql.OPEN_OF_ALL, of_all + of_all)
-        return self._close([row[0] for row in rows[:limit]], ending)
+        return self._close([row[0] for row in rows[:limit]], outcome, reason)
 
-    def attribute_crash(self, attempt_ids: Sequence[int], ending: ClosedUnvisited, *, limit: int) -> list[int]:
+    def attribute_crash(self, attempt_ids: Sequence[int], evidence: str, *, limit: int = 3) -> list[int]:
+        """Count a crash against attempts that a dead process was parsing; return those now quarantined.
+
+        After `limit` crashes an attempt is closed as failed, reason `quarantined`, with the evidence as its message.
+        """
+        if not attempt_ids:
+            return []
         with self._connection.write() as tx:
             _lock(tx, attempt_ids)
             rows = tx.execute(sql.COUNT_CRASH, (tx.list(attempt_ids),))
             quarantined = sorted(number for number, crashes in rows if crashes >= limit)
-            self._end(tx, quarantined, ending)
+            # The evidence names a machine, whose name may hold characters that no column takes.
+            self._end(tx, quarantined, Outcome.FAILED, "quarantined", message=clean(evidence, 2000))
         return quarantined
 
-    def reopen(self, execution_id: int, domain_id: int, ended: Sequence[tuple[int, str]]) -> None:
+    def _reopen_ended(self, execution_id: int, domain_id: int, ended: Sequence[tuple[int, str]]) -> None:
         with self._connection.write() as tx:
             # Under the lock of their domains, as whatever closes attempts.
             _lock(tx, [number for number, _ in ended])
@@ -127,16 +142,18 @@ class Closing:
             also(tx)
         return bool(rows)
 
-    def close_one(self, attempt_id: int, ending: ClosedUnvisited) -> bool:
+    def close_one(self, attempt_id: int, *, outcome: Outcome, reason: str) -> bool:
         """Close one open attempt; return False if it is not open."""
-        return self._close([attempt_id], ending) > 0
+        return self._close([attempt_id], outcome, reason) > 0
 
-    def forget_originals(self, warc_file_id: int, *, chunk: int) -> None:
-        """Remove the originals in one WARC file, with their validators, from their pages."""
+    def forget_originals(self, warc_file_id: int) -> None:
+        """Remove every original in a WARC file that is being deleted: no revisit may refer to it, no 304 rely on
+        it.
+        """
         after = -1
         while True:
             with self._connection.write() as tx:
-                rows = tx.execute(sql.RECORDS_OF_FILE, (warc_file_id, after, chunk))
+                rows = tx.execute(sql.RECORDS_OF_FILE, (warc_file_id, after, 5000))
                 if not rows:
                     return
                 _lock(tx, [row[0] for row in rows])
@@ -145,7 +162,7 @@ class Closing:
             after = rows[-1][2]
 
     def _close(
-        self, attempt_ids: Sequence[int], ending: ClosedUnvisited, *, held: tuple[int, int] | None = None
+        self, attempt_ids: Sequence[int], outcome: Outcome, reason: str, *, held: tuple[int, int] | None = None
     ) -> int:
         if not attempt_ids:
             return 0
@@ -154,26 +171,34 @@ class Closing:
             if held is not None and not fence(tx, [held]):
                 return 0
             _lock(tx, attempt_ids)
-            return self._end(tx, attempt_ids, ending)
+            return self._end(tx, attempt_ids, outcome, reason)
 
-    def _end(self, tx: FrontierTransaction, attempt_ids: Sequence[int], ending: ClosedUnvisited) -> int:
+    def _end(
+        self,
+        tx: FrontierTransaction,
+        attempt_ids: Sequence[int],
+        outcome: Outcome,
+        reason: str,
+        *,
+        message: str | None = None,
+    ) -> int:
         """Close attempts whose domains are locked; those closed meanwhile stay unchanged."""
         if not attempt_ids:
             return 0
         now = to_micros(self._clock.now())
-        values = (ending.outcome.value, ending.reason, ending.message, now, tx.list(attempt_ids))
+        values = (outcome.value, reason, message, now, tx.list(attempt_ids))
         rows = tx.execute(sql.CLOSE_IDS, values)
-        if ending.outcome is not Outcome.EXCLUDED:
+        if outcome is not Outcome.EXCLUDED:
             tx.execute(sql.FAIL_PAGES, (now, tx.list([page_id for _, _, page_id in rows])))
         heads: dict[int, QueueHeads] = {}
         for execution_id, domain_id, _ in rows:
-            heads.setdefault(execution_id, QueueHeads()).closed(domain_id, ending.outcome)
+            heads.setdefault(execution_id, QueueHeads()).closed(domain_id, outcome)
         closed = Counter(execution_id for execution_id, _, _ in rows)
         for execution_id in sorted(heads):
-            _count_closed(tx, execution_id, ending.outcome, closed[execution_id], now)
+            _count_closed(tx, execution_id, outcome, closed[execution_id], now)
             heads[execution_id].write(tx, execution_id)
         for execution_id, count in sorted(closed.items()):
-            ended = Counter({ending.outcome.value: count, "queue": -count})
+            ended = Counter({outcome.value: count, "queue": -count})
             add_counts(tx, execution_id, ended, now=now, is_postgres=tx.is_postgres)
         return len(rows)
 
@@ -267,49 +292,14 @@ def _page(visit: Visit) -> tuple[Any, ...]:
     )
 
 
-def known_signals(tx: FrontierTransaction, page_ids: Sequence[int]) -> dict[int, KnownSignals]:
-    return {
-        page_id: KnownSignals(
-            fetched_at=from_micros(fetched_at),
-            content_hash=(content_hash or "").removeprefix("sha256:") or None,
-            has_all_links=stored == links_count,
-        )
-        for page_id, fetched_at, content_hash, links_count, stored in tx.execute(
-            sql.KNOWN_SIGNALS, (tx.list(page_ids),)
-        )
-    }
-
-
-def forget_signals(tx: FrontierTransaction, execution_id: int, *, after: int, limit: int = 200) -> int | None:
-    """Delete some signals written by an execution; return the last page checked, None at the end.
-
-    It checks all pages of the execution's source, by index: few executions are discarded.
-    """
-    source = tx.execute(sql.SOURCE_OF, (execution_id,))
-    rows = tx.execute(sql.SIGNALS_OF, (source[0][0] if source else 0, after, limit))
-    ours = [page_id for page_id, writer in rows if writer == execution_id]
-    if ours:
-        for statement in (sql.DROP_WORDS, sql.DROP_LINKS, sql.DROP_SIGNALS):
-            tx.execute(statement, (tx.list(ours),))
-    return rows[-1][0] if rows else None
-
-
-def signal_links(tx: FrontierTransaction, page_id: int) -> tuple[str, ...]:
-    return tuple(row[0] for row in tx.execute(sql.LINKS_OF, (page_id,)))
-
-
 _VISITS_AT_ONCE = 1000
 
 CountsOf = Callable[[Sequence[Visit], Sequence[Visit]], Mapping[str, Any]]
 """Returns the running totals that go with a settle, from its rejected and its repeated visits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProcessTotals:
-    """The running totals of one process, computed once it is known which of its visits count."""
-
-    owner_id: int
-    counts: CountsOf
+ProcessTotals = tuple[int, CountsOf]
+"""An owner, and what computes its running totals once it is known which of its visits count."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -407,8 +397,9 @@ class Settlement:
             refused = [visit for visit in visits if (visit.attempt.domain_id, visit.token) not in held]
             _exclude(tx, execution_id, work)
             if totals is not None:
-                counts = totals.counts((*before.refused, *refused), (*before.repeated, *repeated))
-                tx.execute(sql.UPSERT_COUNTS, (execution_id, totals.owner_id, json.dumps(counts), now))
+                owner_id, counts_of = totals
+                counts = counts_of((*before.refused, *refused), (*before.repeated, *repeated))
+                tx.execute(sql.UPSERT_COUNTS, (execution_id, owner_id, json.dumps(counts), now))
             heads.write(tx, execution_id)
             grown = work.counts + count_circuits(circuits, learned)
             grown["links"], grown["queue"] = sum(added.values()), heads.growth
@@ -528,7 +519,7 @@ def _exclude(tx: FrontierTransaction, execution_id: int, work: _Work) -> None:
 
 
 def _closed(visit: Visit) -> tuple[Any, ...]:
-    # What was not stored (a timeout, a page of which only signals are kept) points to no record.
+    # A visit without a stored response (a timeout, a page of which only signals are kept) points to no record.
     record = visit.record or (None, None, None, None)
     # The column is a SMALLINT: one value that does not fit would undo the whole batch.
     status = visit.status if visit.status is None or 0 <= visit.status <= 32767 else None

@@ -179,7 +179,7 @@ WITH added AS ({_ADD_ATTEMPTS}
 ON CONFLICT (execution_id, domain_id, page_id, attempt) DO NOTHING RETURNING domain_id, scheduled_for)
 SELECT domain_id, scheduled_for, count(*) FROM added GROUP BY 1, 2""",
 )
-# For SQLite only: it has one writer, so what is new is what has a higher id. Half a microsecond a row cheaper than
+# For SQLite only: it has one writer, so new rows are those with a higher id. Half a microsecond a row cheaper than
 # RETURNING.
 LAST_ATTEMPT = "SELECT coalesce(max(id), 0) FROM page_crawls"
 ADDED_AFTER = "SELECT domain_id, scheduled_for, count(*) FROM page_crawls WHERE id > ? GROUP BY 1, 2"
@@ -318,7 +318,7 @@ UPDATE queues SET due_at = GREATEST({_NEXT_ALLOWED}, {_FIRST_OPEN})
  WHERE execution_id = ? AND domain_id = ANY(?::bigint[])""",
 )
 
-# Polls of feeds only want to know what is new: they are few, and soon done, so a crawl makes way for them.
+# Polls of feeds only look for new items: they are few, and soon done, so a crawl makes way for them.
 _WANTED = """
 SELECT q.domain_id FROM jobs j CROSS JOIN executions e CROSS JOIN queues q
  WHERE j.state = 'running' AND j.kind = 'feed' AND e.job_id = j.id AND e.state = 'running'
@@ -342,7 +342,7 @@ _QUEUED = "c.id, c.page_id, c.domain_id, c.kind, c.depth, c.attempt, c.priority,
 def _due_attempts_of(domain: str, late_turn: str) -> str:
     """Return SQL for the due attempts of one domain, which is a value or a column of a joined table."""
     # Deferred attempts whose time has come go first (turn 0): they have waited, and they are few. Where the circuit is
-    # not closed they go last (turn 2): what was not tried yet shows sooner that the host is up.
+    # not closed they go last (turn 2): an untried URL shows sooner that the host is up.
     return f"""
 SELECT * FROM (
     SELECT {late_turn} AS turn, c.scheduled_for AS place, {_QUEUED} FROM page_crawls c
@@ -574,7 +574,7 @@ class Connection:
         with self._raw_db.write() as tx:
             if self.is_postgres:
                 tx.execute(PLANNER)
-            # A lost connection was opened anew on the way in: what belonged to the session is gone.
+            # A lost connection was reopened on the way in: the state of its session is gone.
             generation = self._raw_db.generation
             if generation != self._prepared:
                 for statement in SETUP[self._raw_db.dialect]:

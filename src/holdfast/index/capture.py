@@ -215,12 +215,6 @@ class IndexedCapture:
         return self.status is not None and 200 <= self.status < 300
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadingContext:
-    warc_file_id: int
-    pulse: Pulse
-
-
 def is_captured(head: RecordHead) -> bool:
     """Return True if a record becomes a snapshot: a response, resource or revisit of an http(s) URL."""
     return head.type in CAPTURED and head.url[:8].lower().startswith(("http://", "https://"))
@@ -235,7 +229,9 @@ def is_for_crawlers(url: str, body: bytes) -> bool:
     return body.lstrip(_BEFORE_XML)[:1] == b"<" and _SITEMAP.match(body.lstrip(_BEFORE_XML)[:_PROLOG_BYTES]) is not None
 
 
-def read_capture(record: Record, context: ReadingContext, fallback: datetime | None) -> IndexedCapture | None:
+def read_capture(
+    record: Record, warc_file_id: int, fallback: datetime | None, *, pulse: Pulse
+) -> IndexedCapture | None:
     """Return the capture of a record, reading its block to the end; None if no date can be determined.
 
     `fallback` is the date of the file's warcinfo. Raise DamagedWarc if the block is incomplete.
@@ -248,7 +244,7 @@ def read_capture(record: Record, context: ReadingContext, fallback: datetime | N
         "application/http"
     )
     capture = IndexedCapture(
-        id=snapshot_id(context.warc_file_id, record.ordinal),
+        id=snapshot_id(warc_file_id, record.ordinal),
         offset=record.offset,
         length=record.length,
         record_id=_clean(head.record_id, _ID_CHARS),
@@ -285,7 +281,7 @@ def read_capture(record: Record, context: ReadingContext, fallback: datetime | N
         own = not capture.is_content or is_for_crawlers(url, b"")
         capture.kind = DocumentKind.OTHER if own else kind_of(b"", capture.media_type)
     else:
-        body = read_body(http, payload, stated, keep=_may_be_page(capture.media_type), pulse=context.pulse)
+        body = read_body(http, payload, stated, keep=_may_be_page(capture.media_type), pulse=pulse)
         if stated and framed is not None and "digest_mismatch" in body.problems and agrees(stated, framed):
             # Made before the chunks were taken apart: not as the standard says, and yet the bytes are what they were.
             kept = [problem for problem in body.problems if problem != "digest_mismatch"]

@@ -12,7 +12,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import zstandard
 
@@ -21,7 +21,7 @@ from holdfast.db.raw import RawDatabase, Row
 from holdfast.index import writing_queries
 from holdfast.index.capture import IndexedCapture, outlinks, resolved
 from holdfast.index.page_marks import SHORT_CHARS, marks_of
-from holdfast.index.writing_queries import DocumentKey, KnownDocument
+from holdfast.index.writing_queries import DocumentKey
 from holdfast.parse.charset import decode
 from holdfast.parse.child import ParseChild, needs_child
 from holdfast.parse.content import SiteTemplate
@@ -135,21 +135,12 @@ _TYPE_CHARS = 127
 _PAGE_TYPE = {DocumentKind.HTML: "text/html", DocumentKind.TEXT: "text/plain", DocumentKind.PDF: "application/pdf"}
 
 
-class NewDocument(NamedTuple):
-    key: DocumentKey
-    row: Row
-    """In the order of DOCUMENT_COLUMNS, without the last."""
-    text: bytes
-
-    @property
-    def version(self) -> int:
-        return int(self.row[-1])
+NewDocument = tuple[DocumentKey, Row, bytes]
+"""Key, row in the order of DOCUMENT_COLUMNS without the last, and packed text."""
 
 
-class _RememberedBody(NamedTuple):
-    base: str | None
-    hrefs: tuple[Anchor, ...]
-    noindex: bool
+_RememberedBody = tuple[str | None, tuple[Anchor, ...], bool]
+"""Base, links and noindex of a body."""
 
 
 class Extractor:
@@ -172,7 +163,7 @@ class Extractor:
         with self._raw_db.read() as tx:
             known = writing_queries.known_documents(tx, [key[0] for key in _keys(pages)])
             # What an older extraction made is read again when its body is met.
-            known = {key: found for key, found in known.items() if found.version >= DOCUMENT_VERSION}
+            known = {key: found for key, found in known.items() if found[1] >= DOCUMENT_VERSION}
             linked = writing_queries.shown_together(tx, list(_linked(pages, known)))
         # Within one batch a body may come any number of times; it is parsed for the first.
         made: dict[DocumentKey, NewDocument] = {}
@@ -184,18 +175,17 @@ class Extractor:
             if stored is None and key not in made:
                 made[key] = self._read(capture, key)
             if stored is not None:
-                capture.document_id = stored.id
-                capture.noindex = capture.noindex or stored.noindex
+                capture.document_id, _, noindex = stored
             else:
-                capture.noindex = capture.noindex or self._remembered(capture, key).noindex
+                _, _, noindex = self._remembered(capture, key)
+            capture.noindex = capture.noindex or noindex
             again = (capture.identity.url_hash, key) in shown or (
-                stored is not None and (capture.identity.url_hash, stored.id) in linked
+                stored is not None and (capture.identity.url_hash, stored[0]) in linked
             )
             if capture.is_ok and capture.kind is DocumentKind.HTML and not again:
                 shown.add((capture.identity.url_hash, key))
-                remembered = self._remembered(capture, key)
-                own = capture.identity.group_hash
-                capture.links = outlinks(capture.url, remembered.base, remembered.hrefs, own_hash=own)
+                base, hrefs, _ = self._remembered(capture, key)
+                capture.links = outlinks(capture.url, base, hrefs, own_hash=capture.identity.group_hash)
             # Let go of at once: a batch holds up to 16 MiB of bodies, and what follows needs none of them.
             capture.body = b""
         return list(made.values())
@@ -206,7 +196,7 @@ class Extractor:
         return self._bodies[key]
 
     def _remember(self, key: DocumentKey, parsed: ParsedDocument) -> None:
-        self._bodies[key] = _RememberedBody(parsed.base, parsed.hrefs, parsed.noindex)
+        self._bodies[key] = parsed.base, parsed.hrefs, parsed.noindex
         if len(self._bodies) > _REMEMBERED:
             self._bodies.popitem(last=False)
 
@@ -253,7 +243,7 @@ class Extractor:
             parsed.page_type,
             DOCUMENT_VERSION,
         )
-        return NewDocument(key, row, self._pack(parsed.visible.encode("utf-8", "replace")))
+        return (key, row, self._pack(parsed.visible.encode("utf-8", "replace")))
 
 
 def template_mark(template: SiteTemplate) -> str:
@@ -285,9 +275,9 @@ def _keys(pages: Sequence[IndexedCapture]) -> list[DocumentKey]:
     return [capture.document_key for capture in pages if capture.document_key is not None]
 
 
-def _linked(pages: Sequence[IndexedCapture], known: dict[DocumentKey, KnownDocument]) -> set[tuple[int, int]]:
+def _linked(pages: Sequence[IndexedCapture], known: dict[DocumentKey, tuple[int, int, bool]]) -> set[tuple[int, int]]:
     return {
-        (capture.identity.url_hash, known[capture.document_key].id)
+        (capture.identity.url_hash, known[capture.document_key][0])
         for capture in pages
         if capture.document_key in known and capture.is_ok
     }

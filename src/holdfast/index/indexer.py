@@ -21,7 +21,7 @@ from holdfast.db.raw import RawDatabase, persist
 from holdfast.errors import HoldfastError, LeaseLost, NotFound, Unavailable
 from holdfast.failpoints import reach
 from holdfast.index import leases
-from holdfast.index.capture import IndexedCapture, ReadingContext
+from holdfast.index.capture import IndexedCapture
 from holdfast.index.documents import Extractor, NewDocument
 from holdfast.index.leases import FileLease, FileToIndex, ReadProgress, claim, note_spans
 from holdfast.index.reading import FileReading, RepeatedIds
@@ -190,8 +190,7 @@ class _Run:
             check()
             self._lease.pulse()
 
-        context = ReadingContext(warc_file_id=self._file.id, pulse=pulse)
-        reading = FileReading(path, context, self._clock)
+        reading = FileReading(path, self._file.id, self._clock, pulse=pulse)
         reading.warnings.kinds |= leases.killed_warning(self._lease.killed)
         careful = self._lease.killed >= _CAREFUL_KILLS
         extractor = Extractor(self._raw_db, child, self._file.template, careful=careful)
@@ -216,7 +215,7 @@ class _Run:
         *,
         is_last: bool,
     ) -> ReadProgress:
-        # An empty batch speaks for no id: what is stored behind the last capture is not looked at yet.
+        # An empty batch covers no id: snapshots stored behind the last capture are not checked yet.
         last_id = captures[-1].id if captures else self._first_id - 1
         if is_last:
             last_id = (self._file.id + 1) * ORDINALS - 1
@@ -243,7 +242,7 @@ class _Run:
 
         def write() -> int:
             with self._raw_db.write() as tx:
-                self._lease.note(tx, progress)
+                self._lease.hold(tx, progress)
                 changed = write_batch(tx, file, batch, now=to_micros(self._clock.now()))
                 reach("index_batch")
             return changed
@@ -268,7 +267,7 @@ class _Run:
             reading.warnings.add("record_id_reused", offset, f"different bodies have the id {record_id}")
         if "record_id_reused" in reading.warnings.kinds:
             with self._raw_db.write() as tx:
-                self._lease.note(tx, progress)
+                self._lease.hold(tx, progress)
 
     def _widen(self, moments: Sequence[int]) -> None:
         if moments:
@@ -297,7 +296,7 @@ def _with_fidelity(file: FileToIndex, software: str) -> FileToIndex:
     writer = software.lower()
     if backend == "zimit" and writer.startswith("holdfast"):
         backend = "http_warc"  # archive-tool went on with our own crawl after zimit had failed
-    # Written while the page was fetched, so the record is what the server sent; a cut body is told by its own row.
+    # Written while the page was fetched, so the record is what the server sent; a cut body is recorded in its own row.
     is_direct = backend in ("browser", "native", "zimit") or any(name in writer for name in _DIRECT_WRITERS)
     fallback = backend in ("http_warc", "playwright_warc")
     fidelity = "fallback" if fallback else "high" if is_direct else "unknown"

@@ -23,14 +23,6 @@ from holdfast.warc import queries as files
 from holdfast.warc.record import ORDINALS
 
 
-class FileClaim(NamedTuple):
-    warc_file_id: int
-    owner_id: int | None
-    version: int
-    until: int
-    warnings: str
-
-
 class ReadProgress(NamedTuple):
     phase: str
     records: int
@@ -40,26 +32,20 @@ class ReadProgress(NamedTuple):
     warnings: dict[str, Any]
 
 
-def claim_row(tx: Transaction, wanted: FileClaim, *, now: int) -> int | None:
-    """Lease a file: return the fencing token, or None if a living reader has it.
-
-    An expired lease, or one whose owner has ended, is replaced.
-    """
-    # One statement decides and takes: between a look and a write, two readers would both find the file free. The token
-    # grows with every taking, so that the reader before is refused at its next write.
-    rows = tx.execute(
-        "INSERT INTO index_runs(warc_file_id, owner_id, version, lease_expires_at, token, phase, warnings, started_at,"
-        " progress_at) VALUES (?, ?, ?, ?, 1, 'starting', ?, ?, ?)"
-        " ON CONFLICT (warc_file_id) DO UPDATE SET owner_id = excluded.owner_id, version = excluded.version,"
-        " lease_expires_at = excluded.lease_expires_at, token = index_runs.token + 1, phase = 'starting', error = NULL,"
-        " warnings = excluded.warnings, records = 0, pages = 0, bytes_done = 0, started_at = excluded.started_at,"
-        " progress_at = excluded.progress_at, finished_at = NULL"
-        " WHERE index_runs.lease_expires_at IS NULL OR index_runs.lease_expires_at < excluded.started_at"
-        " OR EXISTS (SELECT 1 FROM owners WHERE owners.id = index_runs.owner_id AND owners.ended_at IS NOT NULL)"
-        " RETURNING token",
-        (*wanted, now, now),
-    )
-    return int(rows[0][0]) if rows else None
+# One statement decides and takes: between a look and a write, two readers would both find the file free. An expired
+# lease, or one whose owner has ended, is replaced. The token grows with every lease, so that the previous reader is
+# rejected at its next write.
+_CLAIM = (
+    "INSERT INTO index_runs(warc_file_id, owner_id, version, lease_expires_at, token, phase, warnings, started_at,"
+    " progress_at) VALUES (?, ?, ?, ?, 1, 'starting', ?, ?, ?)"
+    " ON CONFLICT (warc_file_id) DO UPDATE SET owner_id = excluded.owner_id, version = excluded.version,"
+    " lease_expires_at = excluded.lease_expires_at, token = index_runs.token + 1, phase = 'starting', error = NULL,"
+    " warnings = excluded.warnings, records = 0, pages = 0, bytes_done = 0, started_at = excluded.started_at,"
+    " progress_at = excluded.progress_at, finished_at = NULL"
+    " WHERE index_runs.lease_expires_at IS NULL OR index_runs.lease_expires_at < excluded.started_at"
+    " OR EXISTS (SELECT 1 FROM owners WHERE owners.id = index_runs.owner_id AND owners.ended_at IS NOT NULL)"
+    " RETURNING token"
+)
 
 
 # What keeps the count of killed readers: a warning of the file, which everybody who looks at it sees.
@@ -80,50 +66,6 @@ def killed_readers(tx: Transaction, warc_file_id: int) -> int:
 def killed_warning(count: int) -> dict[str, Any]:
     known = {"count": count, "offset": 0, "detail": "the process that read this file was killed"}
     return {_KILLED: known} if count else {}
-
-
-def renew(tx: Transaction, held: tuple[int, int], progress: ReadProgress, *, until: int, now: int) -> bool:
-    """Renew the lease on (file, token) and store the progress; False if another reader holds it now."""
-    rows = tx.execute(
-        "UPDATE index_runs SET lease_expires_at = ?, progress_at = ?, phase = ?, records = ?, pages = ?,"
-        " bytes_done = ?, bytes_total = ?, warnings = ? WHERE warc_file_id = ? AND token = ? RETURNING 1",
-        (until, now, *progress[:5], json.dumps(progress.warnings), *held),
-    )
-    return bool(rows)
-
-
-def extend(tx: Transaction, held: tuple[int, int], *, until: int, now: int) -> bool:
-    rows = tx.execute(
-        "UPDATE index_runs SET lease_expires_at = ?, progress_at = ? WHERE warc_file_id = ? AND token = ? RETURNING 1",
-        (until, now, *held),
-    )
-    return bool(rows)
-
-
-def finish(tx: Transaction, held: tuple[int, int], *, error: str | None, now: int) -> int | None:
-    """Release the file as indexed, or as failed with a reason; return its number of pages.
-
-    Revisits of pages count, too. None if another reader holds the file now.
-    """
-    # Counted from the rows: pages of revisits get known only when their originals are found, after the batches.
-    first = held[0] * ORDINALS
-    rows = tx.execute(
-        "UPDATE index_runs SET lease_expires_at = NULL, owner_id = NULL, phase = ?, error = ?, progress_at = ?,"
-        " finished_at = ?, pages = (SELECT count(*) FROM snapshots WHERE id >= ? AND id < ? AND is_page)"
-        " WHERE warc_file_id = ? AND token = ? RETURNING pages",
-        ("failed" if error else "finished", error, now, now, first, first + ORDINALS, *held),
-    )
-    return int(rows[0][0]) if rows else None
-
-
-def give_back(tx: Transaction, held: tuple[int, int], *, now: int) -> bool:
-    """Release a file that was not read to its end, for the next reader; False if another reader holds it now."""
-    rows = tx.execute(
-        "UPDATE index_runs SET lease_expires_at = NULL, owner_id = NULL, phase = 'stopped', progress_at = ?"
-        " WHERE warc_file_id = ? AND token = ? RETURNING 1",
-        (now, *held),
-    )
-    return bool(rows)
 
 
 def revoke(tx: Transaction, warc_file_id: int) -> None:
@@ -258,38 +200,28 @@ class FileLease:
         self._owner_id = owner_id
         self._renewed = self._beat_at = clock.monotonic()
 
-    def note(self, tx: Transaction, progress: ReadProgress) -> None:
-        """Renew the lease in the caller's transaction and store the progress; raise LeaseLost if a newer reader
-        holds it.
+    def hold(self, tx: Transaction, progress: ReadProgress | None = None) -> None:
+        """Renew the lease in the caller's transaction, and store the progress if given; raise LeaseLost if a newer
+        reader holds it.
         """
-        self._lock_writes(tx)
+        if self._raw_db.dialect == "postgresql":
+            lock_index_writes(tx)
         now = self._clock.now()
         until = to_micros(now + timedelta(seconds=LEASE_S))
-        held = renew(tx, self.held, progress, until=until, now=to_micros(now))
-        if not held:
+        stored = "phase = ?, records = ?, pages = ?, bytes_done = ?, bytes_total = ?, warnings = ?, "
+        read = () if progress is None else (*progress[:5], json.dumps(progress.warnings))
+        rows = tx.execute(
+            f"UPDATE index_runs SET {stored if read else ''}lease_expires_at = ?, progress_at = ?"  # noqa: S608
+            " WHERE warc_file_id = ? AND token = ? RETURNING 1",
+            (*read, until, to_micros(now), *self.held),
+        )
+        if not rows:
             raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
         self._renewed = self._clock.monotonic()
-        self._beat(tx)
-
-    def hold(self, tx: Transaction) -> None:
-        """Renew the lease in the caller's transaction; raise LeaseLost if a newer reader holds it."""
-        self._lock_writes(tx)
-        now = self._clock.now()
-        until = to_micros(now + timedelta(seconds=LEASE_S))
-        if not extend(tx, self.held, until=until, now=to_micros(now)):
-            raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
-        self._renewed = self._clock.monotonic()
-        self._beat(tx)
-
-    def _beat(self, tx: Transaction) -> None:
-        """Update the heartbeat now and then: a silent reader on another machine is presumed gone."""
+        # Now and then: a silent reader on another machine is presumed gone.
         if self._owner_id is not None and self._renewed - self._beat_at >= _RENEW_S:
             beat_owner(tx, self._clock, self._owner_id)
             self._beat_at = self._renewed
-
-    def _lock_writes(self, tx: Transaction) -> None:
-        if self._raw_db.dialect == "postgresql":
-            lock_index_writes(tx)
 
     def pulse(self) -> None:
         """Renew the lease in its own transaction if due; called while a long record streams by."""
@@ -298,24 +230,36 @@ class FileLease:
                 self.hold(tx)
 
     def end(self, *, error: str | None, span: files.Span | None = None) -> int:
-        """Release the file as indexed or failed; return its number of pages. Raise LeaseLost if another reader
-        holds it.
+        """Release the file as indexed or failed; return its number of pages, with revisits of pages. Raise LeaseLost
+        if another reader holds it.
 
         `span` is the time range of its captures; None if unknown.
         """
+        now, first = to_micros(self._clock.now()), self.warc_file_id * ORDINALS
         with self._raw_db.write() as tx:
-            pages = finish(tx, self.held, error=error, now=to_micros(self._clock.now()))
-            if pages is None:
+            # Counted from the rows: pages of revisits get known only when their originals are found, after the batches.
+            rows = tx.execute(
+                "UPDATE index_runs SET lease_expires_at = NULL, owner_id = NULL, phase = ?, error = ?, progress_at = ?,"
+                " finished_at = ?, pages = (SELECT count(*) FROM snapshots WHERE id >= ? AND id < ? AND is_page)"
+                " WHERE warc_file_id = ? AND token = ? RETURNING pages",
+                ("failed" if error else "finished", error, now, now, first, first + ORDINALS, *self.held),
+            )
+            if not rows:
                 raise LeaseLost(f"another reader has taken over WARC file {self.warc_file_id}")
             files.set_index_state(tx, self.warc_file_id, "failed" if error else "indexed")
             # Of a file that failed only a part is known; a span over that part would hide the rest from readers that
             # ask by days.
             files.set_span(tx, self.warc_file_id, None if error else span)
-        return pages
+        return int(rows[0][0])
 
     def give_back(self) -> None:
+        """Release a file that was not read to its end, unless another reader holds it now."""
         with self._raw_db.write() as tx:
-            if give_back(tx, self.held, now=to_micros(self._clock.now())):
+            if tx.execute(
+                "UPDATE index_runs SET lease_expires_at = NULL, owner_id = NULL, phase = 'stopped', progress_at = ?"
+                " WHERE warc_file_id = ? AND token = ? RETURNING 1",
+                (to_micros(self._clock.now()), *self.held),
+            ):
                 files.set_index_state(tx, self.warc_file_id, "pending")
 
 
@@ -341,19 +285,17 @@ def claim(
             if owner_id is not None:
                 beat_owner(tx, clock, owner_id)
             killed = killed_readers(tx, warc_file_id)
-            wanted = FileClaim(warc_file_id, owner_id, version, until, json.dumps(killed_warning(killed)))
-            token = claim_row(tx, wanted, now=to_micros(now))
-            # Looked at behind the claim, which waits for a reader that is just ending; before it would be too early.
-            if token is not None and (
-                (only_waiting and not is_waiting(tx, warc_file_id)) or file_to_index(tx, warc_file_id) is None
-            ):
+            warnings, at = json.dumps(killed_warning(killed)), to_micros(now)
+            rows = tx.execute(_CLAIM, (warc_file_id, owner_id, version, until, warnings, at, at))
+            if not rows:
+                return None
+            # Checked after the claim, which waits for a reader that is just ending; before it would be too early.
+            if (only_waiting and not is_waiting(tx, warc_file_id)) or file_to_index(tx, warc_file_id) is None:
                 raise _Done
-            if token is not None:
-                files.set_index_state(tx, warc_file_id, "running")
+            files.set_index_state(tx, warc_file_id, "running")
     except _Done:
         return None
-    if token is None:
-        return None
+    token = int(rows[0][0])
     return FileLease(raw_db, clock, warc_file_id=warc_file_id, token=token, owner_id=owner_id, killed=killed)
 
 

@@ -24,14 +24,13 @@ from holdfast.index.writing import (
     OnRows,
     index_transaction,
     put_links,
-    ranges,
+    queue_snapshots,
     tell_named,
 )
 from holdfast.index.writing_queries import (
     GROUP_COUNT,
     GROUP_FIGURES,
     put_groups,
-    put_outbox,
     settle_duplicates,
     unsettled,
 )
@@ -49,13 +48,8 @@ def _only(column: str, value: int | None) -> tuple[str, tuple[int, ...]]:
     return ("", ()) if value is None else (f" AND {column} = ?", (value,))
 
 
-class GroupState(NamedTuple):
-    id: int
-    is_right: bool
-    is_empty: bool
-
-
-def groups_after(tx: Transaction, *, after: int, source_id: int | None, limit: int) -> list[GroupState]:
+def groups_after(tx: Transaction, *, after: int, source_id: int | None, limit: int) -> list[tuple[int, bool, bool]]:
+    """Return the id of each group, whether its figures are correct, and whether it is empty."""
     only, value = _only("source_id", source_id)
     rows = tx.execute(
         # Qualified below: PostgreSQL names the columns of the figures `id`, too, and would find the order ambiguous.
@@ -64,7 +58,7 @@ def groups_after(tx: Transaction, *, after: int, source_id: int | None, limit: i
         (after, *value, limit),
     )
     half = len(_FIGURES)
-    return [GroupState(row[0], tuple(row[1 : 1 + half]) == tuple(row[1 + half :]), row[1 + half] == 0) for row in rows]
+    return [(row[0], tuple(row[1 : 1 + half]) == tuple(row[1 + half :]), row[1 + half] == 0) for row in rows]
 
 
 def rewrite_groups(tx: Transaction, ids: Sequence[int]) -> None:
@@ -74,40 +68,30 @@ def rewrite_groups(tx: Transaction, ids: Sequence[int]) -> None:
     tx.many(f"DELETE FROM page_groups WHERE id = ? AND NOT {has}", [(one,) for one in ids])  # noqa: S608
 
 
-class Ungrouped(NamedTuple):
-    id: int
-    source_id: int
-    url: str
-
-
-def ungrouped(tx: Transaction, *, after: int, source_id: int | None, limit: int) -> list[Ungrouped]:
+def ungrouped(tx: Transaction, *, after: int, source_id: int | None, limit: int) -> list[tuple[int, int, str]]:
+    """Return (id, source, URL) of pages without a group."""
     only, value = _only("source_id", source_id)
     rows = tx.execute(
         f"SELECT id, source_id, url FROM snapshots WHERE id > ? AND is_page AND group_id IS NULL{only}"  # noqa: S608
         " ORDER BY id LIMIT ?",
         (after, *value, limit),
     )
-    return [Ungrouped(*row) for row in rows]
+    return [(snapshot_id, source, url) for snapshot_id, source, url in rows]
 
 
 def put_group(tx: Transaction, rows: Sequence[tuple[int, int]]) -> None:
     tx.many("UPDATE snapshots SET group_id = ? WHERE id = ?", rows)
 
 
-class Sighted(NamedTuple):
-    id: int
-    url_hash: int
-    captured_at: int
-
-
-def captures_after(tx: Transaction, *, after: int, execution_id: int | None, limit: int) -> list[Sighted]:
+def captures_after(tx: Transaction, *, after: int, execution_id: int | None, limit: int) -> list[tuple[int, int, int]]:
+    """Return (id, URL hash, time) of captures with a body."""
     only, value = _only("execution_id", execution_id)
     rows = tx.execute(
         f"SELECT id, url_hash, captured_at FROM snapshots WHERE id > ? AND body_hash IS NOT NULL{only}"  # noqa: S608
         " ORDER BY id LIMIT ?",
         (after, *value, limit),
     )
-    return [Sighted(*row) for row in rows]
+    return [(snapshot_id, url_hash, captured_at) for snapshot_id, url_hash, captured_at in rows]
 
 
 def duplicates_after(tx: Transaction, *, after: int, execution_id: int | None, limit: int) -> list[int]:
@@ -163,11 +147,11 @@ def rebuild_groups(raw_db: RawDatabase, *, source_id: int | None = None, apply: 
             page = groups_after(tx, after=after, source_id=source_id, limit=_BATCH)
         if not page:
             return found
-        after = page[-1].id
-        wrong = [one.id for one in page if not one.is_right]
+        after = page[-1][0]
+        wrong = [group_id for group_id, is_right, _ in page if not is_right]
         found.looked += len(page)
         found.wrong += len(wrong)
-        found.empty += sum(one.is_empty for one in page)
+        found.empty += sum(is_empty for _, _, is_empty in page)
         if wrong and apply:
             # A few groups in each transaction: indexers wait for it, and none for long.
             with index_transaction(raw_db) as tx:
@@ -183,7 +167,7 @@ def group_pages(raw_db: RawDatabase, clock: Clock, *, source_id: int | None = No
             page = ungrouped(tx, after=after, source_id=source_id, limit=_BATCH)
         if not page:
             return total
-        after = page[-1].id
+        after = page[-1][0]
         total += len(page)
         if apply:
             with index_transaction(raw_db) as tx:
@@ -191,15 +175,15 @@ def group_pages(raw_db: RawDatabase, clock: Clock, *, source_id: int | None = No
         seen(total)
 
 
-def _group(tx: Transaction, page: list[Ungrouped], *, now: int) -> None:
+def _group(tx: Transaction, page: list[tuple[int, int, str]], *, now: int) -> None:
     touched: set[int] = set()
-    for source_id in sorted({one.source_id for one in page}):
-        known = {one.id: identify(one.url) for one in page if one.source_id == source_id}
+    for source_id in sorted({of for _, of, _ in page}):
+        known = {snapshot_id: identify(url) for snapshot_id, of, url in page if of == source_id}
         ids = put_groups(tx, source_id, {name.group_hash: name.group for name in known.values()}, moment=now)
         put_group(tx, [(ids[name.group_hash], snapshot_id) for snapshot_id, name in known.items()])
         touched.update(ids.values())
     rewrite_groups(tx, sorted(touched))
-    put_outbox(tx, [("snapshots", first, last, {}) for first, last in ranges(one.id for one in page)], now=now)
+    queue_snapshots(tx, (snapshot_id for snapshot_id, _, _ in page), now=now)
 
 
 _DUPLICATES_BATCH = 500
@@ -217,19 +201,18 @@ def dedupe(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, apply
     while True:
         with raw_db.read() as tx:
             page = captures_after(tx, after=after, execution_id=execution_id, limit=_DUPLICATES_BATCH)
-            days = sorted({(one.url_hash, one.captured_at - one.captured_at % DAY) for one in page})
+            days = sorted({(url_hash, at - at % DAY) for _, url_hash, at in page})
             wrong = unsettled(tx, days, day_micros=DAY) if page else []
         if not page:
             return found
-        after = page[-1].id
+        after = page[-1][0]
         found.looked += len(page)
         if wrong and apply:
-            now = to_micros(clock.now())
             with index_transaction(raw_db) as tx:
                 wrong = settle_duplicates(tx, days, day_micros=DAY)
-                put_outbox(tx, [("snapshots", first, last, {}) for first, last in ranges(wrong)], now=now)
+                queue_snapshots(tx, wrong, now=to_micros(clock.now()))
         # Without writing, a day that spans two pages of this walk is met twice.
-        found.changed += len(wrong) if apply else sum(one in {sighted.id for sighted in page} for one in wrong)
+        found.changed += len(wrong) if apply else len({one[0] for one in page}.intersection(wrong))
         seen(found.looked)
 
 
@@ -247,8 +230,7 @@ def restore(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None, appl
         if apply:
             with index_transaction(raw_db) as tx:
                 clear_canonical(tx, page)
-                now = to_micros(clock.now())
-                put_outbox(tx, [("snapshots", first, last, {}) for first, last in ranges(page)], now=now)
+                queue_snapshots(tx, page, now=to_micros(clock.now()))
             found.changed += len(page)
         seen(found.looked)
     if found.changed:

@@ -146,13 +146,6 @@ _REST, _JOINED = REST_MARK.encode(), LINE_MARK.removeprefix(BLOCK_MARK).encode()
 _unpackers = local()
 
 
-class LinkWords(NamedTuple):
-    to_hash: int
-    host_hash: int
-    """Hash of the linking host; 0 if it is the target's own host."""
-    text: str
-
-
 MOST_LINK_WORDS = 64
 _LINK_WORDS_AT_ONCE = 400
 _TEXTS = (
@@ -170,15 +163,17 @@ _TEXTS = (
 )
 
 
-def link_words(session: Session, to_hashes: Iterable[int]) -> list[LinkWords]:
-    """Return the link texts of links to these URLs (hashes of groups): at most 64 per URL.
+def link_words(session: Session, to_hashes: Iterable[int]) -> list[tuple[int, int, str]]:
+    """Return (target's hash, linking host's hash, text) of links to these URLs (hashes of groups): at most 64 per URL.
+
+    The host's hash is 0 for the target's own host.
 
     At most 16 from the URL's own host and 4 from any other, the newest first, ignoring case in duplicates. Excluded
     are captures under a takedown, of a members' source, with noindex, or that do not show their page. At most some
     hundred rows per URL are read, in the same order on both databases.
     """
     wanted = sorted(set(to_hashes))
-    found: list[LinkWords] = []
+    found: list[tuple[int, int, str]] = []
     for at in range(0, len(wanted), _LINK_WORDS_AT_ONCE):
         rows = session.connection().execute(_TEXTS, {"hashes": wanted[at : at + _LINK_WORDS_AT_ONCE]}).all()
         # Sorted here: the two databases sort texts each in its own way.
@@ -187,8 +182,8 @@ def link_words(session: Session, to_hashes: Iterable[int]) -> list[LinkWords]:
     return found
 
 
-def _chosen_words(rows: Iterable[Any]) -> list[LinkWords]:
-    chosen: list[LinkWords] = []
+def _chosen_words(rows: Iterable[Any]) -> list[tuple[int, int, str]]:
+    chosen: list[tuple[int, int, str]] = []
     seen: set[str] = set()
     counts: dict[int, int] = {}
     for to_hash, _, text, host_hash in rows:
@@ -198,7 +193,7 @@ def _chosen_words(rows: Iterable[Any]) -> list[LinkWords]:
             continue
         seen.add(folded)
         counts[host_hash] = count + 1
-        chosen.append(LinkWords(to_hash, host_hash, text))
+        chosen.append((to_hash, host_hash, text))
         if len(chosen) == MOST_LINK_WORDS:
             break
     return chosen
@@ -273,22 +268,17 @@ def warc_files(
         yield row[0], row[1]
 
 
-class FileOnDisk(NamedTuple):
-    id: int
-    path: str
-    size: int
-
-
 def sealed_files_after(
     session: Session, *, source: str | None, execution_id: int | None, after: int, limit: int
-) -> list[FileOnDisk]:
+) -> list[tuple[int, str, int]]:
+    """Return (id, path, size) of sealed files, by id."""
     rows = session.execute(
         _sealed(select(WarcFile.id, WarcFile.path, WarcFile.size), source, execution_id)
         .where(WarcFile.id > after)
         .order_by(WarcFile.id)
         .limit(limit)
     )
-    return [FileOnDisk(row[0], row[1], int(row[2] or 0)) for row in rows]
+    return [(row[0], row[1], int(row[2] or 0)) for row in rows]
 
 
 def sealed_total(session: Session, *, source: str | None, execution_id: int | None) -> tuple[int, int]:
@@ -450,7 +440,7 @@ def open_stored(session: Session, home: Path, snapshot: Snapshot) -> Iterator[St
         if original is None:
             yield StoredRecord(head=own, record=record.head, payload=iter(()), body_head=own)
             return
-        visible_snapshot(session, original.id)  # what is withdrawn shows through none of its revisits either
+        visible_snapshot(session, original.id)  # no revisit shows a capture under a takedown
         body_head, payload = _opened(stack.enter_context(_opened_at(session, home, original)))
         head = _confirmed(own, body_head)
         yield StoredRecord(head=head, record=record.head, payload=payload, body_head=body_head)

@@ -9,7 +9,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Generator
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast import log
 from holdfast.clock import Clock, to_micros
@@ -19,7 +19,6 @@ from holdfast.index import writing_queries
 from holdfast.index.capture import (
     MAX_DATA_BYTES,
     IndexedCapture,
-    ReadingContext,
     identify,
     is_captured,
     method_of,
@@ -27,7 +26,7 @@ from holdfast.index.capture import (
     request_data,
 )
 from holdfast.index.writing import SeenKeys
-from holdfast.warc.member import BadBytes
+from holdfast.warc.member import BadBytes, Pulse
 from holdfast.warc.payload import split_head
 from holdfast.warc.reader import DamagedWarc, Record, read_records
 from holdfast.warc.record import ORDINALS, BadHead, RecordType, bare_id
@@ -56,9 +55,8 @@ class Interrupted(HoldfastError):
     code = "interrupted"
 
 
-class Sent(NamedTuple):
-    method: str
-    data: str
+Sent = tuple[str, str]
+"""Method and data of a request."""
 
 
 class Warnings:
@@ -75,8 +73,8 @@ class Warnings:
 
 
 class FileReading:
-    def __init__(self, path: Path, context: ReadingContext, clock: Clock) -> None:
-        self._path, self._context, self._clock = path, context, clock
+    def __init__(self, path: Path, warc_file_id: int, clock: Clock, *, pulse: Pulse) -> None:
+        self._path, self._file_id, self._clock, self._pulse = path, warc_file_id, clock, pulse
         self._latest = to_micros(clock.now() + timedelta(days=1))
         self.warnings = Warnings()
         self.kinds: Counter[str] = Counter()
@@ -102,7 +100,7 @@ class FileReading:
         """
         began = self._clock.monotonic()
         try:
-            for record in read_records(self._path, self._damaged, self._context.pulse, with_cut=True):
+            for record in read_records(self._path, self._damaged, self._pulse, with_cut=True):
                 if record.ordinal >= ORDINALS:
                     self.warnings.add("too_many_records", record.offset, f"only {ORDINALS} fit into one file")
                     break
@@ -114,7 +112,7 @@ class FileReading:
                     yield self._taken(), False
                     began = self._clock.monotonic()
                 self._take(record)
-        # The file as a whole cannot be walked any further; what was read of it stands.
+        # The file as a whole cannot be walked any further; the part read so far counts.
         except (BadBytes, BadHead) as bad:
             self.warnings.add(getattr(bad, "kind", "record_header"), self.position, str(bad))
         yield self._taken(), True
@@ -157,7 +155,7 @@ class FileReading:
         if self._last is not None and self._last.offset == record.offset:
             self.warnings.add("not_seekable", record.offset, "several records in one member; import it to rewrite them")
             return
-        capture = read_capture(record, self._context, self._info_date)
+        capture = read_capture(record, self._file_id, self._info_date, pulse=self._pulse)
         record.check()
         if capture is None:
             self.warnings.add("bad_date", record.offset, f"WARC-Date is {record.head.get('WARC-Date')!r}; left out")
@@ -203,7 +201,7 @@ class FileReading:
         if method is None or method == "GET":
             return
         head, body = split_head(block)
-        sent = Sent(method, request_data(method, head, body[:MAX_DATA_BYTES]))
+        sent = method, request_data(method, head, body[:MAX_DATA_BYTES])
         of = {bare_id(value) for value in record.head.every("WARC-Concurrent-To")}
         for capture in reversed(self._captures[-8:]):
             if capture.record_id in of or record.head.record_id in capture.concurrent_to:
@@ -247,8 +245,9 @@ def _date(record: Record) -> str | None:
 
 
 def _give(capture: IndexedCapture, sent: Sent) -> None:
-    capture.method = sent.method[:16]
-    capture.identity = identify(capture.url, sent.data)
+    method, data = sent
+    capture.method = method[:16]
+    capture.identity = identify(capture.url, data)
 
 
 _MOST = 1000

@@ -18,7 +18,7 @@ from holdfast.index.capture import IndexedCapture, OutLink, identify
 from holdfast.index.documents import NewDocument
 from holdfast.index.leases import FileLease, FileToIndex, lock_index_writes
 from holdfast.index.writing_queries import LinkTextRow, OriginalCandidate, Revisit, Unresolved
-from holdfast.parse.document import DocumentKind, kind_of
+from holdfast.parse.document import DOCUMENT_VERSION, DocumentKind, kind_of
 from holdfast.urls import hash64
 from holdfast.urls.address import url_key
 from holdfast.values import dataclass
@@ -167,7 +167,7 @@ def drop_between(tx: Transaction, first_id: int, last_id: int, *, now: int) -> i
 
 
 def _replace(tx: Transaction, batch: Batch, after: dict[int, Row], made: Sequence[int], *, now: int) -> int:
-    # Held against what is stored: a second reading of a file then writes nothing, and search has nothing to take in.
+    # Compared with the stored rows: a second reading of a file then writes nothing, and search has nothing to take in.
     before = writing_queries.rows_between(tx, batch.first_id, batch.last_id)
     changed = [row for snapshot_id, row in after.items() if before.get(snapshot_id) != row]
     gone = [snapshot_id for snapshot_id in before if snapshot_id not in after]
@@ -179,12 +179,13 @@ def _replace(tx: Transaction, batch: Batch, after: dict[int, Row], made: Sequenc
     ids = {row[0] for row in touched}
     ids.update(settle(tx, touched))
     writing_queries.refresh_groups(tx, _shifts(before, after, gone))
-    changes: list[OutboxRow] = [("snapshots", first, last, {}) for first, last in ranges(ids)]
-    writing_queries.put_outbox(tx, [*_documents_rows(made), *changes, *_named_rows(named)], now=now)
-    # A document that is read anew may say something else of captures whose own rows are as they were.
-    anew = set(made)
-    read_anew = (capture.id for capture in batch.captures if capture.document_id in anew)
-    writing_queries.put_unjudged(tx, ranges({*(row[0] for row in changed), *gone, *read_anew}))
+    writing_queries.put_outbox(tx, _documents_rows(made), now=now)
+    queue_snapshots(tx, ids, now=now)
+    tell_named(tx, named, now=now)
+    # A document that was read again may change captures whose own rows are unchanged.
+    known = set(made)
+    reread = (capture.id for capture in batch.captures if capture.document_id in known)
+    writing_queries.put_unjudged(tx, ranges({*(row[0] for row in changed), *gone, *reread}))
     return len(changed) + len(gone)
 
 
@@ -209,12 +210,12 @@ def _put_documents(tx: Transaction, batch: Batch, *, now: int) -> list[int]:
         return []
     # In one order for all readers: two that know the same bodies wait for each other instead of locking up.
     new = sorted(batch.documents)
-    writing_queries.put_documents(tx, [(*document.row, now) for document in new])
-    stored = writing_queries.known_documents(tx, [document.key[0] for document in new])
+    writing_queries.put_documents(tx, [(*row, now) for _, row, _ in new])
+    stored = writing_queries.known_documents(tx, [key[0] for key, _, _ in new])
     # A newer program beside this one may have stored its own reading meanwhile: its text stays with it.
-    ours = [document for document in new if stored[document.key].version <= document.version]
-    writing_queries.put_texts(tx, [(stored[document.key].id, document.text) for document in ours])
-    made = {document.key: stored[document.key].id for document in new}
+    ours = [(stored[key][0], text) for key, _, text in new if stored[key][1] <= DOCUMENT_VERSION]
+    writing_queries.put_texts(tx, ours)
+    made = {key: stored[key][0] for key, _, _ in new}
     for capture in batch.captures:
         if capture.document_key in made:
             capture.document_id = made[capture.document_key]
@@ -343,6 +344,11 @@ def put_links(tx: Transaction, pages: Sequence[LinkingPage], texts: Sequence[Lin
     return writing_queries.groups_here(tx, targets) if targets else set()
 
 
+def queue_snapshots(tx: Transaction, ids: Iterable[int], *, now: int) -> None:
+    """Queue these snapshots for the search index."""
+    writing_queries.put_outbox(tx, [("snapshots", first, last, {}) for first, last in ranges(ids)], now=now)
+
+
 def tell_named(tx: Transaction, hashes: Iterable[int], *, now: int) -> None:
     """Queue the link texts of these pages for the search index."""
     writing_queries.put_outbox(tx, _named_rows(hashes), now=now)
@@ -419,7 +425,7 @@ _AT_ONCE = 500
 _SLICE = 500
 # Waiting revisits that are looked at for each file because they were read last.
 _NEWEST = 5_000
-# Waiting revisits that one slice of a file looks at; what is over waits for `resolve_some`.
+# Waiting revisits that one slice of a file looks at; the rest waits for `resolve_some`.
 _MOST = 5_000
 _LAST_ID = (1 << 63) - 1
 _BITS = 23
@@ -559,6 +565,6 @@ def _put(tx: Transaction, found: Sequence[tuple[Unresolved, OriginalCandidate]],
     days = {(one.url_hash, one.captured_at - one.captured_at % DAY) for one, _ in pairs}
     ids = {one.id for one, _ in pairs} | set(writing_queries.settle_duplicates(tx, sorted(days), day_micros=DAY))
     writing_queries.refresh_groups(tx, shifts)
-    writing_queries.put_outbox(tx, [("snapshots", first, last, {}) for first, last in ranges(ids)], now=now)
+    queue_snapshots(tx, ids, now=now)
     writing_queries.put_unjudged(tx, ranges(one.id for one, _ in pairs))
     return len(pairs)

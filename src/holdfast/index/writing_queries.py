@@ -73,21 +73,16 @@ DocumentKey = tuple[bytes, str, str]
 """SHA-256 of the body, charset, media type."""
 
 
-class KnownDocument(NamedTuple):
-    id: int
-    version: int
-    noindex: bool
-
-
-def known_documents(tx: Transaction, hashes: Iterable[bytes]) -> dict[DocumentKey, KnownDocument]:
-    found: dict[DocumentKey, KnownDocument] = {}
+def known_documents(tx: Transaction, hashes: Iterable[bytes]) -> dict[DocumentKey, tuple[int, int, bool]]:
+    """Return (id, version, noindex) of the stored documents with these bodies."""
+    found: dict[DocumentKey, tuple[int, int, bool]] = {}
     for part in _parts(sorted(set(hashes))):
         rows = tx.execute(
             "SELECT body_hash, charset, media_type, id, version, noindex FROM documents"  # noqa: S608 - question marks
             f" WHERE body_hash IN ({_marks(part)})",
             part,
         )
-        found.update({(bytes(row[0]), row[1], row[2]): KnownDocument(row[3], row[4], bool(row[5])) for row in rows})
+        found.update({(bytes(row[0]), row[1], row[2]): (row[3], row[4], bool(row[5])) for row in rows})
     return found
 
 
@@ -150,7 +145,7 @@ _OF_GROUP = "FROM snapshots s WHERE s.group_id = page_groups.id"
 _LATEST = "ORDER BY s.captured_at DESC, s.id DESC LIMIT 1"
 GROUP_COUNT = f"(SELECT count(*) {_OF_GROUP})"
 # What a group says of its captures, by column; each is one seek in the index of groups and moments. A 304 counts as a
-# good capture, for it stands for the answer that it confirmed; what shows something else than its page is none.
+# good capture, for it confirms an earlier response; one that does not show its page does not count.
 GROUP_FIGURES = {
     "first_captured_at": f"(SELECT s.captured_at {_OF_GROUP} ORDER BY s.captured_at, s.id LIMIT 1)",
     "last_captured_at": f"(SELECT s.captured_at {_OF_GROUP} {_LATEST})",
@@ -316,7 +311,7 @@ def _take_over(tx: Transaction, part: Sequence[LinkTextRow]) -> set[int]:
         f"{_TEXT_AT} AND t.host_hash = w.host_hash AND t.text = w.text))"
         f" DELETE FROM link_texts WHERE to_hash IN (SELECT d.to_hash FROM d) AND EXISTS ("
         "SELECT 1 FROM d WHERE d.to_hash = link_texts.to_hash"
-        # Of other hosts only where these, too, count against what is kept of all together.
+        # Of other hosts only where these count towards the limit of all hosts together.
         f" AND (d.host_hash = link_texts.host_hash OR (d.host_hash <> 0 AND EXISTS ({_TEXT_AT.replace('w.', 'd.')}"
         f" LIMIT 1 OFFSET {TARGET_TEXTS - 1})))) AND {hidden_text} RETURNING to_hash",
         values,

@@ -196,10 +196,10 @@ def verify(context: OperationContext) -> dict[str, Any]:
             )
         if not rows:
             break
-        for row in rows:
+        for file_id, _, _ in rows:
             context.say("verifying", int(found["bytes"]), total)
-            _verify_one(context, row.id, found, quick=quick)
-            found["after"] = row.id
+            _verify_one(context, file_id, found, quick=quick)
+            found["after"] = file_id
             # A copy: another thread writes it down meanwhile.
             context.result = {**found, "problems": list(found["problems"])}
     result = {name: value for name, value in found.items() if name != "after"}

@@ -37,7 +37,7 @@ def _read(body: bytes, how: DocumentReading) -> ParsedDocument:
 def _limit_cpu(cpu_s: int) -> None:
     """Let this process die if the page takes longer, even if no parent is left to kill it."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    # Counted from the start of the process, so each page adds to what was used before.
+    # Counted from the start of the process, so each page adds to the time used before.
     soft = int(used.ru_utime + used.ru_stime) + cpu_s
     resource.setrlimit(resource.RLIMIT_CPU, (soft, resource.RLIM_INFINITY))
 

@@ -51,7 +51,7 @@ _REFRESH = re.compile(r"\s{0,32}[\d.]{0,16}\s{0,32}[;,]?\s{0,32}(?:url\s{0,32}=\
 
 
 def address(raw: str) -> str:
-    """Return the URL to request for an href or src, still relative; an empty string if there is none."""
+    """Return the URL to request for an href or src, still relative; an empty string without one."""
     if "#" in raw:
         raw = raw[: raw.index("#")]
     raw = raw.strip(SPACE)
@@ -205,7 +205,7 @@ def gather_css(text: str, found: NamedUrls) -> None:
 def _add(found: NamedUrls, value: str, rel: str) -> None:
     url = address(_unescaped(value))
     if url and url not in found:
-        # A style sheet does not say what an address is: fonts are told by their ending.
+        # A style sheet does not say what an address is: fonts are recognised by their file extension.
         path = url.partition("?")[0].lower()
         found.take(url, rel or ("font" if path.endswith(_FONTS) else "img"))
 
@@ -216,7 +216,7 @@ def _url(text: str, at: int) -> tuple[str, int]:
         at += 1
     if (quote := text[at : at + 1]) in {'"', "'"}:
         value, at = _string(text, at + 1, quote)
-        # What is left of a broken string, up to the parenthesis, is not a new one.
+        # The rest of a broken string, up to the parenthesis, is not a new one.
         return (value, at) if value or text[at - 1] == quote else ("", _after_parenthesis(text, at))
     end = _after_parenthesis(text, at)
     return text[at:end].removesuffix(")"), end
@@ -264,5 +264,5 @@ def _character(escape: re.Match[str]) -> str:
     if digits is None:
         return "" if char in {"\n", "\r", "\r\n", "\f"} else char
     code = int(digits, 16)
-    # As the CSS standard has it: zero, surrogates and what is beyond Unicode become U+FFFD.
+    # As the CSS standard has it: zero, surrogates and code points beyond Unicode become U+FFFD.
     return chr(code) if 0 < code < 0xD800 or 0xDFFF < code < 0x110000 else "\ufffd"

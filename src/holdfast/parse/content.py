@@ -22,12 +22,12 @@ from holdfast.parse.walking import AROUND, FORM_CONTENT, LINK_MARK, MAX_HEADINGS
 
 # What a `main` or an `article` must hold to be taken for the content.
 _ROOT_CHARS = 100
-# Below this the frame was taken for the picture: a page whose content stands in its header or aside.
+# Below this the frame was taken for the picture: a page whose content is in its header or aside.
 _MIN_CHARS = 200
 _BODY_CHARS = 200
 _AROUND = "[role=navigation],[role=banner],[role=contentinfo],[role=search],[role=complementary]"
 _NOISE_WORDS = ("cookie", "consent", "newsletter", "subscribe", "banner", "notification")
-# What is longer is no box about cookies but the page that has one, named after it.
+# A longer element is no box about cookies but the page that has one, named after it.
 _NOISE_CHARS = 2000
 # Boxes that are called by what they are; more of them than half of a page are no boxes (a forum's `comment`).
 _BOX_WORDS = (
@@ -190,7 +190,7 @@ def _by_template(tree: LexborHTMLParser, template: SiteTemplate, rest: _Rest) ->
         rest.take_out([node for node in tree.css(selector)[:_MAX_REMOVED] if node.tag not in _FRAME])
     main = template.get("main", "")
     found = tree.css(main)[:_MAX_CHOSEN] if main else []
-    # What stands in another that was chosen is not taken twice.
+    # An element inside another chosen one is not taken twice.
     inner = {one.mem_id for node in found for one in node.css(main) if one.mem_id != node.mem_id}
     chosen = [node for node in found if node.mem_id not in inner]
     return chosen if any(node.text().strip() for node in chosen) else []
@@ -321,7 +321,7 @@ def _by_elements(tree: LexborHTMLParser, body: LexborNode, words: frozenset[str]
     content.text, menus = _without_menus(content.text, content.title)
     if len(content.text) < _MIN_CHARS:
         everything = walk(body, roles=SHOWN)
-        # Most of the page is in what was left out: then that is the page.
+        # Most of the page is in the omitted part: then that is the page.
         if len(content.text) * 2 < len(everything.text):
             return everything
     rest.blocks += blocks_of(menus)

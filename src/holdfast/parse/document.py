@@ -175,8 +175,8 @@ def _read_head(tree: LexborHTMLParser) -> Head:
 def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentReading) -> ParsedDocument:
     tree = tree_of(source.content)
     head, root = _read_head(tree), tree.root
-    wishes = read_directives((), head.robots)
-    if wishes.noarchive:
+    directives = read_directives((), head.robots)
+    if directives.noarchive:
         problems = (*problems, ParseProblem.NOARCHIVE)
     declared = (root.attributes.get("lang") or root.attributes.get("xml:lang")) if root is not None else None
     words = telling_words(source.content)
@@ -187,7 +187,7 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentRead
     template = how.get("template")
     told, problems = _by_template(tree, template, problems)
     title = told.get("title") or _title(tree.head) or _title(root)
-    # Last: it removes what is hidden from the tree.
+    # Last: it removes hidden elements from the tree.
     content = read_whole(tree, words) if how.get("whole") else read_content(tree, words, template, data.body)
     if content.is_cut and ParseProblem.BODY_CUT not in problems:
         problems = (*problems, ParseProblem.BODY_CUT)
@@ -222,7 +222,7 @@ def _read_html(source: DecodedText, problems: tuple[str, ...], how: DocumentRead
         headings=tuple(content.headings),
         terms=tuple(content.terms),
         hrefs=_followed(content.anchors),
-        noindex=wishes.noindex,
+        noindex=directives.noindex,
         author=about.author,
         published_at=about.published,
         modified_at=about.modified,
@@ -250,7 +250,7 @@ def _by_template(
     }
     main = template.get("main")
     if main and tree.css_first(main) is None:
-        # A site that was made anew: its template has to be looked at.
+        # The site was redesigned: its template must be reviewed.
         problems = (*problems, ParseProblem.TEMPLATE_MISSED)
     return told, problems
 

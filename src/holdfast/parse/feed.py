@@ -55,7 +55,7 @@ def parse_sitemap(body: bytes, url: str) -> SitemapParse:
     if ParseProblem.XML_REFERENCE in found.problems:
         # The commonest break is an address with a bare ampersand; everything behind it can still be read.
         repaired = _parse_sitemap(body, url, escape_ampersands)
-        # A repair that finds no more is none; the first reading stands.
+        # A repair that finds no more is useless; the first reading stands.
         if len(repaired.urls) + len(repaired.children) > len(found.urls) + len(found.children):
             problems = dict.fromkeys((*found.problems, *repaired.problems))
             return replace(repaired, problems=tuple(problems))
@@ -223,7 +223,7 @@ def parse_feed(body: bytes, *, charset: str | None = None) -> FeedParse:
     if ParseProblem.XML_REFERENCE in found.problems:
         found = _better(found, _parse(body, escape_ampersands))
     if ParseProblem.XML_BROKEN in found.problems and len(body) <= _MAX_MENDED_BYTES and not body.startswith(GZIP_MAGIC):
-        # What is declared as UTF-8 and is not: read as a browser would, and told to the parser anew.
+        # Declared as UTF-8 but invalid: decode it as a browser would, and parse it again.
         text, _ = decode_text(body, charset)
         found = _better(found, _parse(_undeclared(text).encode("utf-8", "replace"), escape_ampersands))
     return found

@@ -158,9 +158,9 @@ def parse_html(
     tree = tree_of(source.content)
     page = _Harvest()
     _walk(tree, page)
-    wishes = read_directives(x_robots, page.robots)
+    directives = read_directives(x_robots, page.robots)
     language = canonical_tag(page.language) or canonical_tag(page.sent_language)
-    # Before `read_content`, which removes what is hidden from the tree.
+    # Before `read_content`, which removes hidden elements from the tree.
     sample = None if language else text_sample(tree, _LANGUAGE_SAMPLE_CHARS)
     text = without_marks(read_content(tree, telling_words(source.content)).text) if want_text else None
     return ParsedPage(
@@ -175,9 +175,9 @@ def parse_html(
         resources=page.resources.listed(),
         links_over=page.links.over,
         resources_over=page.resources.over,
-        nofollow=wishes.nofollow,
-        noindex=wishes.noindex,
-        problems=(*notes, *source.problems, *_problems(page, noarchive=wishes.noarchive)),
+        nofollow=directives.nofollow,
+        noindex=directives.noindex,
+        problems=(*notes, *source.problems, *_problems(page, noarchive=directives.noarchive)),
     )
 
 

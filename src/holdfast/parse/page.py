@@ -84,11 +84,11 @@ def _read(body: bytes, how: ReadingOptions) -> ParsedPage:
         return _read_html(body, how, problems)
     if form is BodyForm.OTHER and mismatch:
         problems.append(ParseProblem.TYPE_MISMATCH)
-    wishes = read_directives(how.get("x_robots", ()), ())
-    if wishes.noarchive:
+    directives = read_directives(how.get("x_robots", ()), ())
+    if directives.noarchive:
         problems.append(ParseProblem.NOARCHIVE)
     page = _read_other(form, body, how)
-    return replace(page, nofollow=wishes.nofollow, noindex=wishes.noindex, problems=(*problems, *page.problems))
+    return replace(page, nofollow=directives.nofollow, noindex=directives.noindex, problems=(*problems, *page.problems))
 
 
 def decode_html(body: bytes, media_type: str | None, charset: str | None) -> DecodedText:

@@ -34,7 +34,7 @@ MAX_TERMS, MAX_TERM_CHARS, MAX_TERMS_BYTES = 2_000, 120, 64 * 1024
 _HEADING_CHARS, _HEADING_PARTS = 300, 1000
 _TERM_PARTS = 64
 _NUMBER: Final = re.compile(r"\s?(?:section|chapter|table|figure|part|appendix|example|§)\s[\dA-Z][\d.]{0,12}\s?", re.I)
-# What is in bold for longer than this is emphasis, not a name.
+# Bold text longer than this is emphasis, not a name.
 _LEADING_CHARS, _LEADING_WORDS = 80, 8
 # `lower('TOM')` shows how a name is used.
 _EXAMPLE: Final = frozenset("'\"“„«;{")
@@ -47,7 +47,7 @@ ANCHOR_CHARS = 80
 # may stand between a term and its definition.
 _BESIDE_LEAST, _NUMBER_CHARS, _BESIDE_PARTS, _BETWEEN_PARTS = 8, 30, 24, 4
 _SEPARATORS: Final = " \t\n\xa0—–-:：,;|·•…"
-# Of a link or a term no more is looked at, however much stands in it: elements that hold each other hold the same text
+# Of a link or a term no more is looked at, however much it holds: elements that hold each other hold the same text
 # again and again.
 _LOOKED_AT_CHARS = 1_000
 LINK_MARK = "\x02"
@@ -66,7 +66,7 @@ _NOTED = _HEADING | _ANCHOR | _TERM | _LEADING | _ITEM
 _CLOSES = _NOTED | _BLOCK | _APART | _GAP
 
 
-# Readers see formulas, the words of drawings, the options of lists, and what stands in for objects that cannot be
+# Readers see formulas, the words of drawings, the options of lists, and the replacements of objects that cannot be
 # loaded; none of these is a sentence of a page's content.
 _UNSHOWN_IDS = UNSHOWN_IDS - numbers_of("svg math select object")
 

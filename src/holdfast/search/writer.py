@@ -145,8 +145,8 @@ class SearchWriter:
         found: dict[int, list[str]] = {}
         if wanted := sorted(groups):
             with self._database.read() as session:
-                for words in link_words(session, wanted):
-                    found.setdefault(words.to_hash, []).append(words.text)
+                for to_hash, _, text in link_words(session, wanted):
+                    found.setdefault(to_hash, []).append(text)
         return found
 
     def link_texts(self, groups: Iterable[int]) -> None:

@@ -11,8 +11,8 @@ from url import URL, URLError
 from holdfast.urls.address import MAX_URL_CHARS, Url, hash64, hash64_all, host_problem, parse
 from holdfast.urls.sites import DEFAULT, Normalisation, Site, sites_of
 
-# The pages of a site share most of their links, and a crawl visits them one after the other: what was written and met
-# before costs a twentieth of a new one, what was met in another spelling a third. Bounded by number and length to some
+# The pages of a site share most of their links, and a crawl visits them one after the other: a link in a known spelling
+# costs a twentieth of a new one, one in another spelling a third. Bounded by number and length to some
 # 8 MB a policy.
 _REMEMBERED_LINKS: Final = 16_384
 _REMEMBERED_CHARS: Final = 512

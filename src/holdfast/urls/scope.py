@@ -155,7 +155,7 @@ class TrapGuard:
         variants = self._variants.pop(path)
         self._size -= len(variants)
         # A path that was full stays closed for longer than its queries are remembered: otherwise a calendar would be
-        # opened anew each time.
+        # opened again each time.
         if len(variants) >= self._limits.query_variants:
             if len(self._closed) >= self._max_entries:
                 del self._closed[next(iter(self._closed))]
@@ -423,7 +423,7 @@ class _Places:
             return False
         normalised = address.normalised
         path = normalised[normalised.index("/", 8) :].partition("?")[0]
-        # Each directory that the path stands in is looked up: 100,000 seeds may have as many. `/docs` without its slash
+        # Each directory above the path is looked up: 100,000 seeds may have as many. `/docs` without its slash
         # is the name of the directory `/docs/`.
         end = path.find("/") + 1
         while 0 < end <= self._longest:

@@ -67,7 +67,7 @@ class Normalisation:
     """Whether `http` on its default port is normalised to `https`; a service on another port keeps its scheme."""
     allow_ports: frozenset[int] = frozenset()
     """Ports that are accepted in addition to the general rule (see `sites.port_allowed`)."""
-    # Kept, because what is remembered by policy is asked for with every page.
+    # Kept, because the cache by policy is used with every page.
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -153,7 +153,7 @@ class PathAndQuery:
 
 
 _REMEMBERED_SITES: Final = 4096
-_REMEMBERED_CHARS: Final = 300  # a host has at most 253; what is longer is refused, and not worth memory
+_REMEMBERED_CHARS: Final = 300  # a host has at most 253; longer ones are refused, and not worth memory
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _NAME = re.compile(r"[a-z0-9_.\-]+")  # the parser lets quotes, braces and the like stand in a host
 _IPV4 = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")

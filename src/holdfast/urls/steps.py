@@ -41,7 +41,7 @@ class SpellingStep(StrEnum):
 SENTENCES: Final[dict[SpellingStep, str]] = {
     SpellingStep.TRIMMED: "white space around it is dropped",
     SpellingStep.LINE_ENDS: "tabs and line ends inside are dropped",
-    SpellingStep.SCHEME_ADDED: "it has no scheme, so https is meant",
+    SpellingStep.SCHEME_ADDED: "it has no scheme, so https is assumed",
     SpellingStep.CREDENTIALS: "its user name and password are left out; they belong in the source's settings",
     SpellingStep.FRAGMENT: "the fragment stays in the browser and is never asked for",
     SpellingStep.SCHEME_CASE: "a scheme is written in lower case",

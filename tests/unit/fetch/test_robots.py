@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.fetch.robots import MAX_BYTES, MAX_NOTES, Capped, RobotsFile, capped, product_token
+from holdfast.fetch.robots import MAX_BYTES, MAX_NOTES, RobotsFile, capped, product_token
 
 
 def parse(text: str, agent: str = "holdfast") -> RobotsFile:
@@ -115,9 +115,9 @@ def test_a_bot_with_nothing_but_a_delay_does_not_hand_it_to_the_next() -> None:
 
 
 def test_a_cap_that_bites_is_told() -> None:
-    assert capped(5.0, 30.0) == Capped(5.0, cut=False)
-    assert capped(30.0, 30.0) == Capped(30.0, cut=False)
-    assert capped(86_400.0, 30.0) == Capped(30.0, cut=True)
+    assert capped(5.0, 30.0) == (5.0, False)
+    assert capped(30.0, 30.0) == (30.0, False)
+    assert capped(86_400.0, 30.0) == (30.0, True)
 
 
 def test_sitemaps_are_kept_as_written_in_order_and_once_whatever_group_they_stand_in() -> None:

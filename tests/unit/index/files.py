@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.index.capture import IndexedCapture, ReadingContext
+from holdfast.index.capture import IndexedCapture
 from holdfast.index.reading import FileReading
 from tests.clock import FakeClock
 
@@ -55,8 +55,7 @@ class Read(NamedTuple):
 
 def read(path: Path, *, now: datetime = NOW) -> Read:
     """Read a file to its end, at a time that may be wrong."""
-    context = ReadingContext(warc_file_id=1, pulse=lambda: None)
-    reading = FileReading(path, context, FakeClock(now))
+    reading = FileReading(path, 1, FakeClock(now), pulse=lambda: None)
     return Read([capture for batch, _ in reading.batches() for capture in batch], reading)
 
 

@@ -317,5 +317,5 @@ def test_who_reads_a_file_that_is_discarded_writes_nothing_any_more_and_nobody_t
     discard(runtime, 1)
 
     with pytest.raises(LeaseLost), runtime.raw_db.write() as tx:
-        reader.note(tx, ReadProgress("read_warc", 1, 1, 1, 1, {}))
+        reader.hold(tx, ReadProgress("read_warc", 1, 1, 1, 1, {}))
     assert _claimed(runtime, dead.file_id) is None

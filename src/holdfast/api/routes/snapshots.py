@@ -248,8 +248,7 @@ def _listed(session: SessionDep, search: str, question: SignalQuery, status: Pag
     if "\x00" in (question.domain or ""):
         return PageList(pages=[], total=0, limit=question.limit, offset=question.offset)
     if search.strip():
-        found = find_pages(session, search, question)
-        rows, total = list(found.pages), found.total
+        rows, total = find_pages(session, search, question)
     else:
         window = crawled_pages(
             session, domain=question.domain, status=status, limit=question.limit, offset=question.offset
