@@ -117,7 +117,7 @@ def _together(
 
         with closing(connect(database.url)) as raw_db, open_indexer(raw_db, clock, home) as indexer:
             importer = Importer(database, raw_db, clock, indexer, wish)
-            importer.begun, importer.on_step = begun, on_step
+            importer.group, importer.on_step = begun, on_step
             return next(importer.run([path]))
 
     with ThreadPoolExecutor(len(each)) as pool:

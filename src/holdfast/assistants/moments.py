@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from holdfast.errors import Invalid
 from holdfast.replay.address import earliest, latest
@@ -24,11 +23,8 @@ class BadMoment(Invalid):
         super().__init__(f"{text[:40]!r} is no moment; {_HELP}")
 
 
-class Period(NamedTuple):
-    """The period of a date, from its first to its last moment; both are equal for a time to the microsecond."""
-
-    start: datetime
-    end: datetime
+Period = tuple[datetime, datetime]
+"""The first and the last moment of a date; both are equal for a time to the microsecond."""
 
 
 def read_period(text: str) -> Period:
@@ -42,7 +38,7 @@ def read_period(text: str) -> Period:
     digits = written.replace("-", "") if _ISO_DAY.fullmatch(written) else written
     if not _DIGITS.fullmatch(digits) or not _is_date(digits):
         raise BadMoment(text)
-    return Period(earliest(digits), latest(digits))
+    return earliest(digits), latest(digits)
 
 
 def _instant(written: str, text: str) -> Period:
@@ -53,7 +49,7 @@ def _instant(written: str, text: str) -> Period:
         raise BadMoment(text) from None
     # Without seconds it is the whole minute.
     end = moment.replace(second=59, microsecond=999_999) if written.count(":") == 1 else moment
-    return Period(moment, end)
+    return moment, end
 
 
 def _is_date(digits: str) -> bool:

@@ -1,7 +1,7 @@
 """The tools, as plain functions: an input model in, one bounded object out.
 
 Every response with text of a page says that the text is untrusted, and cites permalink, record and digest. As
-everywhere, the current viewer decides what is visible (`withdrawals.viewers`).
+everywhere, visibility depends on the current viewer (`withdrawals.viewers`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import ColumnElement
 from sqlalchemy.orm import Session
 
 from holdfast.assistants import queries
@@ -201,8 +202,8 @@ def search_archive(tools: ToolArchive, asked: SearchInput) -> FoundPages:
     request = SearchRequest(
         q=asked.query,
         source=asked.source,
-        start=_period(asked.since).start.date() if asked.since else None,
-        end=_period(asked.until).end.date() if asked.until else None,
+        start=_period(asked.since)[0].date() if asked.since else None,
+        end=_period(asked.until)[1].date() if asked.until else None,
         view=ResultKind.SNAPSHOTS,
         page=asked.page,
         page_size=asked.limit,
@@ -241,7 +242,7 @@ def _citing(session: Session, settings: Settings, rows: Iterable[Snapshot | None
 def citation(settings: Settings, row: Snapshot, *, for_members: bool = False) -> Citation:
     shown_at = browse_url(settings, row, for_members=for_members)
     return Citation(
-        # Whole: what is cited is read far from this server.
+        # Absolute: citations are read far from this server.
         permalink=f"{settings.site_origin}{shown_at}" if shown_at.startswith("/") else shown_at,
         url=row.url,
         captured_at=row.captured_at,
@@ -254,13 +255,13 @@ def citation(settings: Settings, row: Snapshot, *, for_members: bool = False) ->
 
 def page_history(tools: ToolArchive, asked: HistoryInput) -> PageHistory:
     """List the captures of a page, newest first, page by page."""
-    period = Period(
-        _period(asked.since).start if asked.since else datetime.min.replace(tzinfo=UTC),
-        _period(asked.until).end if asked.until else datetime.max.replace(tzinfo=UTC),
+    period = (
+        _period(asked.since)[0] if asked.since else datetime.min.replace(tzinfo=UTC),
+        _period(asked.until)[1] if asked.until else datetime.max.replace(tzinfo=UTC),
     )
     before = _place(asked.cursor)
     with tools.archive.database.read() as session:
-        which = _which(session, asked.url)
+        which, is_exact = _which(session, asked.url)
         rows = queries.history(
             session, which, period if asked.since or asked.until else None, before=before, limit=asked.limit + 1
         )
@@ -279,7 +280,7 @@ def page_history(tools: ToolArchive, asked: HistoryInput) -> PageHistory:
         ]
     return PageHistory(
         url=clean(asked.url, MAX_URL_CHARS),
-        other_spelling=not which.is_exact and bool(shown),
+        other_spelling=not is_exact and bool(shown),
         count=min(total, queries.COUNTED),
         count_is_exact=total <= queries.COUNTED,
         captures=entries,
@@ -354,7 +355,7 @@ def _period(text: str | None) -> Period:
     return read_period(text)
 
 
-def _which(session: Session, url: str) -> queries.CapturesOf:
+def _which(session: Session, url: str) -> tuple[ColumnElement[bool], bool]:
     text = clean(url, MAX_URL_CHARS) or ""
     typed = text if "://" in text else f"https://{text}"
     return queries.captures_of(session, url_hash=hash64(normalised_or_plain(typed)), key=url_key(typed))
@@ -367,16 +368,16 @@ def _capture(session: Session, number: int | None, url: str | None, at: str | No
     if not url:
         raise Invalid(f"say which page: give {what}")
     period = _period(at) if at is not None else None
-    found = queries.near(session, _which(session, url), period)
+    found = queries.near(session, _which(session, url)[0], period)
     if not found:
         raise NotFound(f"no capture of {(clean(url, 200) or '')!r} has a text; list them all with page_history")
     return min(found, key=lambda row: _distance(row.captured_at, period))
 
 
 def _distance(moment: datetime, period: Period | None) -> timedelta:
-    if period is None or period.start <= moment <= period.end:
+    if period is None or period[0] <= moment <= period[1]:
         return timedelta()
-    return period.start - moment if moment < period.start else moment - period.end
+    return period[0] - moment if moment < period[0] else moment - period[1]
 
 
 def _iso(moment: datetime) -> str:

@@ -295,8 +295,8 @@ def _import(
             line.clear()
             return done, False
     # Nothing was imported, so no execution was made.
-    if importer.begun is not None:
-        close_if_read(database, runtime.clock, importer.begun[0])
+    if importer.group is not None:
+        close_if_read(database, runtime.clock, importer.group[0])
     line.say("search takes it in")
     take_in(runtime.settings, runtime.clock)
     line.clear()

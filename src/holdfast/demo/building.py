@@ -146,8 +146,8 @@ def _import_past(jobs: Jobs, settings: Settings, web: DemoWeb) -> None:
             importer = Importer(database, runtime.raw_db, runtime.clock, indexer, request)
             for done in importer.run([file]):
                 assert done.error is None, done.error
-            assert importer.begun is not None
-            close_if_read(database, runtime.clock, importer.begun[0])
+            assert importer.group is not None
+            close_if_read(database, runtime.clock, importer.group[0])
 
 
 def _plan(jobs: Jobs) -> list[tuple[str, int]]:

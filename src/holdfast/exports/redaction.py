@@ -1,25 +1,32 @@
-"""Filler for records under a takedown: bytes of exactly the same length that say so, with none of the content.
+"""Blanks records under a takedown: finds them, and makes filler of exactly their length with none of the content.
 
 The offsets of all other records stay valid, and every reader skips over the filler.
 """
 
 from __future__ import annotations
 
+import gzip
+import os
 import re
 import struct
+import zlib
 from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
+from uuid import uuid4
 
 import numpy as np
 import numpy.typing as npt
 
 from holdfast import cancellation
+from holdfast.coordination.disk import CachedFile
 from holdfast.exports.zipping import FileRange, Segment
 from holdfast.urls import page_key
-from holdfast.warc.reader import DamagedWarc, Record, read_records
+from holdfast.warc.outfile import sync_directory
+from holdfast.warc.reader import Record, read_records
 from holdfast.warc.record import bare_id, format_date, format_head, urn
 from holdfast.warc.repair import lost_record
 from holdfast.withdrawals.hidden_captures import HiddenRecord
@@ -104,9 +111,6 @@ def find_gaps(
 
 
 def _read(path: Path, hidden_among: Callable[[set[str]], Iterable[str]]) -> _RecordTable:
-    def damaged(_damage: DamagedWarc) -> None:
-        """Ignore damage: damaged records are never shown."""
-
     records = _RecordTable()
     unasked: dict[str, list[int]] = {}
 
@@ -117,7 +121,7 @@ def _read(path: Path, hidden_among: Callable[[set[str]], Iterable[str]]) -> _Rec
         unasked.clear()
 
     # Checked between two pieces, too: one member can take hours to yield a record.
-    for number, record in enumerate(read_records(path, damaged, cancellation.check)):
+    for number, record in enumerate(read_records(path, lambda _damage: None, cancellation.check)):
         cancellation.check()
         # By the key of takedowns, so that every spelling of an address matches.
         key = named_page(record.head.url)
@@ -210,3 +214,56 @@ def _plain_piece(length: int, at: datetime) -> bytes:
         return b"\r\n" * (length // 2) + b"\n" * (length % 2)
     head = format_head([*fields[:-1], ("Content-Length", f"{room:010d}")])
     return head + NOTE.encode()[:room].ljust(room) + b"\r\n\r\n"
+
+
+FOLDER = ".pages"
+"""Folder, below that of all packages, of the pages that each sealed file names: read once, since a takedown changes a
+package only if one of its files names the page. Its size is about a thousandth of the files.
+"""
+
+
+def _kept(folder: Path, digest: str) -> Path:
+    return folder / FOLDER / f"{digest}.gz"
+
+
+def is_noted(folder: Path, digest: str) -> bool:
+    kept = _kept(folder, digest)
+    return kept.is_file() and kept.stat().st_size > 0
+
+
+def noted_pages(folder: Path, path: Path, digest: str) -> Sequence[str]:
+    """Return the keys of the pages that a file names; the first call reads the whole file, which may take minutes."""
+    kept = _kept(folder, digest)
+    # A power loss may leave an empty or cut note: it counts as missing, never as "names no page".
+    with suppress(FileNotFoundError, EOFError, gzip.BadGzipFile, zlib.error):
+        if packed := kept.read_bytes():
+            with suppress(OSError):  # of another owner: its age stays as it is
+                os.utime(kept)
+            return gzip.decompress(packed).decode().split("\n")
+    keys = _named_in(path)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    fresh = kept.with_name(f".{uuid4().hex}")
+    fresh.write_bytes(gzip.compress("\n".join(keys).encode("utf-8", "replace"), 1))
+    sync_directory(fresh)
+    fresh.replace(kept)
+    return keys
+
+
+def stored_notes(folder: Path) -> list[CachedFile]:
+    """Return all cached lists, including those of deleted files, each with the time of its last use."""
+    found: list[CachedFile] = []
+    for path in (folder / FOLDER).glob("*"):
+        with suppress(FileNotFoundError):  # another process trims the cache
+            facts = path.stat()
+            found.append(CachedFile(facts.st_mtime_ns, path, facts.st_blocks * 512))
+    return found
+
+
+def _named_in(path: Path) -> list[str]:
+    keys: set[str] = set()
+    # Damage is ignored: a hidden record that cannot be read is blanked by its position.
+    for record in read_records(path, lambda _damage: None, cancellation.check):
+        cancellation.check()
+        # A revisit names the page of its original, too.
+        keys |= {named_page(name) for name in (record.head.url, record.head.address("WARC-Refers-To-Target-URI"))}
+    return sorted(keys)

@@ -31,11 +31,9 @@ from holdfast.imports.packages import (
     spelled,
 )
 from holdfast.imports.placing import (
-    Damage,
     ImportForm,
     InspectedFile,
     Keeping,
-    Placed,
     PlacementTarget,
     digest_all,
     digest_of,
@@ -57,7 +55,7 @@ from holdfast.warc import queries as files
 from holdfast.warc import roots
 from holdfast.warc.manifest import add_to_manifest
 from holdfast.warc.outfile import Digests, SealedFile
-from holdfast.warc.verify import verify_file
+from holdfast.warc.verify import RecordProblem, verify_file
 
 if TYPE_CHECKING:
     from holdfast.imports.signatures import Signature
@@ -80,7 +78,7 @@ class ImportedFile:
     how: str = ""
     records: int = 0
     indexed: Indexed | None = None
-    damage: list[Damage] = field(default_factory=list)
+    damage: list[RecordProblem] = field(default_factory=list)
     damaged: int = 0
     notes: list[str] = field(default_factory=list)
     fixity: list[str] = field(default_factory=list)
@@ -93,11 +91,11 @@ class Importer:
     """One import command: files of one source, grouped under one execution."""
 
     def __init__(
-        self, database: Database, raw_db: RawDatabase, clock: Clock, indexer: Indexer, wish: ImportOptions
+        self, database: Database, raw_db: RawDatabase, clock: Clock, indexer: Indexer, options: ImportOptions
     ) -> None:
-        self._database, self._clock, self._indexer, self._wish = database, clock, indexer, wish
+        self._database, self._clock, self._indexer, self._options = database, clock, indexer, options
         self.raw_db = raw_db
-        self.begun: tuple[int, Path] | None = None
+        self.group: tuple[int, Path] | None = None
         """Where new files go; made when the first one comes, unless the caller sets it."""
         self.in_place = False
         """Register files where they lie, if that can be."""
@@ -168,7 +166,7 @@ class Importer:
                 yield ImportedFile(origin=f"{origin}!{name}", error=f"{name} is not read: {why}")
 
     def _inner(self, package: WaczPackage, member: ZipInfo, fixity: Fixity, origin: str) -> Iterator[ImportedFile]:
-        fresh = new_name(self._ensure_begun()[1])
+        fresh = new_name(self._ensure_group()[1])
         try:
             self._phase("unpacking", member.file_size)
             digests = write_new(package.pieces(member), fresh, self._pulse)
@@ -199,7 +197,7 @@ class Importer:
         if known is not None and self._lost(known) is None:
             done = self._index(ImportedFile(origin=origin, state="again", how="known"), known)
         else:
-            _, folder = self._ensure_begun()
+            _, folder = self._ensure_group()
             self._phase("unpacking", member.file_size)
             fresh = new_name(folder, name_in_package(member))
             try:
@@ -217,7 +215,7 @@ class Importer:
 
     def _file(self, path: Path, origin: str, name: str, *, is_unpacked: bool = False) -> ImportedFile:
         """Import a file. One that we unpacked ourselves is moved; a user's file never is, whatever its path."""
-        # A link is followed once, here: what is hashed, looked at and kept is one and the same file.
+        # Links are followed once, here, so that the same file is hashed, inspected and kept.
         path = path.resolve(strict=True)
         self._phase("hashing", path.stat().st_size)
         digests = self._digests(path, is_ours=is_unpacked)
@@ -227,7 +225,7 @@ class Importer:
             self._demand_same_source(known)
             done = ImportedFile(origin=origin, state="again", warc_file_id=known, how="known")
             if self.in_place and roots.may_lie_at(path):
-                roots.record_root(self._wish.home, path.parent)
+                roots.record_root(self._options.home, path.parent)
             if (lost := self._lost(known)) is not None:
                 self._bring_back(done, lost, path, digests, Keeping.MOVE if is_unpacked else self.keeping)
             return self._index(done, known)
@@ -237,14 +235,14 @@ class Importer:
             self._demand_faithful(path, inspected, name)
         done = ImportedFile(origin=origin, damage=inspected.damage, damaged=inspected.damaged)
         if self.in_place and not is_unpacked and inspected.form is ImportForm.WARC and roots.may_lie_at(path):
-            placed = Placed(sealed_as(path, digests, inspected), "in place")
+            sealed, done.how = sealed_as(path, digests, inspected), "in place"
         else:
             keeping = Keeping.MOVE if is_unpacked else self.keeping
-            target = PlacementTarget(self._ensure_begun()[1], name, keeping)
-            placed = place(path, inspected, digests, target, self._pulse)
-        self._note(done, inspected, placed)
+            target = PlacementTarget(self._ensure_group()[1], name, keeping)
+            sealed, done.how = place(path, inspected, digests, target, self._pulse)
+        self._note(done, inspected, sealed.record_count)
         reach("import_placed")
-        return self._index(done, self._register(done, placed, digests))
+        return self._index(done, self._register(done, sealed, digests))
 
     def _digests(self, path: Path, *, is_ours: bool) -> Digests:
         try:
@@ -263,18 +261,18 @@ class Importer:
         if inspected.form is not ImportForm.ARC:
             self._phase("checking", path.stat().st_size)
             report = verify_file(path, advance=self._pulse)
-            # Several records in one member are no damage: such a file is written anew.
+            # Several records in one member are not damage: such a file is rewritten.
             faults = [one for one in report.problems if one.kind != "not_per_record"]
             if faults:
                 raise Unfaithful(f"{name} is refused: at {faults[0].offset}: {faults[0].kind}: {faults[0].detail}")
 
-    def _note(self, done: ImportedFile, inspected: InspectedFile, placed: Placed) -> None:
-        done.state, done.how, done.records = "imported", placed.how, placed.file.record_count
+    def _note(self, done: ImportedFile, inspected: InspectedFile, records: int) -> None:
+        done.state, done.records = "imported", records
         if inspected.form is ImportForm.ARC:
             done.notes.append("ARC, converted to WARC 1.1; the ARC stays where it is")
         elif inspected.form is ImportForm.UNSEEKABLE:
-            done.notes.append("several records in one compressed member; written anew, one member a record")
-        if self.in_place and placed.how != "in place":
+            done.notes.append("several records in one compressed member; rewritten, one member per record")
+        if self.in_place and done.how != "in place":
             done.notes.append("cannot be used in place; kept below the data directory")
 
     def _counts(self, stored: SealedFile) -> Counts:
@@ -282,11 +280,11 @@ class Importer:
             return Counter(bytes=stored.size)
         return Counter(imported_records=stored.record_count, imported_bytes=stored.size)
 
-    def _register(self, done: ImportedFile, placed: Placed, origin: Digests) -> int:
-        (execution_id, _), now = self._ensure_begun(), to_micros(self._clock.now())
-        stored = replace(placed.file, path=Path(self._stored(placed.file.path)))
+    def _register(self, done: ImportedFile, sealed: SealedFile, origin: Digests) -> int:
+        (execution_id, _), now = self._ensure_group(), to_micros(self._clock.now())
+        stored = replace(sealed, path=Path(self._stored(sealed.path)))
         # Before the row: a row that names a folder which is not recorded is refused by every reader.
-        roots.record_root(self._wish.home, placed.file.path.resolve().parent)
+        roots.record_root(self._options.home, sealed.path.resolve().parent)
         with index_transaction(self.raw_db) as tx:
             # Looked at once more: another worker may have taken the same file in since, and it is kept once.
             known = files.known_file(tx, path=str(stored.path), sha256=origin.sha256)
@@ -297,20 +295,20 @@ class Importer:
                 is_postgres = self.raw_db.dialect == "postgresql"
                 add_counts(tx, execution_id, self._counts(stored), now=now, is_postgres=is_postgres)
         if known is not None:
-            return self._taken_before(done, placed, known)
+            return self._taken_before(done, sealed, known)
         reach("import_registered")
         # A file that stays where it lies gets no line: the manifest there, if any, is its owner's.
-        if placed.how != "in place":
-            add_to_manifest(file_id, placed.file)
-        _log.info("import.file", origin=done.origin, file=file_id, how=placed.how, records=done.records)
+        if done.how != "in place":
+            add_to_manifest(file_id, sealed)
+        _log.info("import.file", origin=done.origin, file=file_id, how=done.how, records=done.records)
         return file_id
 
-    def _taken_before(self, done: ImportedFile, placed: Placed, known: int) -> int:
+    def _taken_before(self, done: ImportedFile, sealed: SealedFile, known: int) -> int:
         """Delete the copy of a file that another worker imported first; return the id of that import."""
         with self.raw_db.read() as tx:
             taken, _ = files.sealed_file(tx, known)
-        if placed.how != "in place" and str(taken.path) != self._stored(placed.file.path):
-            placed.file.path.unlink(missing_ok=True)
+        if done.how != "in place" and str(taken.path) != self._stored(sealed.path):
+            sealed.path.unlink(missing_ok=True)
         self._demand_same_source(known)
         done.state, done.how = "again", "known"
         return known
@@ -320,7 +318,7 @@ class Importer:
         with self.raw_db.read() as tx:
             source = files.source_of_file(tx, file_id)
         # Without a source the files are those of an execution that is there already.
-        if self._wish.source not in ("", source):
+        if self._options.source not in ("", source):
             raise Conflict(
                 f"source {source} has this file already (file {file_id}) and keeps it; index it again with --source "
                 f"{source}, or restrict that source with: holdfast source edit {source} --visibility members"
@@ -329,10 +327,10 @@ class Importer:
     def _lost(self, file_id: int) -> SealedFile | None:
         with self.raw_db.read() as tx:
             stored, _ = files.sealed_file(tx, file_id)
-        if stored.path.is_absolute() or roots.placed(self._wish.home, str(stored.path)) is not None:
+        if stored.path.is_absolute() or roots.placed(self._options.home, str(stored.path)) is not None:
             return None
         try:
-            path = roots.locate(self._wish.home, str(stored.path))
+            path = roots.locate(self._options.home, str(stored.path))
         except roots.StrayFile:  # a row that leads elsewhere: the indexer refuses it, and says so
             return None
         # A folder that is away is storage that is not mounted: nothing may be written in its place.
@@ -340,22 +338,17 @@ class Importer:
 
     def _bring_back(self, done: ImportedFile, lost: SealedFile, path: Path, digests: Digests, keeping: Keeping) -> None:
         self._phase("reading", 0)
-        placed = place(
-            path,
-            inspect_file(path, self._pulse),
-            digests,
-            PlacementTarget(lost.path.parent, lost.path.name, keeping),
-            self._pulse,
-        )
+        target = PlacementTarget(lost.path.parent, lost.path.name, keeping)
+        sealed, _ = place(path, inspect_file(path, self._pulse), digests, target, self._pulse)
         # Rows point to offsets in the old copy: other bytes under its name would show other records.
-        if placed.file.sha256 != lost.sha256:
-            placed.file.path.unlink()
+        if sealed.sha256 != lost.sha256:
+            sealed.path.unlink()
             raise Invalid(
                 f"the archive's copy {lost.path} is gone, and this file gives other data today: "
                 "restore the copy from a backup"
             )
-        if placed.file.path != lost.path:  # another process has brought it back meanwhile
-            placed.file.path.unlink()
+        if sealed.path != lost.path:  # another process has brought it back meanwhile
+            sealed.path.unlink()
         done.how = "brought back"
         _log.info("import.brought_back", origin=done.origin, path=lost.path.name)
 
@@ -363,7 +356,7 @@ class Importer:
         """Complete the manifest after an import that died between the row and the manifest."""
         with self.raw_db.read() as tx:
             stored, origin = files.sealed_file(tx, file_id)
-        path = roots.placed(self._wish.home, str(stored.path))
+        path = roots.placed(self._options.home, str(stored.path))
         if origin is not None and not stored.path.is_absolute() and path is not None:
             add_to_manifest(file_id, replace(stored, path=path))
 
@@ -383,13 +376,13 @@ class Importer:
             done.records = done.indexed.records
         return done
 
-    def _ensure_begun(self) -> tuple[int, Path]:
-        if self.begun is None:
-            self.begun = begin_import(self._database, self._clock, self._wish)
-        return self.begun
+    def _ensure_group(self) -> tuple[int, Path]:
+        if self.group is None:
+            self.group = begin_import(self._database, self._clock, self._options)
+        return self.group
 
     def _stored(self, path: Path) -> str:
-        home, path = self._wish.home.resolve(), path.resolve()
+        home, path = self._options.home.resolve(), path.resolve()
         stored = path.relative_to(home) if path.is_relative_to(home) else path
         # A name that is no UTF-8 is in no row: such a file is kept under another (`roots.may_lie_at`).
         return spelled(stored)
@@ -493,7 +486,7 @@ def _take_in(importer: Importer, folder: Path, execution_id: int, done: IndexedE
     if not new:
         return
     # Not into `warcs`: that folder has a manifest which the tool itself writes.
-    importer.begun = execution_id, folder / KEPT
+    importer.group = execution_id, folder / KEPT
     (folder / KEPT).mkdir(exist_ok=True)
     importer.keeping = Keeping.LINK  # the folder is the tool's own, and what it sealed it never writes again
     for one in importer.run(new):

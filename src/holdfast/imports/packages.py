@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.errors import Invalid
 from holdfast.gzip_streams import largest_honest
@@ -159,9 +159,9 @@ class WaczPackage:
         left, name = info.file_size, info.filename
         try:
             with self._archive.open(info) as member:
-                while piece := _read(member, min(_PIECE_BYTES, left + 1)):
+                while piece := member.read(min(_PIECE_BYTES, left + 1)):
                     left -= len(piece)
-                    # The size in the directory is a claim. zipfile stops there by itself; this does not hang on it.
+                    # The size in the directory is a claim. zipfile stops there by itself; this does not rely on it.
                     if left < 0:
                         raise BadPackage(f"{name} is longer than the package says")
                     yield piece
@@ -227,15 +227,11 @@ def _check_seal(seal: bytes, listing: bytes) -> tuple[list[str], Signature | Non
     # Loaded for a package that is signed: the library for certificates takes a tenth of a second.
     signature: Signature = importlib.import_module(".signatures", __package__).check_signed_data(signed)
     if signed.get("hash") != digest:
-        # What was signed may well hold; it is not this package.
+        # The signature may be valid, but for another package.
         signature = signature.broken(f"it is one of another {_LISTING}")
     if signature.is_broken:
         problems.append(signature.sentence())
     return problems, signature
-
-
-def _read(member: IO[bytes], count: int) -> bytes:
-    return member.read(count)
 
 
 def _objection(info: zipfile.ZipInfo) -> str:
@@ -278,7 +274,7 @@ def _too_many(path: Path, count: int) -> str:
 
 SUFFIXES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz", ".wacz")
 STATE_FILE = ".archive_state.json"
-# Folders of an archive_tool's output that hold what is not to be read: damaged files, and copies of others.
+# Folders of an archive_tool's output that are skipped: damaged files, and copies of others.
 ASIDE = ("warcs_quarantine", "warcs_compacted")
 # How names end that an archivist would look for among the files of a folder, and why they are not imported.
 PASSED_OVER = {

@@ -22,7 +22,7 @@ from holdfast.warc.member import MAGIC
 from holdfast.warc.member import ZSTD_MAGIC as ZSTD_MAGIC
 from holdfast.warc.outfile import Digests, SealedFile, digests_of, disk_error, sync_directory
 from holdfast.warc.reader import DamagedWarc, read_records
-from holdfast.warc.verify import Advance
+from holdfast.warc.verify import Advance, RecordProblem
 
 _PIECE_BYTES = 1 << 20
 _MAX_NOTED = 100
@@ -62,17 +62,11 @@ class PlacementTarget(NamedTuple):
     keeping: Keeping = Keeping.COPY
 
 
-class Damage(NamedTuple):
-    offset: int
-    kind: str
-    detail: str
-
-
 @dataclass(slots=True, kw_only=True)
 class InspectedFile:
     form: ImportForm
     records: int = 0
-    damage: list[Damage] = field(default_factory=list)
+    damage: list[RecordProblem] = field(default_factory=list)
     damaged: int = 0
 
 
@@ -107,7 +101,7 @@ def inspect_file(path: Path, pulse: Advance) -> InspectedFile:
     def damaged(damage: DamagedWarc) -> None:
         inspected.damaged += 1
         if len(inspected.damage) < _MAX_NOTED:
-            inspected.damage.append(Damage(damage.offset, damage.kind, damage.detail))
+            inspected.damage.append(RecordProblem(damage.offset, damage.kind, damage.detail))
 
     if is_arc(path):
         inspected.form = ImportForm.ARC
@@ -122,10 +116,10 @@ def inspect_file(path: Path, pulse: Advance) -> InspectedFile:
                 inspected.form = ImportForm.UNSEEKABLE
             last = record.offset
     except Invalid as bad:
-        inspected.damage.append(Damage(max(last, 0), getattr(bad, "kind", bad.code), str(bad)))
+        inspected.damage.append(RecordProblem(max(last, 0), getattr(bad, "kind", bad.code), str(bad)))
         inspected.damaged += 1
     if inspected.records == 0:
-        # A file with one record is imported, however damaged the rest is; one without any is no archive.
+        # A file with at least one record is imported, however damaged the rest is; without any it is no archive.
         raise NotAnArchive(_why_not(path, inspected))
     return inspected
 
@@ -143,14 +137,13 @@ def _why_not(path: Path, inspected: InspectedFile) -> str:
     return f"{path.name} is not a WARC, ARC or WACZ file: it begins with {shown}"
 
 
-class Placed(NamedTuple):
-    file: SealedFile
-    how: str
-    """`copied`, `linked`, `unpacked`, `rewritten`, `converted` or `in place`."""
+def place(
+    path: Path, inspected: InspectedFile, digests: Digests, target: PlacementTarget, pulse: Advance
+) -> tuple[SealedFile, str]:
+    """Put a file into a folder; a form without seekable records is rewritten, one member per record.
 
-
-def place(path: Path, inspected: InspectedFile, digests: Digests, target: PlacementTarget, pulse: Advance) -> Placed:
-    """Put a file into a folder; a form without seekable records is rewritten, one member per record."""
+    Return the file there, and how it was placed: `copied`, `linked`, `unpacked`, `rewritten` or `converted`.
+    """
     folder, name = target.folder, clean_name(target.name, path)
     fresh = new_name(folder)
     if inspected.form is ImportForm.WARC:
@@ -159,20 +152,18 @@ def place(path: Path, inspected: InspectedFile, digests: Digests, target: Placem
         except BaseException:
             fresh.unlink(missing_ok=True)
             raise
-        return Placed(sealed_as(_settle(fresh, name), digests, inspected), how)
+        return sealed_as(_settle(fresh, name), digests, inspected), how
     name = f"{_SUFFIX.sub('', name)}.warc.gz"
 
-    def passed_over(_damage: DamagedWarc) -> None:
+    def tick(_damage: DamagedWarc | None = None) -> None:
         pulse(0)
 
     if inspected.form is ImportForm.ARC:
-        sealed = convert_arc(
-            path, folder, fresh.name, seed=digests.sha256, on_damage=passed_over, pulse=lambda: pulse(0)
-        )
+        sealed = convert_arc(path, folder, fresh.name, seed=digests.sha256, on_damage=tick, pulse=tick)
         how = "converted"
     else:
-        sealed, how = rewrite_warc(path, folder, fresh.name, passed_over, lambda: pulse(0)), "rewritten"
-    return Placed(replace(sealed, path=_settle(sealed.path, name)), how)
+        sealed, how = rewrite_warc(path, folder, fresh.name, tick, tick), "rewritten"
+    return replace(sealed, path=_settle(sealed.path, name)), how
 
 
 def sealed_as(path: Path, digests: Digests, inspected: InspectedFile) -> SealedFile:
@@ -236,7 +227,7 @@ def write_new(chunks: Iterable[bytes], fresh: Path, pulse: Advance) -> Digests:
 
 def _keep(path: Path, target: Path, digests: Digests, keeping: Keeping, pulse: Advance) -> str:
     """Put a file into its place unchanged; return the method used. The result is a file, never a symbolic link."""
-    # A link of a link would point to where its owner may move or delete: the file itself is meant.
+    # Link to the file itself: a link to the user's symbolic link would break when its owner moves or deletes that.
     real = path.resolve()
     try:
         if keeping is Keeping.MOVE:

@@ -91,7 +91,7 @@ def _execution(database: Database, clock: Clock, home: Path, file_id: int, seale
     owner = home.joinpath("warcs", *below[:2]) if len(below) > 2 else folder
     info = _own_info(path, file_id)
     code = below[0] if len(below) > 1 else info.get("isPartOf", "").rpartition("-")[0]
-    # The name of a folder is input like any other; what is no code of ours gets a source of its own.
+    # Folder names are untrusted; one that is not a source code gets a source of its own.
     code = code if is_code(code) else _WITHOUT_SOURCE
     name, base_url = _site_of(code, info)
     backend = "zimit" if (owner / STATE_NAME).is_file() else "native" if info else None
@@ -102,7 +102,7 @@ def _own_info(path: Path, file_id: int) -> dict[str, str]:
     """Return the warcinfo fields of a file that our crawler wrote in this archive; empty for other writers."""
     try:
         head, block = read_record_at(path, 0, limit=_INFO_BYTES)
-    except HoldfastError:  # what is wrong with it is reported when the file is indexed
+    except HoldfastError:  # the indexer reports the problem
         return {}
     # A copy of another archive's file carries that archive's warcinfo: name and id have to be those of this file.
     if head.type != "warcinfo" or head.get("WARC-Filename") != path.name:

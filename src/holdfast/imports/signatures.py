@@ -118,7 +118,7 @@ def oid(dotted: str) -> bytes:
 
 
 def _value(data: bytes, at: int) -> DerValue:
-    # DER in timestamps needs no tag of several bytes; what is not understood is refused, never guessed.
+    # DER in timestamps needs no multi-byte tags; unknown forms are rejected, never guessed.
     if len(data) - at < 2 or data[at] & _LONG_TAG == _LONG_TAG:
         raise NotDer("no value that is understood")
     start, size = at + 2, data[at + 1]
@@ -246,7 +246,7 @@ def _check_signer(parts: list[DerValue], content: bytes, known: list[x509.Certif
     if stated.get(_MESSAGE_DIGEST) is None or stated[_MESSAGE_DIGEST].expect(OCTETS).content != wanted:
         raise Broken("the timestamp was changed after it was signed")
     _check_named(stated, certificate)
-    # RFC 5652, section 5.4: what is signed is the set with the tag of a set, not the tag that it is sent with.
+    # RFC 5652, section 5.4: the signature covers the set with a set's tag, not with the tag that it is sent with.
     signed = bytes((SET,)) + attributes.raw[1:]
     _verify(certificate, parts[4].expect(SEQUENCE).parts()[0], digest, signed, parts[5].expect(OCTETS).content)
     return certificate
@@ -257,7 +257,7 @@ def _attributes(value: DerValue) -> dict[bytes, DerValue]:
     for one in value.parts():
         kind, values = one.expect(SEQUENCE).parts()
         held = values.expect(SET).parts()
-        # With two values under one name, what is checked and what is used could be different ones.
+        # With two values under one name, the checked value and the used one could differ.
         if kind.expect(OID).content in found or len(held) != 1:
             raise Broken("an attribute of the timestamp stands there twice")
         found[kind.content] = held[0]

@@ -124,12 +124,12 @@ def _imported(context: OperationContext, wish: ImportOptions, path: Path, *, str
 
         importer.on_step = step
         done.extend(importer.run([path]))
-    if importer.begun is not None:
-        close_if_read(context.database, runtime.clock, importer.begun[0])
+    if importer.group is not None:
+        close_if_read(context.database, runtime.clock, importer.group[0])
     good = [one for one in done if one.error is None]
     result: dict[str, Any] = encode(
         ImportResult(
-            execution=importer.begun[0] if importer.begun else None,
+            execution=importer.group[0] if importer.group else None,
             imported=sum(one.state == "imported" for one in done),
             again=sum(one.state == "again" for one in done),
             failed=len(done) - len(good),

@@ -22,35 +22,6 @@ from holdfast.index.queries import open_stored, path_of
 from holdfast.values import dataclass
 from holdfast.withdrawals.visibility import SnapshotNotFound, visible
 
-
-def executions_after(session: Session, *, after: int, limit: int) -> list[int]:
-    """Return the next executions with sealed files, by id."""
-    query = select(WarcFile.execution_id).where(WarcFile.execution_id > after, WarcFile.state == "sealed").distinct()
-    return list(session.scalars(query.order_by(WarcFile.execution_id).limit(limit)))
-
-
-def files_of(session: Session, *, execution_id: int) -> list[WarcFile]:
-    """Return the sealed files of an execution, by id."""
-    return list(
-        session.scalars(
-            select(WarcFile)
-            .where(WarcFile.execution_id == execution_id, WarcFile.state == "sealed")
-            .order_by(WarcFile.id)
-        )
-    )
-
-
-def capture_count(session: Session, *, execution_id: int) -> int:
-    """Return the number of visible captures of an execution."""
-    return session.scalar(select(func.count()).where(Snapshot.execution_id == execution_id, *visible())) or 0
-
-
-def captures_after(session: Session, *, execution_id: int, after: int, limit: int) -> list[Snapshot]:
-    """Return the next visible captures of an execution, by id."""
-    query = select(Snapshot).where(Snapshot.execution_id == execution_id, Snapshot.id > after, *visible())
-    return list(session.scalars(query.order_by(Snapshot.id).limit(limit)))
-
-
 _BATCH = 200
 _MAX_EXAMPLES = 20
 
@@ -106,15 +77,17 @@ def check_execution(
     found = Replayable(execution_id=execution_id)
     with database.read() as session:
         _check_files(session, home, found)
-        found.captures = capture_count(session, execution_id=execution_id)
+        of_execution = Snapshot.execution_id == execution_id, *visible()
+        found.captures = session.scalar(select(func.count()).where(*of_execution)) or 0
     if not found.files:
         raise NotFound(f"execution {execution_id} has no sealed WARC file: nothing of it can be replayed")
-    # Evenly spread over all files: damage comes in stretches, and the first captures are no sample.
+    # Evenly spread over all files: damage affects whole stretches, and the first captures are not a sample.
     step = 1 if not sample else max(1, found.captures // sample)
     after, number = 0, 0
     while True:
         with database.read() as session:
-            page = captures_after(session, execution_id=execution_id, after=after, limit=_BATCH)
+            wanted = select(Snapshot).where(*of_execution, Snapshot.id > after).order_by(Snapshot.id).limit(_BATCH)
+            page = session.scalars(wanted).all()
             for snapshot in page:
                 if number % step == 0:
                     _check_capture(session, home, snapshot, found)
@@ -127,10 +100,11 @@ def check_execution(
 
 def each_execution(database: Database) -> Iterator[int]:
     """Yield every execution with sealed files, oldest first."""
-    after = 0
+    number, after = WarcFile.execution_id, 0
     while True:
         with database.read() as session:
-            page = executions_after(session, after=after, limit=_BATCH)
+            wanted = select(number).where(number > after, WarcFile.state == "sealed").distinct()
+            page = session.scalars(wanted.order_by(number).limit(_BATCH)).all()
         if not page:
             return
         yield from page
@@ -138,7 +112,8 @@ def each_execution(database: Database) -> Iterator[int]:
 
 
 def _check_files(session: Session, home: Path, found: Replayable) -> None:
-    for file in files_of(session, execution_id=found.execution_id):
+    sealed = select(WarcFile).where(WarcFile.execution_id == found.execution_id, WarcFile.state == "sealed")
+    for file in session.scalars(sealed.order_by(WarcFile.id)).all():
         found.files += 1
         try:
             size = path_of(session, home, file.id).stat().st_size

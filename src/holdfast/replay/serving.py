@@ -20,7 +20,7 @@ from holdfast.index.queries import StoredRecord, document_of, open_stored
 from holdfast.replay.address import Modifier, WantedAddress, day_in_words, raw_path, replay_path
 from holdfast.replay.body import Additions, HeldBody, ReplayBody, RewrittenPages, Rules, body_of, stated_length
 from holdfast.replay.capabilities import ReplayKeys
-from holdfast.replay.finding import CaptureNeighbours, candidates, is_lost, neighbours
+from holdfast.replay.finding import CaptureNeighbours, FoundCapture, candidates, is_lost, neighbours
 from holdfast.replay.headers import (
     GUARDS,
     NOTE,
@@ -40,7 +40,7 @@ from holdfast.replay.pages import framed, html_document, page, raw_bar, replay_b
 from holdfast.values import dataclass
 from holdfast.warc.reader import DamagedWarc
 from holdfast.withdrawals.viewers import viewer
-from holdfast.withdrawals.visibility import ShownOf, is_any_for_members, members_source, visible_snapshot
+from holdfast.withdrawals.visibility import is_any_for_members, members_source, visible_snapshot
 
 Headers = list[tuple[str, str]]
 
@@ -231,9 +231,9 @@ class Replay:
         target = origins.memento(digits14(chosen.captured_at), "", chosen.url)
         return redirect(302, target, gate_headers(url, listed, ends))
 
-    def _origins(self, session: Session, capture: ShownOf, origins: ReplayOrigins) -> ReplayOrigins:
+    def _origins(self, session: Session, capture: Snapshot | FoundCapture, origins: ReplayOrigins) -> ReplayOrigins:
         """Return the origins for a capture, with a capability if only members may see it."""
-        source_id = None if origins.is_replay else members_source(session, capture)
+        source_id = None if origins.is_replay else members_source(session, capture.source_id, capture.original_id)
         return origins if source_id is None else origins._replace(root=self.keys.root(source_id))
 
     def _open_first(

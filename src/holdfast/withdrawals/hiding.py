@@ -22,7 +22,6 @@ from holdfast.db.models import SearchOutbox, Snapshot, Source, Withdrawal
 from holdfast.errors import Conflict, Invalid, NotFound, UrlRefused
 from holdfast.records import from_row
 from holdfast.urls import page_key, parse_seed
-from holdfast.values import dataclass
 from holdfast.warc.outfile import append_lines as append_json_lines
 from holdfast.warc.outfile import read_lines
 from holdfast.withdrawals.recomparing import compare_again, compare_page_again, compare_revisits_again, lock_changes
@@ -39,19 +38,15 @@ from holdfast.withdrawals.visibility import (
     withdrawals_of,
 )
 
-# In the data directory: a rebuild of a lost database must not show what was hidden.
+# In the data directory: a rebuild of a lost database must not show hidden captures.
 WITHDRAWALS = "withdrawals.jsonl"
 _LARGEST_ID = 2**63 - 1
 MIN_REASON_CHARS = 3
 MAX_REASON_CHARS = 4000
 
 
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    """One snapshot, or the page with this key."""
-
-    snapshot_id: int | None = None
-    key: str | None = None
+_Subject = tuple[int | None, str | None]
+"""The id of a snapshot, or the key of a page."""
 
 
 def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: Path | None = None) -> TakedownReceipt:
@@ -69,14 +64,12 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: P
     with database.write() as session:
         # Locked first: a running comparison would mark as compared what this transaction marks to be compared again.
         lock_changes(session)
-        target = _target_of(session, subject)
-        if target.snapshot_id is not None and any_snapshot(session, target.snapshot_id) is None:
-            raise NotFound(f"there is no snapshot {target.snapshot_id}")
-        if withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key):
+        target = snapshot_id, key = _known_target(session, subject)
+        if withdrawals_of(session, *target):
             raise Conflict(f"{subject} is hidden already; show it again with: holdfast snapshot unhide {subject}")
         row = Withdrawal(
-            snapshot_id=target.snapshot_id,
-            url_key=target.key,
+            snapshot_id=snapshot_id,
+            url_key=key,
             subject=subject,
             reason=reason.strip(),
             actor=acting_user(),
@@ -86,9 +79,9 @@ def hide(database: Database, clock: Clock, subject: str, *, reason: str, home: P
             append_lines(database, home, as_line(row))
         session.add(row)
         session.flush()
-        if target.snapshot_id is not None:
+        if snapshot_id is not None:
             _compare_again(session, target)
-        compare_revisits_again(session, snapshot_id=target.snapshot_id, key=target.key)
+        compare_revisits_again(session, *target)
         return takedown_receipt(row, captures=_record(session, clock, subject, target, reason=reason))
 
 
@@ -111,15 +104,15 @@ def _lift(
 ) -> TakedownReceipt:
     with database.write() as session:
         lock_changes(session)
-        target = _target_of(session, subject) if known is None else _Subject(known.snapshot_id, known.url_key)
-        rows = withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key)
+        target = _target_of(session, subject) if known is None else (known.snapshot_id, known.url_key)
+        rows = withdrawals_of(session, *target)
         if not rows:
             raise NotFound(_why_not_hidden(session, subject, target))
         for row in rows:
             row.lifted_at, row.lifted_by = clock.now(), acting_user()
         session.flush()
         _compare_again(session, target)
-        compare_revisits_again(session, snapshot_id=target.snapshot_id, key=target.key)
+        compare_revisits_again(session, *target)
         captures = _record(session, clock, subject, target, reason=None)
         done = takedown_receipt(rows[0] if known is None else find_takedown(session, known.id), captures=captures)
         lines = [as_line(row, lifted=True) for row in rows]
@@ -128,13 +121,13 @@ def _lift(
         # same lock as hiding: a subject that was hidden again in the meantime must not get a later line that lifts it.
         with database.write() as session:
             lock_changes(session)
-            if not withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key):
+            if not withdrawals_of(session, *target):
                 append_lines(database, home, *lines)
     return done
 
 
 def _why_not_hidden(session: Session, subject: str, target: _Subject) -> str:
-    over = None if target.snapshot_id is None else withdrawal_over(session, target.snapshot_id)
+    over = None if target[0] is None else withdrawal_over(session, target[0])
     if over is None:
         return f"{subject} is not hidden"
     what = f"the page {over.subject}" if over.snapshot_id is None else f"snapshot {over.snapshot_id}"
@@ -207,10 +200,8 @@ _SAMPLE = 20
 
 def preview_hiding(session: Session, subject: str) -> TakedownPreview:
     """Return the captures that a takedown would hide; raise UrlRefused for an invalid address, NotFound if unknown."""
-    target = _target_of(session, subject)
-    if target.snapshot_id is not None and any_snapshot(session, target.snapshot_id) is None:
-        raise NotFound(f"there is no snapshot {target.snapshot_id}")
-    which = concerned_by(snapshot_id=target.snapshot_id, key=target.key)
+    target = snapshot_id, key = _known_target(session, subject)
+    which = concerned_by(*target)
     counted = session.execute(
         select(Source.code, func.count(), func.min(Snapshot.captured_at), func.max(Snapshot.captured_at))
         .join(Source, Source.id == Snapshot.source_id)
@@ -227,23 +218,32 @@ def preview_hiding(session: Session, subject: str) -> TakedownPreview:
     )
     return TakedownPreview(
         subject=subject,
-        kind=kind_of(target.snapshot_id),
-        snapshot_id=target.snapshot_id,
-        url_key=target.key,
+        kind=kind_of(snapshot_id),
+        snapshot_id=snapshot_id,
+        url_key=key,
         captures=sum(row[1] for row in counted),
         first_capture=min((row[2] for row in counted), default=None),
         last_capture=max((row[3] for row in counted), default=None),
         sources={row[0]: row[1] for row in counted},
         sample=[from_row(TakedownCapture, row, source=code, status_code=row.status) for row, code in newest],
-        in_force=[*map(takedown, withdrawals_of(session, snapshot_id=target.snapshot_id, key=target.key))],
+        in_force=[*map(takedown, withdrawals_of(session, *target))],
     )
 
 
 def _compare_again(session: Session, target: _Subject) -> None:
-    if target.key is not None:
-        compare_page_again(session, target.key)
-    elif target.snapshot_id is not None and (found := any_snapshot(session, target.snapshot_id)) is not None:
+    snapshot_id, key = target
+    if key is not None:
+        compare_page_again(session, key)
+    elif snapshot_id is not None and (found := any_snapshot(session, snapshot_id)) is not None:
         compare_again(session, found)
+
+
+def _known_target(session: Session, subject: str) -> _Subject:
+    """Return the snapshot or page of a subject; raise NotFound if the snapshot does not exist."""
+    snapshot_id, key = _target_of(session, subject)
+    if snapshot_id is not None and any_snapshot(session, snapshot_id) is None:
+        raise NotFound(f"there is no snapshot {snapshot_id}")
+    return snapshot_id, key
 
 
 def _target_of(session: Session, subject: str) -> _Subject:
@@ -255,14 +255,14 @@ def _target_of(session: Session, subject: str) -> _Subject:
         number = int(subject.lstrip("0")[:20] or "0")
         if number > _LARGEST_ID:  # no database takes it
             raise NotFound(f"there is no snapshot {subject[:40]}")
-        return _Subject(snapshot_id=number)
+        return number, None
     try:
-        return _Subject(key=page_key(parse_seed(subject).fetch))
+        return None, page_key(parse_seed(subject).fetch)
     except UrlRefused:
         # Imported captures may have addresses that no crawl requests (an odd port, `dns:`).
         key = page_key(subject)
         if ":" in subject and captures_of(session, key):
-            return _Subject(key=key)
+            return None, key
         raise
 
 
@@ -272,22 +272,18 @@ def _record(session: Session, clock: Clock, subject: str, target: _Subject, *, r
     Return the number of affected stored captures.
     """
     done = "shown" if reason is None else "hidden"
+    snapshot_id, key = target
+    refs = {"url_key": key, "hidden": reason is not None}
     session.add(
-        SearchOutbox(
-            kind="withdrawal",
-            first_id=target.snapshot_id,
-            last_id=target.snapshot_id,
-            created_at=clock.now(),
-            refs={"url_key": target.key, "hidden": reason is not None},
-        )
+        SearchOutbox(kind="withdrawal", first_id=snapshot_id, last_id=snapshot_id, created_at=clock.now(), refs=refs)
     )
     # The link texts that other pages have from it are hidden and shown with it.
-    for named in named_by(session, snapshot_id=target.snapshot_id, key=target.key):
+    for named in named_by(session, *target):
         session.add(SearchOutbox(kind="link_texts", created_at=clock.now(), refs={"hashes": named}))
-    detail = {"reason": reason, "snapshot_id": target.snapshot_id, "url_key": target.key}
+    detail = {"reason": reason, "snapshot_id": snapshot_id, "url_key": key}
     audit.record(session, clock, action=f"snapshot.{done}", subject=subject, detail=detail)
     session.flush()
-    return count_concerned(session, snapshot_id=target.snapshot_id, key=target.key)
+    return count_concerned(session, *target)
 
 
 def tell_search(session: Session, clock: Clock, source_id: int) -> None:
@@ -338,7 +334,7 @@ def missing_withdrawals(database: Database, home: Path) -> list[Withdrawal]:
                 created_at=datetime.fromisoformat(line["created_at"]),
             )
             for (snapshot_id, key), line in latest.items()
-            if not line["lifted"] and not is_known(session, snapshot_id=snapshot_id, key=key)
+            if not line["lifted"] and not is_known(session, snapshot_id, key)
         ]
 
 

@@ -48,12 +48,12 @@ def compare_page_again(session: Session, key: str) -> None:
     _compare_anew(session, of_page(key))
 
 
-def compare_revisits_again(session: Session, *, snapshot_id: int | None, key: str | None) -> None:
+def compare_revisits_again(session: Session, snapshot_id: int | None, key: str | None) -> None:
     """Make `changes` compare addresses with a revisit of this capture, or of this page's captures, again.
 
     A revisit is hidden and shown with the capture that holds its body.
     """
-    hashes = bodies_in(snapshot_id=snapshot_id, key=key, column="url_hash")
+    hashes = bodies_in(snapshot_id, key, column="url_hash")
     _compare_anew(session, Snapshot.url_hash.in_(hashes))
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -109,22 +109,8 @@ def _visible(capture: Any) -> tuple[ColumnElement[bool], ...]:
 
 @cache
 def _visible_snapshot() -> tuple[ColumnElement[bool], ...]:
-    # Put together once: that takes longer than most statements that it stands in.
+    # Built once: that takes longer than running most statements that contain it.
     return _visible(Snapshot)
-
-
-class ShownOf(Protocol):
-    """The fields of a capture that determine its source."""
-
-    @property
-    def source_id(self) -> int:
-        """Its source."""
-        ...
-
-    @property
-    def original_id(self) -> int | None:
-        """The capture that holds its body, for a revisit."""
-        ...
 
 
 def hidden_sources(session: Session) -> tuple[int, ...]:
@@ -136,19 +122,19 @@ def may_see(source: Source) -> bool:
     return looking.sees_members or source.visibility != Visibility.MEMBERS or source.id == looking.granted
 
 
-def members_source(session: Session, capture: ShownOf) -> int | None:
-    """Return the members' source of a capture, or of its body; None if it is public.
+def members_source(session: Session, source_id: int, original_id: int | None) -> int | None:
+    """Return the members' source of a capture, or of the original that holds its body; None if it is public.
 
     Also None, without a query, for viewers who are not members: they see no other captures.
     """
     if not viewer().sees_members:
         return None
-    original = select(Snapshot.source_id).where(Snapshot.id == capture.original_id).scalar_subquery()
+    original = select(Snapshot.source_id).where(Snapshot.id == original_id).scalar_subquery()
     found = select(Source.id).where(
-        or_(Source.id == capture.source_id, Source.id == original), Source.visibility == Visibility.MEMBERS.value
+        or_(Source.id == source_id, Source.id == original), Source.visibility == Visibility.MEMBERS.value
     )
     # Its own before that of its body.
-    return session.scalar(found.order_by(Source.id != capture.source_id).limit(1))
+    return session.scalar(found.order_by(Source.id != source_id).limit(1))
 
 
 def members_among(session: Session, ids: Iterable[int]) -> set[int]:
@@ -383,7 +369,7 @@ def of_page(key: str, capture: Any = Snapshot) -> ColumnElement[bool]:
     return or_(and_(capture.url_key == key, capture.page_key.is_(None)), capture.page_key == key)
 
 
-def bodies_in(*, snapshot_id: int | None, key: str | None, column: Any) -> Select[*tuple[Any, ...]]:
+def bodies_in(snapshot_id: int | None, key: str | None, *, column: Any) -> Select[*tuple[Any, ...]]:
     """Return the query of a column (a name) of the revisits whose body is in a capture, or in one of a page."""
     revisit, original = aliased(Snapshot), aliased(Snapshot)
     wanted = select(getattr(revisit, column))
@@ -392,16 +378,16 @@ def bodies_in(*, snapshot_id: int | None, key: str | None, column: Any) -> Selec
     return wanted.join(original, original.id == revisit.original_id).where(of_page(key, original))
 
 
-def concerned_by(*, snapshot_id: int | None, key: str | None) -> ColumnElement[bool]:
+def concerned_by(snapshot_id: int | None, key: str | None) -> ColumnElement[bool]:
     """Return the clause over Snapshot for all captures that a takedown of a capture, or of a page, hides."""
     here = aliased(Snapshot)
     itself = here.id == snapshot_id if key is None else of_page(key, here)
-    revisits = bodies_in(snapshot_id=snapshot_id, key=key, column="id")
+    revisits = bodies_in(snapshot_id, key, column="id")
     # By ids: a planner goes through the whole table for a question of which one half names another capture.
     return Snapshot.id.in_(union(select(here.id).where(itself), revisits))
 
 
-def withdrawals_of(session: Session, *, snapshot_id: int | None, key: str | None) -> list[Withdrawal]:
+def withdrawals_of(session: Session, snapshot_id: int | None, key: str | None) -> list[Withdrawal]:
     by = Withdrawal.snapshot_id == snapshot_id if snapshot_id is not None else Withdrawal.url_key == key
     return list(session.scalars(select(Withdrawal).where(_IN_FORCE, by).order_by(Withdrawal.id)))
 
@@ -442,7 +428,7 @@ def withdrawals_in_force(session: Session) -> list[Withdrawal]:
     return list(session.scalars(select(Withdrawal).where(_IN_FORCE).order_by(Withdrawal.id)))
 
 
-def is_known(session: Session, *, snapshot_id: int | None, key: str | None) -> bool:
+def is_known(session: Session, snapshot_id: int | None, key: str | None) -> bool:
     """Return whether a snapshot or a page ever had a takedown, including lifted ones."""
     by = Withdrawal.snapshot_id == snapshot_id if snapshot_id is not None else Withdrawal.url_key == key
     return session.scalar(select(Withdrawal.id).where(by).limit(1)) is not None
@@ -566,14 +552,14 @@ def any_snapshot(session: Session, snapshot_id: int) -> Snapshot | None:
 
 
 def named_by(
-    session: Session, *, snapshot_id: int | None, key: str | None, at_once: int = 2_000
+    session: Session, snapshot_id: int | None, key: str | None, *, at_once: int = 2_000
 ) -> Iterator[list[int]]:
     """Yield the archived pages that one capture, or all captures of a page, link to with link text, by the hashes
     of their groups; at most `at_once` per list, in order.
 
     Search finds them by those texts, which are hidden and shown with the linking capture.
     """
-    linking = select(Snapshot.id).where(concerned_by(snapshot_id=snapshot_id, key=key))
+    linking = select(Snapshot.id).where(concerned_by(snapshot_id, key))
     targets = select(LinkText.to_hash).where(LinkText.snapshot_id.in_(linking))
     here = PageGroup.url_hash
     found = select(here).where(here.in_(targets)).distinct().order_by(here).limit(at_once)
@@ -588,6 +574,6 @@ def captures_of(session: Session, key: str) -> int:
     return session.scalar(select(func.count()).where(of_page(key))) or 0
 
 
-def count_concerned(session: Session, *, snapshot_id: int | None, key: str | None) -> int:
-    wanted = concerned_by(snapshot_id=snapshot_id, key=key)
+def count_concerned(session: Session, snapshot_id: int | None, key: str | None) -> int:
+    wanted = concerned_by(snapshot_id, key)
     return session.scalar(select(func.count()).select_from(Snapshot).where(wanted)) or 0

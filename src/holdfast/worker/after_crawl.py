@@ -218,7 +218,7 @@ class AfterCrawl:
         importer.on_step = lambda _step: setattr(self._indexer, "stopping", self._context.is_stopping())
         there = discover([folder], follow_state=True)
         new = [path for path in there.files if not importer.is_known(path)]
-        importer.begun = found.execution_id, folder / KEPT
+        importer.group = found.execution_id, folder / KEPT
         if new:
             (folder / KEPT).mkdir(exist_ok=True)
         self._refused[found.execution_id] = [

@@ -238,7 +238,7 @@ def keep_files(
         with closing(Indexer(runtime.raw_db, runtime.clock, runtime.settings.home)) as indexer:
             wish = ImportOptions(source="", name=None, home=runtime.settings.home, config={})
             importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
-            importer.begun, importer.only_register = (execution_id, folder), True
+            importer.group, importer.only_register = (execution_id, folder), True
             # The folder is the tool's own, and what it sealed it never writes again.
             importer.keeping, importer.is_crawl = Keeping.LINK, True
 

@@ -8,7 +8,7 @@ from holdfast.api.routes.reports import ReportForm
 from holdfast.cli.formatting import lines
 from holdfast.cli.index import print_imported
 from holdfast.imports.importer import ImportedFile
-from holdfast.imports.placing import Damage
+from holdfast.warc.verify import RecordProblem
 
 ERASE = "\x1b[2J\x9b31m\u202e"
 
@@ -23,7 +23,7 @@ ERASE = "\x1b[2J\x9b31m\u202e"
             how="copied",
             fixity=[f"{ERASE} is listed and not there"],
             notes=[f"signed by {ERASE}"],
-            damage=[Damage(0, "bad_header", f"it begins with {ERASE}")],
+            damage=[RecordProblem(0, "bad_header", f"it begins with {ERASE}")],
             damaged=1,
         ),
     ],

@@ -99,15 +99,15 @@ def test_a_file_is_placed_with_the_digests_it_had(tmp_path: Path, keeping: Keepi
     digests = digest_of(path, lambda count: None)
 
     inspected, target = inspect_file(path, lambda count: None), PlacementTarget(folder, "a.warc.gz", keeping)
-    placed = place(path, inspected, digests, target, lambda count: None)
+    placed, used = place(path, inspected, digests, target, lambda count: None)
 
-    assert placed.how == how
+    assert used == how
     assert path.exists() is (keeping is not Keeping.MOVE)
-    assert (path.exists() and placed.file.path.samefile(path)) is (keeping is Keeping.LINK)
-    assert digest_of(placed.file.path, lambda count: None) == digests
-    assert (placed.file.size, placed.file.sha256, placed.file.crc32) == digests
+    assert (path.exists() and placed.path.samefile(path)) is (keeping is Keeping.LINK)
+    assert digest_of(placed.path, lambda count: None) == digests
+    assert (placed.size, placed.sha256, placed.crc32) == digests
     path.unlink(missing_ok=True)
-    assert placed.file.path.is_file()
+    assert placed.path.is_file()
 
 
 @pytest.mark.parametrize(
@@ -175,11 +175,11 @@ def test_of_a_link_the_file_is_kept(tmp_path: Path, keeping: Keeping) -> None:
     digests = digest_of(link, lambda count: None)
 
     target = PlacementTarget(folder, link.name, keeping)
-    placed = place(link, inspect_file(link, lambda count: None), digests, target, lambda count: None)
+    placed, _ = place(link, inspect_file(link, lambda count: None), digests, target, lambda count: None)
 
-    assert not placed.file.path.is_symlink()
+    assert not placed.path.is_symlink()
     (store / "SHA256E-s1--abc").unlink(missing_ok=True)
-    assert digest_of(placed.file.path, lambda count: None) == digests
+    assert digest_of(placed.path, lambda count: None) == digests
     assert [path.name for path in folder.iterdir()] == ["a.warc.gz"]
 
 

@@ -158,7 +158,7 @@ def _origins(
     members-only.
     """
     origins = origins_here(request, archive)
-    source_id = members_source(session, found)
+    source_id = members_source(session, found.source_id, found.original_id)
     setattr(request.state, FOR_MEMBERS, source_id is not None)
     if source_id is None:
         return origins, origins

@@ -99,7 +99,7 @@ def provenance(
     """
     shown = {*_SETTINGS, *_INFO} | (_OPERATORS if principal.may(Permission.OPERATE) else set())
     found = visible_snapshot(session, id)
-    setattr(request.state, FOR_MEMBERS, members_source(session, found) is not None)
+    setattr(request.state, FOR_MEMBERS, members_source(session, found.source_id, found.original_id) is not None)
     file, execution, job = queries.origin_of(session, found)
     try:
         info = read_warcinfo(locate(archive.home, file.path))
@@ -154,12 +154,13 @@ def resolve(
     found = None if job_id is not None and within is None else finding.resolve(session, url, digits, within=within)
     if found is None:
         return Resolved(found=False)
+    for_members = members_source(session, found.source_id, found.original_id) is not None
     return from_row(
         Resolved,
         found,
         found=True,
         resolved_url=found.url,
-        browse_url=browse_url(archive.settings, found, for_members=members_source(session, found) is not None),
+        browse_url=browse_url(archive.settings, found, for_members=for_members),
     )
 
 
