@@ -186,7 +186,7 @@ def test_long_host_gets_the_same_code_however_it_is_added(database: Database, cl
         surveyed = site_of(session, front_page).code
     if written == "adhoc":
         with closing(connect(url)) as raw_db, raw_db.write() as tx:
-            made = ensure_source(tx, host="www.museum-of-modern-art.example.org", base_url=front_page, now=0).code
+            made = ensure_source(tx, host="www.museum-of-modern-art.example.org", base_url=front_page, now=0)[1]
     else:
         with database.write() as session:
             content = registry.with_code(session, {"config": {"seeds": [front_page]}})
@@ -204,7 +204,7 @@ def test_adhoc_crawl_joins_the_source_of_its_front_page(database: Database, cloc
     url = str(database.engine.url.render_as_string(hide_password=False))
     with closing(connect(url)) as raw_db, raw_db.write() as tx:
         codes = [
-            ensure_source(tx, host="ex.example", base_url=page, now=0).code
+            ensure_source(tx, host="ex.example", base_url=page, now=0)[1]
             for page in ("https://ex.example/", "http://ex.example/", "https://ex.example/")
         ]
 

@@ -37,7 +37,7 @@ DISABLE_AFTER = {
 # Stands where a trouble does while an operator has disabled the feed: then no answer enables it.
 BY_HAND = "by_hand"
 
-# Stands where a trouble does while a feed names more than may wait: it is well, and what is left is read again.
+# Stored as the trouble of a feed that lists more items than may wait: it is healthy, and the rest is read again.
 BACKLOG = "backlog"
 
 # Feeds that were disabled so long ago by their answers make room for new ones. Sooner, an index that goes on naming

@@ -207,7 +207,7 @@ class FeedPolling:
 
     def take(self) -> int:
         """Enqueue waiting items up to this poll's limit; return how many. Each step is atomic."""
-        # Two workers may poll for one source at the same moment; who loses reads again what is left.
+        # Two workers may poll for one source at the same moment; the loser reads the rest again.
         for _ in range(_TRIES):
             with self._raw_db.read() as tx:
                 waiting = polling_queries.waiting_items(tx, source_id=self.polled.source_id, limit=self._room)
@@ -339,7 +339,7 @@ class FeedPolling:
             if visit.content_hash is None or visit.content_hash != row.content_hash:
                 left = self._record(row, listing)
                 self._follow(row, listing.children, depth=visit.attempt.depth + 1)
-            # What was left out is read again: the next answer must be the whole document.
+            # Items that were left out are read again: the next response must be the whole document.
             updated = replace(
                 row,
                 kind="feed" if listing.is_feed else "sitemap",
@@ -417,7 +417,7 @@ class FeedPolling:
         recent = [child for child in children if child.told_at is None or child.told_at >= oldest]
         # An index that names itself.
         recent = [child for child in recent if child.found.url_hash != row.url_hash]
-        # Newest first: what is beyond the limit is the oldest.
+        # Newest first: the oldest are beyond the limit.
         recent.sort(key=lambda child: child.told_at or oldest, reverse=True)
         due = [child.found for child in recent[: self._limits.feeds_per_source] if self._wants(child, now)]
         self._frontier.add(self.polled.execution_id, [_list(found, depth) for found in due])

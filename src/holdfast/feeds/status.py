@@ -96,7 +96,7 @@ def configs(tx: Transaction, source_ids: Collection[int]) -> dict[int, dict[str,
 LATELY: Final = timedelta(days=7)
 _TURNS: Final = 2
 _MOST: Final = 1000
-# Feeds that are looked through for those with a backlog, by the index of what is due.
+# Feeds that are checked for a backlog, by the index of due times.
 _LOOKED_AT: Final = 20_000
 
 

@@ -269,7 +269,7 @@ def insert_execution(tx: Transaction, *, job_id: int, config: str, now: int) -> 
     rows = tx.execute(
         "INSERT INTO executions (job_id, number, state, config, output_dir, created_at, started_at, run_seconds)"
         " SELECT ?, coalesce(max(number), 0) + 1, 'running', ?, '', ?, ?, 0 FROM executions WHERE job_id = ?"
-        # Another start may have begun one since it was looked for: the unique key of open executions refuses the
+        # Another start may have created one since the look: the unique key of open executions refuses the
         # second.
         " ON CONFLICT DO NOTHING RETURNING id",
         (job_id, config, now, now, job_id),
@@ -306,7 +306,7 @@ def move_run_seconds(tx: Transaction, *, execution_id: int, before: float, after
 def end_execution(tx: Transaction, ending: ExecutionEnding, *, now: int) -> None:
     tx.execute(
         "UPDATE executions SET state = ?, reason = ?, stop_requested = NULL, finished_at = ?, shortfalls = ?,"
-        # What is over is paused no more: who takes it up again wants it to go on.
+        # Clear the pause when a run ends, so that resuming it starts it.
         " paused_seconds = paused_seconds + coalesce(? - paused_at, 0) / 1e6, paused_at = NULL, paused_by = NULL,"
         " error = ?, index_state = ? WHERE id = ?",
         (

@@ -46,7 +46,7 @@ class StartedRun:
 
     @property
     def frontier_id(self) -> int:
-        return self.execution_id if self.goes_on_with is None else self.goes_on_with
+        return self.goes_on_with or self.execution_id
 
 
 class WorkTime:
@@ -60,7 +60,7 @@ class WorkTime:
     def __init__(self, clock: Clock, started: StartedRun) -> None:
         self._clock, self._execution_id = clock, started.execution_id
         self._known_s, self._since = started.run_seconds, clock.monotonic()
-        # What was written last: whether that was committed shows when the row is next read.
+        # The last value written: the next read of the row shows whether that was committed.
         self._written_s, self._written_at = self._known_s, self._since
         self._paused_at: float | None = None
         self._rested_s = 0.0
@@ -170,18 +170,18 @@ def _start(tx: Transaction, clock: Clock, plan: CrawlPlan, options: ExecutionOpt
     job = execution_queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint)
     if job is None:
         first = plan.first_seed_url()
-        source = ensure_source(tx, host=first.host, base_url=f"{first.origin}/", now=now)
+        source_id, code = ensure_source(tx, host=first.host, base_url=f"{first.origin}/", now=now)
         # Once more, under the lock: another start may have made it meanwhile.
         job = execution_queries.job_by_fingerprint(tx, kind=ADHOC, fingerprint=fingerprint) or (
-            execution_queries.insert_job(tx, source_id=source.id, kind=ADHOC, fingerprint=fingerprint, now=now),
-            source.code,
+            execution_queries.insert_job(tx, source_id=source_id, kind=ADHOC, fingerprint=fingerprint, now=now),
+            code,
         )
     job_id, code = job
     execution_id = execution_queries.insert_execution(tx, job_id=job_id, config=json.dumps(plan.public()), now=now)
     # The unique key of open executions decides, not the look before.
     if execution_id is None:
         raise Conflict("another start began to crawl these seeds a moment ago; watch it with: holdfast status")
-    # In this transaction: if the storage is away, nothing has begun.
+    # In this transaction: if the storage is away, nothing has started.
     if options.output is None:
         options.open_store(code)
     # Moment and number: two crawls of one source may begin in the same second.

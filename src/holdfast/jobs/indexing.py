@@ -71,29 +71,6 @@ def next_to_index(session: Session, directory: str, *, now: datetime, after: int
     return ToIndex(row[0], row[1], row[2], row[3], backend_of(*row[4:8]), row[8])
 
 
-def set_state(
-    session: Session, *, execution_id: int, state: str, allowed: Sequence[str | None]
-) -> tuple[Execution, str | None, str | None] | None:
-    """Set the index state of an ended execution if its current one is `allowed`; otherwise return None.
-
-    Return the execution, the state of its job, and the index state before.
-    """
-    row = session.execute(
-        select(Execution, Job.state)
-        .join(Job, Job.id == Execution.job_id)
-        .where(Execution.id == execution_id, Execution.state.in_(_OVER))
-        # Of two workers that conclude the same execution, the second finds it concluded.
-        .with_for_update(of=Execution)
-        .execution_options(populate_existing=True)
-    ).one_or_none()
-    if row is None or row[0].index_state not in allowed:
-        return None
-    execution: Execution = row[0]
-    before, execution.index_state = execution.index_state, state
-    session.flush()
-    return execution, row[1], before
-
-
 def quality(session: Session, *, execution_id: int) -> dict[str, int]:
     """Count the indexed pages of an execution, and those without a title or text."""
     empty = func.coalesce(func.trim(Document.title), "") == ""
@@ -115,19 +92,6 @@ def quality(session: Session, *, execution_id: int) -> dict[str, int]:
     ]
     names = ("items_indexed", "empty_title_count", "empty_body_count")
     return {name: sum(int(row[place]) for row in counted) for place, name in enumerate(names)}
-
-
-def note_findings(session: Session, *, execution_id: int, found: Mapping[str, int], error: str | None) -> None:
-    """Record the findings: the count in its column, the rest in the crawl's metrics, and the error.
-
-    A crawl that failed or was cancelled keeps its own error.
-    """
-    execution = session.get_one(Execution, execution_id, populate_existing=True)
-    # One with a stage has something to say of its own end (a ZIM that was not built), which a good index does not undo.
-    if execution.state == "completed" and (error is not None or execution.stage is None):
-        execution.error = clean(error, MAX_ERROR_CHARS)
-    execution.items_indexed = found["items_indexed"]
-    execution.metrics = {**execution.metrics, "extraction_quality": dict(found)}
 
 
 @record
@@ -167,15 +131,6 @@ def unindexed(session: Session, *, after: int, limit: int) -> list[Unindexed]:
 def index_state(session: Session, *, execution_id: int) -> str | None:
     """Return the index state of an execution; None if it was never queued."""
     return session.scalar(select(Execution.index_state).where(Execution.id == execution_id))
-
-
-def over_with_files(session: Session, file_ids: Sequence[int]) -> list[int]:
-    query = (
-        select(Execution.id)
-        .join(WarcFile, WarcFile.execution_id == Execution.id)
-        .where(WarcFile.id.in_(file_ids), Execution.state.in_(_OVER))
-    )
-    return list(session.scalars(query.distinct().order_by(Execution.id)))
 
 
 def open_files(session: Session, *, execution_id: int) -> list[int]:
@@ -295,8 +250,11 @@ def close_account(
 
 def close_accounts(database: Database, clock: Clock, file_ids: Sequence[int]) -> list[int]:
     """Conclude the executions of files that were just read, if nothing else of them is pending; return which."""
+    query = select(Execution.id).join(WarcFile, WarcFile.execution_id == Execution.id).distinct()
     with database.read() as session:
-        found = over_with_files(session, file_ids)
+        found = session.scalars(
+            query.where(WarcFile.id.in_(file_ids), Execution.state.in_(_OVER)).order_by(Execution.id)
+        ).all()
     return [execution_id for execution_id in found if close_if_read(database, clock, execution_id)]
 
 
@@ -319,10 +277,15 @@ def conclude(
 ) -> None:
     """Record that an execution's files were read, with statistics (counted before anything is locked).
 
-    Or record why that failed: it becomes the error of a completed crawl. Raise NotIndexable if another worker has
-    concluded it meanwhile.
+    Or record why that failed: it becomes the error of a completed crawl; one that failed or was cancelled keeps its
+    own. Raise NotIndexable if another worker has concluded it meanwhile.
     """
-    note_findings(session, execution_id=execution_id, found=found, error=error)
+    execution = session.get_one(Execution, execution_id, populate_existing=True)
+    # One with a stage has something to say of its own end (a ZIM that was not built), which a good index does not undo.
+    if execution.state == "completed" and (error is not None or execution.stage is None):
+        execution.error = clean(error, MAX_ERROR_CHARS)
+    execution.items_indexed = found["items_indexed"]
+    execution.metrics = {**execution.metrics, "extraction_quality": dict(found)}
     target = IndexState.INDEXED if error is None else IndexState.FAILED
     _step(session, execution_id, target, now=now, items=found["items_indexed"], **({"error": error} if error else {}))
 
@@ -330,10 +293,21 @@ def conclude(
 def _step(
     session: Session, execution_id: int, target: IndexState, *, now: datetime, items: int | None = None, **details: Any
 ) -> str | None:
-    moved = set_state(session, execution_id=execution_id, state=target.value, allowed=_FROM[target])
-    if moved is None:
+    """Move an ended execution to another index state; return the state before, or raise NotIndexable."""
+    row = session.execute(
+        select(Execution, Job.state)
+        .join(Job, Job.id == Execution.job_id)
+        .where(Execution.id == execution_id, Execution.state.in_(_OVER))
+        # Of two workers that conclude the same execution, the second finds it concluded.
+        .with_for_update(of=Execution)
+        .execution_options(populate_existing=True)
+    ).one_or_none()
+    if row is None or row[0].index_state not in _FROM[target]:
         raise NotIndexable(execution_id, target)
-    execution, job_state, before = moved
+    execution: Execution = row[0]
+    job_state, before = row[1], execution.index_state
+    execution.index_state = target.value
+    session.flush()
     # Ad-hoc crawls and imports have no events: their execution tells all there is to tell.
     if before == target or job_state is None:
         return before

@@ -63,8 +63,8 @@ def may_wait(job: Job, execution: Execution, *, is_own: bool) -> Literal["pause"
     """
     if may_go_on(job, execution, is_own=is_own):
         return "resume"
-    begun = execution.state == "running" or (execution.state == "queued" and execution.started_at is not None)
-    if not begun or execution.stop_requested is not None:
+    is_started = execution.state == "running" or (execution.state == "queued" and execution.started_at is not None)
+    if not is_started or execution.stop_requested is not None:
         return None
     if execution.paused_at is not None:
         return "resume"

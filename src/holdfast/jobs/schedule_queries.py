@@ -71,7 +71,7 @@ _ENQUEUE = text(
     " SELECT j.id, 1 + coalesce((SELECT max(e.number) FROM executions e WHERE e.job_id = j.id), 0), 'queued', '{}', '',"
     " :now, 0, j.due_at, j.due_at, j.current_retry_count,"
     " CASE WHEN j.current_retry_count + j.infra_retry_count > 0"
-    # Only a counted retry goes on where the last run ended: a new plan, or a run on demand, begins anew.
+    # Only a counted retry goes on where the last run ended: a new plan, or a run on demand, starts from scratch.
     " THEN (SELECT max(e.id) FROM executions e WHERE e.job_id = j.id) END,"
     " CASE WHEN j.current_retry_count + j.infra_retry_count > 0"
     " THEN (SELECT e.directory FROM executions e WHERE e.job_id = j.id ORDER BY e.id DESC LIMIT 1) END"
@@ -183,7 +183,7 @@ def hold_job(session: Session, *, job_id: int, token: str, owner: str, now: date
 
 
 def begin_execution(session: Session, *, execution_id: int, now: datetime) -> Execution | None:
-    begun = session.scalars(
+    started = session.scalars(
         update(Execution)
         .where(Execution.id == execution_id, Execution.state == "queued")
         # A run that is taken over began when its first worker began.
@@ -191,7 +191,7 @@ def begin_execution(session: Session, *, execution_id: int, now: datetime) -> Ex
         .returning(Execution.id)
         .execution_options(synchronize_session=False)
     ).one_or_none()
-    return None if begun is None else session.get_one(Execution, execution_id, populate_existing=True)
+    return None if started is None else session.get_one(Execution, execution_id, populate_existing=True)
 
 
 def close_stray(session: Session, *, execution_id: int, now: datetime) -> None:

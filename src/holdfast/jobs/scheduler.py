@@ -38,9 +38,9 @@ _log = log.get()
 # Locks that one transaction clears: SQLite's writers wait for no longer than that.
 _SWEPT = 50
 _PRUNED = 100
-# Transactions of one sweep that let go of old things; what is left waits for the next.
+# Transactions of one sweep that delete old rows; the next sweep deletes the rest.
 _PORTIONS = 20
-# What is kept for days is looked through once a minute at most, however often stale locks are looked for.
+# Rows that are kept for days are checked once a minute at most, however often stale locks are.
 _PRUNE_S = 60.0
 
 

@@ -68,7 +68,7 @@ _ACTIONS: dict[JobAction, tuple[frozenset[State], State]] = {
     JobAction.CANCEL: (frozenset({State.SCHEDULED, State.RUNNING, State.PAUSED, State.PENDING}), State.CANCELLED),
     # From failed only (decision 0012): a completed job runs again by its schedule or by a new plan.
     JobAction.RETRY: (frozenset({State.FAILED}), State.PENDING),
-    # From scheduled only, as decision 0012 has it: what is paused is resumed first.
+    # From scheduled only, as decision 0012 has it: a paused job is resumed first.
     JobAction.FORCE_RUN: (frozenset({State.SCHEDULED}), State.PENDING),
 }
 

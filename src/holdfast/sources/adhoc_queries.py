@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from holdfast.db.raw import Transaction
 from holdfast.sources.codes import free_code
 
 
-class AdhocSource(NamedTuple):
-    id: int
-    code: str
-
-
-def ensure_source(tx: Transaction, *, host: str, base_url: str, now: int) -> AdhocSource:
-    """Return the oldest source of this front page, created if the site has none, and locked.
+def ensure_source(tx: Transaction, *, host: str, base_url: str, now: int) -> tuple[int, str]:
+    """Return the id and code of the oldest source of this front page, created if the site has none, and locked.
 
     Until the transaction ends no other start creates a job for it: of two concurrent starts, the second finds the
     first's job.
@@ -22,15 +15,17 @@ def ensure_source(tx: Transaction, *, host: str, base_url: str, now: int) -> Adh
     while True:
         # The insert brings nothing if another process made the row a moment ago; the next round then reads it.
         rows = tx.execute("SELECT id, code FROM sources WHERE base_url = ? ORDER BY id LIMIT 1", (base_url,))
-        found = AdhocSource(*rows[0]) if rows else _insert_source(tx, host=host, base_url=base_url, now=now)
+        found = (
+            (int(rows[0][0]), str(rows[0][1])) if rows else _insert_source(tx, host=host, base_url=base_url, now=now)
+        )
         if found is not None:
             # Changes nothing and takes the lock of the row: on PostgreSQL a second start waits here until the job of
             # the first is committed.
-            tx.execute("UPDATE sources SET updated_at = updated_at WHERE id = ?", (found.id,))
+            tx.execute("UPDATE sources SET updated_at = updated_at WHERE id = ?", found[:1])
             return found
 
 
-def _insert_source(tx: Transaction, *, host: str, base_url: str, now: int) -> AdhocSource | None:
+def _insert_source(tx: Transaction, *, host: str, base_url: str, now: int) -> tuple[int, str] | None:
     """Create a source; return None if another transaction has just created one with this code."""
 
     def is_taken(code: str) -> bool:
@@ -44,4 +39,4 @@ def _insert_source(tx: Transaction, *, host: str, base_url: str, now: int) -> Ad
         " VALUES (?, ?, ?, true, '{}', ?, ?) ON CONFLICT (code) DO NOTHING RETURNING id",
         (code, host, base_url, now, now),
     )
-    return AdhocSource(int(rows[0][0]), code) if rows else None
+    return (int(rows[0][0]), code) if rows else None

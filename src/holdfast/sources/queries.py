@@ -173,18 +173,6 @@ def started_among(session: Session, source_ids: Sequence[int]) -> set[int]:
     return set(session.scalars(runs.distinct()))
 
 
-def insert_source(session: Session, source: Source) -> Source:
-    session.add(source)
-    session.flush()
-    return source
-
-
-def delete_source(session: Session, source: Source) -> None:
-    """Delete a source; nothing may belong to it."""
-    session.delete(source)
-    session.flush()
-
-
 def is_code(text: str) -> bool:
     return _CODE.fullmatch(text) is not None
 

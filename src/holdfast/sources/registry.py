@@ -239,7 +239,10 @@ def create(session: Session, clock: Clock, spec: SourceSpec) -> Source:
     if queries.source_by_code(session, spec.code) is not None:
         raise SourceTaken(spec.code)
     try:
-        return queries.insert_source(session, _new_row(session, clock, spec))
+        source = _new_row(session, clock, spec)
+        session.add(source)
+        session.flush()
+        return source
     # Two requests that create one code at the same moment both find it free above; the unique constraint decides.
     except IntegrityError as exc:
         raise SourceTaken(spec.code) from exc
@@ -347,7 +350,8 @@ def delete(session: Session, clock: Clock, code: str) -> None:
     if is_for_members(source):
         mark_changed(session, source.code, is_for_members=False)
     _audit(session, clock, "source.deleted", source, None)
-    queries.delete_source(session, source)
+    session.delete(source)
+    session.flush()
 
 
 def config_of(source: Source, *, needs_seeds: bool = True) -> SourceConfig:

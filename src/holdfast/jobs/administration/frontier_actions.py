@@ -216,7 +216,7 @@ def purge(
                 yield closed
 
     closed, is_done = _in_portions(portions(), goes_on)
-    # Last: who holds the domain takes what is still queued, which is nothing.
+    # Last: the holder of the domain then finds nothing queued.
     audit = _audit(clock, "domain.purged", name, closed=closed, executions=executions)
     frontier.control.tell_holder(name, also=audit)
     return ClearReceipt(removed=closed, done=is_done, executions=executions)
@@ -284,7 +284,7 @@ class AddingUrls:
         urls = {url.normalised: url for url in _parsed(request)}
         with self.read() as session:
             groups, strays = _Places(session, request.source).of(urls.values())
-        # Not what joins a run: that may have been begun with networks of its own.
+        # Not URLs that join a run: it may have started with networks of its own.
         later = [url for group in groups if group.run is None for url in group.urls.values()]
         self._demand_public([*later, *strays], request)
         places = [self._join(group, request) for group in groups]

@@ -84,7 +84,7 @@ def _restart(
 ) -> Decision:
     """Return a restart unless one happened recently, too often today, or never helped."""
     restarts = [one for one in history if one.action in RESTARTS]
-    # A restart takes a while to show: a second one would only throw away what it has begun.
+    # A restart takes a while to show: a second one would only discard what it has started.
     if restarts and (now - restarts[-1].at).total_seconds() < GUARD_S:
         return RecoveryAction.NOTHING, "just_helped"
     if sum(now - one.at < DAY for one in restarts) >= RESTARTS_PER_DAY:

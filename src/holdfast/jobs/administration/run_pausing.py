@@ -72,13 +72,13 @@ def resume_run(session: Session, clock: Clock, execution_id: int) -> PausedRun:
     job, execution = _locked(session, execution_id)
     if _is_newest(session, execution) and may_go_on(job, execution, is_own=_is_own(session, job, execution)):
         return _go_on(session, clock, job, execution)
-    # Also of a tool, by what the run says now: what is paused can be let go on.
+    # Also for a tool's run: a paused run can always be resumed.
     _check(execution)
     now = moment_in(session, clock)
     if execution.paused_at is None:
         return _shown(execution, now, is_changed=False)
     if job.lock_acquired_at is not None:
-        # The time under a lease is counted when it ends, from its beginning: what was paused of it is taken off here.
+        # The time under a lease is counted when it ends, from its start: the pause within it is subtracted here.
         held_s = (now - job.lock_acquired_at).total_seconds()
         execution.run_seconds -= held_s - worked_s(job.lock_acquired_at, now, paused_at=execution.paused_at)
     end_pause(execution, now=now)
@@ -113,9 +113,9 @@ def _go_on(session: Session, clock: Clock, job: Job, execution: Execution) -> Pa
 
 def runs_under_way(session: Session, *, are_paused: bool) -> list[int]:
     """Return the started, unfinished executions, oldest first: the paused ones, or the others."""
-    begun = Execution.state.in_(("queued", "running")) & Execution.started_at.is_not(None)
+    is_started = Execution.state.in_(("queued", "running")) & Execution.started_at.is_not(None)
     is_paused = Execution.paused_at.is_not(None) if are_paused else Execution.paused_at.is_(None)
-    return list(session.scalars(select(Execution.id).where(begun, is_paused).order_by(Execution.id)))
+    return list(session.scalars(select(Execution.id).where(is_started, is_paused).order_by(Execution.id)))
 
 
 def _locked(session: Session, execution_id: int) -> tuple[Job, Execution]:
@@ -152,7 +152,7 @@ def _tell(session: Session, clock: Clock, job: Job, execution: Execution, now: d
         session, clock, action="execution.paused" if paused else "execution.resumed", subject=subject, detail=detail
     )
     session.flush()
-    # A crawl of its own has a job that no scheduler knows; its run is told all the same.
+    # The job of a standalone crawl is unknown to the scheduler, and its run gets an event all the same.
     state = job.state or State.RUNNING.value
     emit(session, [status(job.id, state, execution_id=execution.id, run_paused=paused)], now=now)
 

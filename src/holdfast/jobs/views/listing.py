@@ -254,7 +254,7 @@ def execution(session: Session, execution_id: int) -> Execution | None:
 
 def _whole() -> Select[Execution]:
     """Select executions with all columns, even if the session has loaded them without some."""
-    # A session that has listed jobs holds the row without stack and metrics: it is read anew.
+    # A session that has listed jobs holds the row without stack and metrics: it is reloaded.
     return select(Execution).execution_options(populate_existing=True)
 
 

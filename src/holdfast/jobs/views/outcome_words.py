@@ -54,8 +54,8 @@ def outcome_word(outcome: str | None, reason: str | None) -> str:
         return "queued"
     if reason in _BY_REASON:
         return _BY_REASON[reason]
-    begun = (word for start, word in _BY_BEGINNING.items() if (reason or "").startswith(start))
-    return next(begun, _BY_OUTCOME.get(outcome, outcome))
+    found = (word for start, word in _BY_BEGINNING.items() if (reason or "").startswith(start))
+    return next(found, _BY_OUTCOME.get(outcome, outcome))
 
 
 def robots_line(reason: str | None) -> int | None:

@@ -187,7 +187,7 @@ def read_overview(raw_db: RawDatabase, clock: Clock, settings: Settings, *, run_
     since, due = to_micros(now - LATELY), now - timedelta(seconds=_OVERDUE_POLLS * settings.timings.jobs_poll_s)
     with raw_db.read() as tx:
         failed = failed_runs(tx, since=since, limit=_SHOWN, mended=False)
-        # What was mended is shown only where there is room: the rest needs a person.
+        # Mended runs are shown only where there is room: the others need a person.
         failed += failed_runs(tx, since=since, limit=_SHOWN - len(failed), mended=True)
         skipped = skipped_runs(tx, since=since, looked_at=_LOOKED_AT)[:_SHOWN]
         first = queued_runs(tx, limit=_SHOWN)

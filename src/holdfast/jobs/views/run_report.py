@@ -12,11 +12,10 @@ from holdfast.clock import Clock
 from holdfast.db.raw import RawDatabase
 from holdfast.frontier import Account
 from holdfast.frontier.queries import account_slice, summary
-from holdfast.jobs.endings import ending_word
 from holdfast.jobs.views.outcome_words import outcome_word
 from holdfast.jobs.views.status import read_status
 from holdfast.outside_text import guarded
-from holdfast.records import Operator, record
+from holdfast.records import Operator, from_row, record
 from holdfast.types import FAILURES
 
 
@@ -94,14 +93,10 @@ def run_report(raw_db: RawDatabase, clock: Clock, execution_id: int) -> RunRepor
     """
     run = read_status(raw_db, clock, execution_id)
     found = summary(raw_db, run.frontier_id)
-    return RunReport(
+    return from_row(
+        RunReport,
+        run,
         execution=run.execution_id,
-        state=run.state,
-        ending=ending_word(run.state, run.reason),
-        reason=run.reason,
-        shortfalls=run.shortfalls,
-        sentence=run.sentence,
-        research_ready=run.rule.is_ready if run.sentence is not None else None,
         landing=list(run.config.get("landing") or ()),
         total=found.total,
         open=found.open,

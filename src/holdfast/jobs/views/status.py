@@ -15,7 +15,7 @@ from holdfast.jobs import execution_queries
 from holdfast.jobs.endings import ReadingRule, ending_word, rule_of, sentence_of
 from holdfast.jobs.execution_queries import ImportedFiles
 from holdfast.jobs.pauses import paused_s, worked_s
-from holdfast.records import Operator, record
+from holdfast.records import Operator, from_row, record
 from holdfast.series.counting import LATENCY, OUTCOMES, STATUSES, attempts_of, failures_of, percentile_of
 
 # Totals that were written longer ago come from a process that is gone or stuck: they count, but say nothing of now.
@@ -141,15 +141,11 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
     conditions = [count.get("state", "running") for count in live]
     slow = [row for count in live for row in count.get("slow", ())] + _away(away, clock.now())
     slow += _paused(paused, clock.now())
-    return ExecutionStatus(
+    return from_row(
+        ExecutionStatus,
+        execution,
         execution_id=execution.id,
-        source=execution.source,
-        state=execution.state,
-        reason=execution.reason,
-        stop_requested=execution.stop_requested,
         output_dir=Path(execution.output_dir),
-        started_at=execution.started_at,
-        finished_at=execution.finished_at,
         run_seconds=round(_run_seconds(execution, clock.now()), 3),
         queue=queue,
         pages=_sum(counts, "pages") or reported,
@@ -160,17 +156,11 @@ def read_status(raw_db: RawDatabase, clock: Clock, execution_id: int) -> Executi
         outcomes={k: v for k, v in outcomes.items() if v},
         condition=next((c for c in ("no_space", "draining") if c in conditions), "paused" if is_paused else "running"),
         slow=sorted(slow, key=lambda row: -row["seconds"])[:5],
-        config=execution.config,
-        frontier_id=execution.frontier_id,
-        shortfalls=execution.shortfalls,
-        error=execution.error,
-        retry_at=execution.retry_at,
         recent=recent,
         imported=imported,
         trouble=next((str(count["trouble"]) for count in live if count.get("trouble")), None),
-        paused_at=execution.paused_at,
-        paused_by=execution.paused_by,
         paused_seconds=round(paused_s(execution.paused_seconds, execution.paused_at, now=clock.now()), 1),
+        seeds_left=0,
     )
 
 

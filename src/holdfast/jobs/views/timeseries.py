@@ -75,7 +75,7 @@ def _step(asked_s: int | None, since: datetime, until: datetime, *, kept_s: int)
         fitting = [step_s for step_s in STEPS_S if step_s >= kept_s and seconds / step_s <= _USUAL_POINTS]
         step_s = fitting[0] if fitting else DAY_S
     else:
-        # What is only kept by the hour cannot be told by the minute.
+        # Hourly data has no minutes.
         step_s = max(asked_s, kept_s)
     if seconds / step_s > MOST_POINTS:
         most = f"{MOST_POINTS:,} points"
