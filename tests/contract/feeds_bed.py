@@ -15,7 +15,7 @@ from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Feed, FeedItem, Job, Source
 from holdfast.db.raw import RawDatabase
 from holdfast.feeds import queries
-from holdfast.feeds.polling import FeedPolling, PolledFeeds
+from holdfast.feeds.polling import FeedPolling
 from holdfast.frontier import Frontier
 from holdfast.types import Attempt, FoundUrl, ListedUrl, Outcome, PolledListing, UrlKind, Visit
 from holdfast.urls import parse
@@ -66,9 +66,17 @@ class Bed:
         self._raw_dbs.append(connect(self.url))
         raw_db = self._raw_dbs[-1]
         frontier = Frontier(raw_db, self.clock)
-        polled = PolledFeeds(source_id=self.source_id, execution_id=execution_id, polls=polls,
-                        start=None if start is None else parse(start).hash64)  # fmt: skip
-        return Worker(FeedPolling(raw_db, frontier, self.clock, _settings(**settings), polled), frontier, raw_db)
+        polling = FeedPolling(
+            raw_db,
+            frontier,
+            self.clock,
+            _settings(**settings),
+            source_id=self.source_id,
+            execution_id=execution_id,
+            polls=polls,
+            start=None if start is None else parse(start).hash64,
+        )
+        return Worker(polling, frontier, raw_db)
 
     def close(self) -> None:
         """Let go of all connections."""

@@ -16,8 +16,7 @@ from holdfast.errors import HoldfastError
 from holdfast.jobs.administration import maintenance
 from holdfast.jobs.administration.actions import patch_zimit
 from holdfast.jobs.administration.recovering import RESTARTS
-from holdfast.jobs.alert_queries import list_alerts
-from holdfast.jobs.alerts import alert_record
+from holdfast.jobs.alerts import alert_record, list_alerts
 from holdfast.jobs.specs import effective_config
 from holdfast.jobs.views.timeseries import DEFAULT_HOURS, STEPS_S, read_series
 from holdfast.metrics import textfile

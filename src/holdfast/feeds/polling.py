@@ -156,26 +156,29 @@ class _Overtaken(Exception):
     """Another poll claimed some of these items, or the execution is no longer running."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PolledFeeds:
-    source_id: int
-    execution_id: int
-    polls: bool = True
-    """False in an ordinary crawl: feeds linked by pages are recorded, nothing is polled."""
-    start: int | None = None
-    """Hash of the start page of a feed search; None without a search."""
-
-
 class FeedPolling:
     """Writes poll results to the database. Use only on its connection's thread; every call may be repeated."""
 
     def __init__(
-        self, raw_db: RawDatabase, frontier: Frontier, clock: Clock, settings: Settings, polled: PolledFeeds
+        self,
+        raw_db: RawDatabase,
+        frontier: Frontier,
+        clock: Clock,
+        settings: Settings,
+        *,
+        source_id: int,
+        execution_id: int,
+        polls: bool = True,
+        start: int | None = None,
     ) -> None:
+        """Without `polls`, as in an ordinary crawl, feeds linked by pages are recorded and nothing is polled.
+
+        `start` is the hash of the start page of a feed search; None without a search.
+        """
         self._raw_db, self._frontier, self._clock = raw_db, frontier, clock
         self._settings, self._limits = settings.feeds, settings.timings
-        self.polled = polled
-        self._search = FeedSearch(polled.start) if polled.start is not None else None
+        self._source_id, self._execution_id, self._polls = source_id, execution_id, polls
+        self._search = FeedSearch(start) if start is not None else None
         self._room = self._limits.feeds_items
         # The page of each feed that was polled here: items name it as where they were found.
         self._pages: dict[int, int] = {}
@@ -189,7 +192,7 @@ class FeedPolling:
         changed = False
         for visit in visits:
             # Lists are requested as attempts of kind sitemap, feeds included.
-            if self.polled.polls and visit.attempt.kind is UrlKind.SITEMAP:
+            if self._polls and visit.attempt.kind is UrlKind.SITEMAP:
                 self._polled(visit)
                 changed = True
             elif visit.attempt.kind is UrlKind.PAGE:
@@ -199,8 +202,8 @@ class FeedPolling:
 
     def offer(self, found: Sequence[FoundUrl]) -> None:
         """Process sitemaps from a robots.txt: read immediately in a crawl, tried as candidates in a feed search."""
-        if not self.polled.polls:
-            self._frontier.add(self.polled.execution_id, found)
+        if not self._polls:
+            self._frontier.add(self._execution_id, found)
         elif self._search is not None:
             self._search.named(found)
             self._try(found)
@@ -210,7 +213,7 @@ class FeedPolling:
         # Two workers may poll for one source at the same moment; the loser reads the rest again.
         for _ in range(_TRIES):
             with self._raw_db.read() as tx:
-                waiting = polling_queries.waiting_items(tx, source_id=self.polled.source_id, limit=self._room)
+                waiting = polling_queries.waiting_items(tx, source_id=self._source_id, limit=self._room)
             if not waiting:
                 return 0
             try:
@@ -220,7 +223,7 @@ class FeedPolling:
             except _Overtaken:
                 continue
             return len(waiting)
-        _log.warning("feed.items_left", source=self.polled.source_id, execution=self.polled.execution_id)
+        _log.warning("feed.items_left", source=self._source_id, execution=self._execution_id)
         return 0
 
     def _enqueue(self, waiting: Sequence[WaitingItem], *, via: int | None) -> None:
@@ -230,11 +233,11 @@ class FeedPolling:
             reach("feed_enqueued")
             # All or nothing, in the transaction that adds the pages: killed in between, an item is neither lost nor
             # asked for twice.
-            if polling_queries.take_items(tx, ids, execution_id=self.polled.execution_id) != len(ids):
+            if polling_queries.take_items(tx, ids, execution_id=self._execution_id) != len(ids):
                 raise _Overtaken
 
         pages = [found for item in waiting for found in _page(item)]
-        self._frontier.add(self.polled.execution_id, pages, via=via, also=mark)
+        self._frontier.add(self._execution_id, pages, via=via, also=mark)
         self._room -= len(waiting)
         reach("feed_taken")
 
@@ -264,7 +267,7 @@ class FeedPolling:
 
     def _row(self, url_hash: int) -> FeedRow | None:
         with self._raw_db.read() as tx:
-            return polling_queries.feed_by_hash(tx, source_id=self.polled.source_id, url_hash=url_hash)
+            return polling_queries.feed_by_hash(tx, source_id=self._source_id, url_hash=url_hash)
 
     def _judge(self, row: FeedRow, visit: Visit, *, named: bool) -> None:
         """Count a response for or against a feed; after a temporary redirect, the target's response counts."""
@@ -297,17 +300,17 @@ class FeedPolling:
                 _log.warning("feed.too_many", url=attempt.url, limit=self._limits.feeds_per_source)
                 return None
             self._insert(tx, attempt.url, attempt.url_hash, kind=kind, origin=origin)
-            return polling_queries.feed_by_hash(tx, source_id=self.polled.source_id, url_hash=attempt.url_hash)
+            return polling_queries.feed_by_hash(tx, source_id=self._source_id, url_hash=attempt.url_hash)
 
     def _insert(self, tx: Transaction, url: str, url_hash: int, *, kind: str, origin: str) -> bool:
-        source_id, now = self.polled.source_id, to_micros(self._clock.now())
+        source_id, now = self._source_id, to_micros(self._clock.now())
         return polling_queries.insert_feed(
             tx, source_id=source_id, url=url, url_hash=url_hash, kind=kind, origin=origin, now=now
         )
 
     def _room_for_feeds(self, tx: Transaction) -> int:
         """Return how many more feeds the source may have; deletes long-disabled feeds first if it is full."""
-        source_id, most = self.polled.source_id, self._limits.feeds_per_source
+        source_id, most = self._source_id, self._limits.feeds_per_source
         room = most - polling_queries.count_feeds(tx, source_id=source_id)
         if room <= 0:
             before = to_micros(self._clock.now() - FORGOTTEN_AFTER)
@@ -368,9 +371,7 @@ class FeedPolling:
             url = parse(target)
         except UrlRefused:
             return
-        if polling_queries.move_feed(
-            tx, feed_id=row.id, source_id=self.polled.source_id, url=url.fetch, url_hash=url.hash64
-        ):
+        if polling_queries.move_feed(tx, feed_id=row.id, source_id=self._source_id, url=url.fetch, url_hash=url.hash64):
             _log.info("feed.moved", url=row.url, to=url.fetch)
 
     def _interval(self, row: FeedRow) -> timedelta:
@@ -380,7 +381,7 @@ class FeedPolling:
 
     def _record(self, row: FeedRow, listing: PolledListing) -> int:
         """Store new items and items with a newer date as waiting. Return how many exceeded the limit."""
-        source_id, now, items = self.polled.source_id, self._clock.now(), listing.items
+        source_id, now, items = self._source_id, self._clock.now(), listing.items
         # A sitemap that changes its addresses at each poll would fill the table, and leave the feeds no room.
         most = self._limits.feeds_waiting if listing.is_feed else int(self._limits.feeds_waiting * _SITEMAP_SHARE)
         left = 0
@@ -420,11 +421,11 @@ class FeedPolling:
         # Newest first: the oldest are beyond the limit.
         recent.sort(key=lambda child: child.told_at or oldest, reverse=True)
         due = [child.found for child in recent[: self._limits.feeds_per_source] if self._wants(child, now)]
-        self._frontier.add(self.polled.execution_id, [_list(found, depth) for found in due])
+        self._frontier.add(self._execution_id, [_list(found, depth) for found in due])
 
     def _wants(self, child: ListedUrl, now: datetime) -> bool:
         """Return whether a sitemap of an index should be read now; a new one becomes a feed of its own."""
-        source_id, found = self.polled.source_id, child.found
+        source_id, found = self._source_id, child.found
         with self._raw_db.write() as tx:
             row = polling_queries.feed_by_hash(tx, source_id=source_id, url_hash=found.url_hash)
             if row is None:
@@ -448,7 +449,7 @@ class FeedPolling:
         if self._search is not None:
             self._try(self._search.visited(visit))
         # Every article of a blog has a feed of its comments: those deeper in the site are not noticed.
-        elif not self.polled.polls and visit.feeds and visit.attempt.depth <= _NOTICED_DEPTH:
+        elif not self._polls and visit.feeds and visit.attempt.depth <= _NOTICED_DEPTH:
             self._notice(visit.feeds)
 
     def _notice(self, feeds: Sequence[FoundUrl]) -> None:
@@ -464,9 +465,9 @@ class FeedPolling:
             unknown = [
                 found
                 for found in candidates[: self._limits.feeds_per_source]
-                if polling_queries.feed_by_hash(tx, source_id=self.polled.source_id, url_hash=found.url_hash) is None
+                if polling_queries.feed_by_hash(tx, source_id=self._source_id, url_hash=found.url_hash) is None
             ]
-        self._frontier.add(self.polled.execution_id, [_list(found, 1) for found in unknown])
+        self._frontier.add(self._execution_id, [_list(found, 1) for found in unknown])
 
 
 def _trouble(visit: Visit) -> Trouble | None:

@@ -262,20 +262,6 @@ def entry(line: LogLine, *, job_id: int) -> dict[str, Any]:
 _CLOSED = ("completed", "failed", "cancelled")
 
 
-def beyond(session: Session, *, job_id: int, number: int) -> list[int]:
-    """Return the closed, unpruned executions of a job up to this number."""
-    return list(
-        session.scalars(
-            select(Execution.id).where(
-                Execution.job_id == job_id,
-                Execution.number <= number,
-                Execution.pruned_at.is_(None),
-                Execution.state.in_(_CLOSED),
-            )
-        )
-    )
-
-
 def aged(session: Session, *, before: datetime, limit: int) -> list[int]:
     """Return the closed, unpruned executions that ended before a moment, oldest first."""
     return list(
@@ -322,7 +308,10 @@ _LINES = 10_000
 
 def prune_beyond(session: Session, *, job_id: int, number: int, now: datetime) -> None:
     """Prune the executions of a job up to this number; called as each run ends, so it finds one or two."""
-    _prune(session, beyond(session, job_id=job_id, number=number) if number > 0 else [], now)
+    if number <= 0:
+        return
+    old = Execution.job_id == job_id, Execution.number <= number, Execution.pruned_at.is_(None)
+    _prune(session, session.scalars(select(Execution.id).where(*old, Execution.state.in_(_CLOSED))).all(), now)
 
 
 def prune_aged(

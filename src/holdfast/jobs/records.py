@@ -400,11 +400,12 @@ def log_key(run: Execution) -> str | None:
 
 def log_record(run: Execution) -> LogOfExecution:
     key = log_key(run)
-    return LogOfExecution(
+    return from_row(
+        LogOfExecution,
+        run,
         execution_id=run.id,
         execution_number=run.number,
         status=run.state,
-        started_at=run.started_at,
         completed_at=run.finished_at,
         log_available=key is not None,
         log_object_key=key,

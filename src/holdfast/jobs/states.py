@@ -88,18 +88,13 @@ class IllegalTransition(Conflict):
         return IllegalTransition(self.wanted, self.state, self.allowed, hint=hint)
 
 
-def may_become(state: State, target: State) -> bool:
-    """Return whether one step goes from one state to the other; staying is not a step."""
-    return target in TRANSITIONS[state]
-
-
 def sources_of(target: State) -> frozenset[State]:
     return frozenset(state for state, targets in TRANSITIONS.items() if target in targets)
 
 
 def check(state: State, target: State) -> None:
-    """Raise IllegalTransition unless the table allows this step."""
-    if not may_become(state, target):
+    """Raise IllegalTransition unless the table allows this step; staying is not a step."""
+    if target not in TRANSITIONS[state]:
         raise IllegalTransition(f"become {target}", state, sources_of(target))
 
 

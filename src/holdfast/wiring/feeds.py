@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.crawl.plan import CrawlPlan
-from holdfast.feeds.polling import FeedPolling, PolledFeeds
+from holdfast.feeds.polling import FeedPolling
 from holdfast.feeds.polling_queries import source_of
 from holdfast.wiring import Runtime
 
@@ -17,5 +17,13 @@ def open_feeds(runtime: Runtime, plan: CrawlPlan, execution_id: int) -> FeedPoll
     if source_id is None:
         return None
     start = plan.first_seed_url().hash64 if plan.polls and plan.search else None
-    polled = PolledFeeds(source_id=source_id, execution_id=execution_id, polls=plan.polls, start=start)
-    return FeedPolling(runtime.raw_db, runtime.frontier, runtime.clock, runtime.settings, polled)
+    return FeedPolling(
+        runtime.raw_db,
+        runtime.frontier,
+        runtime.clock,
+        runtime.settings,
+        source_id=source_id,
+        execution_id=execution_id,
+        polls=plan.polls,
+        start=start,
+    )

@@ -13,8 +13,7 @@ from holdfast.api.dependencies import ArchiveDep, SessionDep, TotalsDep, UsageDe
 from holdfast.api.routing import LazyRouter
 from holdfast.auth.roles import Permission
 from holdfast.feedback import Day, Use
-from holdfast.jobs.alert_queries import list_alerts
-from holdfast.jobs.alerts import AlertName
+from holdfast.jobs.alerts import AlertName, list_alerts
 from holdfast.records import Public, record
 from holdfast.replay.links import escape
 from holdfast.replay.origins import browse_url

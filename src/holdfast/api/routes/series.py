@@ -14,8 +14,8 @@ from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RowId
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, piece_of
 from holdfast.auth.roles import Permission
-from holdfast.jobs.alert_queries import list_alerts as select_alerts
 from holdfast.jobs.alerts import AlertRecord, alert_record
+from holdfast.jobs.alerts import list_alerts as select_alerts
 from holdfast.jobs.views.activity import Activity, BusyOrder, read_activity
 from holdfast.jobs.views.timeseries import DEFAULT_HOURS, read_series
 from holdfast.series.records import TimeSeries
