@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.clock import Clock, from_micros
 from holdfast.config import Settings
@@ -16,6 +16,9 @@ from holdfast.crawl.contact import ContactMissing, known_contact
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.jobs.pauses import RunWait, awaited
+
+if TYPE_CHECKING:
+    from holdfast.db.models import Execution
 
 
 class QueuedRun(NamedTuple):
@@ -83,14 +86,7 @@ def waiting_runs(
     return [(run, _own_wait(run, alive, now) or obstacle or _turn(run, alive)) for run in runs]
 
 
-class _Run(Protocol):
-    @property
-    def id(self) -> int: ...
-    @property
-    def state(self) -> str: ...
-
-
-def waits_of(settings: Settings, clock: Clock, runs: Iterable[_Run | None]) -> dict[int, RunWait]:
+def waits_of(settings: Settings, clock: Clock, runs: Iterable[Execution | None]) -> dict[int, RunWait]:
     """Return by id why the queued ones of these executions wait; opens a short connection of its own."""
     ids = {run.id for run in runs if run is not None and run.state == "queued"}
     if not ids:

@@ -124,15 +124,12 @@ def write_text(entries: Sequence[Mapping[str, Any]], form: str) -> str:
 def _table(content: Mapping[str, Any], path: str) -> list[str]:
     """Return the lines of one TOML table, its inner tables after its values."""
     # Values before inner tables: behind a [table] line they would belong to that table.
-    lines = [f"{_key(name)} = {_value(one)}" for name, one in content.items() if not _is_inner(one) and one is not None]
+    plain = ((name, one) for name, one in content.items() if not isinstance(one, Mapping) and one is not None)
+    lines = [f"{_key(name)} = {_value(one)}" for name, one in plain]
     for name, one in content.items():
-        if _is_inner(one):
+        if isinstance(one, Mapping):
             lines += ["", f"[{path}.{_key(name)}]", *_table(one, f"{path}.{_key(name)}")]
     return lines
-
-
-def _is_inner(value: object) -> bool:
-    return isinstance(value, Mapping)
 
 
 def _key(name: str) -> str:

@@ -146,7 +146,7 @@ class JobActions:
             job.paused_by = "user"
             _withdraw(opened, "paused", now)
         elif action is JobAction.RESUME:
-            _clear_retries(job)
+            job.current_retry_count = job.infra_retry_count = 0
             self._schedule(session, job, now=now)
         elif action is JobAction.CANCEL:
             _withdraw(opened, "cancelled", now)
@@ -240,7 +240,7 @@ class JobActions:
         job.updated_at = now
         # A retry counter of the old plan would make the next run go on in the old run's directory.
         if steps or changed or before != (job.url, job.config):
-            _clear_retries(job)
+            job.current_retry_count = job.infra_retry_count = 0
         events = [move(job, step, now=now, replanned=True) for step in steps]
         if steps:
             # A new plan is no second try of the old one.
@@ -303,11 +303,6 @@ def _write(job: Job, spec: JobSpec, config: SourceConfig) -> None:
     for name in (*COLUMNS, "config", "details"):
         setattr(job, name, getattr(spec, name))
     job.fingerprint = sha256(f"{store.CRAWL} {job.url}".encode()).hexdigest()
-
-
-def _clear_retries(job: Job) -> None:
-    """Clear retry state: the next run may have another plan, or be long after the last one."""
-    job.current_retry_count = job.infra_retry_count = 0
 
 
 def _withdraw(execution: Execution | None, reason: str, now: datetime) -> None:

@@ -330,8 +330,10 @@ class AddingUrls:
         found = [_found(url, request) for url in group.urls.values()]
         is_first = bool(request.priority or request.is_seed)
         if group.run is not None and (place := self._join_run(group, group.run, found, raises=is_first)) is not None:
+            # Leased URLs have a fixed order: the processes that hold their domains reload their queues.
             if is_first and (place.added or place.raised):
-                self._ask_first(found)
+                for domain in sorted({one.domain for one in found}):
+                    self._frontier.control.tell_holder(domain, also=lambda _tx: None)
             return place
         with self.read() as session:
             coming = next_run(session, group.source_id)
@@ -364,11 +366,6 @@ class AddingUrls:
         except Conflict:
             return None
         return _joined(group.source, run.execution_id, len(found), added=added, raised=sum(raised))
-
-    def _ask_first(self, found: Sequence[FoundUrl]) -> None:
-        """Signal the processes that hold the domains to reload their queues: leased URLs have a fixed order."""
-        for domain in sorted({one.domain for one in found}):
-            self._frontier.control.tell_holder(domain, also=lambda _tx: None)
 
     def _make(self, host: str, urls: Sequence[Url], request: AddRequest) -> AddedPlace:
         """Create a source for a host that no source reaches, and a job that crawls these URLs once."""
