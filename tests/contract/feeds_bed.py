@@ -9,12 +9,13 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
+from sqlalchemy import select
+
 from holdfast.config import FeedSettings, Settings, Timings
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Feed, FeedItem, Job, Source
 from holdfast.db.raw import RawDatabase
-from holdfast.feeds import queries
 from holdfast.feeds.polling import FeedPolling
 from holdfast.frontier import Frontier
 from holdfast.types import Attempt, FoundUrl, ListedUrl, Outcome, PolledListing, UrlKind, Visit
@@ -115,12 +116,15 @@ class Bed:
                        "origin": "configured", "created_at": now, "next_poll_at": now, "consecutive_errors": 0,
                        **facts})  # fmt: skip
         with self.database.write() as session:
-            return queries.insert_feed(session, made)
+            session.add(made)
+            session.flush()
+            return made
 
     def feed(self, url: str = FEED) -> Feed | None:
         """Return a feed as it is now."""
         with self.database.read() as session:
-            return queries.feed_at(session, source_id=self.source_id, url_hash=parse(url).hash64)
+            one = select(Feed).where(Feed.source_id == self.source_id, Feed.url_hash == parse(url).hash64)
+            return session.scalars(one).one_or_none()
 
     def known(self, url: str = FEED) -> Feed:
         """Return a feed that must be there."""

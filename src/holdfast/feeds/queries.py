@@ -4,51 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import and_, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from holdfast.db.models import Execution, Feed, FeedItem, Job, Page, PageCrawl, Source
+from holdfast.db.models import Execution, Feed, FeedItem, Page, PageCrawl, Source
 from holdfast.errors import Conflict, NotFound
-from holdfast.feeds.health import BY_HAND
-
-# What a worker holds under a lease: an ad-hoc crawl that was killed stays `running` until an operator resumes it.
-_CRAWLS = ("crawl", "annual", "shard")
 
 _ENDED = ("completed", "failed", "cancelled")
 # Reasons of attempts that were closed without a request: their items are given back. What a rule left out is not.
 _UNASKED = ("over_limit:max_time", "over_limit:max_bytes", "stopped", "cancelled")
-
-
-def feed_at(session: Session, *, source_id: int, url_hash: int) -> Feed | None:
-    return session.scalars(select(Feed).where(Feed.source_id == source_id, Feed.url_hash == url_hash)).one_or_none()
-
-
-def insert_feed(session: Session, made: Feed) -> Feed:
-    session.add(made)
-    session.flush()
-    return made
-
-
-def count_feeds(session: Session, *, source_id: int) -> int:
-    """Return the number of a source's feeds, including disabled ones."""
-    return session.scalar(select(func.count()).select_from(Feed).where(Feed.source_id == source_id)) or 0
-
-
-def forget_disabled(session: Session, *, source_id: int, before: datetime) -> int:
-    """Delete discovered feeds that were disabled by errors before `before`; return how many.
-
-    Feeds added or disabled by hand stay. The crawl process does the same (`polling_queries.forget_disabled`).
-    """
-    gone = session.scalars(
-        delete(Feed)
-        .where(Feed.source_id == source_id, Feed.disabled_at < before, Feed.origin != "configured")
-        .where(or_(Feed.last_error_type.is_(None), Feed.last_error_type != BY_HAND))
-        .returning(Feed.id)
-        .execution_options(synchronize_session=False)
-    )
-    return len(list(gone))
 
 
 def listed(
@@ -73,15 +38,6 @@ def listed(
 
 def feeds_of_source(session: Session, *, source_id: int) -> list[Feed]:
     return list(session.scalars(select(Feed).where(Feed.source_id == source_id).order_by(Feed.id)))
-
-
-def polled_feeds(session: Session, *, source_id: int, sitemaps: bool) -> list[Feed]:
-    """Return the polled feeds of a source by next poll time; without `sitemaps`, omit sitemaps not added by hand."""
-    query = select(Feed).where(Feed.source_id == source_id, Feed.disabled_at.is_(None), Feed.next_poll_at.is_not(None))
-    if not sitemaps:
-        # A source that reads no sitemaps still polls the one that an operator added.
-        query = query.where(or_(Feed.kind != "sitemap", Feed.origin == "configured"))
-    return list(session.scalars(query.order_by(Feed.next_poll_at, Feed.id)))
 
 
 def items_of(session: Session, *, source_id: int, feed_id: int, limit: int) -> list[FeedItem]:
@@ -135,23 +91,6 @@ def give_back(session: Session, *, source_id: int, execution_id: int, hashes: Se
         .execution_options(synchronize_session=False)
     )
     return len(list(given))
-
-
-def last_landing(session: Session, *, source_id: int) -> tuple[str, ...]:
-    """Return the redirect targets of a source's seeds in its latest crawl: items are in scope there too."""
-    query = select(Execution.config).join(Job, Job.id == Execution.job_id)
-    # An ad-hoc crawl tells where the seeds land as well as a scheduled one.
-    query = query.where(Job.source_id == source_id, Job.kind.in_((*_CRAWLS, "adhoc"))).order_by(Execution.id.desc())
-    latest = session.scalar(query.limit(1)) or {}
-    return tuple(str(place) for place in latest.get("landing") or ())
-
-
-def crawls_now(session: Session, *, source_id: int) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """Return the running crawls of this source: their job's configuration and the source's."""
-    query = select(Job.config, Source.config).join(Execution, Execution.job_id == Job.id)
-    query = query.join(Source, Source.id == Job.source_id)
-    query = query.where(Job.source_id == source_id, Job.kind.in_(_CRAWLS), Execution.state == "running")
-    return [(row[0], row[1]) for row in session.execute(query)]
 
 
 class FeedNotFound(NotFound):

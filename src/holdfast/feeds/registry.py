@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from random import randrange
-from typing import Any
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import delete, func, or_, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -18,7 +17,7 @@ from holdfast import audit, log
 from holdfast.clock import Clock
 from holdfast.config import FeedSettings
 from holdfast.db.engine import Database
-from holdfast.db.models import Feed, FeedItem, Source
+from holdfast.db.models import Execution, Feed, FeedItem, Job, Source
 from holdfast.errors import Conflict
 from holdfast.feeds import queries
 from holdfast.feeds.health import (
@@ -36,6 +35,8 @@ from holdfast.urls import parse_seed
 from holdfast.values import dataclass
 
 _log = log.get()
+# What a worker holds under a lease: an ad-hoc crawl that was killed stays `running` until an operator resumes it.
+_CRAWLS = ("crawl", "annual", "shard")
 # Polls before this one whose items are looked after.
 _LOOKED_BACK = 3
 # How long an item stays known after it was named. An edition reads those since the campaign before its own, and its
@@ -57,7 +58,8 @@ def find(session: Session, feed_id: int) -> Feed:
 def add(session: Session, clock: Clock, source: Source, url: str, *, kind: str = "feed", limit: int = 200) -> Feed:
     """Add a feed that is due immediately; raise `UrlRefused`, `FeedTaken`, or `FeedsTooMany` beyond `limit`."""
     address = parse_seed(url)
-    known = queries.feed_at(session, source_id=source.id, url_hash=address.hash64)
+    same = select(Feed).where(Feed.source_id == source.id, Feed.url_hash == address.hash64)
+    known = session.scalars(same).one_or_none()
     if known is not None:
         raise FeedTaken(known.id, address.fetch)
     now = clock.now()
@@ -72,21 +74,30 @@ def add(session: Session, clock: Clock, source: Source, url: str, *, kind: str =
         next_poll_at=now,
         consecutive_errors=0,
     )
+    session.add(row)
     try:
-        made = queries.insert_feed(session, row)
+        session.flush()
     # Another process added it after the look above; its transaction decided, and this one is over.
     except IntegrityError as exc:
         raise Conflict(f"{address.fetch} was added at this moment; see it with: holdfast feed list") from exc
-    _audit(session, clock, "feed.added", made)
-    return made
+    _audit(session, clock, "feed.added", row)
+    return row
 
 
 def _demand_room(session: Session, source: Source, limit: int, now: datetime) -> None:
     """Raise `FeedsTooMany` if a source has reached its feed limit, which also applies to discovered feeds."""
     # Disabled feeds count; those that their answers disabled a month ago make room.
-    room = limit - queries.count_feeds(session, source_id=source.id)
+    room = limit - (session.scalar(select(func.count()).where(Feed.source_id == source.id)) or 0)
     if room <= 0:
-        room += queries.forget_disabled(session, source_id=source.id, before=now - FORGOTTEN_AFTER)
+        # Feeds added or disabled by hand stay. The crawl process does the same (`polling_queries.forget_disabled`).
+        gone = session.scalars(
+            delete(Feed)
+            .where(Feed.source_id == source.id, Feed.disabled_at < now - FORGOTTEN_AFTER, Feed.origin != "configured")
+            .where(or_(Feed.last_error_type.is_(None), Feed.last_error_type != BY_HAND))
+            .returning(Feed.id)
+            .execution_options(synchronize_session=False)
+        )
+        room += len(gone.all())
     if room <= 0:
         raise FeedsTooMany(limit)
 
@@ -166,21 +177,40 @@ def plan_poll(
 ) -> PollPlan:
     # Without slack, a feed that is due ten seconds after its job ran would wait a whole interval more.
     soon = now + timedelta(minutes=settings.interval_minutes) * _SLACK
-    polled = queries.polled_feeds(session, source_id=source.id, sitemaps=config.sitemaps)
+    polled = select(Feed).where(Feed.source_id == source.id, Feed.disabled_at.is_(None), Feed.next_poll_at.is_not(None))
+    if not config.sitemaps:
+        # A source that reads no sitemaps still polls the one that an operator added.
+        polled = polled.where(or_(Feed.kind != "sitemap", Feed.origin == "configured"))
+    feeds = session.scalars(polled.order_by(Feed.next_poll_at, Feed.id))
     sought = source.feeds_sought_at
     stale = sought is None or now - sought >= timedelta(hours=settings.search_hours)
     return PollPlan(
-        feeds=tuple(feed for feed in polled if _is_due(feed, settings, now=now, soon=soon)),
+        feeds=tuple(feed for feed in feeds if _is_due(feed, settings, now=now, soon=soon)),
         search=settings.discovery and stale,
         waiting=queries.waiting_count(session, source_id=source.id),
-        landing=queries.last_landing(session, source_id=source.id),
-        crawled_now=any(map(_asks_without_leases, queries.crawls_now(session, source_id=source.id))),
+        landing=_last_landing(session, source.id),
+        crawled_now=_is_crawled_by_tool(session, source.id),
     )
 
 
-def _asks_without_leases(crawl: tuple[dict[str, Any], dict[str, Any]]) -> bool:
+def _last_landing(session: Session, source_id: int) -> tuple[str, ...]:
+    """Return the redirect targets of a source's seeds in its latest crawl: items are in scope there too."""
+    query = select(Execution.config).join(Job, Job.id == Execution.job_id)
+    # An ad-hoc crawl tells where the seeds land as well as a scheduled one.
+    query = query.where(Job.source_id == source_id, Job.kind.in_((*_CRAWLS, "adhoc"))).order_by(Execution.id.desc())
+    latest = session.scalar(query.limit(1)) or {}
+    return tuple(str(place) for place in latest.get("landing") or ())
+
+
+def _is_crawled_by_tool(session: Session, source_id: int) -> bool:
     # zimit asks with a browser of its own: politeness cannot be kept between it and a poll, so the poll waits.
-    return next((config["backend"] for config in crawl if config.get("backend")), "native") != "native"
+    query = select(Job.config, Source.config).join(Execution, Execution.job_id == Job.id)
+    query = query.join(Source, Source.id == Job.source_id)
+    query = query.where(Job.source_id == source_id, Job.kind.in_(_CRAWLS), Execution.state == "running")
+    crawls = session.execute(query).all()
+    return any(
+        next((config["backend"] for config in crawl if config.get("backend")), "native") != "native" for crawl in crawls
+    )
 
 
 def _is_due(feed: Feed, settings: FeedSettings, *, now: datetime, soon: datetime) -> bool:

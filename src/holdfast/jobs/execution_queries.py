@@ -406,14 +406,6 @@ def holding(tx: Transaction, *, execution_id: int) -> ExecutionHolding:
     return ExecutionHolding(state, bool(is_of_job), owner, moment_or_none(heard_at))
 
 
-def handed_back(tx: Transaction, execution_id: int) -> bool:
-    """Return whether a started execution is queued for the next worker."""
-    rows = tx.execute(
-        "SELECT 1 FROM executions WHERE id = ? AND state = 'queued' AND started_at IS NOT NULL", (execution_id,)
-    )
-    return bool(rows)
-
-
 def ask_to_stop(tx: Transaction, *, execution_ids: Sequence[int], word: str) -> None:
     """Set the stop request of these executions: drain or cancel."""
     tx.many("UPDATE executions SET stop_requested = ? WHERE id = ?", [(word, number) for number in execution_ids])

@@ -254,12 +254,13 @@ def request_stop(raw_db: RawDatabase, clock: Clock, *, execution_id: int | None,
     with raw_db.write() as tx:
         if execution_id is not None:
             one = execution_queries.execution(tx, execution_id)
-            is_begun = one is not None and (
-                one.state in execution_queries.OPEN or execution_queries.handed_back(tx, one.id)
+            # A started run may be queued for the next worker.
+            is_started = one is not None and (
+                one.state in execution_queries.OPEN or (one.state == "queued" and one.started_at is not None)
             )
-            if one is not None and not is_begun:
+            if one is not None and not is_started:
                 raise NotStoppable(f"execution {one.id} is {one.state} and cannot be stopped; see: holdfast status")
-            ids = [execution_id] if is_begun else []
+            ids = [execution_id] if is_started else []
         else:
             ids = execution_queries.latest_executions(tx, limit=1000, running=True)
         execution_queries.ask_to_stop(tx, execution_ids=ids, word="cancel" if cancel else "drain")

@@ -15,7 +15,6 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
 from holdfast.db.audit_events import append_event
-from holdfast.db.models import Execution
 from holdfast.db.raw import RawDatabase
 from holdfast.errors import Conflict, Invalid, UrlRefused
 from holdfast.jobs import execution_queries
@@ -82,15 +81,8 @@ class MatchedUrls:
 
 def run_exclusions(session: Session, execution_id: int) -> RunExclusions | None:
     row = execution(session, execution_id)
-    return None if row is None else _shown(row)
-
-
-def _is_ours(config: Mapping[str, Any]) -> bool:
-    """Return whether a run's row has a plan of our own crawler; zimit's has seeds, too, but no plan."""
-    return bool(config.get("seeds") and config.get("contact"))
-
-
-def _shown(row: Execution) -> RunExclusions:
+    if row is None:
+        return None
     config = row.config
     return RunExclusions(
         execution_id=row.id,
@@ -98,6 +90,11 @@ def _shown(row: Execution) -> RunExclusions:
         added=list(config.get("exclusions") or ()),
         is_editable=_is_ours(config) and row.state == "running" and row.stop_requested is None,
     )
+
+
+def _is_ours(config: Mapping[str, Any]) -> bool:
+    """Return whether a run's row has a plan of our own crawler; zimit's has seeds, too, but no plan."""
+    return bool(config.get("seeds") and config.get("contact"))
 
 
 def matched_urls(

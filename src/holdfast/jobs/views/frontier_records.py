@@ -172,16 +172,23 @@ def domain_record(row: Domain, *, pages: int, now: datetime) -> DomainRecord:
     return from_row(
         DomainRecord,
         row,
-        domain=row.name,
-        state=domain_state(row, now),
         page_count=pages,
-        crawl_delay=row.delay_s,
         paused=row.paused_at is not None,
-        circuit=row.circuit_state,
-        slow_down=row.penalty,
-        next_allowed_at=next_moment(row),
         leased=is_held(row, now),
+        **_shared(row, now),
     )
+
+
+def _shared(row: Domain, now: datetime) -> dict[str, Any]:
+    """Return the fields of a domain that both records have."""
+    return {
+        "domain": row.name,
+        "state": domain_state(row, now),
+        "crawl_delay": row.delay_s,
+        "circuit": row.circuit_state,
+        "slow_down": row.penalty,
+        "next_allowed_at": next_moment(row),
+    }
 
 
 def domain_detail(
@@ -195,15 +202,10 @@ def crawled_host(domain: Domain, queue: QueueInExecution, due_at: int, *, now: d
     return from_row(
         CrawledHost,
         domain,
-        domain=domain.name,
-        state=domain_state(domain, now),
         pending=queue.pending,
         completed=queue.completed,
         failed=queue.failed,
         ruled_out=queue.ruled_out,
         due_at=from_micros(due_at) if queue.pending and due_at else None,
-        next_allowed_at=next_moment(domain),
-        crawl_delay=domain.delay_s,
-        circuit=domain.circuit_state,
-        slow_down=domain.penalty,
+        **_shared(domain, now),
     )
