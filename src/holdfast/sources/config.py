@@ -107,7 +107,9 @@ class Fields:
         return value
 
     def choice(self, name: str, allowed: Sequence[str], default: str) -> str:
-        value = self._take(name, default)
+        value = self._take(name)
+        if value is None:
+            return default
         if not isinstance(value, str) or value not in allowed:
             raise self.refuse(name, f"it must be one of {', '.join(allowed)}")
         return value
