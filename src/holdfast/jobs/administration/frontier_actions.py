@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from sqlalchemy import Row
 from sqlalchemy.orm import Session
@@ -35,7 +35,7 @@ from holdfast.sources import registry
 from holdfast.sources.config import read_config
 from holdfast.sources.queries import find_source, new_code, sources
 from holdfast.types import FoundUrl, Outcome, UrlKind
-from holdfast.urls import DEFAULT, Normalisation, Scope, ScopeVerdict, Url, parse, parse_seed, priority, registrable
+from holdfast.urls import DEFAULT, Normalisation, ScopeVerdict, Url, parse, parse_seed, priority, registrable
 from holdfast.values import dataclass
 
 MOST_URLS: Final = 1000
@@ -412,22 +412,18 @@ def _by_site(urls: Iterable[Url]) -> dict[str, list[Url]]:
     return found
 
 
-class _Reach(NamedTuple):
+class _Reach:
     """The scope of a run or source, and its URL normalisation."""
 
-    scope: Scope
-    policy: Normalisation
-
-    @classmethod
-    def of(cls, plan: CrawlPlan) -> _Reach:
-        return cls(plan.build_scope(), plan.normalisation())
+    def __init__(self, plan: CrawlPlan) -> None:
+        self._scope, self._policy = plan.build_scope(), plan.normalisation()
 
     def spelled(self, url: Url) -> Url:
-        return parse(url.fetch, self.policy)
+        return parse(url.fetch, self._policy)
 
     def verdict(self, url: Url) -> ScopeVerdict:
         """Return whether a URL is in scope; URLs added by hand have no depth limit."""
-        return self.scope.decide(self.spelled(url), 0)
+        return self._scope.decide(self.spelled(url), 0)
 
     def taken(self, urls: Iterable[Url]) -> list[Url]:
         return [url for url in urls if self.verdict(url).allowed]
@@ -461,7 +457,7 @@ class _Places:
     def _run_of(self, url: Url) -> tuple[_Group, _Reach] | None:
         for run in self._runs:
             if run.execution_id not in self._of_runs:
-                self._of_runs[run.execution_id] = _Reach.of(stored_plan(run.config))
+                self._of_runs[run.execution_id] = _Reach(stored_plan(run.config))
             reach = self._of_runs[run.execution_id]
             if reach.verdict(url).allowed:
                 return _Group(run.source_id, run.source_code, run), reach
@@ -518,7 +514,7 @@ class _Places:
         if source.id not in self._of_sources:
             try:
                 config = read_config(registry.content_of(source))
-                self._of_sources[source.id] = _Reach.of(crawl_plan(config, CrawlDefaults(contact="-"), number=1))
+                self._of_sources[source.id] = _Reach(crawl_plan(config, CrawlDefaults(contact="-"), number=1))
             except Invalid:
                 self._of_sources[source.id] = None
         return self._of_sources[source.id]
