@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
-from holdfast.db.models import AuditEvent, FeedItem
-from holdfast.editions.edition_view import Acceptance
+from holdfast.db.models import AuditEvent, FeedItem, Job
+from holdfast.editions.edition_view import Acceptance, view_edition
+from holdfast.editions.report import mark_shards
 from holdfast.errors import Invalid
 from holdfast.urls import parse_seed
 from tests.api_bed import Server, serving
@@ -102,6 +104,22 @@ def test_decision_takes_addresses_of_runs_and_feeds(bed: EditionBed) -> None:
         bed.decisions.decide_page(bed.edition("hc").id, url, Acceptance.EXCLUDED, "not ours")
 
     assert [one["url"] for one in bed.edition("hc").coverage_summary["decisions"]] == [OLD, item]
+
+
+def test_report_keeps_a_decision_made_after_the_shards_were_read(bed: EditionBed) -> None:
+    bed.jobs.source("hc", seeds=[HOME])
+    bed.schedule("hc")
+    bed.ran(ending=BROKEN)
+    job_id = bed.job("hc-20260101").id
+
+    with bed.database.write() as session:
+        view = view_edition(session, bed.edition("hc").id)
+        # As another process would: the session still holds the job as it was read.
+        decide = update(Job).where(Job.id == job_id).values(acceptance_state="accepted_gap")
+        session.execute(decide.execution_options(synchronize_session=False))
+        mark_shards(session, view, now=bed.clock.now())
+
+    assert bed.job("hc-20260101").acceptance_state == "accepted_gap"
 
 
 def test_accepted_gap_is_undone(bed: EditionBed) -> None:

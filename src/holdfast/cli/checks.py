@@ -148,7 +148,7 @@ _THEIRS = ("HEALTHARCHIVE_", "CRAWLER_", "FETCHER_", "JOB_LOGS_", "AUTH_JWT_")
 
 
 Finding = tuple[str, str, str | None]
-"""What was checked, its value, and how to fix it; None if there is no problem."""
+"""A check by name, its value, and how to fix it; None if there is no problem."""
 
 
 @runnable(opened=nullcontext, example="check-env")

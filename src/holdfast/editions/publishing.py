@@ -51,16 +51,10 @@ class FileForm(StrEnum):
     LINES = "application/x-ndjson"
 
 
-class OpenedFile(NamedTuple):
-    name: str
-    form: FileForm
-    chunks: Iterator[bytes]
-
-
 def open_public(
     database: Database, home: Path, edition: Edition, source: Source, name: str, *, cache_bytes: int
-) -> OpenedFile:
-    """Return a file of an edition in its public form; raise ArtefactNotFound.
+) -> tuple[str, FileForm, Iterator[bytes]]:
+    """Return the name, the type and the content of an edition's public file; raise ArtefactNotFound.
 
     Names: coverage-report.json, coverage.csv, frozen.jsonl, comparison-<year>.json, comparison-<year>.csv. A long
     file is read directly, or from a copy without captures under takedown; the first request after a takedown
@@ -71,29 +65,29 @@ def open_public(
     # Names are matched whole, never joined to a path as they came.
     compared = re.fullmatch(r"comparison-([0-9]{4})\.(json|csv)", name)
     if name == edition_files.REPORT_JSON:
-        return OpenedFile(shown, FileForm.JSON, iter([_report(database, _read(folder / name, name))]))
+        return shown, FileForm.JSON, iter([_report(database, _read(folder / name, name))])
     if compared and compared[2] == "json":
         path = folder / f"{comparison_stem(int(compared[1]))}.json"
-        return OpenedFile(shown, FileForm.JSON, iter([_comparison(database, _read(path, name))]))
+        return shown, FileForm.JSON, iter([_comparison(database, _read(path, name))])
     copies = home.resolve() / "cache" / "editions" / f"{source.code}-{edition.year}"
     if name == edition_files.CSV or compared:
         path = _there(folder / name, name)
-        return OpenedFile(shown, FileForm.CSV, _long(database, copies, path, _table, most_bytes=cache_bytes))
+        return shown, FileForm.CSV, _long(database, copies, path, _table, most_bytes=cache_bytes)
     if name == edition_files.FROZEN and edition.frozen_path is not None:
         path = _there(stored_file(home, edition.frozen_path), name)
-        return OpenedFile(shown, FileForm.LINES, _long(database, copies, path, _lines, most_bytes=cache_bytes))
+        return shown, FileForm.LINES, _long(database, copies, path, _lines, most_bytes=cache_bytes)
     raise ArtefactNotFound(f"there is no {name[:60]!r} of {source.code} {edition.year} for the public")
 
 
 def table_rows(
-    table: OpenedFile, wanted: Mapping[str, Collection[str]], *, start: int, limit: int
+    table: Iterable[bytes], wanted: Mapping[str, Collection[str]], *, start: int, limit: int
 ) -> tuple[list[dict[str, str]], int | None]:
     """Return the next rows of a table that have one of the wanted values in each of these columns, at most `limit`.
 
     Return also the row to continue with, None at the end. Rows before `start` are only counted; a request ends
     after half a million other rows.
     """
-    rows = csv.reader(_text_lines(table.chunks, start))
+    rows = csv.reader(_text_lines(table, start))
     head = next(rows, [])
     # By place: half a million rows are looked at for a reason that none of them has.
     places = [(at, frozenset(wanted[name])) for at, name in enumerate(head) if name in wanted]

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from holdfast.cancellation import WorkAbandoned, until
-from holdfast.editions.publishing import FileForm, OpenedFile, table_rows
+from holdfast.editions.publishing import table_rows
 
 _ROWS = [f'"https://example.org/{number},""x""",{"captured" if number % 3 else "failed"},ok' for number in range(20)]
 _TABLE = "\n".join(("url,outcome,reason", *_ROWS, "")).encode()
@@ -17,8 +17,7 @@ def _read(
     chars: int, start: int, limit: int, outcome: str | None = None, table: bytes = _TABLE
 ) -> tuple[list[dict[str, str]], int | None]:
     chunks = iter([table[at : at + chars] for at in range(0, len(table), chars)])
-    opened = OpenedFile("coverage.csv", FileForm.CSV, chunks)
-    return table_rows(opened, {} if outcome is None else {"outcome": [outcome]}, start=start, limit=limit)
+    return table_rows(chunks, {} if outcome is None else {"outcome": [outcome]}, start=start, limit=limit)
 
 
 @pytest.mark.parametrize("chars", [1, 7, 64, 10_000])
@@ -65,6 +64,6 @@ def test_nobody_waits_for_it_any_more_and_it_ends() -> None:
 
 
 def test_several_values_of_a_column_are_wanted_at_once() -> None:
-    opened = OpenedFile("comparison-2024.csv", FileForm.CSV, iter([b"kind,url\nnew,a\nunchanged,b\ngone,c\n"]))
+    table = iter([b"kind,url\nnew,a\nunchanged,b\ngone,c\n"])
 
-    assert [row["url"] for row in table_rows(opened, {"kind": ["new", "gone"]}, start=0, limit=9)[0]] == ["a", "c"]
+    assert [row["url"] for row in table_rows(table, {"kind": ["new", "gone"]}, start=0, limit=9)[0]] == ["a", "c"]

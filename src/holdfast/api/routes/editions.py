@@ -334,7 +334,7 @@ def _rows_of(
     with archive.database.read() as session:
         row, kept = edition_of(session, *edition)
     most = archive.settings.exports.cache_bytes
-    table = open_public(archive.database, archive.home, row, kept, name, cache_bytes=most)
+    _, _, table = open_public(archive.database, archive.home, row, kept, name, cache_bytes=most)
     return table_rows(table, wanted, start=max(0, int(place[0])) if place else 0, limit=limit)
 
 
@@ -395,10 +395,10 @@ async def coverage_file(
         with archive.database.read() as session:
             row, kept = edition_of(session, source, year)
         most = archive.settings.exports.cache_bytes
-        opened = open_public(archive.database, archive.home, row, kept, file, cache_bytes=most)
+        shown, form, chunks = open_public(archive.database, archive.home, row, kept, file, cache_bytes=most)
         # What is withdrawn must not stay in caches between us and the reader.
-        headers = {"Content-Disposition": f'attachment; filename="{opened.name}"', "Cache-Control": "no-cache"}
-        return Streamed(iter(opened.chunks), opened.form.value, headers)
+        headers = {"Content-Disposition": f'attachment; filename="{shown}"', "Cache-Control": "no-cache"}
+        return Streamed(chunks, form.value, headers)
 
     return await heavily(request, guarded(request, work))
 
