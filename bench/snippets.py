@@ -28,6 +28,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from holdfast.parse.document import parse_document
 from holdfast.parse.text import words_of
 from holdfast.search import highlight
+from holdfast.search.passages import SearchedText
 from holdfast.search.query import parse_query
 
 MANUALS: Final = {
@@ -145,7 +146,7 @@ def ours(query: str) -> Callable[[PageText], list[str]]:
 
     def passages(page: PageText) -> list[str]:
         finder.pieces(page.title)
-        return [_plain(p) for p in finder.passages(page.text, title=page.title, headings=page.headings)]
+        return [_plain(p) for p in finder.passages(SearchedText(page.text, page.title, page.headings))]
 
     return passages
 
@@ -163,7 +164,7 @@ def other_of(path: Path) -> Answer:
 
         def passages(page: PageText) -> list[str]:
             finder.pieces(page.title)
-            return [_plain(p) for p in finder.passages(page.text)]
+            return [_plain(p) for p in finder.passages(SearchedText(page.text))]
 
         return passages
 

@@ -269,18 +269,27 @@ def _pieces_with_seams(text: str) -> list[str]:
     return [text[start:end] for start, end in zip(starts.tolist(), ends[place].tolist(), strict=True)]
 
 
-# Names whose signs are what tells them apart: C++, C#, F#; $HOME, @property, #include; `__init__`, `_private`.
-_SIGNED: Final = re.compile(r"(?<![\w+#])[A-Za-z]{1,3}(?:\+\+|#)(?![\w+#])")
-_MARKED: Final = re.compile(r"[$@#](?<![\w$@#&/][$@#])[A-Za-z_]\w+")
-_UNDERSCORED: Final = re.compile(r"\b_+[^\W_]\w*|\b[^\W_]\w*_\b")
+# Names whose signs are what tells them apart, by a sign that they have. The sign comes first where a pattern allows it:
+# it is looked for with a plain search then.
+_SIGNED: Final = tuple(
+    (sign, re.compile(pattern))
+    for sign, pattern in (
+        ("++", r"(?<![\w+#])[A-Za-z]{1,3}\+\+(?![\w+#])"),
+        ("#", r"(?<![\w+#])[A-Za-z]{1,3}#(?![\w+#])"),
+        ("$", r"\$(?<![\w$@#&/]\$)[A-Za-z_]\w+"),
+        ("@", r"@(?<![\w$@#&/]@)[A-Za-z_]\w+"),
+        ("#", r"#(?<![\w$@#&/]#)[A-Za-z_]\w+"),
+        ("%", r"%(?<![\w%]%)[A-Za-z_]\w+%(?![\w%])"),
+        ("->", r"\b[A-Za-z_]\w*->[A-Za-z_]\w*"),
+        ("^{", r"\^\{\w+\}"),
+        ("_", r"\b_+[^\W_]\w*|\b[^\W_]\w*_\b"),
+    )
+)
 
 
 def compounds_in(text: str) -> list[str]:
     """Return the compound words of a text as written, each once, in order."""
-    names = _SIGNED.findall(text) if "++" in text or "#" in text else []
-    names += _MARKED.findall(text)
-    if "_" in text:
-        names += _UNDERSCORED.findall(text)
+    names = [name for sign, pattern in _SIGNED if sign in text for name in pattern.findall(text)]
     found = dict.fromkeys([name for name in dict.fromkeys(names) if len(name) <= MAX_WORD_BYTES][:_MAX_COMPOUNDS])
     if len(text) > _SHORT:
         others = _pieces_with_seams(text)

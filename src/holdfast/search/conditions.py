@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from holdfast.clock import to_micros
+from holdfast.search.analysis import languages_of
 from holdfast.search.columns import Columns
 from holdfast.search.counting import GOOD, SHOWS, Filters, Keep
 from holdfast.search.engine import IndexReader, MatchedKeys
@@ -221,7 +222,7 @@ class Conditions:
             case InTitle(words):
                 return self._reader.in_titles(words, limit=limit)
             case NearWords(words=words, distance=distance):
-                return self._reader.near(words, distance=distance, limit=limit)
+                return self._reader.near(words, languages_of(self._columns.languages), distance=distance, limit=limit)
 
     def _on_site(self, site: OnSite, rows: Rows) -> Verdict:
         columns = self._columns

@@ -344,12 +344,13 @@ def _counts(results: Results, code: Callable[[Rows], Values], *tables: Values) -
     # Captures of a page mostly have the code of the one that is shown: few are left to look at.
     differs = code(results.members) != code(results.shown)
     others, shown = code(results.members[differs]), results.shown[differs]
-    counts = []
-    for table in tables:
+    counts = [np.bincount(table, own).astype(np.int64) for table in tables]
+    if not len(others):
+        return counts
+    for table, total in zip(tables, counts, strict=True):
         differs = table[others] != table[code(shown)]
         values = _distinct(np.sort(_keys(shown[differs], table[others[differs]]))) & _VALUE
-        weights = np.concatenate((own, np.ones(len(values), np.int64)))
-        counts.append(np.bincount(np.concatenate((table, values)), weights).astype(np.int64))
+        total += np.bincount(values, minlength=len(total))
     return counts
 
 

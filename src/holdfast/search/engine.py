@@ -73,7 +73,6 @@ _UNFOLDED_CHARS: Final = 4_000
 _MAX_HEADS_CHARS: Final = 100_000
 # Main content, and the rest of what a page shows.
 _PARTS: Final = ("body", "rest")
-_TEXTS: Final = tuple(f"{part}_{language}" for part in _PARTS for language in LANGUAGES)
 # What a word is worth outside the main content.
 _REST_WEIGHT: Final = 0.25
 
@@ -331,8 +330,8 @@ class IndexReader:
         return found
 
     def with_word(self, word: str, *, limit: int) -> Ids:
-        stemmed = [_term(field, kept) for field in _TEXTS if (kept := stem(word, field[-2:]))]
-        return self._ask(_constant(_any([_term("words", word), *stemmed])), limit).keys
+        """Return documents with exactly this word, folded: the stem of a misspelling may be one of another language."""
+        return self._ask(_constant(_term("words", word)), limit).keys
 
     def in_titles(self, words: Sequence[str], *, limit: int) -> MatchedKeys:
         """Return documents whose title has these words side by side, in any of their forms (`intitle:`)."""
@@ -365,10 +364,10 @@ class IndexReader:
             query = _all([query, tantivy.Query.term_set_query(_SCHEMA, "key", among.tolist())])
         return self._ask(_constant(query), limit)
 
-    def near(self, words: Sequence[str], *, distance: int, limit: int) -> MatchedKeys:
+    def near(self, words: Sequence[str], languages: Sequence[str], *, distance: int, limit: int) -> MatchedKeys:
         """Return documents in which each word is near the next, in any order (`near:`)."""
         found = []
-        for language in LANGUAGES:
+        for language in languages:
             kept = [kept_stems(terms_of(word), language) for word in words]
             # A form of the same word is met by that word alone: it says nothing of two.
             pairs = [(a, b) for a, b in pairwise(kept) if a and b and a != b]
@@ -383,10 +382,10 @@ class IndexReader:
         terms = dict.fromkeys(term for word in words for term in terms_of(word))
         return self._ask(_constant(_all([_run("author", (term,)) for term in terms])), limit)
 
-    def some(self, words: Sequence[str], *, least: int, limit: int) -> MatchedKeys:
+    def some(self, words: Sequence[str], languages: Sequence[str], *, least: int, limit: int) -> MatchedKeys:
         """Return documents with at least `least` of these words, scored (`like:`)."""
         found = []
-        for language in LANGUAGES:
+        for language in languages:
             terms = dict.fromkeys(kept for word in words if (kept := stem(word, language)))
             clauses = [(tantivy.Occur.Should, _term(f"body_{language}", term)) for term in terms]
             if len(clauses) >= least:

@@ -10,7 +10,7 @@ import errno
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from holdfast import log
 from holdfast.clock import Clock
-from holdfast.db.engine import Database
+from holdfast.db.engine import Database, moment_in, server_clock
 from holdfast.db.models import SearchOutbox
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.failpoints import reach
@@ -196,8 +196,8 @@ def _strike_out(database: Database, directory: IndexDirectory, clock: Clock, ids
             raise IndexElsewhere(held.owner.home, held.owner.host)
         queries.taken_in(session, ids)
         # Not with every batch: the row would be written thousands of times for one drain.
-        if held is not None and clock.now() - held.seen_at >= _BEAT:
-            queries.take_outbox(session, held.owner, now=clock.now(), expected=held.owner)
+        if held is not None and (now := _server_time(session, clock)) - held.seen_at >= _BEAT:
+            queries.take_outbox(session, held.owner, now=now, expected=held.owner)
 
 
 def is_own(held: queries.OutboxHeld | None, directory: IndexDirectory) -> bool:
@@ -217,9 +217,14 @@ def demand_outbox(session: Session, directory: IndexDirectory, clock: Clock | No
     gone = is_gone(owner.home, owner.machine, owner.identity)
     if gone is None and clock is not None:
         oldest = queries.oldest_waiting(session)
-        gone = oldest is not None and max(oldest, held.seen_at) <= clock.now() - _SILENT
+        gone = oldest is not None and max(oldest, held.seen_at) <= _server_time(session, clock) - _SILENT
     if not gone:
         raise IndexElsewhere(owner.home, owner.host)
+
+
+def _server_time(session: Session, clock: Clock) -> datetime:
+    # Machines that share a database judge each other's silence: a clock that is an hour ahead must not end it.
+    return moment_in(session, server_clock(clock))
 
 
 def _own_outbox(database: Database, directory: IndexDirectory, clock: Clock, *, by_force: bool) -> None:
@@ -227,16 +232,16 @@ def _own_outbox(database: Database, directory: IndexDirectory, clock: Clock, *, 
     ours = queries.OutboxOwner(directory.identity(), *directory.address())
     while True:
         with database.read() as session:
-            held = queries.outbox_owner(session)
+            held, now = queries.outbox_owner(session), _server_time(session, clock)
             if not by_force:
                 demand_outbox(session, directory, clock)
-        if held is not None and held.owner == ours and clock.now() - held.seen_at < _BEAT:
+        if held is not None and held.owner == ours and now - held.seen_at < _BEAT:
             return
         if held is not None and held.owner.identity != ours.identity:
             # Before the outbox is ours: a death in between must not leave an index that lacks what the other took in.
             directory.discard()
         with database.write() as session:
-            if queries.take_outbox(session, ours, now=clock.now(), expected=None if held is None else held.owner):
+            if queries.take_outbox(session, ours, now=now, expected=None if held is None else held.owner):
                 return
 
 

@@ -83,8 +83,9 @@ class SearchedText(NamedTuple):
     """A text, and the title and headings shown beside its passages."""
 
     text: str
-    title: str
-    headings: str
+    title: str = ""
+    headings: str = ""
+    """One per line."""
 
 
 Span = tuple[int, int]
@@ -101,8 +102,13 @@ class _Candidate(NamedTuple):
     below: Span | None = None
 
 
-def chosen(source: SearchedText, found: Sequence[Found], weights: Weights, most: int) -> list[Passage]:
+def chosen(
+    source: SearchedText, found: Sequence[Found], weights: Weights, most: int, *, least: float = 0.0
+) -> list[Passage]:
+    """Return the best passages; none if no line holds `least` of the words, by weight."""
     lines = _candidates(source.text, found, weights)
+    if least and all(weights[one.mask] < least for one in lines.values()):
+        return []
     close = _best(lines.values(), _CLOSE + most) if len(lines) > 1 else list(lines.values())
     if most == 1:
         best = _judged(source, close[0], lines, weights)
@@ -279,7 +285,7 @@ def _is_repeated(source: SearchedText, line: Span) -> bool:
     if line[1] - line[0] > _HEADING:
         return False
     said = text[line[0] : line[1]].rstrip("¶ ")
-    return said in title or f"\n{said}" in headings
+    return said in title or f"\n{said}" in f"\n{headings}"
 
 
 def _unmarked(text: str, line: Span) -> Span:

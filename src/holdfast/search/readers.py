@@ -169,6 +169,9 @@ class ReaderCache:
             threading.Thread(target=self._renew_beside, args=(mark,), name="search view", daemon=True).start()
         return view
 
+    def is_newest(self, view: View) -> bool:
+        return view is self._view
+
     def _renew(self, mark: IndexMark | None, prepare: Callable[[View], None]) -> View:
         if self._view is not None and mark == self._seen:
             return self._view

@@ -10,6 +10,7 @@ Text stays text: `highlights` are pieces of plain text with `hit` true for match
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import field, replace
@@ -44,7 +45,7 @@ from holdfast.search.near_duplicates import (
 )
 from holdfast.search.operators import KINDS
 from holdfast.search.outbox import demand_outbox, is_own
-from holdfast.search.passages import MAX_PASSAGES
+from holdfast.search.passages import MAX_PASSAGES, SearchedText
 from holdfast.search.queries import HitRow, ResultRows
 from holdfast.search.query import MAX_QUERY_CHARS, Intent, ParsedQuery, parse_query
 from holdfast.search.readers import ReaderCache, ResultCache, View
@@ -185,6 +186,7 @@ class SearchService:
         self._readers, self._directory = ReaderCache(home, clock, prepare=self._prepare), IndexDirectory(home)
         self._cache: ResultCache[_Counted] | None = None
         self._prepared: ResultCache[_Counted] | None = None
+        self._lock = threading.Lock()
         self.exact_documents, self.filtered_documents = EXACT_DOCUMENTS, FILTERED_DOCUMENTS
         self.browsed_rows, self.volume_rows = BROWSED_ROWS, VOLUME_ROWS
         self.named_addresses = NAMED_ADDRESSES
@@ -326,12 +328,15 @@ class SearchService:
             raise NoIndexHere(str(exc)) from exc
 
     def _cache_of(self, view: View) -> ResultCache[_Counted]:
-        cache, prepared = self._cache, self._prepared
-        if cache is None or cache.view is not view:
-            cache = self._cache = (
-                prepared if prepared is not None and prepared.view is view else ResultCache(view, cache)
-            )
-        return cache
+        with self._lock:
+            cache, prepared = self._cache, self._prepared
+            if cache is not None and cache.view is view:
+                return cache
+            found = prepared if prepared is not None and prepared.view is view else ResultCache(view, cache)
+            # A request that took its view before the index moved on must not put back an older cache.
+            if self._readers.is_newest(view):
+                self._cache = found
+            return found
 
     def _count(
         self,
@@ -504,9 +509,9 @@ def _collapses(request: SearchRequest, question: ParsedQuery, mode: MatchMode) -
 def _passages(row: HitRow, finder: Finder, shown: tuple[bytes, str | None] | None, *, most: int) -> list[list[Piece]]:
     if shown is not None:
         packed, headings = shown
-        for raw in searched_texts(packed):
-            text, title = raw.decode(), row.title or ""
-            if found := finder.passages(text, raw, title=title, headings=headings or "", most=most):
+        for raw, whole in searched_texts(packed):
+            source = SearchedText(raw.decode(), row.title or "", headings or "")
+            if found := finder.passages(source, raw, most=most, whole=whole):
                 return found
     return [finder.start_of(row.snippet)] if row.snippet else []
 

@@ -18,6 +18,7 @@ from holdfast.errors import NotFound
 from holdfast.index.queries import unpack_text
 from holdfast.parse.text import is_unspaced, words_of
 from holdfast.search import queries
+from holdfast.search.analysis import languages_of
 from holdfast.search.columns import Columns
 from holdfast.search.counting import Gate
 from holdfast.search.matching import Match, MatchMode, SearchReach, best_documents
@@ -86,7 +87,7 @@ def alike(view: View, words: Words, snapshot_id: int, reach: SearchReach) -> Mat
     # The words were taken from an index that there is.
     assert reader is not None
     least = max(1, len(words.words) // _SHARE)
-    read = partial(reader.some, words.words, least=least)
+    read = partial(reader.some, words.words, languages_of(columns.languages), least=least)
     found = best_documents(read, columns, reach, min(reach.scan, _DOCUMENTS))
     places = columns.documents.places(found.keys)
     here = places != columns.documents.none

@@ -38,14 +38,14 @@ def test_words_of_a_title_stand_side_by_side_in_any_form(reader: IndexReader) ->
 
 
 def test_nearness_has_no_order(reader: IndexReader) -> None:
-    assert sorted(reader.near(["school", "water"], distance=2, limit=10).keys) == [1, 2]
-    assert sorted(reader.near(["water", "school"], distance=1, limit=10).keys) == [2]
-    assert sorted(reader.near(["water", "school"], distance=30, limit=10).keys) == [1, 2, 3]
+    assert sorted(reader.near(["school", "water"], ["en"], distance=2, limit=10).keys) == [1, 2]
+    assert sorted(reader.near(["water", "school"], ["en"], distance=1, limit=10).keys) == [2]
+    assert sorted(reader.near(["water", "school"], ["en"], distance=30, limit=10).keys) == [1, 2, 3]
 
 
 def test_some_of_many_words_are_enough(reader: IndexReader) -> None:
-    assert sorted(reader.some(["water", "school", "budget"], least=2, limit=10).keys) == [1, 2, 3]
-    assert reader.some(["water", "school", "budget"], least=1, limit=10).count == 4
+    assert sorted(reader.some(["water", "school", "budget"], ["en"], least=2, limit=10).keys) == [1, 2, 3]
+    assert reader.some(["water", "school", "budget"], ["en"], least=1, limit=10).count == 4
 
 
 def test_more_are_counted_than_are_returned(reader: IndexReader) -> None:

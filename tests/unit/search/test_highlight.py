@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.search.highlight import Finder, Piece
+from holdfast.search.passages import SearchedText
 from holdfast.search.query import Words, parse_query
 
 _FLU = Words(words=("vaccination", "clinic"))
@@ -29,7 +30,7 @@ def test_a_word_inside_another_is_no_hit() -> None:
 
 
 def test_markup_in_a_page_stays_text() -> None:
-    [passage] = Finder(_FLU, (), "en").passages("<b onclick=x>clinic</b>")
+    [passage] = Finder(_FLU, (), "en").passages(SearchedText("<b onclick=x>clinic</b>"))
 
     assert "".join(piece.text for piece in passage) == "<b onclick=x>clinic</b>"
 
@@ -120,7 +121,7 @@ def test_what_the_index_finds_is_marked(language: str, asked: str, text: str, hi
     finder = Finder(parse_query(asked).words, (), language, asked=asked)
 
     assert [piece.text for piece in finder.pieces(text) if piece.hit] == hits
-    assert [piece.text for passage in finder.passages(text) for piece in passage if piece.hit] == hits
+    assert [piece.text for passage in finder.passages(SearchedText(text)) for piece in passage if piece.hit] == hits
 
 
 def test_a_word_inside_another_is_no_hit_behind_a_mark_either() -> None:
@@ -144,6 +145,6 @@ def test_pieces_join_to_a_text_of_letters_that_fold_to_none_or_several(text: str
 def test_passage_shows_a_word_behind_a_million_characters() -> None:
     text = "Tide tables of the coast.\n" * 60_000 + "The clinic opens at noon."
 
-    [passage] = Finder(_FLU, (), "en").passages(text)
+    [passage] = Finder(_FLU, (), "en").passages(SearchedText(text))
 
     assert Piece("clinic", True) in passage

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast.index.queries import searched_texts
 from holdfast.parse.text import REST_MARK
 from holdfast.search.highlight import Finder
-from holdfast.search.passages import MAX_PASSAGES, PASSAGE_CHARS
+from holdfast.search.passages import MAX_PASSAGES, PASSAGE_CHARS, SearchedText
 from holdfast.search.query import parse_query
 
 _FILLER = "Nothing of interest stands in this line, which is as long as a sentence of any other page may be. "
@@ -18,7 +18,7 @@ _FILLER = "Nothing of interest stands in this line, which is as long as a senten
 
 def _shown(query: str, text: str, *, title: str = "", headings: str = "", most: int = 1) -> list[str]:
     finder = Finder(parse_query(query).words, (), "en", asked=query)
-    passages = finder.passages(text, title=title, headings=headings, most=most)
+    passages = finder.passages(SearchedText(text, title, headings), most=most)
     return ["".join(piece.text for piece in passage) for passage in passages]
 
 
@@ -56,7 +56,7 @@ def test_rare_words_win_over_frequent_ones() -> None:
     rare = "It is a quokka that lives on an island and not in a zoo, as some others do."
     finder = Finder(parse_query("database quokka").words, (), "en", rarity={"database": 0.15, "quokka": 1.0})
 
-    [first, second] = finder.passages(f"{frequent}\n{rare}", most=2)
+    [first, second] = finder.passages(SearchedText(f"{frequent}\n{rare}"), most=2)
 
     assert "".join(piece.text for piece in first) == rare
     assert "".join(piece.text for piece in second) == frequent
@@ -108,7 +108,7 @@ def test_words_that_stand_apart_are_shown_together() -> None:
 def test_a_frequent_word_is_found_near_a_rare_one_however_late_that_stands() -> None:
     text = ("The town is a town. " * 200) + "\nA quokka came to the town by boat in the winter of that year."
 
-    [found] = Finder(parse_query("town quokka").words, (), "en").passages(text)
+    [found] = Finder(parse_query("town quokka").words, (), "en").passages(SearchedText(text))
 
     assert [piece.text for piece in found if piece.hit] == ["quokka", "town"]
 
@@ -128,20 +128,31 @@ def test_passage_is_found_far_down_a_long_text() -> None:
     assert _shown("quokka", text) == ["A quokka came by boat."]
 
 
-def test_searched_texts_go_on_from_the_start_of_a_long_one() -> None:
-    main, rest = f"{_FILLER}é\n" * 5_000, "Imprint"
+@pytest.mark.parametrize(("lines", "starts"), [(400, 1), (5_000, 2)])
+def test_searched_texts_begin_with_starts_of_a_long_text(lines: int, starts: int) -> None:
+    main, rest = f"{_FILLER}é\n" * lines, "Imprint"
+    packed = zstandard.compress(f"{main}{REST_MARK}{rest}".encode())
 
-    start, whole, beside = map(bytes.decode, searched_texts(zstandard.compress(f"{main}{REST_MARK}{rest}".encode())))
+    *begun, (whole, _), (beside, _) = [(raw.decode(), must_hold_all) for raw, must_hold_all in searched_texts(packed)]
 
-    assert main.startswith(f"{start}\n")
-    assert start.endswith("é")
+    assert [must_hold_all for _, must_hold_all in begun] == [True, False][:starts]
+    assert all(main.startswith(f"{start}\n") and start.endswith("é") for start, _ in begun)
     assert (whole, beside) == (main, rest)
 
 
 def test_searched_texts_of_a_short_one_are_whole() -> None:
     packed = zstandard.compress(f"Main{REST_MARK}Rest".encode())
 
-    assert list(searched_texts(packed)) == [b"Main", b"Rest"]
+    assert list(searched_texts(packed)) == [(b"Main", False), (b"Rest", False)]
+
+
+def test_passages_are_rejected_when_a_word_is_missing() -> None:
+    finder = Finder(parse_query("town quokka").words, (), "en")
+    apart = SearchedText(f"A town.\n{_FILLER}\nA quokka.")
+
+    assert finder.passages(apart)
+    assert not finder.passages(apart, whole=True)
+    assert finder.passages(SearchedText("The town has a quokka."), whole=True)
 
 
 def test_a_long_sentence_is_cut_between_words() -> None:
@@ -212,7 +223,7 @@ def _is_part_of(part: str, text: str) -> bool:
 def test_passages_are_parts_of_the_text(text: str, most: int) -> None:
     finder = Finder(parse_query("aaa bbb").words, ("a", "東京"), "en", asked="aaa bbb")
 
-    for passage in finder.passages(text, most=most):
+    for passage in finder.passages(SearchedText(text), most=most):
         joined = "".join(piece.text for piece in passage)
         assert len(joined) <= PASSAGE_CHARS
         assert _is_made_of(joined, text)
