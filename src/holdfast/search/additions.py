@@ -73,7 +73,7 @@ def _ranges(segments: Sequence[Segment]) -> Ranges:
 
 def _clears(columns: Columns, merged: Ids, before: Ranges, after: Ranges) -> bool:
     if len(before) and len(after):
-        # A range that was made longer speaks anew only for what it did not before.
+        # An extended range covers only the part that it did not cover before.
         at = np.maximum(np.searchsorted(before[:, 0], after[:, 0], side="right") - 1, 0)
         told = (before[at, 0] <= after[:, 0]) & (after[:, 0] <= before[at, 1])
         after = np.stack((np.where(told, before[at, 1] + 1, after[:, 0]), after[:, 1]), axis=1)

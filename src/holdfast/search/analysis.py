@@ -207,7 +207,7 @@ _ASCII_SIGNS: Final = bytes(_SIGNS_AS_BLANKS.get(code, chr(code)).encode()[0] fo
 
 
 def _without_signs(text: str) -> str:
-    # Bytes are told by a table, letters by a dict, which takes ten times as long.
+    # A table translates bytes; a dict translates letters and takes ten times as long.
     if text.isascii():
         return text.encode("ascii").translate(_ASCII_SIGNS).decode("ascii")
     return text.translate(_SIGNS_AS_BLANKS)
@@ -226,7 +226,7 @@ def _class_of(char: str) -> int:
     return _JOINT if char in _JOINTS else _APART
 
 
-# Letters behind it are told apart by no capitals.
+# Beyond this code point, capitals are not distinguished.
 _LAST_CODE: Final = 0x2C00
 
 

@@ -43,7 +43,7 @@ class AskedWords:
 
     has_quotes: bool = False
     signed: tuple[str, ...] = ()
-    """Names that are told from a word by their signs alone, as C++; left out if nothing has them."""
+    """Names that only their signs distinguish from a word, as C++; ignored if no page has them."""
     tree: Node | None = None
     """The condition that must match instead; the words then only rank."""
 
@@ -132,7 +132,7 @@ def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
         if len(run) >= _SENTENCE_WORDS:
             yield Clause("sentence", Kind.SENTENCE, body, run)
     if kept:
-        # A version is told by its numbers, however short; `of` and `du` tell nothing.
+        # Numbers identify a version, however short; `of` and `du` identify nothing.
         numbers = [term for term in run if term.isdigit()]
         for field in ("title", "heads"):
             for term in (*kept, *numbers):

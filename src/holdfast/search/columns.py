@@ -191,7 +191,7 @@ def months_of(micros: Ids) -> npt.NDArray[np.int16]:
 
 def build(segments: Sequence[Segment], signals: Table) -> Columns:
     """Build the columns of these segments; newer segments win."""
-    # Already in order in most builds: a segment only adds what is newer behind the rest.
+    # Already in order in most builds: a segment appends newer rows.
     rows = sorted_rows(living_rows(segments))
     docs, doc_number = united(segments, "documents")
     urls, url_number = united(segments, "addresses")

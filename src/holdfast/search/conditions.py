@@ -63,7 +63,7 @@ class HostNames:
         """Return the places of a host and all its subdomains, on one port if it names one."""
         name, port = _name_and_port(host)
         key = _backwards(name)
-        # `.` is followed by `/`, which stands in no name.
+        # `/` follows `.` in ASCII, and no name contains it.
         spans = (
             (bisect_left(self._keys, key), bisect_right(self._keys, key)),
             (bisect_left(self._keys, f"{key}."), bisect_left(self._keys, f"{key}/")),

@@ -45,7 +45,7 @@ def operators_alone(text: str | None) -> ParsedQuery:
     return replace(question, intent=Intent.BROWSE)
 
 
-def meant(words: str | None, question: ParsedQuery) -> str | None:
+def with_operators(words: str | None, question: ParsedQuery) -> str | None:
     return f"{words} {question.operators}" if words and question.operators else words
 
 

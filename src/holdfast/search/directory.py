@@ -104,7 +104,7 @@ class IndexDirectory:
         return str(self._home.resolve()), gethostname(), this_machine()
 
     def current(self) -> Path:
-        """Return the folder of the current generation; a path that never exists if there is none."""
+        """Return the folder of the current generation; a path that never exists without one."""
         # An index in the making has another name until it is whole: what a death leaves of it is then no index.
         return self.folder / (self._named() or _NONE)
 

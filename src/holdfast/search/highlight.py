@@ -62,7 +62,7 @@ _JOINTS: Final = "_-./:"
 _NAME_JOINTS: Final = frozenset("_./:")
 
 # Letters that fold to several (`ß`, `ﬁ`), marks that fold to none (accents of their own, points of Hebrew, vowel signs
-# of Arabic and its stretching), and letters that stand beyond what is folded in place.
+# of Arabic and its stretching), and letters that `fold_in_place` does not fold.
 _UNEVEN: Final = re.compile(
     "[\u00c6\u00de\u00df\u00e6\u00fe\u0132\u0133\u0149\u0152\u0153\u01c4-\u01cc\u01e2\u01e3\u01f1-\u01f3\u01fc\u01fd"
     "\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u065f\u0670\u1e9e\u2c60-\u2c7f\ua722-\ua7ff"
@@ -284,7 +284,7 @@ class Finder:
         start = at
         while start and at - start <= _MOST_BEFORE and folded[start - 1].isalnum():
             start -= 1
-        # Not to the end of a text without blanks, from each of its places anew.
+        # Bounded: in a text without blanks, each hit would read to the end of the text.
         end = _rest_of_word(folded, at, at + _LONGEST).end()  # type: ignore[union-attr]  # it matches an empty rest
         word = folded[start:end]
         form = self._known[word] if word in self._known else self._form(word)
@@ -400,7 +400,7 @@ def _starts_of(word: str, language: str) -> set[str]:
         length += 1
     if length > _LEAST_START:
         return {word[: length - 1]}
-    # Two letters begin too many words: `use` and `using`, `fly` and `flies`, `die` and `dying` are told apart here.
+    # Two letters begin too many words: `use` and `using`, `fly` and `flies`, `die` and `dying` are distinguished here.
     starts = {word[:_LEAST_START], kept[:_LEAST_START]}
     if language == "en":
         starts |= {f"{start[:-1]}{other}" for start in starts for other in _TURNS_TO.get(start[-1:], "")}

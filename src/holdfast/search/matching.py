@@ -102,8 +102,7 @@ def nearest(known: Vocabulary, word: str, budget: Budget, shown: Shown) -> list[
     where almost any other word would fit.
     """
     budget.check()
-    # A word that stands in withdrawn text alone counts as unknown: to find it spelled right would tell that it is
-    # there.
+    # A word that occurs only in withdrawn text counts as unknown: a correction to it would reveal that it occurs.
     if shown(word):
         return [word]
     if not _SHORTEST <= len(word) <= _LONGEST or is_unspaced(word):
@@ -268,8 +267,8 @@ def _guessed(reader: IndexReader, columns: Columns, question: ParsedQuery, reach
     own = tuple(word for word in words.words if word not in fixed)
     kept = tuple(word for word in words.words if word in fixed)
     for near in corrected(reader, own, reach.budget, is_known):
-        meant = replace(words, words=(*near, *kept))
-        wanted = replace(asked_words(meant, " ".join(meant.words)), required=asked.required)
+        changed = replace(words, words=(*near, *kept))
+        wanted = replace(asked_words(changed, " ".join(changed.words)), required=asked.required)
         match = _worded(reader, columns, wanted, reach)
         if match is not None:
             swaps = dict(zip(own, near, strict=True))
@@ -442,7 +441,7 @@ _FIRST_LOOK: Final = 16
 
 
 def _best_score(columns: Columns, places: Rows, scores: Floats, reach: SearchReach) -> float:
-    """Return the highest score of a document with a visible capture; 0 if there is none. Expects scores in order."""
+    """Return the highest score of a document with a visible capture; 0 without one. Expects scores in order."""
     first, count = 0, _FIRST_LOOK
     while first < len(places):
         rows, counts = columns.of_document.rows(places[first : first + count])

@@ -117,7 +117,7 @@ def page_of(
         return places, [None] * len(places)
     places, similar = collapsed.kept[first:end], collapsed.counts(first, end)
     if end > len(collapsed.kept):
-        # What was not compared follows; in front of it are fewer results than were ranked.
+        # Results that were not compared follow; fewer precede them than were ranked.
         gone = collapsed.left_out
         rest = ranked(max(first + gone, len(collapsed.compared)), end + gone)
         places, similar = np.concatenate((places, rest)), similar + [0] * len(rest)

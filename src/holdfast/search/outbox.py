@@ -85,7 +85,7 @@ def _index_writer(folder: Path, database: Database, is_stopping: Stopping = _nev
             index_writer.close()
     except OSError as exc:
         kind = NoSpace if exc.errno == errno.ENOSPC else Unavailable
-        # The outbox keeps what was not taken in: nothing is lost by a full disk.
+        # The outbox keeps changes that were not applied: a full disk loses nothing.
         raise kind(f"the search index in {folder} cannot be written: {exc}; nothing is lost, drain again") from exc
 
 
@@ -258,7 +258,7 @@ def _keep_outbox(database: Database, directory: IndexDirectory, clock: Clock) ->
 def _first(database: Database, home: Path, clock: Clock, progress: Progress, is_stopping: Stopping) -> Drained:
     """Build the first index; it contains all changes pending before the build, while later ones stay pending."""
     with database.read() as session:
-        # Before the rebuild begins: what is added while it runs may or may not be in it, and goes on waiting.
+        # Before the rebuild starts: changes added while it runs may or may not be in it, and stay pending.
         waited = queries.waiting_ids(session)
     pages = rebuild(database, home, clock, progress=progress, is_stopping=is_stopping, by_force=False)
     for start in range(0, len(waited), _STRUCK_AT_ONCE):
@@ -329,7 +329,7 @@ def take_over_signals(database: Database, home: Path) -> None:
     with database.read() as session:
         demand_outbox(session, directory)
     with directory.writing():
-        # Where there is none, the one that is made takes them over: an index of signals alone would count as whole.
+        # A new index copies the signals when it is built: an index of signals alone would count as complete.
         if not directory.exists():
             return
         with _index_writer(directory.current(), database) as index_writer:
@@ -375,7 +375,7 @@ def rebuild(
                 index_writer.signals()
                 index_writer.commit()
         except BaseException:
-            # The next rebuild begins anew: half a generation only takes room.
+            # The next rebuild starts from the beginning: half a generation only takes space.
             shutil.rmtree(folder, ignore_errors=True)
             raise
         reach("search.built")

@@ -30,7 +30,7 @@ _SHORT: Final = 150
 _SENTENCE: Final = 60
 _HEADING: Final = 200
 _LEAST: Final = 20
-# A sentence that begins with what was asked for is about it.
+# A sentence that starts with a word of the query is about it.
 _OPENING: Final = 25
 # A name that is explained stands no further on in its line.
 _NAME: Final = 40
@@ -38,7 +38,7 @@ _NAME: Final = 40
 _SYMBOLS: Final = "(=_{|"
 _STOPS: Final = (". ", "? ", "! ", ", ", "。", "、", "，", "؟", "، ", "। ")
 
-# How the parts of a score weigh, found by looking at results of two manuals and with bench/snippets.py: what is held of
+# How the parts of a score weigh, found by looking at results of two manuals and with bench/snippets.py: the share of
 # the query decides, then nearness, then the kind of line.
 _HELD: Final = 6.0
 _NEARNESS: Final = 1.0
@@ -196,7 +196,7 @@ def _add_windows(best: dict[int, _Candidate], hits: Sequence[Found], line: Span,
                 held += share - worth[index]
                 worth[index] = share
         mask |= words
-        # What is said again further on, and what is too far away, leaves at the left.
+        # Hits that a later one repeats, and those too far away, leave at the left.
         while left < at:
             gone = _bits(hits[left][2])
             if last - hits[left][0] <= _WINDOW and not all(counts[index] > 1 for index in gone):

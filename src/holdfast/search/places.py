@@ -54,7 +54,7 @@ class Incidence:
         # Two runs that are sorted already, which a stable sort only merges.
         order = np.argsort(late, kind="stable")
         found._late_owners, found._late_rows = late[order], np.concatenate((self._late_rows[stays], rows))[order]
-        # A byte an owner: what is asked for is searched among the late rows only where there are some.
+        # A byte an owner: late rows are searched only for owners that have some.
         found._has_late = np.zeros(len(found._starts) - 1, np.bool_)
         found._has_late[late] = True
         return found

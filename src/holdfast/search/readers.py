@@ -44,7 +44,7 @@ _EMPTY: Final = Segment(
     cleared=np.empty((0, 2), np.int64),
     strings=b"",
 )
-# Up to this many captures a new view is built before the answer: what was just taken in is found at once. Building
+# Up to this many captures a new view is built before the answer: new captures are found at once. Building
 # takes 0.1 s then. The time itself does not decide: a busy machine would answer from an old view.
 _INLINE_ROWS: Final = 100_000
 # Otherwise the next one waits 25 times what the last one took (1 s a million captures where columns are built, some
@@ -85,7 +85,7 @@ def open_view(directory: IndexDirectory, before: View | None = None) -> View:
             if directory.mark() == mark:
                 raise
             continue
-        # Files of a generation go after its name: while it is in force, what was opened of it was whole.
+        # Files of a generation are deleted after its name changes: while it is current, the files opened were complete.
         after = directory.mark()
         if after is not None and after.folder == mark.folder:
             return view
@@ -158,7 +158,7 @@ class ReaderCache:
             if view is None or not view.manifest.sequence:
                 raise
             mark = None
-        # Without an index, what is open serves until one is there again.
+        # Without an index, the open view serves until an index exists again.
         if view is not None and mark in (None, self._seen):
             return view
         if view is None or wait or len(view.columns) <= _INLINE_ROWS:

@@ -29,7 +29,7 @@ from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import searched_texts
 from holdfast.search import counting, queries, ranking, similar
 from holdfast.search.columns import Columns
-from holdfast.search.confined import ConfinedRows, meant, operators_alone, question_of
+from holdfast.search.confined import ConfinedRows, operators_alone, question_of, with_operators
 from holdfast.search.counting import NONE_FOLDED, Count, Filters, Gate, Keys, ShownRows, Spread
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
 from holdfast.search.fingerprints import Places
@@ -223,7 +223,7 @@ class SearchService:
             exact=counted.match.complete,
             mode=counted.match.mode,
             breadth=ranking.breadth_of(question),
-            did_you_mean=meant(counted.match.did_you_mean, question),
+            did_you_mean=with_operators(counted.match.did_you_mean, question),
             facets={**counted.spread.facets, "source": _named(counted.spread.facets["source"], sources)},
             histogram_unit=counted.spread.unit,
             histogram=counted.spread.bars,
@@ -252,7 +252,7 @@ class SearchService:
             yield ResultRows(tx, dialect)
 
     def _gate(self, rows: ResultRows, cache: ResultCache[_Counted]) -> tuple[Mark, Gate]:
-        # Asked for every search: what was withdrawn a moment ago must not be in the next answer.
+        # Checked for every search: a capture withdrawn a moment ago must not be in the next answer.
         mark = rows.mark()
         known = cache.known_gate(mark)
         if known is not None:
@@ -283,7 +283,7 @@ class SearchService:
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
         mark, gate = self._gate(rows, cache)
-        # The pages of one result share what was counted; only the cut differs.
+        # The pages of one result share the counts; only the slice differs.
         alike = replace(request, page=1, page_size=1, passages=1, explain=False)
         if question.intent is Intent.BROWSE and not question.conditions:
             # Without words there is nothing to rank: all spellings of an empty query are one.
@@ -402,7 +402,7 @@ class SearchService:
         """Return the matches of a query, and which pass; reads more if the filters leave few."""
         view, question = asked.cache.view, asked.question
         if takedowns and view.reader is not None:
-            # The index still has the link texts of what was taken down: until a drain, they find nothing.
+            # The index still has the link texts of captures under takedown: until a drain, they find nothing.
             groups = view.columns.groups.known(np.array(sorted(chain.from_iterable(takedowns.values())), np.int64))
             unnamed = view.columns.addresses.keys(view.columns.of_group.rows(groups)[0])
             view = replace(view, reader=view.reader.without_names(unnamed))

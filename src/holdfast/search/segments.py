@@ -130,7 +130,7 @@ def is_of_this_version(folder: Path) -> bool:
     except (FileNotFoundError, AttributeError):
         return False
     except ValueError:
-        # Told to the operator, who may want to know why: nothing is made anew in silence.
+        # Logged for the operator, who may want to know why the index is rebuilt.
         return True
 
 

@@ -42,7 +42,7 @@ _ABBREVIATIONS: Final = frozenset(_ABBREVIATION_LIST.split())
 
 
 def sentence_ends(text: str, low: int, high: int, line_end: int) -> list[int]:
-    # Two letters more: a mark at the very end of what is read would seem to have nothing after it.
+    # Two letters more: a mark at the end of the range would seem to have nothing after it.
     found = _END.finditer(text, low, min(line_end, high + 2))
     ends = [one.end() for one in found if one.end() <= high and _ends(text, one, line_end)]
     if high >= line_end and (not ends or ends[-1] != line_end):

@@ -152,7 +152,7 @@ def _differs(row: SignalRow, known: SignalRow | None) -> bool:
     """Return True if a page's signals changed enough to write them: every rank moves a little with every link."""
     if known is None or (row.inlinks, row.outlinks) != (known.inlinks, known.outlinks):
         return True
-    # Written all, every row of the table would be written anew after every crawl.
+    # Otherwise every crawl would rewrite every row of the table.
     return abs(row.pagerank - known.pagerank) > _MOVED * known.pagerank
 
 

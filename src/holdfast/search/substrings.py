@@ -227,7 +227,7 @@ class Substrings:
                 return self.rows(node)
             case Not(part):
                 found = self.evaluate(part)
-                # The complement of what is read in part would hold rows that the query excludes.
+                # The complement of a partial read would contain rows that the query excludes.
                 return inverse(found) if found.exact else self._newest_holding(node)
             case And(parts):
                 return self._intersection(parts)
@@ -252,7 +252,7 @@ class Substrings:
             # The newest ones: rows are in the order of time.
             left, whole = start.rows[-CHECKED:], len(start.rows) <= CHECKED
         else:
-            # What was not read at all, because the budget was used up, gives nothing to begin from.
+            # A term that was not read because the budget was used up selects nothing.
             read = [found.rows for _, found in vague if len(found.rows)]
             left, whole = min(read, key=len) if read else self._newest(), False
             if start is not None:

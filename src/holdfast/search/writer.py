@@ -80,7 +80,7 @@ class SearchWriter:
         self._documents: list[tuple[Any, ...]] = []
         self._cleared: list[tuple[int, int]] = []
         self._pool = _Pool()
-        # What is gathered for the next segment; what is in those that are stored, these are asked for.
+        # Entries gathered for the next segment; stored segments know their own.
         self._new_urls: set[int] = set()
         self._new_documents: set[int] = set()
 
@@ -91,7 +91,7 @@ class SearchWriter:
     def pages(self, first: int, last: int, rows: Sequence[SearchPageRow]) -> None:
         """Add the pages of an id range, replacing earlier ones in it, and their documents not seen before."""
         self._begin()
-        # What was gathered of this range is of an earlier look at it: an index run and a judgement of its captures may
+        # Entries gathered earlier for this range are outdated: an index run and a judgement of its captures may
         # both have told of it since the last commit.
         if any(begin <= last and first <= end for begin, end in self._cleared):
             self._rows = [row for row in self._rows if not first <= row[0] <= last]
@@ -209,7 +209,7 @@ class SearchWriter:
             heads=[*(row.headings or "").splitlines(), *(row.terms or "").splitlines()],
             author=fold(name),
         )
-        # Deleting first what is known to be new would only cost time.
+        # Deleting entries that are known to be new would only cost time.
         self._writer.add(entry, replace=self._replay or is_known)
         self._new_documents.add(row.id)
         folded_title, folded_snippet = fold(title).encode(), fold(snippet).encode()
@@ -279,13 +279,13 @@ class SearchWriter:
 
     def caught_up(self) -> None:
         """Record that nothing is pending: all additions of a writer that died have been replayed by now."""
-        # Not at the first commit: a drain of many pages has several, and what was added may belong to a later one.
+        # Not at the first commit: a drain of many pages has several, and additions may belong to a later one.
         if self._replay and not self.gathered:
             self._replay = False
             self._mark.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Wait for the index's own merges and release it; the next drain repeats what was not committed."""
+        """Wait for the index's own merges and release it; the next drain repeats uncommitted work."""
         self._writer.close()
 
 

@@ -19,6 +19,12 @@ _SITE = [
     Capture(url="https://a.test/fishing", title="Sport", text="La pêche near a hospital is safe."),
     Capture(url="https://a.test/shown", title="Links", text="See https://example.org/other for the rest."),
     Capture(url="https://a.test/home", title="Shells", text="The directory is named by $HOME in most shells."),
+    Capture(url="https://a.test/path", title="Variables", text="Programs are found by %PATH% on Windows."),
+    Capture(url="https://a.test/peel", title="Revisions", text="A tag with ^{tree} names the tree below."),
+    Capture(url="https://a.test/arrow", title="Pointers", text="It calls node->next() until the end of the list."),
+    Capture(url="https://a.test/path-of", title="Roads", text="The path by the node leads to the next tree."),
+    Capture(url="https://a.test/comite", language="fr", title="Conseil", text="Le comité se réunit le lundi."),
+    Capture(url="https://a.test/commit", title="History", text="Every commit has a message of its own."),
     Capture(url="https://a.test/labs", title="Budgets", text="Money for R&D grew every year."),
     Capture(url="https://a.test/r", title="Letters", text="Letters r and d stand here, d and r again."),
     Capture(url="https://a.test/python", title="Classes", text="Write @property above the method."),
@@ -42,7 +48,11 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bed]:
 
 
 @pytest.mark.parametrize(
-    ("query", "page"), [("C++", "cpp"), ("$HOME", "home"), ("@property", "python"), ("written in C++", "cpp")]
+    ("query", "page"),
+    [
+        *(("C++", "cpp"), ("$HOME", "home"), ("@property", "python"), ("written in C++", "cpp")),
+        *(("%PATH%", "path"), ("^{tree}", "peel")),
+    ],
 )
 def test_name_with_signs_finds_only_pages_that_show_it(site: Bed, query: str, page: str) -> None:
     assert site.urls(query) == [f"https://a.test/{page}"]
@@ -63,6 +73,16 @@ def test_name_with_signs_is_its_word_in_a_boolean_query(site: Bed, query: str) -
 
 def test_name_with_ampersand_comes_before_its_letters(site: Bed) -> None:
     assert site.urls("R&D") == ["https://a.test/labs", "https://a.test/r"]
+
+
+def test_member_behind_an_arrow_comes_before_its_words(site: Bed) -> None:
+    assert site.urls("node->next()") == ["https://a.test/arrow", "https://a.test/path-of"]
+
+
+def test_word_is_corrected_although_a_foreign_word_has_its_stem(site: Bed) -> None:
+    found = site.ask("comit message")
+
+    assert (found.hits[0].row.url, found.did_you_mean) == ("https://a.test/commit", "commit message")
 
 
 def test_address_in_a_text_is_found_when_no_capture_has_it(site: Bed) -> None:
