@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from bench.relevance.cost import milliseconds
 from bench.relevance.engines import Answer, archive_of, opened
 from bench.relevance.fit import fitted
 from bench.relevance.manuals import HALVES, MANUALS, Manual, unpacked
@@ -101,6 +102,7 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=60, help="known items of each kind and manual")
     parser.add_argument("--misses", type=int, default=0, help="print so many misses of each kind and manual")
     parser.add_argument("--fit", type=int, default=0, metavar="ROUNDS", help="only search for weights (tuning half)")
+    parser.add_argument("--cost", type=int, default=0, metavar="PAIRS", help="only print CPU of two-word searches")
     parser.add_argument("--save", type=Path, help="default: results/HALF.json in the work folder")
     options = parser.parse_args()
     if options.fit and options.half != HALVES[0]:
@@ -117,6 +119,11 @@ def run(options: argparse.Namespace, work: Path) -> None:
     exams, rows = (Exam(half[name], options, work) for name in options.manual or half), []
     if options.fit:
         print(json.dumps(fitted([(one.manual, one.home, one.questions) for one in exams], options.fit)))
+        return
+    if options.cost:
+        for exam in exams:
+            spent = milliseconds(exam.manual, exam.home, exam.pages, options.cost)
+            print(f"{exam.manual.name}: {spent:.1f} ms of CPU", flush=True)
         return
     for exam in exams:
         started = time.monotonic()

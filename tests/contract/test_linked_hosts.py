@@ -43,8 +43,8 @@ def _count(bed: Bed) -> bool:
 
 def _listed(bed: Bed, *, limit: int = 100) -> list[tuple[str, int, int]]:
     with bed.database.read() as session:
-        rows = linked_hosts(session, limit=limit, offset=0)
-    return [(host_name(row.key), row.sites, row.links) for row in rows]
+        found = linked_hosts(session, limit=limit, offset=0)
+    return [(host_name(key), one.sites, one.links) for key, one in found.items()]
 
 
 def _page(url: str, *links: str, source: str = "demo") -> Capture:

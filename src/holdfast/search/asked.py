@@ -21,12 +21,6 @@ _MAX_COMPOUNDS: Final = 4
 _MAX_EXACT: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Compound:
-    whole: str
-    parts: tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskedWords:
     words: tuple[str, ...]
@@ -37,7 +31,8 @@ class AskedWords:
     accented: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     """Words typed with accents and in quotes: without these accents they are other words."""
-    compounds: tuple[Compound, ...] = ()
+    compounds: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Each as a whole, and its parts."""
     run: tuple[str, ...] = ()
     """All typed words, folded, in order, with short words and stop words, as in a heading or a sentence."""
 
@@ -55,8 +50,8 @@ class AskedWords:
         its page.
         """
         # Unspaced words have two or three letters; an identifier is one word, however many parts it has.
-        parts = ((one.whole, *one.parts) for one in self.compounds)
-        count = float(len(set(self.words).difference(*parts)) + len(self.compounds))
+        named = ((whole, *parts) for whole, parts in self.compounds)
+        count = float(len(set(self.words).difference(*named)) + len(self.compounds))
         count += sum(len(phrase) / 3 if is_unspaced(phrase[0]) else 1 for phrase in self.phrases)
         return min(4.0, max(1.0, count - 1))
 
@@ -69,7 +64,7 @@ def asked_words(words: Words, typed: str) -> AskedWords:
     kept = set(words.all_words)
     exact = [word for word in exact_words(typed) if len(word) < 3 or fold(word) in kept]
     compounds = [
-        Compound(whole.lower(), tuple(fold(part) for part in compound(whole) or words_of(whole)))
+        (whole.lower(), tuple(fold(part) for part in compound(whole) or words_of(whole)))
         for whole in compounds_in(typed)[:_MAX_COMPOUNDS]
     ]
     exact = list(dict.fromkeys(exact))[:_MAX_EXACT]
@@ -85,7 +80,7 @@ def asked_words(words: Words, typed: str) -> AskedWords:
         accented=accented,
         required=tuple(word for word in accented if word in quoted),
         compounds=tuple(compounds),
-        signed=tuple(one.whole for one in compounds if len(one.parts) == 1),
+        signed=tuple(whole for whole, parts in compounds if len(parts) == 1),
         has_quotes=bool(pieces),
     )
 
@@ -148,11 +143,11 @@ def document_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
     # English has no accents: who types them looks for another language, or for a name.
     if asked.accented and kept and language != "en":
         yield Clause("foreign", Kind.ALL, body, kept)
-    for one in asked.compounds:
-        yield Clause("whole", Kind.RARE, "whole", (one.whole,))
-        yield Clause("whole_heads", Kind.TERM, "exact_heads", (one.whole,))
-        if parts := kept_stems(one.parts, language):
-            yield Clause("parts", Kind.PHRASE, body, parts)
+    for whole, parts in asked.compounds:
+        yield Clause("whole", Kind.RARE, "whole", (whole,))
+        yield Clause("whole_heads", Kind.TERM, "exact_heads", (whole,))
+        if stemmed := kept_stems(parts, language):
+            yield Clause("parts", Kind.PHRASE, body, stemmed)
 
 
 def _phrase_clauses(phrase: Sequence[str], language: str) -> Iterator[Clause]:
@@ -175,7 +170,7 @@ def address_clauses(asked: AskedWords, language: str) -> Iterator[Clause]:
             yield Clause(field, Kind.TERM, field, (term,))
     run = kept_stems(asked.run, language) or kept
     yield Clause("anchors_equal", Kind.PHRASE, "anchors", (BORDER, *run, BORDER))
-    for word in (*asked.exact, *(one.whole for one in asked.compounds)):
+    for word in (*asked.exact, *(whole for whole, _ in asked.compounds)):
         yield Clause("exact_anchors", Kind.TERM, "exact_anchors", (word,))
 
 

@@ -174,18 +174,19 @@ def newest(columns: Columns, filters: Filters, owned: Owned, *, most: int) -> tu
     The cost depends on `most`, not on the number of captures: rows are indexed by source, language, type, status
     and host. The caller must still check that they are public.
     """
+    by_profile, by_host = owned
     first = 0 if filters.since is None else int(np.searchsorted(columns.at, to_micros(filters.since)))
     end = len(columns) if filters.until is None else int(np.searchsorted(columns.at, to_micros(filters.until)))
     if filters.host is not None:
         place = columns.host_place(filters.host)
-        found = owned.by_host.of(place, first, end) if place >= 0 else np.empty(0, np.int32)
+        found = by_host.of(place, first, end) if place >= 0 else np.empty(0, np.int32)
         return found[-most:], len(found) <= most
     if filters.hosts is not None:
-        parts = [owned.by_host.of(place, first, end) for place in filters.hosts]
+        parts = [by_host.of(place, first, end) for place in filters.hosts]
     elif not filters.profiled:
         return np.arange(max(first, end - most), max(first, end), dtype=np.int32), end - first <= most
     else:
-        parts = [owned.by_profile.of(int(place), first, end) for place in np.flatnonzero(_wanted(columns, filters))]
+        parts = [by_profile.of(int(place), first, end) for place in np.flatnonzero(_wanted(columns, filters))]
     total = sum(map(len, parts))
     if total > most:
         begin = _row_before(parts, most, first, end)
@@ -204,23 +205,19 @@ def _row_before(parts: list[Rows], most: int, low: int, high: int) -> int:
     return low
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Owned:
-    by_profile: Incidence
-    by_host: Incidence
+Owned = tuple[Incidence, Incidence]
+"""Rows by profile, and by host."""
 
 
 def owned_rows(columns: Columns, before: Owned | None = None) -> Owned:
     if before is not None:
-        first = len(before.by_host)
-        return Owned(
-            by_profile=before.by_profile.grown(columns.profile[first:], first, len(columns.profiles)),
-            by_host=before.by_host.grown(columns.host[first:], first, len(columns.hosts)),
+        by_profile, by_host = before
+        first = len(by_host)
+        return (
+            by_profile.grown(columns.profile[first:], first, len(columns.profiles)),
+            by_host.grown(columns.host[first:], first, len(columns.hosts)),
         )
-    return Owned(
-        by_profile=Incidence(columns.profile, len(columns.profiles)),
-        by_host=Incidence(columns.host, len(columns.hosts)),
-    )
+    return Incidence(columns.profile, len(columns.profiles)), Incidence(columns.host, len(columns.hosts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -281,11 +278,8 @@ def _largest(counts: Counts, names: Any, most: int = FACET_VALUES) -> list[Count
     return sorted(named, key=lambda found: (-found.count, found.value))[:most]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    facets: dict[str, list[Count]]
-    unit: str
-    bars: list[tuple[str, int]]
+Histogram = tuple[str, list[tuple[str, int]]]
+"""Its unit, and the start and count of each bar."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,7 +309,10 @@ def results_of(columns: Columns, shown: ShownRows, found: Rows | None, folded: F
     return Results(rows=rows, members=found[others], shown=of_found[others])
 
 
-def spread(columns: Columns, results: Results, sources: dict[int, tuple[str, str]]) -> Spread:
+def spread(
+    columns: Columns, results: Results, sources: dict[int, tuple[str, str]]
+) -> tuple[dict[str, list[Count]], Histogram]:
+    """Return the facets and the histogram."""
     names = ("source", "language", "type", "status")
     tables = [columns.profiles[name] for name in names]
     by_source, languages, types, statuses = _counts(results, lambda rows: columns.profile[rows], *tables)
@@ -335,8 +332,7 @@ def spread(columns: Columns, results: Results, sources: dict[int, tuple[str, str
         "host": _largest(hosts, columns.host_name),
         **_of_documents(columns, results),
     }
-    unit, bars = _histogram(columns, results, months, years)
-    return Spread(facets=found, unit=unit, bars=bars)
+    return found, _histogram(columns, results, months, years)
 
 
 def _counts(results: Results, code: Callable[[Rows], Values], *tables: Values) -> list[Counts]:
@@ -394,7 +390,7 @@ def _of_documents(columns: Columns, results: Results) -> dict[str, list[Count]]:
     }
 
 
-def _histogram(columns: Columns, results: Results, months: Counts, years: Counts) -> tuple[str, list[tuple[str, int]]]:
+def _histogram(columns: Columns, results: Results, months: Counts, years: Counts) -> Histogram:
     filled = np.flatnonzero(months).tolist()
     if 0 < len(filled) <= 3:
         rows = np.concatenate((results.rows, results.members))

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import zlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +25,7 @@ from holdfast.db.engine import Database
 from holdfast.search import linked_queries, queries
 from holdfast.search.addresses import host_of
 from holdfast.search.directory import IndexBusy, IndexDirectory, IndexElsewhere
-from holdfast.search.linked_queries import FileToCount, HostTotal, LinkedHostRow, Vote
+from holdfast.search.linked_queries import HostTotal, Vote
 from holdfast.search.outbox import Stopping, demand_outbox
 from holdfast.urls import is_ip, registrable, surt
 from holdfast.warc.record import ORDINALS
@@ -67,10 +68,10 @@ def refresh_linked_hosts(
             with database.read() as session:
                 # Again, under the lock: another process may just have counted them.
                 due = _due(session)
-            for file, hidden in due:
+            for warc_file_id, read_at, hidden in due:
                 if is_stopping() or (until is not None and clock.monotonic() >= until):
                     break
-                _count_file(database, file, hidden)
+                _count_file(database, warc_file_id, read_at, hidden)
                 done += 1
     except (IndexBusy, IndexElsewhere):
         return False
@@ -79,15 +80,15 @@ def refresh_linked_hosts(
     return done > 0
 
 
-def _due(session: Session) -> list[tuple[FileToCount, tuple[int, ...]]]:
+def _due(session: Session) -> list[tuple[int, datetime, tuple[int, ...]]]:
     hidden: dict[int, list[int]] = defaultdict(list)
     for snapshot_id in queries.withdrawn_ids(session):
         hidden[snapshot_id // ORDINALS].append(snapshot_id)
-    due = {file.warc_file_id: file for file in linked_queries.uncounted_files(session, limit=_FILES)}
+    due = linked_queries.uncounted_files(session, limit=_FILES)
     for warc_file_id, (mark, read_at) in linked_queries.hidden_marks(session, sorted(hidden)).items():
         if mark != _mark(hidden.get(warc_file_id, ())):
-            due.setdefault(warc_file_id, FileToCount(warc_file_id, read_at))
-    return [(due[number], tuple(hidden.get(number, ()))) for number in sorted(due)[:_FILES]]
+            due.setdefault(warc_file_id, read_at)
+    return [(number, due[number], tuple(hidden.get(number, ()))) for number in sorted(due)[:_FILES]]
 
 
 def _mark(hidden: Sequence[int]) -> int:
@@ -97,15 +98,15 @@ def _mark(hidden: Sequence[int]) -> int:
     return int.from_bytes(digest[:7], "big") or 1
 
 
-def _count_file(database: Database, file: FileToCount, hidden: tuple[int, ...]) -> None:
+def _count_file(database: Database, warc_file_id: int, read_at: datetime, hidden: tuple[int, ...]) -> None:
     with database.read() as session:
-        pairs, captured = _links_of(session, file.warc_file_id, frozenset(hidden)), _hosts_of(session, file)
+        pairs, captured = _links_of(session, warc_file_id, frozenset(hidden)), _hosts_of(session, warc_file_id)
         held = linked_queries.held_keys(session, sorted({key for key, _ in pairs}))
     counted = {pair: links for pair, links in pairs.items() if pair[0] not in held}
     with database.write() as session:
-        before = _unpacked(linked_queries.counted_of(session, file.warc_file_id))
+        before = _unpacked(linked_queries.counted_of(session, warc_file_id))
         accepted = _move(session, before, counted)
-        linked_queries.put_counted(session, file, hidden=_mark(hidden), counted=_packed(accepted))
+        linked_queries.put_counted(session, warc_file_id, read_at, hidden=_mark(hidden), counted=_packed(accepted))
         # Candidates no more: something of them is here now.
         known = linked_queries.totals(session, sorted(captured))
         linked_queries.forget_hosts(session, sorted(known))
@@ -150,9 +151,9 @@ def host_name(key: str) -> str:
     return ".".join(reversed(key.split(",")))
 
 
-def _hosts_of(session: Session, file: FileToCount) -> set[str]:
+def _hosts_of(session: Session, warc_file_id: int) -> set[str]:
     """Return the keys of the hosts that a file captured; a key includes the port, so that it matches no candidate."""
-    return {key.partition(")")[0] for keys in linked_queries.keys_of_file(session, file.warc_file_id) for key in keys}
+    return {key.partition(")")[0] for keys in linked_queries.keys_of_file(session, warc_file_id) for key in keys}
 
 
 def _move(session: Session, before: _Pairs, after: _Pairs) -> dict[Vote, int]:
@@ -203,5 +204,5 @@ def _unpacked(packed: bytes | None) -> dict[Vote, int]:
     return {(key, site): int(links) for site, hosts in by_site.items() for key, links in hosts.items()}
 
 
-def linked_hosts_object(rows: Iterable[LinkedHostRow]) -> list[dict[str, Any]]:
-    return [{"host": host_name(row.key), "links": row.links, "linkingSites": row.sites} for row in rows]
+def linked_hosts_object(found: Mapping[str, HostTotal]) -> list[dict[str, Any]]:
+    return [{"host": host_name(key), "links": one.links, "linkingSites": one.sites} for key, one in found.items()]

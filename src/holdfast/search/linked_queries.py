@@ -21,13 +21,8 @@ _ROWS: Final = 20_000
 _Value = TypeVar("_Value")
 
 
-class FileToCount(NamedTuple):
-    warc_file_id: int
-    read_at: datetime
-
-
-def uncounted_files(session: Session, *, limit: int) -> list[FileToCount]:
-    """Return files that were read since their links were counted, by id; examines one row per WARC file."""
+def uncounted_files(session: Session, *, limit: int) -> dict[int, datetime]:
+    """Return files read since their links were counted, with that time; examines one row per WARC file."""
     finished = IndexRun.finished_at
     statement = (
         select(IndexRun.warc_file_id, finished)
@@ -36,7 +31,7 @@ def uncounted_files(session: Session, *, limit: int) -> list[FileToCount]:
         .order_by(IndexRun.warc_file_id)
         .limit(limit)
     )
-    return [FileToCount._make(row) for row in session.execute(statement)]
+    return {row[0]: row[1] for row in session.execute(statement) if row[1] is not None}
 
 
 def hidden_marks(session: Session, files: Sequence[int]) -> dict[int, tuple[int, datetime]]:
@@ -162,21 +157,15 @@ def forget_hosts(session: Session, keys: Sequence[str]) -> None:
         session.execute(delete(LinkedHost).where(LinkedHost.key.in_(part)))
 
 
-def put_counted(session: Session, file: FileToCount, *, hidden: int, counted: bytes) -> None:
-    row = {"warc_file_id": file.warc_file_id, "read_at": file.read_at, "hidden": hidden, "counted": counted}
+def put_counted(session: Session, warc_file_id: int, read_at: datetime, *, hidden: int, counted: bytes) -> None:
+    row = {"warc_file_id": warc_file_id, "read_at": read_at, "hidden": hidden, "counted": counted}
     new = insert_into(session, LinkedHostFile).values(row)
     changed = {name: new.excluded[name] for name in ("read_at", "hidden", "counted")}
     session.execute(new.on_conflict_do_update(index_elements=["warc_file_id"], set_=changed))
 
 
-class LinkedHostRow(NamedTuple):
-    key: str
-    links: int
-    sites: int
-
-
-def linked_hosts(session: Session, *, limit: int, offset: int) -> list[LinkedHostRow]:
-    """Return the hosts that most sites link to, without those captured since they were counted."""
+def linked_hosts(session: Session, *, limit: int, offset: int) -> dict[str, HostTotal]:
+    """Return by key the hosts that most sites link to, most first, without those captured since they were counted."""
     # A seek for each row that is read; those that are held were forgotten with the file that brought them.
     held = exists().where(Snapshot.url_key >= LinkedHost.key.concat(")"), Snapshot.url_key < LinkedHost.key.concat("*"))
     statement = (
@@ -186,7 +175,7 @@ def linked_hosts(session: Session, *, limit: int, offset: int) -> list[LinkedHos
         .limit(limit)
         .offset(offset)
     )
-    return [LinkedHostRow._make(row) for row in session.execute(statement)]
+    return {row[0]: HostTotal(row[1], row[2]) for row in session.execute(statement)}
 
 
 def _parts(values: Sequence[_Value]) -> Iterator[Sequence[_Value]]:

@@ -110,19 +110,18 @@ def drain(
         lost = _is_lost(session, directory, clock)
     if not (waits or lost):
         return Drained(changes=0, pages=0, finished=True)
-    done = _Done()
-    deadline = None if limit_s is None else clock.monotonic() + limit_s
+    work = _Drain(directory, database, clock, limit_s)
     try:
         if not lost:
             with directory.writing():
                 _own_outbox(database, directory, clock, by_force=False)
                 # Looked at again, as the one writer: an index that has gone since would become one of these changes.
                 if directory.exists():
-                    finished = _Drain(directory, database, clock, deadline, done).run(progress, is_stopping)
-                    return Drained(changes=done.changes, pages=done.pages, finished=finished)
+                    finished = work.run(progress, is_stopping)
+                    return Drained(changes=work.changes, pages=work.pages, finished=finished)
         return _first(database, home, clock, progress, is_stopping)
     except Interrupted:
-        return Drained(changes=done.changes, pages=done.pages, finished=False)
+        return Drained(changes=work.changes, pages=work.pages, finished=False)
 
 
 def is_lost(database: Database, home: Path, clock: Clock) -> bool:
@@ -143,19 +142,11 @@ def _is_lost(session: Session, directory: IndexDirectory, clock: Clock) -> bool:
     return not directory.exists() and queries.id_bounds(session) is not None
 
 
-@dataclass(slots=True)
-class _Done:
-    changes: int = 0
-    pages: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class _Drain:
-    directory: IndexDirectory
-    database: Database
-    clock: Clock
-    deadline: float | None
-    done: _Done
+    def __init__(self, directory: IndexDirectory, database: Database, clock: Clock, limit_s: float | None) -> None:
+        self.directory, self.database, self.clock = directory, database, clock
+        self.deadline = None if limit_s is None else clock.monotonic() + limit_s
+        self.changes = self.pages = 0
 
     def run(self, progress: Progress, is_stopping: Stopping) -> bool:
         while rows := self._waiting():
@@ -167,10 +158,10 @@ class _Drain:
             return True
         with _index_writer(self.directory.current(), self.database, is_stopping) as index_writer:
             while rows := self._waiting():
-                pages = _take_in(index_writer, self.database, rows, self.done.pages, progress)
+                pages = _take_in(index_writer, self.database, rows, self.pages, progress)
                 index_writer.commit()
                 self._strike(rows)
-                self.done.pages = pages
+                self.pages = pages
                 _log.info("search.drained", changes=len(rows), pages=pages)
                 if self.deadline is not None and self.clock.monotonic() >= self.deadline:
                     with self.database.read() as session:
@@ -184,7 +175,7 @@ class _Drain:
 
     def _strike(self, rows: list[SearchOutbox]) -> None:
         _strike_out(self.database, self.directory, self.clock, [row.id for row in rows])
-        self.done.changes += len(rows)
+        self.changes += len(rows)
 
 
 def _strike_out(database: Database, directory: IndexDirectory, clock: Clock, ids: list[int]) -> None:

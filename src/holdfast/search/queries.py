@@ -85,14 +85,8 @@ def pages_between(session: Session, first: int, last: int, *, limit: int) -> lis
     return [SearchPageRow._make(row) for row in session.execute(statement)]
 
 
-class NamedPage(NamedTuple):
-    group_hash: int
-    url: str
-    language: str | None
-
-
-def named_pages(session: Session, hashes: Sequence[int]) -> list[NamedPage]:
-    """Return the newest good capture of each of these groups, or else the newest one, across all sources."""
+def named_pages(session: Session, hashes: Sequence[int]) -> dict[int, list[tuple[str, str | None]]]:
+    """Return URL and language of the newest good capture of each group, or else the newest one, across all sources."""
     statement = (
         select(PageGroup.url_hash, Snapshot.url, Document.language)
         .join(Snapshot, Snapshot.id == func.coalesce(PageGroup.latest_ok_id, PageGroup.latest_id))
@@ -100,7 +94,10 @@ def named_pages(session: Session, hashes: Sequence[int]) -> list[NamedPage]:
         .where(PageGroup.url_hash.in_(hashes))
         .order_by(PageGroup.url_hash, Snapshot.captured_at.desc(), Snapshot.id.desc())
     )
-    return [NamedPage._make(row) for row in session.execute(statement)]
+    found: dict[int, list[tuple[str, str | None]]] = {}
+    for group_hash, url, language in session.execute(statement):
+        found.setdefault(group_hash, []).append((url, language))
+    return found
 
 
 def spellings_of(session: Session, group_hash: int) -> list[str]:

@@ -256,10 +256,8 @@ class _SyntaxError(Exception):
     """The text is not a boolean query. Never leaves this module."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
-    text: str
+_Token = tuple[str, str]
+"""Its kind and its text."""
 
 
 def _tokens(text: str) -> list[_Token]:
@@ -272,12 +270,12 @@ def _tokens(text: str) -> list[_Token]:
                 raise _SyntaxError
             break
         kind, value = str(match.lastgroup), match[str(match.lastgroup)]
-        if kind == "word" and value in _JOINTS and not (found and found[-1].kind == "field"):
+        if kind == "word" and value in _JOINTS and not (found and found[-1][0] == "field"):
             kind = "operator"
-        if kind == "minus" and at == match.start("minus") and found and found[-1].kind in ("word", "quoted", "field"):
+        if kind == "minus" and at == match.start("minus") and found and found[-1][0] in ("word", "quoted", "field"):
             # Glued to what comes before it: part of a word, not an operator.
             kind, value = "word", "-"
-        found.append(_Token(kind, _ESCAPED.sub(r"\1", value) if kind == "quoted" else value))
+        found.append((kind, _ESCAPED.sub(r"\1", value) if kind == "quoted" else value))
         at = match.end()
         if len(found) > MAX_TOKENS:
             raise _SyntaxError
@@ -300,8 +298,7 @@ class _Parser:
         return self._tokens[self._at] if self._at < len(self._tokens) else None
 
     def _take(self, kind: str, text: str) -> bool:
-        token = self._next()
-        if token is None or token.kind != kind or token.text != text:
+        if self._next() != (kind, text):
             return False
         self._at += 1
         return True
@@ -315,11 +312,8 @@ class _Parser:
     def _and(self) -> Node:
         parts = [self._not()]
         while True:
-            if not self._take("operator", "AND"):
-                token = self._next()
-                ends = token is None or (token.kind, token.text) in (("operator", "OR"), ("paren", ")"))
-                if ends:
-                    break
+            if not self._take("operator", "AND") and self._next() in (None, ("operator", "OR"), ("paren", ")")):
+                break
             parts.append(self._not())
         return _together(parts)
 
@@ -337,24 +331,24 @@ class _Parser:
             if not self._take("paren", ")"):
                 raise _SyntaxError
             return node
-        token = self._next()
+        kind, text = self._next() or ("", "")
         field = Field.TEXT
-        if token is not None and token.kind == "field":
-            field = Field(token.text.lower())
+        if kind == "field":
+            field = Field(text.lower())
             self._at += 1
-            token = self._next()
-        if token is None or token.kind not in ("word", "quoted"):
+            kind, text = self._next() or ("", "")
+        if kind not in ("word", "quoted"):
             raise _SyntaxError
         self._at += 1
         self._terms += 1
-        folded = fold(unescaped(token.text) if field is Field.URL else token.text)
-        is_prefix = token.kind == "word" and len(folded) > 2 and folded.endswith("*")
+        folded = fold(unescaped(text) if field is Field.URL else text)
+        is_prefix = kind == "word" and len(folded) > 2 and folded.endswith("*")
         folded = folded.rstrip("*") if is_prefix else folded
         if not folded or self._terms > MAX_TERMS:
             raise _SyntaxError
         if is_prefix or field is not Field.TEXT:
             return Term(folded, field, is_prefix)
-        return Term(f'"{token.text.replace(chr(34), " ")}"' if token.kind == "quoted" else token.text)
+        return Term(f'"{text.replace(chr(34), " ")}"' if kind == "quoted" else text)
 
 
 def _together(parts: list[Node]) -> Node:

@@ -227,11 +227,8 @@ def _bytes(marks: npt.NDArray[np.bool_]) -> int:
     return marks.nbytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RowByRow:
-    gate: Gate | None = None
-    owned: counting.Owned | None = None
-    worth: Floats | None = None
+_RowByRow = tuple[Gate | None, counting.Owned | None, Floats | None]
+"""Gate, owned rows and worth of pages, as far as they are known."""
 
 
 class ResultCache(Generic[Kept]):
@@ -242,7 +239,7 @@ class ResultCache(Generic[Kept]):
 
     def __init__(self, view: View, before: ResultCache[Kept] | None = None) -> None:
         self.view = view
-        self._older = _RowByRow()
+        self._older: _RowByRow = None, None, None
         if before is not None and view.columns.grew_out_of(before.view.columns):
             self._older = before._row_by_row()
         rows, documents = len(view.columns), view.columns.documents.none + 1
@@ -258,17 +255,17 @@ class ResultCache(Generic[Kept]):
         self._results: LRUCache[Hashable, Kept] = LRUCache(max(_ROWS, 2 * max(_LEAST_ROWS, rows)), _weight)
 
     def _row_by_row(self) -> _RowByRow:
-        older = self._older
-        return _RowByRow(
-            gate=older.gate if self._own_gate is None else self._own_gate,
-            owned=older.owned if self._owned is None else self._owned,
-            worth=older.worth if self._page_worth is None else self._page_worth,
+        gate, owned, worth = self._older
+        return (
+            gate if self._own_gate is None else self._own_gate,
+            owned if self._owned is None else self._owned,
+            worth if self._page_worth is None else self._page_worth,
         )
 
     def page_worth(self) -> Floats:
         found = self._page_worth
         if found is None:
-            found = self._page_worth = ranking.page_worth(self.view.columns, self._older.worth)
+            found = self._page_worth = ranking.page_worth(self.view.columns, self._older[2])
         return found
 
     def documents_of(self, source: int) -> npt.NDArray[np.bool_]:
@@ -283,7 +280,7 @@ class ResultCache(Generic[Kept]):
     def owned(self) -> counting.Owned:
         found = self._owned
         if found is None:
-            found = self._owned = counting.owned_rows(self.view.columns, self._older.owned)
+            found = self._owned = counting.owned_rows(self.view.columns, self._older[1])
         return found
 
     def hosts(self) -> HostNames:
@@ -337,7 +334,7 @@ class ResultCache(Generic[Kept]):
             hidden = np.unique(np.concatenate((hidden, own, columns.rows_of_ids(np.array(sorted(bodies), np.int64)))))
         gate = self._own_gate
         if gate is None:
-            gate = self._own_gate = counting.own_gates(columns, self._older.gate)
+            gate = self._own_gate = counting.own_gates(columns, self._older[0])
         return counting.gates(columns, hidden, firsts, gate)
 
     def result(self, key: Hashable, work: Callable[[], Kept]) -> Kept:

@@ -19,7 +19,7 @@ from enum import StrEnum
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from holdfast.index.queries import searched_texts
 from holdfast.search import counting, queries, ranking, similar
 from holdfast.search.columns import Columns
 from holdfast.search.confined import ConfinedRows, operators_alone, question_of, with_operators
-from holdfast.search.counting import NONE_FOLDED, Count, Filters, Gate, Keys, ShownRows, Spread
+from holdfast.search.counting import NONE_FOLDED, Count, Filters, Gate, Histogram, Keys, ShownRows
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
 from holdfast.search.fingerprints import Places
 from holdfast.search.highlight import Finder, Piece
@@ -163,7 +163,8 @@ class _Counted:
     mark: Mark
     shown: ShownRows
     match: Match
-    spread: Spread
+    facets: dict[str, list[Count]]
+    histogram: Histogram
     spent: int
     collapsed: Collapsed | None = None
 
@@ -172,10 +173,8 @@ class _Counted:
         return len(self.match.rows)
 
 
-class _Seen(NamedTuple):
-    mark: Mark
-    gate: Gate
-    takedowns: dict[int, list[int]]
+_Seen = tuple[Mark, Gate, dict[int, list[int]]]
+"""What a viewer may see: the state of takedowns, the flags of each row, and the takedowns not yet drained."""
 
 
 class SearchService:
@@ -224,9 +223,9 @@ class SearchService:
             mode=counted.match.mode,
             breadth=ranking.breadth_of(question),
             did_you_mean=with_operators(counted.match.did_you_mean, question),
-            facets={**counted.spread.facets, "source": _named(counted.spread.facets["source"], sources)},
-            histogram_unit=counted.spread.unit,
-            histogram=counted.spread.bars,
+            facets={**counted.facets, "source": _named(counted.facets["source"], sources)},
+            histogram_unit=counted.histogram[0],
+            histogram=counted.histogram[1],
             took_ms=(self._clock.monotonic() - started) * 1_000,
             collapsed=left_out,
             spent=counted.spent,
@@ -290,7 +289,7 @@ class SearchService:
             shown_similar = request.similar if request.similar is SimilarResults.COLLAPSE else None
             alike = replace(alike, q=None, sort=None, similar=shown_similar)
         takedowns = self._waiting_takedowns(cache, mark)
-        work = partial(self._count, cache, question, request, _Seen(mark, gate, takedowns), sources)
+        work = partial(self._count, cache, question, request, (mark, gate, takedowns), sources)
         return cache.result((mark, tuple(takedowns), alike), work)
 
     def _waiting_takedowns(self, cache: ResultCache[_Counted], mark: Mark) -> dict[int, list[int]]:
@@ -346,7 +345,7 @@ class SearchService:
         seen: _Seen,
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
-        gate, columns, budget = seen.gate, cache.view.columns, self._budget()
+        (mark, gate, takedowns), columns, budget = seen, cache.view.columns, self._budget()
         asked = ConfinedRows(cache, question, gate, budget, _filters(request, sources))
         filters = asked.filters
         wanted = None if request.similar_to is None else near_duplicates_of(columns, request.similar_to, gate)
@@ -361,7 +360,7 @@ class SearchService:
             # Documents that the source never captured are left out before their rows are counted.
             allowed = None if filters.source is None else cache.documents_of(filters.source)
             reach = SearchReach(scan=0, gate=gate, budget=budget, named=self.named_addresses, allowed=allowed)
-            match, keep = self._found(asked, reach, seen.takedowns)
+            match, keep = self._found(asked, reach, takedowns)
         if wanted is not None:
             keep &= wanted.among(columns, match.rows, as_pages=request.view is ResultKind.PAGES)
         complete = match.complete and asked.complete
@@ -385,13 +384,14 @@ class SearchService:
             collapsed = collapse(columns, shown.rows, _ranked(columns, shown, request, question, 0, COMPARED))
         found = match.rows if request.view is ResultKind.PAGES else None
         results = counting.results_of(columns, shown, found, collapsed.folded if collapsed else NONE_FOLDED)
-        spread = counting.spread(columns, results, sources)
+        facets, histogram = counting.spread(columns, results, sources)
         return _Counted(
             question=question,
-            mark=seen.mark,
+            mark=mark,
             shown=shown,
             match=match,
-            spread=spread,
+            facets=facets,
+            histogram=histogram,
             spent=budget.spent,
             collapsed=collapsed,
         )

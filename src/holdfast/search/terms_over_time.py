@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import date
 from enum import StrEnum
 from io import StringIO
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -104,8 +104,8 @@ def count_terms(asked: ConfinedRows[Kept], request: TermsRequest, mark: Mark, *,
 
     `most` limits the captures examined for the volume if operators restrict it; the newest ones are used.
     """
-    terms = [_Term(tidy(term.translate(QUOTES)), tuple(words_of(term))) for term in request.terms]
-    if not 1 <= len(terms) <= MAX_TERMS or not all(1 <= len(term.words) <= MAX_TERM_WORDS for term in terms):
+    terms = [(tidy(term.translate(QUOTES)), words_of(term)) for term in request.terms]
+    if not 1 <= len(terms) <= MAX_TERMS or not all(1 <= len(words) <= MAX_TERM_WORDS for _, words in terms):
         raise BadTerms(
             f"name 1 to {MAX_TERMS} terms, parted by commas, each of 1 to {MAX_TERM_WORDS} words: flu,whooping cough"
         )
@@ -119,11 +119,6 @@ def count_terms(asked: ConfinedRows[Kept], request: TermsRequest, mark: Mark, *,
     units = _Units(request.unit, first, end)
     counted = [] if reader is None else [_counted(asked, reader, term, units, is_whole=is_whole) for term in terms]
     return TermsAnswer(unit=request.unit, starts=units.starts, volume=units.summed(volume), terms=counted)
-
-
-class _Term(NamedTuple):
-    typed: str
-    words: tuple[str, ...]
 
 
 class _Units:
@@ -148,11 +143,11 @@ class _Units:
 
 
 def _counted(
-    asked: ConfinedRows[Kept], reader: IndexReader, term: _Term, units: _Units, *, is_whole: bool
+    asked: ConfinedRows[Kept], reader: IndexReader, term: tuple[str, list[str]], units: _Units, *, is_whole: bool
 ) -> TermCounts:
-    columns, budget = asked.cache.view.columns, asked.budget
+    (typed, words), columns, budget = term, asked.cache.view.columns, asked.budget
     limit = budget.grant(DOCUMENTS)
-    found = reader.with_phrase(term.words, limit=limit, accented=_required(term.typed))
+    found = reader.with_phrase(words, limit=limit, accented=_required(typed))
     budget.spend(len(found.keys))
     # In the order of time, so that the first row of a document is its first capture.
     rows = np.sort(columns.of_document.rows(columns.documents.known(found.keys))[0])
@@ -160,7 +155,7 @@ def _counted(
     is_complete = asked.complete and limit > 0 and found.count <= len(found.keys)
     firsts = rows[np.unique(columns.doc[rows], return_index=True)[1]] if len(rows) else rows
     return TermCounts(
-        term=term.typed,
+        term=typed,
         captures=units.summed(_by_month(asked, rows)),
         documents=units.summed(_by_month(asked, firsts)),
         exact=is_complete and is_whole,

@@ -27,7 +27,7 @@ from holdfast.search.columns import SIGNAL
 from holdfast.search.engine import IndexBroken, IndexEntry, Writer
 from holdfast.search.fingerprints import fingerprint
 from holdfast.search.operators import PAGE_TYPES
-from holdfast.search.queries import DocumentRow, NamedPage, SearchPageRow
+from holdfast.search.queries import DocumentRow, SearchPageRow
 from holdfast.search.segments import Segment, SegmentManifest
 from holdfast.urls import DEFAULT, hash64
 
@@ -157,16 +157,16 @@ class SearchWriter:
             self.check()
             texts = self._link_texts(chunk)
             with self._database.read() as session:
-                found = _by_group(queries.named_pages(session, chunk))
+                found = queries.named_pages(session, chunk)
                 for group, pages in found.items():
-                    spelled = {hash64(page.url): page.url for page in pages}
+                    spelled = {hash64(url): url for url, _ in pages}
                     if not known[group] <= spelled.keys():
                         spelled = {hash64(url): url for url in queries.spellings_of(session, group)}
                     for url in sorted(known[group] & spelled.keys()):
                         # An empty query is one, too.
                         anchors = texts.get(group, ()) if "?" not in spelled[url] else ()
                         searched = searched_address(spelled[url])
-                        self._writer.add_address(url, searched, anchors=anchors, language=pages[0].language)
+                        self._writer.add_address(url, searched, anchors=anchors, language=pages[0][1])
 
     def _addresses_of(self, groups: Sequence[int]) -> dict[int, set[int]]:
         found: dict[int, set[int]] = {}
@@ -299,13 +299,6 @@ def read_signals(folder: Path, manifest: SegmentManifest) -> disk.Table:
     except disk.UNREADABLE as exc:
         raise IndexBroken(f"the signals of the search index cannot be read: {exc}") from exc
     return table
-
-
-def _by_group(pages: Iterable[NamedPage]) -> dict[int, list[NamedPage]]:
-    found: dict[int, list[NamedPage]] = {}
-    for page in pages:
-        found.setdefault(page.group_hash, []).append(page)
-    return found
 
 
 def _chunks(ids: Sequence[int], size: int) -> Iterator[Sequence[int]]:

@@ -197,7 +197,7 @@ def _told(columns: Columns, archive: _Archive) -> dict[str, Any]:
         "profiles": [profile(row) for row in rows.tolist()],
         "hosts": [columns.host_name(int(place)) for place in columns.host],
         "host places": [place >= 0 and columns.host_name(place) for place in hosts],
-        "host rows": [owned.by_host.of(place, 0, len(rows)).tolist() for place in hosts if place >= 0],
+        "host rows": [owned[1].of(place, 0, len(rows)).tolist() for place in hosts if place >= 0],
         "groups": sorted(groups.values()),
         "documents": {int(k): document(int(p)) for k, p in zip(docs, columns.documents.places(docs), strict=True)},
         "addresses": [address(int(place)) for place in url_places],
@@ -231,8 +231,8 @@ class _RowByRow:
     def told(self) -> list[Any]:
         """Return all of it as lists."""
         end = len(self.columns)
-        hosts = [self.owned.by_host.of(place, 1, end).tolist() for place in range(len(self.columns.hosts))]
-        profiles = [self.owned.by_profile.of(place, 0, end).tolist() for place in range(len(self.columns.profiles))]
+        hosts = [self.owned[1].of(place, 1, end).tolist() for place in range(len(self.columns.hosts))]
+        profiles = [self.owned[0].of(place, 0, end).tolist() for place in range(len(self.columns.profiles))]
         return [self.gate.tolist(), hosts, profiles, self.worth.tolist()]
 
 

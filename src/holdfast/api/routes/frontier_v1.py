@@ -297,8 +297,8 @@ def list_discovered_links(
     offset: Annotated[int, Query(ge=0, le=100_000, description="How many to skip.")] = 0,
 ) -> DiscoveredLinks:
     """Return hosts without captures that captures link to, those with the most linking sites first."""
-    rows = linked_hosts(session, limit=limit, offset=offset)
-    links = [discovered_link(host_name(row.key), row.links, row.sites) for row in rows]
+    found = linked_hosts(session, limit=limit, offset=offset)
+    links = [discovered_link(host_name(key), one.links, one.sites) for key, one in found.items()]
     return DiscoveredLinks(links=links, limit=limit, offset=offset)
 
 
