@@ -17,9 +17,9 @@ from holdfast.search.operators import (
     AnyOf,
     Condition,
     InTitle,
+    InvalidValue,
     LikeCapture,
     NearWords,
-    Problem,
     Without,
 )
 from holdfast.values import dataclass
@@ -151,11 +151,11 @@ def _with_small_joints(tokens: list[_Token]) -> list[_Token]:
 def _condition(typed: str, name: str, value: str) -> Condition:
     if value.startswith('"'):
         value = _unquoted(value)
-    found = OPERATORS[name.lower()].read(value)
-    if isinstance(found, Problem):
+    try:
+        return OPERATORS[name.lower()].read(value)
+    except InvalidValue as exc:
         quoted = typed.replace('"', "")
-        raise _Refused(f'`{typed}`: {name.lower()}: {found.message}; to look for it as text, write "{quoted}"')
-    return found
+        raise _Refused(f'`{typed}`: {name.lower()}: {exc}; to look for it as text, write "{quoted}"') from exc
 
 
 def _unquoted(text: str) -> str:

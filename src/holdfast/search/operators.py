@@ -1,8 +1,7 @@
 """The operators of a query, `site:` to `like:`: one table, the source of every help text, and the parsers of their
 values.
 
-An operator selects captures and leaves the search for words as it is. It never raises: an invalid value gives a
-`Problem`, with whose message the search rejects the query.
+An operator selects captures and leaves the search for words as it is.
 """
 
 from __future__ import annotations
@@ -126,25 +125,25 @@ Simple = OnSite | CapturedIn | PublishedIn | OfType | InLanguage | ByAuthor | In
 Condition = Simple | LikeCapture | AllOf | AnyOf | Without
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
-    message: str
+class InvalidValue(ValueError):
+    """The value of an operator is invalid; the message says what the operator takes."""
 
 
+_DATES: Final = "a year, a month or a day: 2023, 2023-05 or 2023-05-31"
 _SPAN = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?")
 
 
-def _span(value: str) -> tuple[datetime, datetime | None] | None:
+def _span(value: str, takes: str = _DATES) -> tuple[datetime, datetime | None]:
     """Return the start of a year, month or day, and that of the next one (None at the end of the calendar)."""
     found = _SPAN.fullmatch(value)
     if found is None:
-        return None
+        raise InvalidValue(f"takes {takes}")
     year, month, day = (int(part) if part else None for part in found.groups())
     assert year is not None
     try:
         start = datetime(year, month or 1, day or 1, tzinfo=UTC)
-    except ValueError:
-        return None
+    except ValueError as exc:
+        raise InvalidValue(f"takes {takes}") from exc
     try:
         if day is not None:
             return start, datetime.fromtimestamp(start.timestamp() + 86_400, UTC)
@@ -155,104 +154,101 @@ def _span(value: str) -> tuple[datetime, datetime | None] | None:
         return start, None
 
 
-_DATES: Final = "a year, a month or a day: 2023, 2023-05 or 2023-05-31"
+def _before(value: str) -> Condition:
+    return CapturedIn(until=_span(value)[0])
 
 
-def _before(value: str) -> Condition | Problem:
-    span = _span(value)
-    return Problem(f"takes {_DATES}") if span is None else CapturedIn(until=span[0])
+def _after(value: str) -> Condition:
+    return CapturedIn(since=_span(value)[0])
 
 
-def _after(value: str) -> Condition | Problem:
-    span = _span(value)
-    return Problem(f"takes {_DATES}") if span is None else CapturedIn(since=span[0])
+def _published(value: str) -> Condition:
+    since, until = _span(value)
+    return PublishedIn(since=since, until=until)
 
 
-def _published(value: str) -> Condition | Problem:
-    span = _span(value)
-    return Problem(f"takes {_DATES}") if span is None else PublishedIn(since=span[0], until=span[1])
-
-
-def _changed(value: str) -> Condition | Problem:
+def _changed(value: str) -> Condition:
     if value.lower() in ("yes", "no"):
         return ChangedSince(yes=value.lower() == "yes")
-    span = _span(value)
-    if span is None:
-        return Problem(f"takes yes, no, or {_DATES}")
-    return ChangedSince(yes=True, span=CapturedIn(since=span[0], until=span[1]))
+    since, until = _span(value, f"yes, no, or {_DATES}")
+    return ChangedSince(yes=True, span=CapturedIn(since=since, until=until))
 
 
-def _site(value: str) -> Condition | Problem:
+def _site(value: str) -> Condition:
     typed = re.sub(r"^(?:https?://)?(?:\*?\.)?", "", value, flags=re.IGNORECASE)
     try:
         # Not as a seed is typed: `ca` is no address to begin at, and all below it can be asked for.
         address = parse(f"https://{typed}")
-    except UrlRefused:
-        return Problem("takes a host or a domain, with a directory if you like: example.org, example.org/en")
+    except UrlRefused as exc:
+        raise InvalidValue(
+            "takes a host or a domain, with a directory if you like: example.org, example.org/en"
+        ) from exc
     path = address.group.partition("://")[2].partition("/")[2]
     return OnSite(host=address.domain, path=fold(unescaped(f"/{path}")) if path else "")
 
 
-def _type(value: str) -> Condition | Problem:
+def _type(value: str) -> Condition:
     names = [*KINDS, *PAGE_TYPES[1:]]
-    return OfType(value.lower()) if value.lower() in names else Problem(f"takes one of {', '.join(names)}")
+    if value.lower() not in names:
+        raise InvalidValue(f"takes one of {', '.join(names)}")
+    return OfType(value.lower())
 
 
 _LANGUAGE = re.compile(r"([A-Za-z]{2,3})(?:-[A-Za-z0-9]{1,8}){0,7}")
 
 
-def _lang(value: str) -> Condition | Problem:
+def _lang(value: str) -> Condition:
     found = _LANGUAGE.fullmatch(value)
     if found is None:
-        return Problem("takes a language tag: en, fr, pt-BR; und where the language is not known")
+        raise InvalidValue("takes a language tag: en, fr, pt-BR; und where the language is not known")
     code = found[1].lower()
     return InLanguage("" if code == "und" else code)
 
 
-def _words(value: str, takes: str, *, most: int = MAX_VALUE_WORDS) -> tuple[str, ...] | Problem:
+def _words(value: str, takes: str, *, most: int = MAX_VALUE_WORDS) -> tuple[str, ...]:
     """Return the words of a value, folded; adjacent letters of an unspaced script form one word."""
     words = words_of(value)
     if len(words) > most:
-        return Problem(f"{takes}; at most {most} words")
-    return tuple(words) if words else Problem(takes)
+        raise InvalidValue(f"{takes}; at most {most} words")
+    if not words:
+        raise InvalidValue(takes)
+    return tuple(words)
 
 
-def _intitle(value: str) -> Condition | Problem:
-    words = _words(value, 'takes a word, or several in quotes: intitle:flu, intitle:"flu shot"')
-    return words if isinstance(words, Problem) else InTitle(words)
+def _intitle(value: str) -> Condition:
+    return InTitle(_words(value, 'takes a word, or several in quotes: intitle:flu, intitle:"flu shot"'))
 
 
-def _author(value: str) -> Condition | Problem:
-    words = _words(value, 'takes a name: author:doe, author:"Jane Doe"')
-    return words if isinstance(words, Problem) else ByAuthor(words)
+def _author(value: str) -> Condition:
+    return ByAuthor(_words(value, 'takes a name: author:doe, author:"Jane Doe"'))
 
 
-def _inurl(value: str) -> Condition | Problem:
+def _inurl(value: str) -> Condition:
     text = fold(unescaped(value))
-    return InUrl(text) if text else Problem("takes a part of an address: inurl:covid19.html")
+    if not text:
+        raise InvalidValue("takes a part of an address: inurl:covid19.html")
+    return InUrl(text)
 
 
 _NEAR = re.compile(r"(\d{0,3})\((.*)\)", re.DOTALL)
 
 
-def _near(value: str) -> Condition | Problem:
+def _near(value: str) -> Condition:
     found = _NEAR.fullmatch(value)
     takes = f"takes two or more words and how far apart, 1 to {MAX_NEAR}: near:5(water school)"
     if found is None:
-        return Problem(takes)
+        raise InvalidValue(takes)
     words, distance = _words(found[2], takes, most=MAX_NEAR_WORDS), int(found[1] or NEAR_WORDS)
-    if isinstance(words, Problem):
-        return words
     if len(dict.fromkeys(words)) < 2 or not 1 <= distance <= MAX_NEAR:
-        return Problem(takes)
+        raise InvalidValue(takes)
     if any(map(is_letter, words)):
-        return Problem("takes words of two letters or more in scripts that do not part their words")
+        raise InvalidValue("takes words of two letters or more in scripts that do not part their words")
     return NearWords(words=words, distance=distance)
 
 
-def _like(value: str) -> Condition | Problem:
+def _like(value: str) -> Condition:
     if not re.fullmatch(r"[0-9]{1,18}", value):
-        return Problem("takes the number of a capture, as results name it: like:4194305")
+        raise InvalidValue("takes the number of a capture, as results name it: like:4194305")
     return LikeCapture(int(value))
 
 
@@ -262,7 +258,8 @@ class Operator:
     value: str
     meaning: str
     examples: tuple[str, ...]
-    read: Callable[[str], Condition | Problem]
+    read: Callable[[str], Condition]
+    """Raises InvalidValue."""
 
 
 OPERATORS: Final = {
