@@ -7,13 +7,14 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import event, update
 
+from holdfast.clock import SystemClock
 from holdfast.db.models import SearchOutbox
 from holdfast.index.indexer import Interrupted
 from holdfast.search import outbox, queries
@@ -242,6 +243,23 @@ def test_an_index_that_is_silent_is_taken_over_with_all_that_it_had_taken_in(bed
     bed.drain()
 
     assert bed.ask("cockatoo").total == 3
+
+
+class _FastClock(SystemClock):
+    def now(self) -> datetime:
+        return super().now() + timedelta(hours=3)
+
+
+def test_outbox_is_kept_from_a_machine_whose_clock_is_fast(bed: Bed, migrated_url: str, tmp_path: Path) -> None:
+    if not migrated_url.startswith("postgresql"):
+        pytest.skip("one machine uses a SQLite file")
+    _keep_unseen(bed, tmp_path / "other")
+    bed.add(pages(["cockatoo two"], host="two.test"))
+    with bed.database.write() as session:
+        session.execute(update(SearchOutbox).values(created_at=SystemClock().now()))
+
+    with pytest.raises(IndexElsewhere):
+        drain(bed.database, bed.home, _FastClock())
 
 
 def test_what_an_index_took_in_before_another_had_the_outbox_goes_on_waiting(bed: Bed, tmp_path: Path) -> None:

@@ -130,3 +130,19 @@ def test_view_of_many_captures_is_renewed_beside_requests(
 
     assert prepared == ([18] if beside else [])
     assert len(cache.view().columns) == 18
+
+
+def test_request_with_an_older_view_keeps_the_newer_cache(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    search, request = SearchService(bed.database, bed.home, bed.clock), SearchRequest(q="parrot", duplicates=True)
+    bed.fill(_captures(0, 6))
+    before = search.ask(request, wait=True).total
+    older = search._readers.view()
+    bed.fill(_captures(6, 6))
+    search.ask(request, wait=True)
+    newer = search._cache
+
+    with monkeypatch.context() as late:
+        late.setattr(search._readers, "view", lambda **_: older)
+        assert search.ask(request).total == before
+
+    assert search._cache is newer
