@@ -30,7 +30,8 @@ def milliseconds(manual: Manual, home: Path, pages: dict[str, Page], count: int)
         if len(set(words)) >= 50 and (first := chance.choice(words)).lower() != (other := chance.choice(words)).lower():
             pairs[f"{first} {other}"] = None
     rounds = [_round(home, list(pairs)) for _ in range(_ROUNDS)]
-    return median(min(times) for times in list(zip(*rounds, strict=True))[10:])
+    least: list[float] = [min(times) for times in zip(*rounds, strict=True)]
+    return median(least[10:])
 
 
 def _round(home: Path, queries: list[str]) -> list[float]:

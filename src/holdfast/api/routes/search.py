@@ -490,8 +490,8 @@ def list_linked_hosts(
     offset: Annotated[int, Query(ge=0, le=100_000, description="Hosts to leave out first.")] = 0,
 ) -> LinkedHostList:
     """Return hosts without captures that captures link to, those with the most linking sites first."""
-    rows = linked_hosts(session, limit=limit, offset=offset)
-    items = [LinkedHostRecord(host=host_name(row.key), links=row.links, linking_sites=row.sites) for row in rows]
+    found = linked_hosts(session, limit=limit, offset=offset).items()
+    items = [LinkedHostRecord(host=host_name(key), links=one.links, linking_sites=one.sites) for key, one in found]
     return LinkedHostList(items=items, limit=limit, offset=offset)
 
 
