@@ -98,3 +98,8 @@ test("who has left waits for nothing", async () => {
   await expect(fetchPatiently("/api/stats", { signal: stop.signal })).rejects.toThrow("abort");
   expect(sent).toHaveLength(1);
 });
+
+test("a quiet page notices a dead server within ten seconds", () => {
+  // The timer of the page looks every half of it.
+  expect(1.5 * QUIET_MS).toBeLessThan(10_000);
+});

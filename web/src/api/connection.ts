@@ -2,7 +2,7 @@
 const FIRST_WAIT_MS = 1000;
 const LONGEST_WAIT_MS = 15_000;
 /** Without an answer for so long, a page that is looked at checks the server. */
-export const QUIET_MS = 20_000;
+export const QUIET_MS = 6000;
 const PROBE_MS = 5000;
 
 interface Around {

@@ -9,6 +9,7 @@ import { count } from "../charts/format";
 import { useNow } from "../live/useNow";
 import { circuitWord, domainWord } from "../domains/states";
 import { whyItWaits } from "../overview/waiting";
+import { hasOnlyEnded } from "./outcomes";
 import { useHosts, type Host } from "./useExecution";
 import { t } from "@/language/control/executions";
 
@@ -32,7 +33,7 @@ export function Hosts({ id, isRunning }: { id: number; isRunning: boolean }) {
       <div className="min-h-48">
         <DataTable caption={t("hostsCaption")} rows={rows} keyOf={(host) => host.domain} empty={<p className="text-soft">{t(data ? (order === "due" ? "nothingQueued" : "noHosts") : "loading")}</p>} columns={[
           { head: t("host"), cell: (host) => <Link to="/control/executions/$id" params={{ id: String(id) }} search={{ tab: "urls", host: host.domain }} className="inline-block min-h-6 break-all">{host.domain}</Link> },
-          { head: t("state"), cell: (host) => <State host={host} now={now} /> },
+          { head: t("state"), cell: (host) => <State host={host} now={now} isRunning={isRunning} /> },
           { head: t("queued"), isNumber: true, cell: (host) => count(host.pending) },
           { head: t("captured"), isNumber: true, cell: (host) => count(host.completed) },
           { head: t("failed"), isNumber: true, cell: (host) => count(host.failed) },
@@ -45,7 +46,9 @@ export function Hosts({ id, isRunning }: { id: number; isRunning: boolean }) {
   );
 }
 
-function State({ host, now }: { host: Host; now: number }) {
+function State({ host, now, isRunning }: { host: Host; now: number; isRunning: boolean }) {
+  // A run that has ended asks nothing: "ready" would promise that it does.
+  if (hasOnlyEnded(host.state, isRunning)) return <Tag tone="plain">{t("hostEnded")}</Tag>;
   const why = host.pending > 0 ? whyItWaits(host, now) : null;
   return (
     <>

@@ -65,3 +65,8 @@ export function missesOf(reasons: readonly Reason[]): Reason[] {
   const isError = ({ outcome }: Reason) => outcome !== "excluded" && outcome !== "blocked_robots";
   return reasons.filter(({ outcome }) => outcome !== "success" && outcome !== "open").sort((a, b) => Number(isError(b)) - Number(isError(a)) || b.count - a.count);
 }
+
+/** Whether nothing is to be said of a host but that its run has ended: it is well, and waits for nothing. */
+export function hasOnlyEnded(state: string, isRunning: boolean): boolean {
+  return !isRunning && (state === "ready" || state === "resting" || state === "active");
+}

@@ -5,11 +5,11 @@ import { explainRoute } from "@/app/careRoutes";
 import { Facts } from "@/control/page/Facts";
 import { Moment } from "@/control/live/Moment";
 import { PageHead } from "@/control/page/PageHead";
-import { sentence } from "@/control/page/words";
 import { Button } from "@/design/Button";
 import { TextField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
+import { domainSaid, robotsSaid, turnSaid } from "./said";
 import { readAskedExplain } from "./asked";
 import { Attempts, Captures } from "./History";
 import { SpellingSteps, Scopes } from "./Spelling";
@@ -54,25 +54,25 @@ function Explained({ found, list }: { found: Explanation; list: ReturnType<typeo
     <div aria-busy={list.isFetching}>
       <section aria-label={t("answer")} className="mb-6 rounded-card border border-accent bg-wash p-4 sm:p-5">
         <p className="text-sm break-all">{address.normalised}</p>
-        <p className="mt-1 font-serif text-xl break-words">{sentence(outlook.next.sentence)}</p>
-        {outlook.all.length > 1 && <ul className="mt-2 list-disc pl-5 text-sm">{outlook.all.slice(1).map((turn, at) => <li key={at} className="break-words">{sentence(turn.sentence)}</li>)}</ul>}
+        <p className="mt-1 font-serif text-xl break-words">{turnSaid(outlook.next)}</p>
+        {outlook.all.length > 1 && <ul className="mt-2 list-disc pl-5 text-sm">{outlook.all.slice(1).map((turn, at) => <li key={at} className="break-words">{turnSaid(turn)}</li>)}</ul>}
         <p className="mt-2 text-sm">{withParts(t("lookedUp"), { time: <Moment at={found.at} /> })}</p>
       </section>
       <ol className="space-y-4">
         <Station title={t("spelled")} verdict={said.address}>
-          {address.refused && <p className="mb-2 font-semibold break-words">{address.refused}</p>}
+          {address.refused && <p className="mb-2 font-semibold break-words"><span lang="en">{address.refused}</span></p>}
           <SpellingSteps address={address} />
         </Station>
         <Station title={t("whichSource")} verdict={said.scope}><Scopes sources={found.sources} /></Station>
         <Station title={t("robotsSays")} verdict={said.robots}>
-          <p className="break-words">{sentence(robots.sentence)}</p>
+          <p className="break-words">{robotsSaid(robots)}</p>
           {robots.rule && <p className="mt-2 rounded-part border-l-4 border-accent bg-mark px-3 py-1.5 font-mono text-sm break-all">{robots.line ? `${robots.line}: ` : ""}{robots.rule}</p>}
           {domain?.known && <p className="mt-2"><Link to="/control/domains/$domain" params={{ domain: domain.name }} search={{ url: address.fetch ?? address.normalised }}>{robots.line ? t("wholeLit") : t("whole")}</Link></p>}
         </Station>
         {(domain || !address.domain) && <Station title={t("domainStands")} verdict={said.domain}>
           {domain ? (
             <>
-              <p className="break-words">{domain.sentence}</p>
+              <p className="break-words">{domainSaid(domain)}</p>
               <div className="mt-2"><Facts facts={[
                 [t("domain"), domain.known ? <Link key="domain" to="/control/domains/$domain" params={{ domain: domain.name }} className="break-all">{domain.name}</Link> : domain.name],
                 [t("nextRequest"), <Moment key="next" at={domain.nextAllowedAt} none={t("atOnce")} />],
@@ -83,7 +83,7 @@ function Explained({ found, list }: { found: Explanation; list: ReturnType<typeo
         </Station>}
         <Station title={t("tried")} verdict={{ tone: "plain", word: list.attempts.length ? t(list.hasNextPage ? "moreAttempts" : "attempts", { count: list.attempts.length }) : t("never") }}><Attempts list={list} /></Station>
         <Station title={t("kept")} verdict={{ tone: found.snapshots.count ? "good" : "plain", word: found.snapshots.count ? t("captured") : t("nothing") }}><Captures found={found} /></Station>
-        <Station title={t("next")} verdict={said.outlook}><p className="break-words">{sentence(outlook.next.sentence)}</p>{outlook.next.at && <p className="text-soft">{withParts(t("notBeforeIs"), { time: <Moment at={outlook.next.at} /> })}</p>}</Station>
+        <Station title={t("next")} verdict={said.outlook}><p className="break-words">{turnSaid(outlook.next)}</p>{outlook.next.at && <p className="text-soft">{withParts(t("notBeforeIs"), { time: <Moment at={outlook.next.at} /> })}</p>}</Station>
       </ol>
     </div>
   );

@@ -6,6 +6,8 @@ import { plain, sentence } from "@/control/page/words";
 import { useMay } from "@/app/useSession";
 import { Button } from "@/design/Button";
 import { Tag } from "@/design/Tag";
+import { spoken } from "@/language/spoken";
+import { capturesSaid, seenSaid } from "./said";
 import type { Explanation, useExplanation } from "./useExplanation";
 import { t } from "@/language/control/explain";
 import { withParts } from "@/language/room";
@@ -21,7 +23,7 @@ export function Attempts({ list }: { list: ReturnType<typeof useExplanation> }) 
           <li key={attempt.id} className="py-2">
             <p className="flex flex-wrap items-baseline gap-x-3">
               <Tag tone={outcomeTone(attempt.outcome)}>{outcomeWord(attempt.word)}</Tag>
-              <span className="min-w-0 break-words">{sentence(attempt.sentence)}</span>
+              {spoken.language === "en" && <span className="min-w-0 break-words">{sentence(attempt.sentence)}</span>}
             </p>
             <p className="mt-1 flex flex-wrap gap-x-4 text-sm text-soft">
               {attempt.completedAt ? <Moment at={attempt.completedAt} /> : attempt.scheduledFor && <span>{withParts(t("notBefore"), { time: <Moment at={attempt.scheduledFor} /> })}</span>}
@@ -46,8 +48,8 @@ export function Captures({ found }: { found: Explanation }) {
   const { snapshots, visibility } = found;
   return (
     <>
-      <p className="break-words">{sentence(snapshots.sentence)}</p>
-      {snapshots.count > 0 && <p className="break-words text-soft">{sentence(visibility.sentence)}</p>}
+      <p className="break-words">{capturesSaid(snapshots)}</p>
+      {snapshots.count > 0 && <p className="break-words text-soft">{seenSaid(visibility)}</p>}
       {snapshots.otherSpellings > 0 && <p className="text-soft">{t("spellings", { count: snapshots.otherSpellings })}</p>}
       {visibility.withdrawals.map((one) => <p key={one.id} className="mt-1 break-words text-bad">{one.snapshot ? t("takenCapture", { id: String(one.snapshot), name: one.actor, reason: one.reason }) : t("takenPage", { name: one.actor, reason: one.reason })}</p>)}
       <ul className="mt-2 divide-y divide-line">

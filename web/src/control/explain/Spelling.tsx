@@ -1,5 +1,5 @@
 import { Tag } from "@/design/Tag";
-import { sentence } from "@/control/page/words";
+import { scopeSaid, scopesSaid, stepSaid } from "./said";
 import type { Explanation } from "./useExplanation";
 import { t } from "@/language/control/explain";
 
@@ -9,7 +9,7 @@ export function SpellingSteps({ address }: { address: Explanation["address"] }) 
     <>
       <ol className="space-y-1.5">
         <li className="grid gap-x-4 sm:grid-cols-[16rem_1fr]"><span className="text-soft">{t("given")}</span><code className="text-sm break-all">{address.given}</code></li>
-        {address.steps.map((step, at) => <li key={at} className="grid gap-x-4 sm:grid-cols-[16rem_1fr]"><span className="text-soft">{sentence(step.sentence)}</span><code className="text-sm break-all">{step.after}</code></li>)}
+        {address.steps.map((step, at) => <li key={at} className="grid gap-x-4 sm:grid-cols-[16rem_1fr]"><span className="text-soft">{stepSaid(step)}</span><code className="text-sm break-all">{step.after}</code></li>)}
         <li className="grid gap-x-4 sm:grid-cols-[16rem_1fr]"><span className="font-semibold">{t("identity")}</span><code className="text-sm font-semibold break-all">{address.normalised}</code></li>
       </ol>
       <details className="mt-3 text-sm">
@@ -28,7 +28,7 @@ export function SpellingSteps({ address }: { address: Explanation["address"] }) 
 export function Scopes({ sources }: { sources: Explanation["sources"] }) {
   return (
     <>
-      <p className="break-words">{sentence(sources.sentence)}</p>
+      <p className="break-words">{scopesSaid(sources)}</p>
       {sources.inScope.length > 0 && <ul className="mt-2 space-y-1">{sources.inScope.map((one) => <Scope key={one.source} one={one} />)}</ul>}
       {sources.outOfScopeCount > 0 && (
         <details className="mt-2">
@@ -43,7 +43,7 @@ export function Scopes({ sources }: { sources: Explanation["sources"] }) {
 function Scope({ one }: { one: Explanation["sources"]["inScope"][number] }) {
   return (
     <li className="break-words">
-      <Tag tone={one.inScope ? "good" : one.inScope === null ? "warn" : "plain"}>{one.source}</Tag> {one.sentence.startsWith(`${one.source} `) ? one.sentence.slice(one.source.length + 1) : one.sentence}
+      <Tag tone={one.inScope ? "good" : one.inScope === null ? "warn" : "plain"}>{one.source}</Tag> {scopeSaid(one)}
       {one.rule && <code className="ml-1 text-sm break-all text-soft">{one.rule}</code>}
       {!one.enabled && <span className="text-warn"> {t("sourceOff")}</span>}
     </li>

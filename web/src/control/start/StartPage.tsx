@@ -15,7 +15,7 @@ import { useManagedSources } from "../sources/useSources";
 import { Progress } from "./Progress";
 import { Surveyed } from "./Surveyed";
 import { readAskedStart } from "./asked";
-import type { Scope } from "./survey";
+import { isLikeAddress, type Scope } from "./survey";
 import { useSurvey } from "./useStart";
 import { t } from "@/language/control/start";
 
@@ -59,7 +59,7 @@ function AddWebsite({ contactFor }: { contactFor: string | undefined }) {
       <Card>
         <form ref={form} onSubmit={(event) => { event.preventDefault(); check("host"); }} className="space-y-4" aria-label={t("form")}>
           <TextField label={t("address")} hint={t("addressHint")} required autoFocus={!asksContact} autoComplete="url" inputMode="url" autoCapitalize="none" spellCheck={false} maxLength={8192}
-            value={address} onChange={(event) => write(event.target.value)} problem={problem?.code === "url_refused" ? sentence(problem.message) : null} />
+            value={address} onChange={(event) => write(event.target.value)} problem={problem?.code === "url_refused" ? (isLikeAddress(address) ? sentence(problem.message) : t("notAddress")) : null} />
           {asksContact && (
             <TextField label={t("contact")} hint={t("contactHint")} required autoFocus autoComplete="email" autoCapitalize="none" spellCheck={false} maxLength={200}
               value={contact} onChange={(event) => reachAt(event.target.value)} problem={problem?.code === "contact_refused" ? sentence(problem.message) : null} />

@@ -9,7 +9,7 @@ import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
 import { Facts } from "../page/Facts";
 import { NoWorker } from "./NoWorker";
-import { amountsOf, hasParts, isTaken, pagesIn, robotsIn, scopeIn, timeFor, type Scope, type Survey } from "./survey";
+import { amountsOf, hasParts, isGone, isTaken, pagesIn, robotsIn, scopeIn, timeFor, type Scope, type Survey } from "./survey";
 import { t } from "@/language/control/start";
 
 function isPlace(found: string): found is "address" | "page" | "sitemap" {
@@ -31,7 +31,8 @@ export function Surveyed({ survey, scope, onScope, onStart, isStarting, problem 
           {t("haveItHow")}
         </Notice>
       )}
-      {survey.warnings.map((warning) => <Notice key={warning} tone="warn" title={warning} />)}
+      {isGone(survey) && <Notice tone="bad" title={t("gone", { status: String(survey.status) })}>{t("goneHow")}</Notice>}
+      {!isGone(survey) && survey.warnings.map((warning) => <Notice key={warning} tone="warn" title={<span lang="en">{warning}</span>} />)}
       <Card title={t("would")}>
         <Facts facts={[
           [t("startsAt"), <span key="at" className="break-all">{survey.final_url}</span>],
@@ -56,7 +57,7 @@ export function Surveyed({ survey, scope, onScope, onStart, isStarting, problem 
             </SelectField>
           )}
           {problem && <Problem problem={problem} />}
-          <Button kind="main" disabled={isStarting} onClick={() => onStart(amounts[chosen]?.pages ?? null)}>{isStarting ? t("starting") : t("start")}</Button>
+          {!isGone(survey) && <Button kind="main" disabled={isStarting} onClick={() => onStart(amounts[chosen]?.pages ?? null)}>{isStarting ? t("starting") : t("start")}</Button>}
         </div>
       </Card>
       <Card title={t("some")}>

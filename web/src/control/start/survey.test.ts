@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { readAskedStart } from "./asked";
-import { amountsOf, hasParts, isTaken, pagesIn, robotsIn, scopeIn } from "./survey";
+import { isGone, isLikeAddress, amountsOf, hasParts, isTaken, pagesIn, robotsIn, scopeIn } from "./survey";
 
 const robots = { url: "", status: 200, answer: "rules" as const, lines: [], lines_left_out: 0, crawl_delay_s: null, judged: 20, forbidden: 0 };
 const few = { robots, page_count: 12, page_count_is_exact: true, linked_pages: 3, delay_s: 2 };
@@ -40,4 +40,9 @@ test("an address is taken if it is in scope and not forbidden", () => {
 test("the address bar names the job of the crawl, and nothing else", () => {
   expect(readAskedStart({ job: "7" })).toEqual({ job: 7 });
   expect(readAskedStart({ job: "-1", x: 1 })).toEqual({});
+});
+
+test("a word is not an address, and a missing page is nothing to crawl", () => {
+  expect([isLikeAddress("nonsense"), isLikeAddress("example.org"), isLikeAddress("http://wiki")]).toEqual([false, true, true]);
+  expect([isGone({ status: 404 }), isGone({ status: 410 }), isGone({ status: 200 }), isGone({ status: null })]).toEqual([true, true, false, false]);
 });

@@ -61,3 +61,13 @@ export function robotsIn({ robots }: Pick<Survey, "robots">): string {
 export function isTaken(address: Pick<Address, "in_scope" | "allowed">): boolean {
   return address.in_scope && address.allowed !== false;
 }
+
+/** Whether what was typed can be an address at all: a host has a dot, or a scheme stands before it. */
+export function isLikeAddress(typed: string): boolean {
+  return /[.:/]/.test(typed.trim());
+}
+
+/** Whether the server says that there is no page: another address is needed, and nothing is worth starting. */
+export function isGone({ status }: Pick<Survey, "status">): boolean {
+  return status === 404 || status === 410;
+}

@@ -156,4 +156,5 @@ export const t = room("executions", {
   "pausedBy": "Paused since {since} by {name}, for {time}.",
   "pausedHow": "Pages in progress are finished and kept; no more requests are sent until you resume. The time limit of the run is paused, too.",
   "pauseOf": "#{run} of {source}",
+  "hostEnded": "run ended",
 });

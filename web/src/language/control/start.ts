@@ -96,4 +96,7 @@ export const t = room("start", {
   "search": "Search its pages",
   "time1": "First page through time",
   "showsNone": "Search shows none of them yet. Pages that ask not to be indexed, images and error pages never appear there. {more}",
+  "notAddress": "This is not a web address. Example: https://www.example.org",
+  "gone": "There is no page at this address (status {status}).",
+  "goneHow": "Enter another address above, for example the home page of the site.",
 });

@@ -155,4 +155,5 @@ export const fr: Record<keyof typeof t.en, string> = {
   "pausedBy": "En pause depuis {since} par {name}, soit {time}.",
   "pausedHow": "Les pages en cours sont achevées et gardées ; plus aucune requête n’est envoyée jusqu’à la reprise. La limite de durée est suspendue aussi.",
   "pauseOf": "n° {run} de {source}",
+  "hostEnded": "collecte terminée",
 };

@@ -95,4 +95,7 @@ export const fr: Record<keyof typeof t.en, string> = {
   "search": "Chercher dans ses pages",
   "time1": "Première page dans le temps",
   "showsNone": "La recherche n’en montre encore aucune. Les pages qui demandent à ne pas être indexées, les images et les pages d’erreur n’y apparaissent jamais. {more}",
+  "notAddress": "Ce n’est pas une adresse web. Exemple : https://www.example.org",
+  "gone": "Il n’y a pas de page à cette adresse (statut {status}).",
+  "goneHow": "Saisissez une autre adresse ci-dessus, par exemple la page d’accueil du site.",
 };
