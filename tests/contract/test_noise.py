@@ -21,7 +21,7 @@ from holdfast.editions.report import write_report
 from holdfast.errors import Invalid
 from holdfast.noise import queries
 from holdfast.noise.classifier import Judged, judge_pending
-from holdfast.noise.labels import RULINGS, restore_rulings, rule
+from holdfast.noise.labels import RULINGS, restore_labels, set_label
 from holdfast.noise.words import NoiseKind
 from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.outbox import drain
@@ -246,7 +246,7 @@ def test_what_was_compared_before_it_was_judged_is_compared_again(build: Buildin
 
     with archive.database.read() as session:
         blocked = session.scalars(select(Snapshot.id).where(Snapshot.noise.is_not(None))).one()
-    rule(archive.database, archive.clock, str(blocked), kind=None, reason="it is so")
+    set_label(archive.database, archive.clock, str(blocked), kind=None, reason="it is so")
     compute_pending(archive.database, archive.clock)
     assert told(archive) == [(0, "new_page", None), (1, "updated", 0), (2, "updated", 1)]
 
@@ -301,9 +301,13 @@ def test_a_ruling_wins_over_what_is_found_now_and_later(build: Building) -> None
     _judge(archive)
     one = _id(archive, f"{HOST}/a")
 
-    rule(archive.database, archive.clock, str(one), kind=None, reason="an entry of the glossary", home=archive.home)
-    rule(archive.database, archive.clock, f"{HOST}/b", kind=None, reason="so is this", home=archive.home)
-    rule(archive.database, archive.clock, f"{HOST}/c", kind=NoiseKind.PARKED, reason="it was sold", home=archive.home)
+    set_label(
+        archive.database, archive.clock, str(one), kind=None, reason="an entry of the glossary", home=archive.home
+    )
+    set_label(archive.database, archive.clock, f"{HOST}/b", kind=None, reason="so is this", home=archive.home)
+    set_label(
+        archive.database, archive.clock, f"{HOST}/c", kind=NoiseKind.PARKED, reason="it was sold", home=archive.home
+    )
     with archive.database.write() as session:
         # All of it once more, as after a new version of the rules.
         session.add(NoiseQueue(first_id=0, last_id=(1 << 63) - 1))
@@ -326,7 +330,7 @@ def test_a_ruling_wins_over_what_is_found_now_and_later(build: Building) -> None
 def test_rulings_survive_the_loss_of_the_database(build: Building) -> None:
     archive = build([_missing(name) for name in "abcde"])
     _judge(archive)
-    rule(archive.database, archive.clock, f"{HOST}/a", kind=None, reason="an entry", home=archive.home)
+    set_label(archive.database, archive.clock, f"{HOST}/a", kind=None, reason="an entry", home=archive.home)
     with (archive.home / RULINGS).open("ab") as file:
         file.write(b'{"snapshot_id": 1, "half\n[]\n')
     with archive.database.write() as session:
@@ -335,8 +339,8 @@ def test_rulings_survive_the_loss_of_the_database(build: Building) -> None:
             session.execute(delete(table))
         session.execute(update(Snapshot).values(noise=None, truncated="length"))
 
-    assert restore_rulings(archive.database, archive.clock, archive.home) == 1
-    assert restore_rulings(archive.database, archive.clock, archive.home) == 0
+    assert restore_labels(archive.database, archive.clock, archive.home) == 1
+    assert restore_labels(archive.database, archive.clock, archive.home) == 0
     with closing(connect(archive.settings.database)) as raw_db:
         with raw_db.write() as tx:
             read_all_again(tx, source=None)
@@ -350,10 +354,10 @@ def test_a_ruling_needs_a_reason_and_a_capture(build: Building) -> None:
     archive = build([_real()])
 
     with pytest.raises(Invalid):
-        rule(archive.database, archive.clock, PAGE, kind=None, reason=" ")
+        set_label(archive.database, archive.clock, PAGE, kind=None, reason=" ")
     for subject in ("12", "9" * 40):
         with pytest.raises(SnapshotNotFound):
-            rule(archive.database, archive.clock, subject, kind=None, reason="why")
+            set_label(archive.database, archive.clock, subject, kind=None, reason="why")
 
 
 def test_what_is_withdrawn_is_neither_listed_nor_counted(build: Building) -> None:
@@ -370,7 +374,7 @@ def test_what_is_withdrawn_is_neither_listed_nor_counted(build: Building) -> Non
         listed = queries.listed(session, source_id=None, kind=None, before=None, limit=10)
     assert f"{HOST}/a" not in {row.url for row in listed}
     with pytest.raises(SnapshotNotFound):
-        rule(archive.database, archive.clock, str(_id(archive, f"{HOST}/a")), kind=None, reason="why")
+        set_label(archive.database, archive.clock, str(_id(archive, f"{HOST}/a")), kind=None, reason="why")
 
 
 def test_a_second_reading_of_a_file_changes_nothing(build: Building) -> None:

@@ -28,7 +28,7 @@ from holdfast.errors import NotFound
 from holdfast.index.page_marks import marks_of
 from holdfast.noise import queries
 from holdfast.noise.classifier import judge_pending
-from holdfast.noise.labels import restore_rulings, rule
+from holdfast.noise.labels import restore_labels, set_label
 from holdfast.noise.words import NoiseKind, PageFacts, suspect
 from holdfast.warc.queries import read_all_again
 from holdfast.warc.record import ORDINALS
@@ -223,7 +223,7 @@ def test_a_ruling_on_a_page_holds_for_captures_that_are_withdrawn_at_that_moment
     hidden = str(_ids(archive)[1])
     hide(archive.database, archive.clock, hidden, reason="asked")
 
-    given = rule(archive.database, archive.clock, PAGE, kind=None, reason="it is the page", home=archive.home)
+    given = set_label(archive.database, archive.clock, PAGE, kind=None, reason="it is the page", home=archive.home)
     unhide(archive.database, archive.clock, hidden)
 
     # The receipt does not tell what is withdrawn.
@@ -231,20 +231,20 @@ def test_a_ruling_on_a_page_holds_for_captures_that_are_withdrawn_at_that_moment
     assert _found(archive) == {}
     hide(archive.database, archive.clock, PAGE, reason="asked")
     with pytest.raises(NotFound):
-        rule(archive.database, archive.clock, PAGE, kind=None, reason="why")
+        set_label(archive.database, archive.clock, PAGE, kind=None, reason="why")
 
 
 def test_rulings_of_the_file_hold_for_captures_that_a_rebuild_leaves_as_they_are(build: Building) -> None:
     archive = build([_missing(name) for name in "abcde"])
     assert len(_found(archive)) == 5
-    rule(archive.database, archive.clock, f"{HOST}/a", kind=None, reason="an entry", home=archive.home)
-    rule(archive.database, archive.clock, str(_ids(archive)[1]), kind=None, reason="an entry", home=archive.home)
+    set_label(archive.database, archive.clock, f"{HOST}/a", kind=None, reason="an entry", home=archive.home)
+    set_label(archive.database, archive.clock, str(_ids(archive)[1]), kind=None, reason="an entry", home=archive.home)
     with archive.database.write() as session:
         # An older copy of the database: it knows neither of the rulings.
         session.execute(delete(ManualLabel))
         session.execute(update(Snapshot).values(noise="soft_404"))
 
-    assert restore_rulings(archive.database, archive.clock, archive.home) == 2
+    assert restore_labels(archive.database, archive.clock, archive.home) == 2
 
     assert set(_found(archive)) == {f"/{name} 0" for name in "cde"}
 
@@ -252,18 +252,18 @@ def test_rulings_of_the_file_hold_for_captures_that_a_rebuild_leaves_as_they_are
 def test_the_newer_ruling_of_the_file_wins_over_the_older_one_of_the_database(build: Building) -> None:
     archive = build([_real()])
     for kind in (NoiseKind.PARKED, None, NoiseKind.BLOCK_PAGE):
-        rule(archive.database, archive.clock, PAGE, kind=kind, reason="as it seems", home=archive.home)
+        set_label(archive.database, archive.clock, PAGE, kind=kind, reason="as it seems", home=archive.home)
     with archive.database.write() as session:
         last = session.scalars(select(ManualLabel).order_by(ManualLabel.id.desc())).first()
         session.delete(last)
         session.execute(update(Snapshot).values(noise=None))
 
-    assert restore_rulings(archive.database, archive.clock, archive.home) == 1
-    assert restore_rulings(archive.database, archive.clock, archive.home) == 0
+    assert restore_labels(archive.database, archive.clock, archive.home) == 1
+    assert restore_labels(archive.database, archive.clock, archive.home) == 0
     assert _found(archive) == {"/statement 0": "block_page"}
     # One that the file has not heard of is newer than the file.
-    rule(archive.database, archive.clock, PAGE, kind=None, reason="it is the page")
-    assert restore_rulings(archive.database, archive.clock, archive.home) == 0
+    set_label(archive.database, archive.clock, PAGE, kind=None, reason="it is the page")
+    assert restore_labels(archive.database, archive.clock, archive.home) == 0
     assert _found(archive) == {}
 
 

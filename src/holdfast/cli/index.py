@@ -38,7 +38,7 @@ from holdfast.index.leases import count_pending, latest_runs
 from holdfast.jobs.imports import ImportOptions, ensure_import_source
 from holdfast.jobs.indexing import close_accounts, close_if_read
 from holdfast.noise.classifier import judge_pending
-from holdfast.noise.labels import restore_rulings
+from holdfast.noise.labels import restore_labels
 from holdfast.search.directory import IndexBusy
 from holdfast.search.linked_hosts import refresh_linked_hosts
 from holdfast.search.outbox import drain
@@ -122,7 +122,7 @@ def _rebuild(runtime: Runtime, source: str | None, *, apply: bool, as_json: bool
         # First: reading a file again must not show hidden captures.
         hidden = restore_withdrawals(database, home)
         restore_members(database, runtime.clock, home)
-        ruled = restore_rulings(database, runtime.clock, home)
+        ruled = restore_labels(database, runtime.clock, home)
         restored = restore_files(database, runtime.raw_db, runtime.clock, home, found.lost)
     with runtime.raw_db.write() as tx:
         waiting = read_all_again(tx, source=source)

@@ -12,7 +12,7 @@ from holdfast.cli.resource import Done, Reading, command
 from holdfast.cli.snapshot import Subject
 from holdfast.noise import queries
 from holdfast.noise.classifier import judge_pending
-from holdfast.noise.labels import rule
+from holdfast.noise.labels import set_label
 from holdfast.noise.words import NoiseKind
 from holdfast.sources.queries import source_id_of
 from holdfast.wiring.archive import Archive
@@ -67,7 +67,7 @@ def clear(archive: Archive, subject: Subject, reason: Reason) -> Done:
 
 
 def _ruled(archive: Archive, subject: str, kind: NoiseKind | None, reason: str) -> Done:
-    done = rule(archive.database, archive.clock, subject, kind=kind, reason=reason, home=archive.home)
+    done = set_label(archive.database, archive.clock, subject, kind=kind, reason=reason, home=archive.home)
     what = "shows its page" if done.noise is None else f"is {done.noise.value}"
     return Done(done, f"{done.subject}: {what}, {counted(done.snapshots, 'capture')}")
 

@@ -97,7 +97,7 @@ class NotJudged(Invalid):
     code = "not_judged"
 
 
-def rule(
+def set_label(
     database: Database, clock: Clock, subject: str, *, kind: NoiseKind | None, reason: str, home: Path | None = None
 ) -> RulingReceipt:
     """Label a capture (by its id), or a page with all its captures (by its URL), as noise or not.
@@ -183,7 +183,7 @@ def _as_line(row: ManualLabel) -> dict[str, Any]:
     }
 
 
-def restore_rulings(database: Database, clock: Clock, home: Path) -> int:
+def restore_labels(database: Database, clock: Clock, home: Path) -> int:
     """Restore labels from the file that are missing or older in the database; return their number.
 
     Captures that are not here yet get them when they are indexed.

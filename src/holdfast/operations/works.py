@@ -22,7 +22,7 @@ from holdfast.index.queries import sealed_files_after, sealed_total
 from holdfast.jobs.imports import ImportOptions, ensure_import_source
 from holdfast.jobs.indexing import close_accounts, close_if_read
 from holdfast.noise.classifier import judge_pending
-from holdfast.noise.labels import restore_rulings
+from holdfast.noise.labels import restore_labels
 from holdfast.operations import queries
 from holdfast.operations.long_running import HeldOperation, OperationKind
 from holdfast.operations.records import EditionVerificationResult, FreezeResult, ImportedFileResult, ImportResult
@@ -280,7 +280,7 @@ def rebuild_index(context: OperationContext) -> dict[str, Any]:
         # First: no file that is read again may show what was hidden.
         found["withdrawals"] = restore_withdrawals(context.database, home)
         restore_members(context.database, runtime.clock, home)
-        restore_rulings(context.database, runtime.clock, home)
+        restore_labels(context.database, runtime.clock, home)
         found["restored"] = restore_files(context.database, runtime.raw_db, runtime.clock, home, plan.lost)
         found["problems"] = plan.problems[:_LISTED]
         with runtime.raw_db.write() as tx:

@@ -14,7 +14,7 @@ from holdfast.api.schemas.base import MAX_ID, RequestForm
 from holdfast.auth.roles import Permission
 from holdfast.db.audit_events import acting
 from holdfast.noise import queries
-from holdfast.noise.labels import RulingReceipt, rule
+from holdfast.noise.labels import RulingReceipt, set_label
 from holdfast.noise.queries import NoiseList
 from holdfast.noise.words import NoiseKind
 
@@ -58,11 +58,15 @@ def mark(archive: ArchiveDep, turn: AdminWriteDep, form: MarkForm) -> RulingRece
     """Label a capture, or a page with all its captures, as noise; overrides the classifier."""
     with acting(turn.actor):
         kind = NoiseKind(form.kind)
-        return rule(archive.database, archive.clock, form.subject, kind=kind, reason=form.reason, home=archive.home)
+        return set_label(
+            archive.database, archive.clock, form.subject, kind=kind, reason=form.reason, home=archive.home
+        )
 
 
 @router.post("/clear", Permission.OPERATE, errors=(404,))
 def clear(archive: ArchiveDep, turn: AdminWriteDep, form: RulingForm) -> RulingReceipt:
     """Label a capture, or a page with all its captures, as not noise; overrides the classifier."""
     with acting(turn.actor):
-        return rule(archive.database, archive.clock, form.subject, kind=None, reason=form.reason, home=archive.home)
+        return set_label(
+            archive.database, archive.clock, form.subject, kind=None, reason=form.reason, home=archive.home
+        )
