@@ -399,17 +399,8 @@ class RecordedFigures:
         return family
 
 
-class CrawlFigure(NamedTuple):
-    """One running zimit crawl, for the text file of a node exporter."""
-
-    job: int
-    source: str
-    stalled: bool
-    progress_age_s: float
-    pages_per_minute: float | None
-    state_ok: bool
-    restarts: int
-    errors: Mapping[str, int]
+CrawlValues = tuple[tuple[str, str], Mapping[str, float | None], Mapping[str, int]]
+"""Labels of a running crawl (job, source), its values by name of the gauge, and its errors by kind."""
 
 
 class CrawlFigures:
@@ -417,7 +408,7 @@ class CrawlFigures:
 
     def __init__(
         self,
-        crawls: Sequence[CrawlFigure],
+        crawls: Sequence[CrawlValues],
         *,
         jobs: Mapping[str, int],
         cleanups: Mapping[str, int],
@@ -429,22 +420,22 @@ class CrawlFigures:
 
     def collect(self) -> Iterator[Metric]:
         gauges = (
-            ("stalled", "Whether no page was added for long.", lambda one: float(one.stalled)),
-            ("last_progress_age_seconds", "Time since a page was added.", lambda one: one.progress_age_s),
-            ("crawl_rate_ppm", "Pages a minute, as far as its log reaches.", lambda one: one.pages_per_minute),
-            ("state_file_ok", "Whether the state file can be read.", lambda one: float(one.state_ok)),
-            ("container_restarts_done", "Restarts of its container.", lambda one: float(one.restarts)),
+            ("stalled", "Whether no page was added for long."),
+            ("last_progress_age_seconds", "Time since a page was added."),
+            ("crawl_rate_ppm", "Pages a minute, as far as its log reaches."),
+            ("state_file_ok", "Whether the state file can be read."),
+            ("container_restarts_done", "Restarts of its container."),
         )
-        for name, sentence, value in gauges:
+        for name, sentence in gauges:
             family = _gauge(f"crawl_running_job_{name}", sentence, ["job_id", "source"])
-            for one in self._crawls:
-                if (found := value(one)) is not None:
-                    family.add_metric([str(one.job), one.source], found)
+            for labels, values, _ in self._crawls:
+                if (found := values[name]) is not None:
+                    family.add_metric(labels, found)
             yield family
         errors = _gauge("crawl_running_job_errors", "Errors since it last got on.", ["job_id", "source", "kind"])
-        for one in self._crawls:
-            for kind, count in sorted(one.errors.items()):
-                errors.add_metric([str(one.job), one.source, kind], count)
+        for labels, _, counts in self._crawls:
+            for kind, count in sorted(counts.items()):
+                errors.add_metric([*labels, kind], count)
         yield errors
         yield _counted("jobs_by_status", "Jobs by the state that operators see.", "status", self._jobs)
         yield _counted("jobs_cleanup_status", "Executions by clean-up.", "cleanup_status", self._cleanups)

@@ -46,8 +46,13 @@ def _running(bed: Bed) -> ExecutionLease:
     return bed.party.taken("far/1")
 
 
+def _cases(found: tuple[list[RecoveryCase], list[int]] | None) -> list[RecoveryCase]:
+    assert found is not None
+    return found[0]
+
+
 def _look(bed: Bed, *, apply: bool = True) -> RecoveryCase:
-    [case] = recover(_jobs(bed), apply=apply).cases
+    [case] = _cases(recover(_jobs(bed), apply=apply))
     return case
 
 
@@ -91,7 +96,7 @@ def test_a_source_that_cannot_be_used_any_more_keeps_no_other_run_from_being_loo
             run.config, run.output_dir = {"backend": "zimit"}, str(bed.home)
     clock.advance(9000)
 
-    cases = recover(_jobs(bed), apply=True, ask=lambda _run: True).cases
+    cases = _cases(recover(_jobs(bed), apply=True, ask=lambda _run: True))
 
     found = {case.watched.run.job.id: (case.action, case.raised, case.done) for case in cases}
     assert found == dict.fromkeys((tool, ours, other), ("restart_stalled", {}, True))
@@ -134,7 +139,7 @@ def test_a_crawl_that_waits_for_room_on_the_disk_is_left_alone(bed: Bed, clock: 
     _running(bed)
     clock.advance(9000)
 
-    [case] = recover(_jobs(bed, DiskSettings(free_bytes=10**18)), apply=True).cases
+    [case] = _cases(recover(_jobs(bed, DiskSettings(free_bytes=10**18)), apply=True))
 
     assert (case.reason, case.done) == ("no_space", False)
 

@@ -45,7 +45,7 @@ def jobs_settings(jobs: Bed) -> Settings:
 
 def _run(jobs: Bed, lease: ExecutionLease) -> RunEnding | None:
     book = LogBook(jobs.database, jobs.clock, lease.execution_id, jobs.settings)
-    return FeedRunner(jobs_settings(jobs)).run(lease, RunnerHolding(book, jobs.clock, report=lambda _progress: None))
+    return FeedRunner(jobs_settings(jobs)).run(lease, RunnerHolding(book, jobs.clock, report=lambda *_: None))
 
 
 def test_a_poll_with_nothing_due_starts_no_process(jobs: Bed) -> None:

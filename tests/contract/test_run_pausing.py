@@ -253,7 +253,9 @@ def _look(bed: Bed) -> RecoveryCase:
         scheduler=party.scheduler,
         leases=party.leases,
     )
-    [case] = recover(jobs, apply=False).cases
+    found = recover(jobs, apply=False)
+    assert found is not None
+    [case] = found[0]
     return case
 
 

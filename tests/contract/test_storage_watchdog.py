@@ -47,7 +47,7 @@ class Machine:
     def look(self, *, apply: bool = True, seconds: float = 0) -> StorageReport:
         """Let time pass, and look."""
         self.clock.advance(seconds)
-        return StorageWatchdog(jobs=self.jobs, ask=self.ask, table=self.table).look(apply=apply)
+        return StorageWatchdog(self.jobs, ask=self.ask, table=self.table).look(apply=apply)
 
     def table(self) -> str:
         """Return the kernel's list."""
@@ -98,14 +98,14 @@ def test_of_two_watchdogs_at_the_same_moment_one_acts(bed: Bed, clock: FakeClock
     lease, machine = _running(bed), Machine(bed, clock)
     machine.look()
     clock.advance(200)
-    other = StorageWatchdog(jobs=machine.jobs, ask=machine.ask, table=machine.table)
+    other = StorageWatchdog(machine.jobs, ask=machine.ask, table=machine.table)
 
     def slow(paths: Iterable[Path]) -> Mapping[Path, Probe]:
         if not bed.holds(lease.job.id)[0][1]:  # between its look and its deed, another does all of it
             assert other.look(apply=True).dead[0].acted_for == (lease.job.id,)
         return machine.ask(paths)
 
-    [late] = StorageWatchdog(jobs=machine.jobs, ask=slow, table=machine.table).look(apply=True).dead
+    [late] = StorageWatchdog(machine.jobs, ask=slow, table=machine.table).look(apply=True).dead
 
     assert (late.acted_for, late.steps) == ((), ())
     assert [action for _, action in _notes(bed)] == ["seen_dead", "path_freed", "seen_dead"]
@@ -193,7 +193,7 @@ def test_a_store_that_is_not_mounted_is_dead_whatever_stands_in_its_place(bed: B
             path: Probe(PathHealth.MISSING if path.name == ".holdfast-store" else PathHealth.ALIVE) for path in paths
         }
 
-    guard = StorageWatchdog(jobs=replace(machine.jobs, settings=settings), ask=ask, table=lambda: "")
+    guard = StorageWatchdog(replace(machine.jobs, settings=settings), ask=ask, table=lambda: "")
     guard.look(apply=True)
     clock.advance(130)
     [case] = guard.look(apply=True).dead

@@ -19,13 +19,14 @@ from holdfast.coordination.events import EventName, record_event
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Event, Webhook, WebhookAttempt, WebhookDelivery
 from holdfast.errors import Conflict
+from holdfast.types import FetchRequest
 from holdfast.webhooks import delivery, queries, registry
 from holdfast.webhooks.delivery import (
     RETRIES_S,
     DeliveryThread,
     Result,
     Sender,
-    WebhookMessage,
+    attempt,
     lease_messages,
     queue_events,
     send_test,
@@ -44,7 +45,10 @@ from tests.receiver import Answer, Receiver, receiving
 _LOOPBACK = (ip_network("127.0.0.0/8"),)
 _SETTINGS = WebhookSettings(allow_networks=_LOOPBACK)
 _QUICK_S = 0.02
-_REFUSED = Result(500, "it answered 500", "no", 3)
+
+
+def _refused() -> Result:
+    return attempt(status=500, error="it answered 500", answer="no", took_ms=3), None
 
 
 @pytest.fixture
@@ -88,8 +92,8 @@ def _deliveries(bed: Bed) -> list[WebhookDelivery]:
         return list(session.scalars(select(WebhookDelivery).order_by(WebhookDelivery.id)))
 
 
-def _lease(bed: Bed, limit: int = 100) -> list[WebhookMessage]:
-    return lease_messages(bed.database, bed.clock, _SETTINGS, limit=limit)
+def _lease(bed: Bed, limit: int = 100) -> list[WebhookDelivery]:
+    return [row for row, _ in lease_messages(bed.database, bed.clock, _SETTINGS, limit=limit)]
 
 
 def _queued(bed: Bed) -> int:
@@ -152,7 +156,7 @@ def test_a_webhook_whose_queue_is_full_gets_the_rest_when_there_is_room(
 
     full = queue_events(bed.database, bed.clock, _SETTINGS)
     (message,) = _lease(bed)
-    settle(bed.database, bed.clock, message, Result(200, None, None, 1))
+    settle(bed.database, bed.clock, message, (attempt(status=200), None))
 
     assert full == 0
     assert queue_events(bed.database, bed.clock, _SETTINGS) == 1
@@ -167,7 +171,7 @@ def test_a_message_is_tried_by_the_convention_s_times_and_then_the_webhook_is_di
     waits = []
     for _ in range(len(RETRIES_S) + 1):
         (message,) = _lease(bed)
-        assert settle(bed.database, bed.clock, message, _REFUSED)
+        assert settle(bed.database, bed.clock, message, _refused())
         (row,) = _deliveries(bed)
         waits.append((row.next_at - now_clock.now()).total_seconds())
         assert _lease(bed) == []
@@ -194,7 +198,7 @@ def test_a_receiver_that_is_gone_is_not_asked_again(bed: Bed) -> None:
     _queued(bed)
     (message,) = _lease(bed)
 
-    settle(bed.database, bed.clock, message, Result(410, "it answered 410", None, 1))
+    settle(bed.database, bed.clock, message, (attempt(status=410, error="it answered 410"), None))
 
     assert _hook(bed, made.id).disabled_reason == "it answered 410: the receiver is gone for good"
     assert _deliveries(bed)[0].state == "failed"
@@ -206,7 +210,7 @@ def test_a_receiver_may_ask_for_a_longer_wait(bed: Bed, now_clock: FakeClock) ->
     _queued(bed)
     (message,) = _lease(bed)
 
-    settle(bed.database, bed.clock, message, Result(429, "it answered 429", None, 1, retry_after_s=900))
+    settle(bed.database, bed.clock, message, (attempt(status=429, error="it answered 429"), 900))
 
     assert _deliveries(bed)[0].next_at == now_clock.now() + timedelta(seconds=900)
 
@@ -222,9 +226,9 @@ def test_two_processes_never_hold_one_message_and_a_late_one_changes_nothing(bed
 
     now_clock.advance(delivery.TIMEOUT_S + 31)
     again = _lease(bed)
-    late = settle(bed.database, bed.clock, first[0], _REFUSED)
+    late = settle(bed.database, bed.clock, first[0], _refused())
 
-    assert {one.delivery_id for one in again} == {one.delivery_id for one in first}
+    assert {one.id for one in again} == {one.id for one in first}
     assert late is False
     assert {row.attempts for row in _deliveries(bed)} == {0}
 
@@ -272,7 +276,7 @@ def test_a_message_that_was_under_way_at_the_end_of_a_process_is_sent_by_the_nex
 def test_a_message_that_cannot_be_sent_in_an_unforeseen_way_counts_as_tried(
     bed: Bed, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def broken(_self: Sender, _message: WebhookMessage) -> Result:
+    async def broken(_self: Sender, _request: FetchRequest) -> Result:
         raise ZeroDivisionError
 
     monkeypatch.setattr(Sender, "send", broken)
@@ -337,7 +341,7 @@ def test_a_test_whose_process_died_is_tried_no_further_and_disables_nothing(
         send_test(bed.database, bed.clock, _SETTINGS, made.id)
     now_clock.advance(delivery.TIMEOUT_S + 31)
     (message,) = _lease(bed)
-    settle(bed.database, bed.clock, message, Result(status, f"it answered {status}", None, 1))
+    settle(bed.database, bed.clock, message, (attempt(status=status, error=f"it answered {status}"), None))
     now_clock.advance(4 * 86_400)
 
     assert (_lease(bed), [row.state for row in _deliveries(bed)]) == ([], ["failed"])
@@ -454,7 +458,7 @@ def test_what_is_over_is_forgotten_in_time_and_what_waits_is_not(bed: Bed, now_c
     _add(bed, "https://example.org/hook")
     _tell(bed, 2)
     _queued(bed)
-    settle(bed.database, bed.clock, _lease(bed, 1)[0], Result(200, None, None, 1))
+    settle(bed.database, bed.clock, _lease(bed, 1)[0], (attempt(status=200), None))
     now_clock.advance(31 * 86_400)
 
     with bed.database.write() as session:
@@ -504,7 +508,7 @@ def test_no_event_carries_the_address_of_a_capture_that_was_withdrawn_meanwhile(
 
         messages = lease_messages(database, clock, _SETTINGS, limit=10)
 
-        told = [(json.loads(message.body)["type"], json.loads(message.body)["data"]["url"]) for message in messages]
+        told = [(json.loads(row.body)["type"], json.loads(row.body)["data"]["url"]) for row, _ in messages]
         assert sorted(told, key=str) == [("change.detected", other)] * 2 + [("change.detected", None)] * 2
         with database.read() as session:
             kept = list(session.scalars(select(WebhookDelivery.body)))

@@ -23,7 +23,7 @@ from holdfast.jobs.states import JobAction
 from holdfast.wiring import open_runtime
 from holdfast.wiring.jobs import open_jobs
 from holdfast.worker.loop import dead_holders
-from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason
+from holdfast.worker.runner import RunnerHolding, StopReason
 from tests import patience
 from tests.contract.worker_bed import DONE, WorkerBed
 
@@ -311,7 +311,7 @@ def test_progress_is_told_each_ten_items_and_the_log_can_be_read_while_it_runs(b
 
     def play(lease: ExecutionLease, holding: RunnerHolding) -> RunEnding:
         for items in range(1, 31):
-            holding.progress(RunProgress(counts=Counts(items_crawled=items, items_total=40)))
+            holding.progress(Counts(items_crawled=items, items_total=40))
         holding.note("warning", "rate_limit", "slow down", password="secret")
         deadline = threading.Event()
         while not seen and not deadline.wait(0.05):

@@ -65,7 +65,7 @@ def test_a_source_is_crawled_by_zimit_registered_and_indexed(database_url: str, 
         [snapshot] = bed.snapshots()
         assert (snapshot.url, snapshot.backend, snapshot.fidelity) == ("https://example.org/a.warc.gz", "zimit", "high")
         assert "crawl statistics" in bed.lines(lease.execution_id)
-        assert bed.told[-1].counts.items_crawled == 30
+        assert bed.told[-1].items_crawled == 30
         with closing(connect(bed.settings.database)) as raw_db:
             assert read_status(raw_db, bed.jobs.clock, lease.execution_id).pages == 30
         assert bed.row(job_id).current_retry_count == 0

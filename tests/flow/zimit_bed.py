@@ -20,13 +20,13 @@ from holdfast.config import Settings, Timings
 from holdfast.db import connect
 from holdfast.db.models import Execution, Job, LogLine, Snapshot, WarcFile
 from holdfast.index.indexer import index_pending, open_indexer
-from holdfast.jobs.endings import RunEnding
+from holdfast.jobs.endings import Counts, RunEnding
 from holdfast.jobs.journal import LogBook
 from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.specs import JobSpec
 from holdfast.sources import registry
 from holdfast.wiring.jobs import Jobs, open_jobs
-from holdfast.worker.runner import RunnerHolding, RunProgress
+from holdfast.worker.runner import RunnerHolding
 from holdfast.worker.zimit import ZimitRunner
 from tests import patience
 from tests.flow.archive_tool.bed import SCALE, Bed, Step
@@ -42,7 +42,7 @@ class ZimitBed:
 
     def __init__(self, root: Path, jobs: Jobs, settings: Settings) -> None:
         self.engine, self.jobs, self.settings = Bed(root / "engine-room"), jobs, settings
-        self.told: list[RunProgress] = []
+        self.told: list[Counts] = []
 
     def job(self, source: dict[str, Any] | None = None, **zimit: Any) -> int:
         """Make a source that zimit crawls, with a job that is due; `source` are further fields of the former."""
@@ -63,7 +63,7 @@ class ZimitBed:
     def holding(self, lease: ExecutionLease) -> RunnerHolding:
         """Return what a runner of this lease holds."""
         book = LogBook(self.jobs.database, self.jobs.clock, lease.execution_id, self.settings.jobs)
-        return RunnerHolding(book, self.jobs.clock, report=self.told.append)
+        return RunnerHolding(book, self.jobs.clock, report=lambda counts, _metrics: self.told.append(counts))
 
     def run(self, lease: ExecutionLease, holding: RunnerHolding | None = None) -> RunEnding | None:
         """Run an execution as a worker would."""

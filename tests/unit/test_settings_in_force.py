@@ -20,9 +20,9 @@ def test_each_setting_tells_where_it_was_set(tmp_path: Path, monkeypatch: pytest
     shown = {one.name: one for one in settings_in_force(config.load(home=tmp_path / "home"))}
 
     expected = {
-        "CONTACT": ("a@b.example", "holdfast.toml"),
-        "POLITENESS_DELAY_S": (30.0, "holdfast.toml"),
-        "POLITENESS_RETRIES": (6, ".env"),
+        "CONTACT": ("a@b.example", "file"),
+        "POLITENESS_DELAY_S": (30.0, "file"),
+        "POLITENESS_RETRIES": (6, "dotenv"),
         "UPLOADS_MAX_BYTES": (7, "environment"),
         "POLITENESS_MAX_DELAY_S": (300.0, "default"),
         "HOME": (str(tmp_path / "home"), "command"),
@@ -30,5 +30,5 @@ def test_each_setting_tells_where_it_was_set(tmp_path: Path, monkeypatch: pytest
     found = {name: (shown[f"HOLDFAST_{name}"].value, shown[f"HOLDFAST_{name}"].origin) for name in expected}
     assert found == expected
     assert shown["HOLDFAST_API_ADMIN_TOKEN"].is_secret
-    assert shown["HOLDFAST_API_ADMIN_TOKEN"].origin == ".env"
+    assert shown["HOLDFAST_API_ADMIN_TOKEN"].origin == "dotenv"
     assert not any("hush" in str(one.value) for one in shown.values())

@@ -92,9 +92,10 @@ def recover_stalled(jobs: Jobs, apply: Apply = False) -> Done:
     it from a timer, on the machine of the worker.
     """
     found = recover(jobs, apply=apply)
-    lines = [_DEPLOYING] if found.deploying else []
-    lines += [_line(case, apply=apply) for case in found.cases]
-    lines += [f"job {job_id}: its backoff is cut short, too few run" for job_id in found.woken]
+    cases, woken = found or ([], [])
+    lines = [_DEPLOYING] if found is None else []
+    lines += [_line(case, apply=apply) for case in cases]
+    lines += [f"job {job_id}: its backoff is cut short, too few run" for job_id in woken]
     crawls = [
         {
             **watched_facts(case.watched),
@@ -103,9 +104,9 @@ def recover_stalled(jobs: Jobs, apply: Apply = False) -> Done:
             "raised": case.raised,
             "done": case.done,
         }
-        for case in found.cases
+        for case in cases
     ]
-    facts = {"deploying": found.deploying, "woken": found.woken, "crawls": crawls}
+    facts = {"deploying": found is None, "woken": woken, "crawls": crawls}
     return Done(facts, lines or ["nothing to do"])
 
 
@@ -128,7 +129,7 @@ def watch_storage(jobs: Jobs, apply: Apply = False) -> Done:
     between, twice an hour, six times a day, three times a day for a job. Run it from a timer; exit 1 if a path is
     dead.
     """
-    found = StorageWatchdog(jobs=jobs).look(apply=apply)
+    found = StorageWatchdog(jobs).look(apply=apply)
     lines = [_DEPLOYING] if found.deploying else []
     for case in found.dead:
         lines.append(f"{case.describe()}: {case.reason} (jobs {', '.join(map(str, case.jobs))})")

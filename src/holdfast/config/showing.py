@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from enum import StrEnum
+from typing import Any
 
 from holdfast.config import PREFIX, Settings
 from holdfast.config.model import Secret, Setting, SettingGroup
+from holdfast.records import Operator, record
 
 # What follows an address's scheme, with its password or without: taken in either case, so that it is read once.
 _LOGIN = re.compile(r"(://[^:/@\s]*+)(?::[^@\s]*+(@)?)?")
@@ -36,22 +38,44 @@ def redacted(text: str) -> str:
     return _NAMED.sub(r"\1***", without)
 
 
-class ShownSetting(NamedTuple):
-    name: str
-    value: str | int | float | bool | None
-    origin: str
-    """`default`, a file, `environment`, or `command`."""
-    is_secret: bool
-    description: str
+class SettingOrigin(StrEnum):
+    DEFAULT = "default"
+    FILE = "file"
+    DOTENV = "dotenv"
+    ENVIRONMENT = "environment"
+    COMMAND = "command"
 
 
-def settings_in_force(settings: Settings) -> Iterator[ShownSetting]:
+@record
+class SettingRecord:
+    """An effective setting."""
+
+    name: Operator[str]
+    """The variable that sets it."""
+    value: Operator[bool | int | float | str | None]
+    """Secrets are masked."""
+    origin: Operator[SettingOrigin]
+    is_secret: Operator[bool]
+    description: Operator[str]
+
+
+def settings_in_force(settings: Settings) -> Iterator[SettingRecord]:
     for name, group, key, field in walk(settings):
         value = getattr(group, key)
         dotted = name.removeprefix(PREFIX).lower()
         inner = f"{dotted.removesuffix(key).rstrip('_')}.{key}" if group is not settings else key
         set_at = settings.origins.get(inner) or ("command" if key in group.model_fields_set else "default")
-        is_secret = isinstance(value, Secret) or "Secret" in str(field.annotation)
-        # Booleans are ints to Python, and shown as they are.
-        plain = value if value is None or isinstance(value, int | float) else shown_text(value)
-        yield ShownSetting(name, plain, set_at, is_secret, field.description)
+        yield SettingRecord(
+            name=name,
+            # Booleans are ints to Python, and shown as they are.
+            value=value if value is None or isinstance(value, int | float) else shown_text(value),
+            origin=_origin(set_at),
+            is_secret=isinstance(value, Secret) or "Secret" in str(field.annotation),
+            description=field.description,
+        )
+
+
+def _origin(word: str) -> SettingOrigin:
+    """Return where a setting was set; any unknown word is the path of a file."""
+    known = {one.value: one for one in SettingOrigin}
+    return SettingOrigin.DOTENV if word == ".env" else known.get(word, SettingOrigin.FILE)

@@ -41,7 +41,7 @@ from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.specs import effective_config
 from holdfast.jobs.views.listing import admin_counts, cleanup_counts
 from holdfast.jobs.views.recorded import read_recorded
-from holdfast.metrics import CrawlFigure, CrawlFigures, RecordedFigures, WarcCheckFigures, textfile
+from holdfast.metrics import CrawlFigures, CrawlValues, RecordedFigures, WarcCheckFigures, textfile
 from holdfast.values import dataclass
 from holdfast.wiring.jobs import Jobs
 from holdfast.worker.tool_process import signal_holder
@@ -286,7 +286,7 @@ def read_figures(jobs: Jobs) -> tuple[CrawlFigures, RecordedFigures]:
         recorded = RecordedFigures(read_recorded(session, jobs.clock))
     watched_runs = watch_runs(jobs)
     figures = CrawlFigures(
-        [_figure(watched, jobs.settings.recovery.stalled_s) for watched in watched_runs],
+        [_figures_of(watched, jobs.settings.recovery.stalled_s) for watched in watched_runs],
         jobs=counts,
         cleanups=cleanups,
         free_bytes=shutil.disk_usage(jobs.settings.home).free,
@@ -295,17 +295,16 @@ def read_figures(jobs: Jobs) -> tuple[CrawlFigures, RecordedFigures]:
     return figures, recorded
 
 
-def _figure(watched: WatchedRun, stalled_s: float) -> CrawlFigure:
-    return CrawlFigure(
-        job=watched.run.job.id,
-        source=watched.run.source.code,
-        stalled=watched.activity.idle_s >= stalled_s,
-        progress_age_s=watched.activity.idle_s,
-        pages_per_minute=watched.activity.pages_per_minute,
-        state_ok=watched.state_ok,
-        restarts=watched.restarts,
-        errors=watched.errors,
-    )
+def _figures_of(watched: WatchedRun, stalled_s: float) -> CrawlValues:
+    activity = watched.activity
+    gauges = {
+        "stalled": float(activity.idle_s >= stalled_s),
+        "last_progress_age_seconds": activity.idle_s,
+        "crawl_rate_ppm": activity.pages_per_minute,
+        "state_file_ok": float(watched.state_ok),
+        "container_restarts_done": float(watched.restarts),
+    }
+    return (str(watched.run.job.id), watched.run.source.code), gauges, watched.errors
 
 
 def write_textfile(path: Path, *figures: CrawlFigures | WarcCheckFigures | RecordedFigures) -> bytes:
@@ -334,19 +333,15 @@ class RecoveryCase:
     """False in a dry run, and if the run could not be reached from here, or has ended meanwhile."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovered:
-    deploying: bool
-    cases: tuple[RecoveryCase, ...]
-    woken: tuple[int, ...]
-    """Jobs whose backoff was shortened, so that enough of them run."""
+def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> tuple[list[RecoveryCase], list[int]] | None:
+    """Inspect all running crawls and recover those that need it; without `apply`, only report.
 
-
-def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> Recovered:
-    """Inspect all running crawls and recover those that need it; without `apply`, only report."""
+    Return the cases, and the jobs whose backoff was shortened, so that enough of them run; None while a deployment
+    runs.
+    """
     limits, now = jobs.settings.recovery, jobs.clock.now()
     if is_deploying(jobs.settings, jobs.clock):
-        return Recovered(deploying=True, cases=(), woken=())
+        return None
     watched_runs, low = watch_runs(jobs), low_volume(jobs.settings) is not None
     with jobs.database.read() as session:
         rows = maintenance.recoveries(
@@ -364,7 +359,7 @@ def recover(jobs: Jobs, *, apply: bool, ask: Signal | None = None) -> Recovered:
         raised = minima(watched) if watched.is_tool and action in RESTARTS else {}
         done = apply and _help(jobs, watched, decision, raised, ask or partial(restart, jobs))
         cases.append(RecoveryCase(watched=watched, action=action, reason=reason, raised=raised, done=done))
-    return Recovered(deploying=False, cases=tuple(cases), woken=_wake(jobs, limits, now, apply=apply))
+    return cases, _wake(jobs, limits, now, apply=apply)
 
 
 def is_deploying(settings: Settings, clock: Clock) -> bool:
@@ -431,7 +426,7 @@ def ask_tool(watched: WatchedRun) -> bool:
     return signal_holder(Path(watched.run.execution.output_dir), watched.holder, signal.SIGTERM)
 
 
-def _wake(jobs: Jobs, limits: RecoverySettings, now: datetime, *, apply: bool) -> tuple[int, ...]:
+def _wake(jobs: Jobs, limits: RecoverySettings, now: datetime, *, apply: bool) -> list[int]:
     """Shorten backoffs, the earliest first, until enough crawls are queued or running."""
     with jobs.database.write() as session:
         missing = limits.keep_running - maintenance.busy_count(session)
@@ -442,4 +437,4 @@ def _wake(jobs: Jobs, limits: RecoverySettings, now: datetime, *, apply: bool) -
             maintenance.add_recovery(
                 session, Recovery(job_id=job.id, at=now, action=RecoveryAction.WOKEN.value, reason="too_few_run")
             )
-        return tuple(job.id for job in waiting)
+        return [job.id for job in waiting]

@@ -56,27 +56,6 @@ class ProcessRecord:
     """Pages that it is parsing, if it runs on this machine."""
 
 
-class SettingOrigin(StrEnum):
-    DEFAULT = "default"
-    FILE = "file"
-    DOTENV = "dotenv"
-    ENVIRONMENT = "environment"
-    COMMAND = "command"
-
-
-@record
-class SettingRecord:
-    """An effective setting."""
-
-    name: Operator[str]
-    """The variable that sets it."""
-    value: Operator[bool | int | float | str | None]
-    """Secrets are masked."""
-    origin: Operator[SettingOrigin]
-    is_secret: Operator[bool]
-    description: Operator[str]
-
-
 @record
 class VolumeRecord:
     """A disk that holds part of the archive."""

@@ -16,13 +16,12 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from holdfast import audit
 from holdfast.archive_tool.docker import docker_environment
 from holdfast.archive_tool.output_directory import SENTINEL
-from holdfast.config import StorageSettings
 from holdfast.db.models import Recovery
 from holdfast.jobs.administration import recovering
 from holdfast.jobs.administration.maintenance import DirectoryRun, running, take_for_storage
@@ -40,7 +39,6 @@ from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.store import locked_job
 from holdfast.operations.crawl_watchdog import MOUNTS, PathHealth, Probe, is_deploying, mount_point, probe
 from holdfast.records import Operator, encode, record
-from holdfast.values import dataclass
 from holdfast.wiring.jobs import Jobs
 from holdfast.worker.tool_process import hurry_tools
 
@@ -138,17 +136,12 @@ class StorageReport:
         return all(case.healed for case in self.dead)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StorageWatchdog:
-    """Checks paths; its probes and commands are injected."""
+    """Checks paths; `ask` replaces its probes, and `table` how it reads the kernel's table of mounts."""
 
-    jobs: Jobs
-    ask: Ask | None = None
-    table: Callable[[], str] = field(default=MOUNTS.read_text)
-
-    @property
-    def _limits(self) -> StorageSettings:
-        return self.jobs.settings.storage
+    def __init__(self, jobs: Jobs, *, ask: Ask | None = None, table: Callable[[], str] = MOUNTS.read_text) -> None:
+        self.jobs, self.ask, self.table = jobs, ask, table
+        self._limits = jobs.settings.storage
 
     def look(self, *, apply: bool) -> StorageReport:
         """Check once; without `apply` nothing is recorded, so that nothing is ever confirmed."""

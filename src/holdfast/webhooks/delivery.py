@@ -14,7 +14,6 @@ from contextlib import closing, contextmanager, suppress
 from datetime import datetime, timedelta
 from random import SystemRandom
 from threading import Event, Thread
-from typing import NamedTuple
 
 from sqlalchemy import update
 from sqlalchemy.exc import SQLAlchemyError
@@ -65,23 +64,17 @@ _LET_GO_S = 2.0
 _random = SystemRandom()
 
 
-class WebhookMessage(NamedTuple):
-    delivery_id: int
-    token: str
-    url: str
-    message_id: str
-    body: bytes
-    known_secrets: tuple[str, ...]
-    timestamp: int
+Message = tuple[WebhookDelivery, FetchRequest]
+"""A leased delivery, and its signed request."""
+Result = tuple[WebhookAttempt, int | None]
+"""An attempt, without its delivery and time, and the seconds that the receiver asked to wait."""
 
 
-class Result(NamedTuple):
-    status: int | None
-    error: str | None
-    """Why there was no response, or why it does not count; None on success."""
-    answer: str | None
-    took_ms: int
-    retry_after_s: int | None = None
+def attempt(
+    *, status: int | None = None, error: str | None = None, answer: str | None = None, took_ms: int = 0
+) -> WebhookAttempt:
+    """Return an attempt; `error` says why there was no response or why it does not count, None on success."""
+    return WebhookAttempt(status=status, error=error, answer=answer, took_ms=took_ms)
 
 
 class Sender:
@@ -98,30 +91,25 @@ class Sender:
         )
         self._client = Client(client, AddressGuard(settings.allow_networks), clock)
 
-    async def send(self, message: WebhookMessage) -> Result:
+    async def send(self, request: FetchRequest) -> Result:
         """Attempt one delivery and return the result; never raises because of a receiver."""
-        signed = signed_headers(message.known_secrets, message.message_id, message.timestamp, message.body)
-        headers = (("Content-Type", "application/json"), ("Accept-Encoding", "identity"), *signed)
-        request = FetchRequest(
-            url=message.url, headers=headers, content=message.body, deadline_s=TIMEOUT_S, max_body_bytes=_ANSWER_LIMIT
-        )
         found = await self._client.fetch(request)
         took_ms = int(found.took_s * 1000)
         if not isinstance(found, Fetched):
-            return Result(None, clean(found.message, _ERROR_CHARS), None, took_ms)
+            return attempt(error=clean(found.message, _ERROR_CHARS), took_ms=took_ms), None
         head = parse_head(found.response_head)
         try:
             answer = _beginning(payload_chunks(head, found.body))
         finally:
             found.body.close()
         if 200 <= found.status < 300:
-            return Result(found.status, None, answer, took_ms)
+            return attempt(status=found.status, answer=answer, took_ms=took_ms), None
         error = f"it answered {found.status}"
         if 300 <= found.status < 400:
             error += ": redirects are not followed, set the webhook's address to where it is now"
         wait = head.get("retry-after") or ""
         seconds = min(int(wait), _LONGEST_S) if wait.isdecimal() and len(wait) < 9 else None
-        return Result(found.status, error, answer, took_ms, seconds)
+        return attempt(status=found.status, error=error, answer=answer, took_ms=took_ms), seconds
 
     async def close(self) -> None:
         await self._client.close()
@@ -180,7 +168,7 @@ def _row(hook: Webhook, event: PublicEvent, now: datetime) -> dict[str, object]:
     }
 
 
-def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, *, limit: int) -> list[WebhookMessage]:
+def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, *, limit: int) -> list[Message]:
     """Lease due deliveries, only a few of each webhook."""
     with database.read() as session:
         due = queries.webhooks_due(session, now=moment_in(session, clock))
@@ -188,7 +176,7 @@ def lease_messages(database: Database, clock: Clock, settings: WebhookSettings, 
         return []
     # Not always the same first: with more webhooks than places, each has its turn.
     _random.shuffle(due)
-    messages: list[WebhookMessage] = []
+    messages: list[Message] = []
     with database.write() as session:
         now, token = moment_in(session, clock), secrets.token_hex(16)
         until = now + timedelta(seconds=TIMEOUT_S + _GRACE_S)
@@ -212,57 +200,48 @@ def _hide_withdrawn(session: Session, rows: Sequence[WebhookDelivery]) -> None:
             row.body = without_address(row.body)
 
 
-def _message(hook: Webhook, row: WebhookDelivery, now: datetime) -> WebhookMessage:
-    return WebhookMessage(
-        delivery_id=row.id,
-        token=row.lease_token or "",
-        url=hook.url,
-        message_id=row.message_id,
-        body=row.body.encode(),
-        known_secrets=secrets_of(hook, now=now),
-        timestamp=int(now.timestamp()),
+def _message(hook: Webhook, row: WebhookDelivery, now: datetime) -> Message:
+    body = row.body.encode()
+    signed = signed_headers(secrets_of(hook, now=now), row.message_id, int(now.timestamp()), body)
+    headers = (("Content-Type", "application/json"), ("Accept-Encoding", "identity"), *signed)
+    request = FetchRequest(
+        url=hook.url, headers=headers, content=body, deadline_s=TIMEOUT_S, max_body_bytes=_ANSWER_LIMIT
     )
+    return row, request
 
 
-def settle(database: Database, clock: Clock, message: WebhookMessage, result: Result) -> bool:
+def settle(database: Database, clock: Clock, leased: WebhookDelivery, result: Result) -> bool:
     """Record the result of an attempt and schedule what follows; return False if the lease was lost meanwhile."""
     with database.write() as session:
-        row = queries.held_delivery(session, delivery_id=message.delivery_id, token=message.token)
+        row = queries.held_delivery(session, delivery_id=leased.id, token=leased.lease_token or "")
         if row is None:
             return False
+        tried, retry_after_s = result
         now = moment_in(session, clock)
-        _note(session, row, result, now)
-        if result.error is None:
+        _note(session, row, tried, now)
+        if tried.error is None:
             row.state, row.finished_at = "delivered", now
         elif row.event == EventName.WEBHOOK_TEST:
             # Left by a process that died while it waited for the answer: a test is tried no further, and tells its
             # sender of a receiver that fails, not the webhook.
             row.state, row.finished_at = "failed", now
-        elif result.status == 410:
+        elif tried.status == 410:
             row.state, row.finished_at = "failed", now
             _disable(session, clock, row, now, "it answered 410: the receiver is gone for good")
         elif row.attempts > len(RETRIES_S):
             row.state, row.finished_at = "failed", now
-            _disable(session, clock, row, now, f"{row.attempts} attempts at one message failed: {result.error}")
+            _disable(session, clock, row, now, f"{row.attempts} attempts at one message failed: {tried.error}")
         else:
             wait = RETRIES_S[row.attempts - 1] * (1 + _random.uniform(0, _JITTER))
-            row.next_at = now + timedelta(seconds=max(wait, result.retry_after_s or 0))
+            row.next_at = now + timedelta(seconds=max(wait, retry_after_s or 0))
     return True
 
 
-def _note(session: Session, row: WebhookDelivery, result: Result, now: datetime) -> None:
+def _note(session: Session, row: WebhookDelivery, tried: WebhookAttempt, now: datetime) -> None:
     row.attempts += 1
-    row.status, row.lease_token, row.lease_until = result.status, None, None
-    session.add(
-        WebhookAttempt(
-            delivery_id=row.id,
-            at=now,
-            took_ms=result.took_ms,
-            status=result.status,
-            error=result.error,
-            answer=result.answer,
-        )
-    )
+    row.status, row.lease_token, row.lease_until = tried.status, None, None
+    tried.delivery_id, tried.at = row.id, now
+    session.add(tried)
 
 
 def _disable(session: Session, clock: Clock, row: WebhookDelivery, now: datetime, reason: str) -> None:
@@ -288,20 +267,20 @@ def send_test(database: Database, clock: Clock, settings: WebhookSettings, webho
         row.lease_token, row.lease_until = token, now + timedelta(seconds=TIMEOUT_S + _GRACE_S)
         session.add(row)
         session.flush()
-        message = _message(hook, row, now)
-    result = asyncio.run(_send_one(settings, clock, message))
+        delivery_id, request = row.id, _message(hook, row, now)[1]
+    tried, _ = asyncio.run(_send_one(settings, clock, request))
     with database.write() as session:
-        if (held := queries.held_delivery(session, delivery_id=message.delivery_id, token=token)) is not None:
+        if (held := queries.held_delivery(session, delivery_id=delivery_id, token=token)) is not None:
             now = moment_in(session, clock)
-            _note(session, held, result, now)
-            held.state, held.finished_at = "delivered" if result.error is None else "failed", now
-    return message.delivery_id
+            _note(session, held, tried, now)
+            held.state, held.finished_at = "delivered" if tried.error is None else "failed", now
+    return delivery_id
 
 
-async def _send_one(settings: WebhookSettings, clock: Clock, message: WebhookMessage) -> Result:
+async def _send_one(settings: WebhookSettings, clock: Clock, request: FetchRequest) -> Result:
     sender = Sender(settings, clock)
     try:
-        return await sender.send(message)
+        return await sender.send(request)
     finally:
         await sender.close()
 
@@ -346,7 +325,7 @@ class DeliveryThread:
         # One thread, and so one connection, for whatever is read and written here: the others are for requests.
         self._loop.set_default_executor(ThreadPoolExecutor(1, "webhooks"))
         sender = Sender(self._settings, self._clock)
-        under_way: dict[asyncio.Task[None], WebhookMessage] = {}
+        under_way: dict[asyncio.Task[None], WebhookDelivery] = {}
 
         def ended(task: asyncio.Task[None]) -> None:
             under_way.pop(task)
@@ -356,9 +335,10 @@ class DeliveryThread:
         try:
             while not self._ending.is_set():
                 self._wake.clear()
-                for message in await asyncio.to_thread(self._look, _PARALLEL - len(under_way)):
-                    task = asyncio.create_task(self._deliver(sender, message), name=f"deliver {message.delivery_id}")
-                    under_way[task] = message
+                for leased, request in await asyncio.to_thread(self._look, _PARALLEL - len(under_way)):
+                    delivering = self._deliver(sender, leased, request)
+                    task = asyncio.create_task(delivering, name=f"deliver {leased.id}")
+                    under_way[task] = leased
                     task.add_done_callback(ended)
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._poll_s):
@@ -372,9 +352,11 @@ class DeliveryThread:
             if left:
                 await asyncio.wait(left, timeout=_LET_GO_S)
             await sender.close()
-            await asyncio.to_thread(self._tried, lambda: self._release({one.token for one in left.values()}))
+            await asyncio.to_thread(
+                self._tried, lambda: self._release({one.lease_token or "" for one in left.values()})
+            )
 
-    def _look(self, room: int) -> list[WebhookMessage]:
+    def _look(self, room: int) -> list[Message]:
         self._tried(lambda: queue_events(self._database, self._clock, self._settings))
         self._tried(self._prune)
         found = self._tried(lambda: lease_messages(self._database, self._clock, self._settings, limit=room))
@@ -387,21 +369,22 @@ class DeliveryThread:
             _log.warning("webhooks.wait", message=str(exc).partition("\n")[0])
             return None
 
-    async def _deliver(self, sender: Sender, message: WebhookMessage) -> None:
+    async def _deliver(self, sender: Sender, leased: WebhookDelivery, request: FetchRequest) -> None:
+        result: Result
         try:
-            result = await sender.send(message)
+            result = await sender.send(request)
         except HoldfastError as exc:
-            result = Result(None, clean(str(exc), _ERROR_CHARS), None, 0)
+            result = attempt(error=clean(str(exc), _ERROR_CHARS)), None
         except Exception as exc:
             # Not foreseen, and counted like any other failure: without that it would be tried for ever, each time its
             # lease ends, and its webhook would never be disabled.
-            _log.exception("webhooks.send_failed", delivery=message.delivery_id)
-            result = Result(None, f"it could not be sent: {type(exc).__name__}", None, 0)
+            _log.exception("webhooks.send_failed", delivery=leased.id)
+            result = attempt(error=f"it could not be sent: {type(exc).__name__}"), None
         with suppress(asyncio.CancelledError):
-            kept = await asyncio.to_thread(self._tried, lambda: settle(self._database, self._clock, message, result))
+            kept = await asyncio.to_thread(self._tried, lambda: settle(self._database, self._clock, leased, result))
             if kept is not True:
                 # Its lease ends, and it is sent again: at least once, never less.
-                _log.warning("webhooks.unsettled", delivery=message.delivery_id)
+                _log.warning("webhooks.unsettled", delivery=leased.id)
 
     def _prune(self) -> None:
         now = self._clock.monotonic()

@@ -34,20 +34,12 @@ from holdfast.values import dataclass
 from holdfast.wiring import Runtime, open_runtime, prepare
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatConnections:
-    """Database objects of a worker's heartbeat: its leases and its own row; for one thread."""
-
-    runtime: Runtime
-    leases: ExecutionLeases
-
-
 @contextmanager
-def open_heartbeat(settings: Settings) -> Iterator[HeartbeatConnections]:
+def open_heartbeat(settings: Settings) -> Iterator[tuple[Runtime, ExecutionLeases]]:
+    """Open the database objects of a worker's heartbeat, for its own row and its leases; for one thread."""
     with open_runtime(settings) as runtime, closing(Database(settings.database)) as database:
         settler = RunSettler(settings, Placement())
-        leases = ExecutionLeases(database, runtime.clock, settler, home=settings.home)
-        yield HeartbeatConnections(runtime=runtime, leases=leases)
+        yield runtime, ExecutionLeases(database, runtime.clock, settler, home=settings.home)
 
 
 class ZimitUnguarded(Invalid):

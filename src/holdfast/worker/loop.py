@@ -39,7 +39,7 @@ from holdfast.sources.members_file import note_members
 from holdfast.values import dataclass
 from holdfast.webhooks.delivery import open_deliveries
 from holdfast.wiring import Runtime, open_runtime
-from holdfast.wiring.jobs import HeartbeatConnections, Jobs, open_heartbeat, open_jobs
+from holdfast.wiring.jobs import Jobs, open_heartbeat, open_jobs
 from holdfast.worker.after_crawl import AfterCrawl
 from holdfast.worker.background import Accounting, BackgroundContext, BackgroundTask, BackgroundWork, LinkSignals
 from holdfast.worker.feeds import FeedJobs, FeedRunner
@@ -108,33 +108,33 @@ class Heartbeat:
         pause = min(_LISTEN_S, self._settings.timings.jobs_heartbeat_s / 2)
         while not self._ended.is_set():
             try:
-                with open_heartbeat(self._settings) as connections:
+                with open_heartbeat(self._settings) as (runtime, leases):
                     while not self._ended.wait(pause):
-                        self._beat(connections)
+                        self._beat(runtime, leases)
             except Exception as exc:
                 # A heartbeat that stops loses every run: whatever it was, it goes on.
                 _log.error("worker.heartbeat_failed", action="beat", error=repr(exc))
                 self._ended.wait(pause)
 
-    def _beat(self, connections: HeartbeatConnections) -> None:
-        now = connections.runtime.clock.monotonic()
+    def _beat(self, runtime: Runtime, leases: ExecutionLeases) -> None:
+        now = runtime.clock.monotonic()
         with self._lock:
             held = list(self._held.values())
         for one in held:
             try:
                 # The time is read for each lease: the one before it may have waited for the database.
-                self._renew(connections, one, connections.runtime.clock.monotonic())
+                self._renew(leases, one, runtime.clock.monotonic())
                 one.holding.flush()
             except Exception as exc:
                 # The one place where a lease may fail to beat: the others do not wait for it.
                 _log.error("worker.beat_failed", action="beat", execution=one.lease.execution_id, error=repr(exc))
         if now - self._owner_at >= min(_OWNER_S, self._settings.timings.jobs_heartbeat_s):
             # A database that is away is no reason to stop: the next beat writes the row.
-            with suppress(Unavailable), connections.runtime.raw_db.write() as tx:
+            with suppress(Unavailable), runtime.raw_db.write() as tx:
                 self._owner.beat(tx)
                 self._owner_at = now
 
-    def _renew(self, connections: HeartbeatConnections, one: _Held, now: float) -> None:
+    def _renew(self, leases: ExecutionLeases, one: _Held, now: float) -> None:
         timings = self._settings.timings
         if one.holding.stop is StopReason.LOST:
             return
@@ -142,11 +142,11 @@ class Heartbeat:
             # Written at each heartbeat, only read every second: a stop is heard soon, and SQLite's one writer is not
             # asked all the time.
             if now - one.renewed_at >= timings.jobs_heartbeat_s:
-                word = connections.leases.renew(one.lease)
+                word = leases.renew(one.lease)
                 one.renewed_at = now
                 one.holding.good_until(now + timings.jobs_stale_s)
             else:
-                word = connections.leases.poll_signals(one.lease)
+                word = leases.poll_signals(one.lease)
         except LeaseLost as exc:
             with self._lock:
                 # Settled meanwhile, or about to be: the runner has come back, and who settles hears of a lost lease.

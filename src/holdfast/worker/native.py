@@ -36,7 +36,7 @@ from holdfast.jobs.views.status import ExecutionStatus, read_status
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc import queries as files
 from holdfast.wiring import Runtime, open_runtime
-from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason, tail
+from holdfast.worker.runner import RunnerHolding, StopReason, tail
 
 _TOP: Final = 10
 _CAPTURED: Final = (Outcome.SUCCESS.value,)
@@ -115,7 +115,7 @@ class CrawlWatch:
         if now - self._metrics_at >= _METRICS_S:
             self._metrics_at = now
             self.note_metrics(status)
-        self._holding.progress(RunProgress(counts=with_cost(status, cost)))
+        self._holding.progress(with_cost(status, cost))
 
     def note_metrics(self, status: ExecutionStatus) -> None:
         self._holding.note(
@@ -277,7 +277,7 @@ class NativeRunner:
             # Asked once more: a stop that a person wrote a moment ago must not be taken for the worker's own drain.
             word = holding.poll_signals()
             if word not in (StopReason.FINISH, StopReason.CANCEL, StopReason.DISCARD):
-                holding.tell(RunProgress(counts=counts))
+                holding.tell(counts)
                 return None
             if word is StopReason.DISCARD:
                 _close_rest(runtime, status.frontier_id, "cancelled")

@@ -12,7 +12,6 @@ import threading
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import field
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, Protocol
@@ -27,7 +26,6 @@ from holdfast.errors import Invalid, LeaseLost, Unavailable
 from holdfast.jobs.endings import Counts, FailureCause, RunEnding, RunResult
 from holdfast.jobs.journal import LogBook
 from holdfast.jobs.leases import ExecutionLease, ExecutionLeases, LeaseUpdate
-from holdfast.values import dataclass
 
 _log = log.get()
 # Progress is reported each ten items or five seconds, and only if something changed.
@@ -58,11 +56,8 @@ LEAVING = (StopReason.DRAIN, StopReason.NOW, StopReason.LOST)
 """Reasons after which this worker is done with a run; another may continue it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunProgress:
-    counts: Counts = field(default_factory=Counts)
-    metrics: dict[str, Any] = field(default_factory=dict)
-    """So far, in the format of `RunEnding.metrics`."""
+Report = Callable[[Counts, dict[str, Any]], None]
+"""Stores counts and metrics so far, in the format of `RunEnding.metrics`."""
 
 
 class RunnerHolding:
@@ -73,7 +68,7 @@ class RunnerHolding:
         book: LogBook,
         clock: Clock,
         *,
-        report: Callable[[RunProgress], None],
+        report: Report,
         listen: Callable[[], StopReason | None] = lambda: None,
     ) -> None:
         self._book, self._clock, self._report, self._listen = book, clock, report, listen
@@ -81,7 +76,7 @@ class RunnerHolding:
         self._changed = threading.Condition()
         self._stop: StopReason | None = None
         self._good_until = math.inf
-        self._reported = RunProgress()
+        self._reported: tuple[Counts, dict[str, Any]] = Counts(), {}
         self._reported_at = clock.monotonic()
         self.rest_s = 0.0
         """How long an execution that is handed back rests before it is taken again; the runner says so."""
@@ -137,29 +132,26 @@ class RunnerHolding:
             if self._stop is not StopReason.LOST:
                 self._book.flush()
 
-    def progress(self, progress: RunProgress) -> None:
+    def progress(self, counts: Counts, metrics: dict[str, Any] | None = None) -> None:
         """Report progress, as often as you like: it is stored every ten items or five seconds."""
-        now = self._clock.monotonic()
+        now, metrics = self._clock.monotonic(), metrics or {}
         with self._lock:
-            same = progress.counts.items == self._reported.counts.items and progress.metrics == self._reported.metrics
+            before = self._reported[0]
+            same = counts.items == before.items and metrics == self._reported[1]
             # Time and memory alone are no news.
             if same or self._stop is StopReason.LOST:
                 return
-            grown = _items(progress) - _items(self._reported)
+            grown = counts.items_crawled + counts.items_failed - before.items_crawled - before.items_failed
             if grown < _ITEMS and now - self._reported_at < _EVERY_S:
                 return
-            self._reported, self._reported_at = progress, now
+            self._reported, self._reported_at = (counts, metrics), now
         # Outside the lock: it writes to the database, and `flush` of the heartbeat must not wait for that.
-        self._report(progress)
+        self._report(counts, metrics)
 
-    def tell(self, progress: RunProgress) -> None:
+    def tell(self, counts: Counts) -> None:
         """Report progress and cost immediately: before the run is released."""
         if self._stop is not StopReason.LOST:
-            self._report(progress)
-
-
-def _items(progress: RunProgress) -> int:
-    return progress.counts.items_crawled + progress.counts.items_failed
+            self._report(counts, {})
 
 
 class Runner(Protocol):
@@ -317,9 +309,9 @@ def holding_for(
 ) -> RunnerHolding:
     """Return the `RunnerHolding` of a lease; the clock of `leases` must be one that any thread may read."""
 
-    def report(progress: RunProgress) -> None:
+    def report(counts: Counts, metrics: dict[str, Any]) -> None:
         try:
-            leases.report(lease, progress.counts, progress.metrics)
+            leases.report(lease, counts, metrics)
         except LeaseLost:
             holding.ask(StopReason.LOST)
         except Unavailable as exc:

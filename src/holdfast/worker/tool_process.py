@@ -35,7 +35,7 @@ from holdfast.jobs.imports import ImportOptions
 from holdfast.urls import parse
 from holdfast.warc.reader import Record, read_records
 from holdfast.wiring import Runtime
-from holdfast.worker.runner import LEAVING, RunnerHolding, RunProgress
+from holdfast.worker.runner import LEAVING, RunnerHolding
 
 KILLED = -signal.SIGKILL
 """The exit code of a tool that recorded no exit code."""
@@ -384,7 +384,7 @@ class ToolFollower:
         if found is None or found == self._last:
             return
         self._last = found
-        self._holding.progress(RunProgress(counts=counts_of(found), metrics=found.as_json()))
+        self._holding.progress(counts_of(found), found.as_json())
         now = self._clock.monotonic()
         if self._reported_at is None or now - self._reported_at >= _STATISTICS_S:
             self._reported_at = now

@@ -10,20 +10,18 @@ from holdfast.db.engine import Database
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.journal import LogBook
 from holdfast.jobs.leases import LeaseUpdate
-from holdfast.worker.runner import RunnerHolding, RunProgress, StopReason, asked_for
+from holdfast.worker.runner import RunnerHolding, StopReason, asked_for
 from tests import patience
 from tests.clock import FakeClock
 
 
-def _holding(
-    tmp_path: Path, clock: FakeClock, told: list[RunProgress], word: StopReason | None = None
-) -> RunnerHolding:
+def _holding(tmp_path: Path, clock: FakeClock, told: list[Counts], word: StopReason | None = None) -> RunnerHolding:
     book = LogBook(Database(f"sqlite:///{tmp_path / 'none.db'}"), clock, 1, JobSettings())
-    return RunnerHolding(book, clock, report=told.append, listen=lambda: word)
+    return RunnerHolding(book, clock, report=lambda counts, _: told.append(counts), listen=lambda: word)
 
 
-def _items(count: int) -> RunProgress:
-    return RunProgress(counts=Counts(items_crawled=count))
+def _items(count: int) -> Counts:
+    return Counts(items_crawled=count)
 
 
 def test_a_weaker_word_changes_nothing_and_a_stronger_one_wins(tmp_path: Path, clock: FakeClock) -> None:
@@ -86,11 +84,11 @@ def test_a_lease_that_is_not_renewed_in_time_is_lost_whoever_is_at_fault(tmp_pat
 def test_progress_is_passed_on_each_ten_items_or_five_seconds_and_only_if_it_is_new(
     tmp_path: Path, clock: FakeClock
 ) -> None:
-    told: list[RunProgress] = []
+    told: list[Counts] = []
     holding = _holding(tmp_path, clock, told)
     for count in (1, 5, 9, 10, 15, 19, 20):
         holding.progress(_items(count))
-    assert [one.counts.items_crawled for one in told] == [10, 20]
+    assert [one.items_crawled for one in told] == [10, 20]
 
     holding.progress(_items(21))
     clock.advance(5.1)
@@ -98,11 +96,11 @@ def test_progress_is_passed_on_each_ten_items_or_five_seconds_and_only_if_it_is_
     clock.advance(60)
     holding.progress(_items(21))
 
-    assert [one.counts.items_crawled for one in told] == [10, 20, 21]
+    assert [one.items_crawled for one in told] == [10, 20, 21]
 
 
 def test_nothing_is_told_or_written_once_the_lease_is_lost(tmp_path: Path, clock: FakeClock) -> None:
-    told: list[RunProgress] = []
+    told: list[Counts] = []
     holding = _holding(tmp_path, clock, told)
     holding.ask(StopReason.LOST)
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from holdfast.archive_tool.output_directory import hold_output, holder_of, note_end
+from holdfast.jobs.endings import Counts
 from holdfast.jobs.journal import LogBook
-from holdfast.worker.runner import RunnerHolding, RunProgress
+from holdfast.worker.runner import RunnerHolding
 from holdfast.worker.tool_process import KILLED, AdoptedTool, ToolFollower, end_of_log, newest_tool_log, signal_holder
 from tests.clock import FakeClock
 
@@ -26,9 +27,9 @@ class Book:
         self.lines.append((level, message, fields))
 
 
-def _follower(folder: Path, said: Path | None) -> tuple[ToolFollower, Book, list[RunProgress], FakeClock]:
-    book, told, clock = Book(), list[RunProgress](), FakeClock()
-    holding = RunnerHolding(cast(LogBook, book), clock, report=told.append)
+def _follower(folder: Path, said: Path | None) -> tuple[ToolFollower, Book, list[Counts], FakeClock]:
+    book, told, clock = Book(), list[Counts](), FakeClock()
+    holding = RunnerHolding(cast(LogBook, book), clock, report=lambda counts, _: told.append(counts))
     return ToolFollower(folder, said, holding, clock), book, told, clock
 
 
@@ -60,8 +61,8 @@ def test_statistics_become_progress_at_once_and_a_line_now_and_then(tmp_path: Pa
         follower.look()
         follower.look()
 
-    assert [one.counts.items_crawled for one in told] == [10, 25, 40]
-    assert told[-1].counts.items_total == 90
+    assert [one.items_crawled for one in told] == [10, 25, 40]
+    assert told[-1].items_total == 90
     lines = [fields["crawled"] for _, message, fields in book.lines if message == "crawl statistics"]
     assert lines == [10, 40]
 

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.crawl_process.supervisor import Cost
+from holdfast.jobs.endings import Counts
 from holdfast.jobs.views.status import ExecutionStatus
 from holdfast.worker.native import CrawlWatch
-from holdfast.worker.runner import RunnerHolding, RunProgress
+from holdfast.worker.runner import RunnerHolding
 
 COST = Cost(cpu_s=1.5, peak_bytes=1000)
 
@@ -19,15 +20,15 @@ class Notes(RunnerHolding):
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, str, str, dict[str, Any]]] = []
-        self.told: list[RunProgress] = []
+        self.told: list[Counts] = []
 
     def note(self, level: str, category: str, message: str, **fields: Any) -> None:
         """Remember a line."""
         self.lines.append((level, category, message, fields))
 
-    def progress(self, progress: RunProgress) -> None:
+    def progress(self, counts: Counts, metrics: dict[str, Any] | None = None) -> None:
         """Remember how far it is."""
-        self.told.append(progress)
+        self.told.append(counts)
 
 
 def _status(**changes: Any) -> ExecutionStatus:
@@ -84,8 +85,8 @@ def test_only_new_trouble_is_noted(tmp_path: Path) -> None:
     watch.look(_status(outcomes={"success": 4, "timeout": 2}), COST, now=3.0)
 
     assert notes.lines == [("warning", "fetch", "pages that could not be captured", {"timeout": 2})]
-    assert [one.counts.items_failed for one in notes.told] == [0, 2, 2]
-    assert (notes.told[-1].counts.cpu_ms, notes.told[-1].counts.peak_memory_bytes) == (1500, 1000)
+    assert [one.items_failed for one in notes.told] == [0, 2, 2]
+    assert (notes.told[-1].cpu_ms, notes.told[-1].peak_memory_bytes) == (1500, 1000)
 
 
 def test_a_full_disk_slow_domains_and_totals_are_told(tmp_path: Path) -> None:

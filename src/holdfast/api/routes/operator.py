@@ -27,7 +27,7 @@ from holdfast.api.schemas.lists import (
 from holdfast.api.schemas.source_config import SourceConfiguration
 from holdfast.auth.roles import Permission
 from holdfast.config import Settings
-from holdfast.config.showing import settings_in_force
+from holdfast.config.showing import SettingOrigin, SettingRecord, settings_in_force
 from holdfast.coordination.disk import is_low
 from holdfast.coordination.owners import GONE, OwnerRow, OwnerState, judged
 from holdfast.coordination.runfile import parsed_attempts
@@ -48,8 +48,6 @@ from holdfast.operations.overview import (
     ProcessKind,
     ProcessRecord,
     SearchIndexState,
-    SettingOrigin,
-    SettingRecord,
     StartedCrawl,
     StopReceipt,
     StorageState,
@@ -136,19 +134,13 @@ def list_settings(
     place = decode_cursor(cursor, str)
     after, wanted = str(place[0]) if place else "", (search or "").lower()
     found = [
-        from_row(SettingRecord, one, origin=_origin(one.origin))
-        for one in sorted(settings_in_force(archive.settings))
+        one
+        for one in sorted(settings_in_force(archive.settings), key=lambda one: one.name)
         if one.name > after and wanted in f"{one.name} {one.description}".lower()
     ]
     return piece_of(
         [one for one in found if origin in (None, one.origin)], limit, lambda one: one, lambda one: one.name
     )
-
-
-def _origin(word: str) -> SettingOrigin:
-    """Return where a setting was set; any unknown word is the path of a file."""
-    known = {one.value: one for one in SettingOrigin}
-    return SettingOrigin.DOTENV if word == ".env" else known.get(word, SettingOrigin.FILE)
 
 
 @router.get("/storage-state", Permission.WATCH)
