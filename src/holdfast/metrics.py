@@ -124,7 +124,7 @@ class ServerMetrics:
 
     def collect(self) -> Iterator[Metric]:
         """Yield the families with the counts of all processes; those of other processes are seconds old."""
-        # What is told here is left first: a scrape of another process must never be told less.
+        # Shared first: a scrape of another process must never report less.
         self.share()
         total = self._own()
         for content in self._shared.others() if self._shared is not None else ():
@@ -355,7 +355,7 @@ class RecordedFigures:
             ("crawler_domains_total", "Domains that were ever asked.", recorded.domains),
             (
                 "crawler_last_cleanup_timestamp",
-                "When rows were let go last, or 0.",
+                "When rows were last deleted, or 0.",
                 max((at for _, at in recorded.cleanups.values()), default=0.0),
             ),
             (f"{PREFIX}_domains_waiting", "Domains with something to ask for.", recorded.domains_waiting),

@@ -49,7 +49,7 @@ class Truncated(StrEnum):
         return self is not Truncated.LENGTH
 
 
-# `length` is not one of them: a revisit has it, and what a size limit cut is what was asked for.
+# `length` is not one of them: a revisit has it, and a body that our size limit cut is complete by our rules.
 BROKEN_OFF = frozenset({"disconnect", "time", "unspecified"})
 """WARC-Truncated values of incomplete bodies, in files of any writer."""
 CUT_RECORD = "file_ends_inside"
@@ -194,7 +194,7 @@ class Original:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One leased page_crawl: an address to fetch, and what is known about it."""
+    """One leased page_crawl: an address to fetch, and known facts about it."""
 
     id: int
     page_id: int

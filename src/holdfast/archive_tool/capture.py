@@ -92,7 +92,7 @@ class _HttpCapture:
         code = process.wait()
         pages = self._last_pages()
         self._output.close(_ANSWER_S)
-        # Also after a failure: what was captured gets its stable names, whatever the exit code.
+        # Also after a failure: captured files get their stable names, whatever the exit code.
         captured = warcs_in([self._folder / "archive"])
         consolidate(self._options.output_dir, captured, self._tools.clock)
         log.get().info("capture.ended", exit_code=code, pages=pages, files=len(captured))

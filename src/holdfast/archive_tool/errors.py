@@ -30,7 +30,7 @@ class FlagRefused(ToolConfigRefused):
     code = "zimit_flag_refused"
 
     def __init__(self, flag: str, reason: str) -> None:
-        # "unrecognized arguments" is the phrase by which a configuration error is told from a failed crawl.
+        # "unrecognized arguments" is the phrase that distinguishes a configuration error from a failed crawl.
         super().__init__("zimit_passthrough_args", f"unrecognized arguments: {flag[:200]!r} ({reason})")
         self.flag = flag
 

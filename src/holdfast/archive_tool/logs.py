@@ -29,7 +29,7 @@ _PAGE_CONTEXTS = (
     *("links", "fetch", "text"),
 )
 _LOUD = ("error", "warn", "warning", "fatal")
-# How zimit itself writes what is no trouble.
+# zimit's own lines that report no problem.
 _QUIET_LINE = re.compile(r"\[[\w.]{1,40}::[^\]]{1,40}\] (?:INFO|DEBUG):")
 
 

@@ -308,8 +308,7 @@ class ToolRun:
         if self._options.managed_config is not None:
             write_managed(output_dir, self._options.managed_config)
         if mode is RunMode.OVERWRITE:
-            # By inode: names of stable files are given anew, and a ZIM must not hold pages of the crawl that it
-            # replaces.
+            # By inode: stable files get new names, and a ZIM must not hold pages of the crawl that it replaces.
             self._earlier = frozenset(file.identity for file in discover_warcs(output_dir))
             (output_dir / RESUME_NAME).unlink(missing_ok=True)
             self._state.forget()

@@ -50,8 +50,8 @@ class StageLog:
         self._lock = threading.Lock()
         self._open = 2
         self._threads: list[threading.Thread] = []
-        # All before the container starts: once it runs, its storage may be unmounted, and what is created then would
-        # lie beside it.
+        # All before the container starts: once it runs, its storage may be unmounted, and new files would lie
+        # beside it.
         self._combined = _create(log)
         self._streams = [_create(stream_log(log, name)) for name in ("stdout", "stderr")]
 
@@ -234,7 +234,7 @@ class Stage:
         log.get().warning("crawl.trouble", status=trouble[0], reason=trouble[1], **errors)
         action = self._tools.strategies.answer(trouble, self._patience)
         with self._lock:
-            # What was answered is not answered twice.
+            # A signal is answered once.
             self._monitor.clear_errors()
             self._tools.state.errors = dict(self._monitor.errors)
         self._tools.state.save()
@@ -480,7 +480,7 @@ class Strategies:
     def answer(self, trouble: Trouble, patience: Callable[[float], bool]) -> StageAction:
         """Try the first allowed countermeasure; `patience` waits while the crawl continues."""
         events = log.get(status=trouble[0], reason=trouble[1])
-        # The gentlest first: a worker less asks the site less, a restart loses what is in flight.
+        # The gentlest first: a worker less asks the site less, a restart loses requests in flight.
         if self._may_reduce():
             self._state.reduce_workers()
             events.info("crawl.workers_reduced", workers=self._state.current_workers)

@@ -500,7 +500,7 @@ def _compact_one(file: ToolWarcFile, folder: Path, kinds: tuple[str, ...]) -> Co
     dropped = sum(drop for _, _, drop in spans)
     if not dropped:
         return None
-    # Several records in one gzip member cannot be copied one by one without being compressed anew.
+    # Several records in one gzip member cannot be copied one by one without compressing them again.
     if len({offset for offset, _, _ in spans}) != len(spans) or any(length <= 0 for _, length, _ in spans):
         raise Invalid(f"{file.path} holds several records in one member; they cannot be copied one by one")
     target = folder / file.path.name

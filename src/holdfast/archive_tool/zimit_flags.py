@@ -285,7 +285,7 @@ def within_time(given: Sequence[str], most_s: float | None, allowed: Sequence[st
 
 def _cut(value: str | None, most: int) -> int:
     asked = int(value or 0)
-    # 0 is how the browser is told that there is no limit.
+    # 0 means no limit to the browser.
     return min(asked, most) if asked > 0 else most
 
 

@@ -190,7 +190,7 @@ def beat_owner(tx: Transaction, clock: Clock, owner_id: int) -> None:
 
 def located(folder: Path, run_path: Path) -> Path:
     """Return the path of a run file: in this data directory, which may have moved, or where it was created."""
-    # Its name is drawn at random, so that a file of this name is the one that was meant.
+    # Its name is drawn at random, so that no other file has this name.
     ours = folder / run_path.name
     return run_path if not ours.exists() and (is_hidden(run_path) or run_path.exists()) else ours
 

@@ -40,7 +40,7 @@ class RunFile:
         try:
             os.ftruncate(self._fd, _SIZE)
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Mapped: to write a slot is a copy in memory, and what was written survives the death of the process.
+            # Mapped: writing a slot is a copy in memory, which survives the death of the process.
             self._memory = mmap.mmap(self._fd, _SIZE)
         except OSError:
             # Who tries again would leave one more file, and one more descriptor, each time.
@@ -60,7 +60,7 @@ class RunFile:
 
     def close(self) -> None:
         """Delete the file and release the lock."""
-        # Removed before the lock is let go: a free lock on a file that is there says that its process died.
+        # Removed before the lock is released: a free lock on a file that is there says that its process died.
         self.path.unlink(missing_ok=True)
         self.let_go()
 

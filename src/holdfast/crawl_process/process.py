@@ -106,7 +106,7 @@ class RowControl:
                 self._owner.beat(tx)
                 self._beat_at = now
         others = [from_json(counts) for counts in totals]
-        # Once more what was written a while ago: a change is seen when it is committed, which may be after a later one.
+        # Rows of a while ago once more: a change is seen when it is committed, which may be after a later one.
         asked_at = self._runtime.clock.now()
         changes = self._runtime.frontier.control.changed_since(self._heard_at - _OVERLAP)
         self._heard_at = asked_at
@@ -140,7 +140,7 @@ class RowControl:
             self._landed.popleft()
 
 
-# Of each request the address is judged: to read it anew takes 9 us.
+# The address of each request is checked: parsing it again takes 9 us.
 _REMEMBERED_ADDRESSES = 4096
 
 
@@ -301,7 +301,7 @@ class Process:
         runtime, progress, assignment = self._runtime, CrawlProgress(self._clock), self._assignment
         epoch, frontier_id = assignment.epoch, assignment.frontier_id
         control = RowControl(runtime, self._owner, assignment.execution_id, epoch=epoch, frontier_id=frontier_id)
-        # A process that takes the place of another must know where seeds landed, and what was left out since, before it
+        # A process that takes the place of another must know where seeds landed, and which URLs were skipped since, before it
         # reads its first page.
         news = control.read_news()
         plan = replace(self._plan, landing=news.landing or self._plan.landing)
@@ -398,7 +398,7 @@ class Process:
 
 def share_depths(rules: DepthRules) -> None:
     """From now on, look up the depth that the database has recorded for found URLs."""
-    # What was met and forgotten comes as new: without a look, the shorter way that led there would count for nothing.
+    # A forgotten URL comes as new: without a look, the shorter way that led there would count for nothing.
     rules.shared = rules.limited
 
 
@@ -432,7 +432,7 @@ def main() -> None:
     settings = config.load()
     log.configure(settings.log_level)
     end_with_parent(assignment.supervisor, patience_s=settings.timings.lease_seconds)
-    # What was loaded so far stays; a page makes some hundred tuples, and looking for circles among them after every
+    # Objects loaded so far stay; a page makes some hundred tuples, and looking for circles among them after every
     # 700 costs a twentieth of its parse (measured).
     gc.freeze()
     gc.set_threshold(20_000, 20, 50)
@@ -448,7 +448,7 @@ def main() -> None:
     except BaseException as exc:
         _log.error("crawl.process_failed", action="process", error=repr(exc))
         traceback.print_exc()
-    # Without waiting: a parser or the database may hang in a thread. What is not settled, sealed and closed by now is
+    # Without waiting: a parser or the database may hang in a thread. Everything not settled, sealed and closed by now is
     # cleaned up as after a kill.
     os._exit(code)
 

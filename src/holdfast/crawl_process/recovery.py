@@ -116,7 +116,7 @@ def _clean_up(runtime: Runtime, owner: OwnerRow, report: RecoveryReport) -> None
     if sealed and not elsewhere:
         reach("recovery_sealed")
         close_owner(runtime.raw_db, runtime.clock, owner)
-    # Otherwise the row stays: a later start seals what is left, or the machine that has it.
+    # Otherwise the row stays: a later start seals the rest, or the machine that has it.
 
 
 def _seal_strays(runtime: Runtime, report: RecoveryReport) -> None:

@@ -48,7 +48,7 @@ from holdfast.wiring import Runtime, open_runtime
 PATIENCE_S = 30.0
 """How long to wait for a busy domain."""
 _LOOK_S = 0.5
-# Part of a lease that is not relied on, as in a crawl: what is under way when it is over must be over, too.
+# Part of a lease that is not relied on, as in a crawl: requests under way must end with it.
 _MARGIN = 0.1
 
 
@@ -223,7 +223,7 @@ def open_leases(settings: Settings, *, delay_s: float) -> Iterator[DomainLeases]
         try:
             yield leases
         finally:
-            # They lapse by themselves; what was done with them stands.
+            # They expire by themselves; all that was written with them stays.
             with suppress(Unavailable):
                 leases.give_back(delay_s=delay_s)
 

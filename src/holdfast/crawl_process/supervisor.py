@@ -159,7 +159,7 @@ _SEEDS_AT_ONCE = 5000
 
 
 class Seeding:
-    # To begin anew after a kill is harmless: what is there already is not added twice.
+    # Starting again after a kill is harmless: existing rows are not added twice.
 
     def __init__(self, plan: CrawlPlan, frontier: Frontier, frontier_id: int) -> None:
         self._frontier, self._frontier_id = frontier, frontier_id
@@ -471,7 +471,7 @@ class Supervisor:
 
     def _look_at_folder(self) -> None:
         """Hand back if the output folder is missing or replaced; for a job's run its worker does that."""
-        # What is below a lost mount is another disk's, and is left alone.
+        # Files below a lost mount are another disk's, and stay untouched.
         if self._epoch is None and not self._has_vanished and not self._mount.is_same:
             _log.error("crawl.output_vanished", folder=str(self._started.output_dir))
             self._has_vanished = True

@@ -249,7 +249,7 @@ class Sweep:
             yield from runs
             if not runs:
                 return
-            # By id and not by offset: what is cleaned up drops out of the list.
+            # By id and not by offset: cleaned runs drop out of the list.
             after = runs[-1].execution.id
 
     def _newest(self, source_id: int) -> frozenset[Path]:

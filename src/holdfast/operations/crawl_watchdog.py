@@ -199,7 +199,7 @@ def watch_native(
     taken = run.job.lock_acquired_at or run.execution.started_at or now
     # Waiting, as a site or its own delay asks, is no standstill.
     delay = timedelta(seconds=_delay_s(run, delay_s))
-    # Nor is a pause: as long as it lasts there is nothing to be done, and then what was due before is due anew.
+    # Nor is a pause: as long as it lasts there is nothing to do, and URLs that were due before are due again after it.
     paused = now if run.execution.paused_at is not None else None
     since = max(filter(None, (taken, moved, due, paused))) + delay
     return WatchedRun(

@@ -124,7 +124,7 @@ class OperationLauncher:
         for child in [one for one in self._children if one.poll() is not None]:
             self._children.remove(child)
             _let_go(child)
-            # What takes its process down is begun again, but not as fast as it can die.
+            # An operation that kills its process is started again, but not as fast as it can die.
             if child.returncode:
                 self._rest(now)
                 _log.error("operation.process_died", status=child.returncode, times=self._crashes)

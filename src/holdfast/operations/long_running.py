@@ -188,8 +188,8 @@ class OperationLeases:
         if row.stop_asked:
             self.settle(held, OperationState.CANCELLED)
             return None
-        # What takes its process down every time would be begun for ever. One that was given back in good order is no
-        # such case, however often the server was started anew.
+        # An operation that kills its process every time would be started for ever. One that was released in good order
+        # is no such case, however often the server was restarted.
         if row.attempt >= MOST_ATTEMPTS and row.state != OperationState.QUEUED:
             given_up = OperationAbandoned(row.attempt)
             self.settle(held, OperationState.FAILED, error=str(given_up), error_code=given_up.code)
@@ -203,11 +203,11 @@ class OperationLeases:
         return [row for row in rows if now is not None and self._is_free(row, now)]
 
     def _is_free(self, row: Operation, now: datetime) -> bool:
-        # Servers may share a database and not their files. One that is to stop needs none: any server ends it, so
-        # that what was meant for a directory that is gone can be cancelled.
+        # Servers may share a database and not their files. One that must stop needs none: any server ends it, so that
+        # an operation for a directory that is gone can be cancelled.
         if self._directory is not None and not row.stop_asked:
-            meant = row.parameters.get(DIRECTORY)
-            if meant is not None and meant != self._directory():
+            wanted = row.parameters.get(DIRECTORY)
+            if wanted is not None and wanted != self._directory():
                 return False
         if row.state == OperationState.QUEUED:
             return True
@@ -263,7 +263,7 @@ class OperationLeases:
             now = moment_in(session, self._clock)
             settled = queries.change_held(session, held, {**values, "updated_at": now, "finished_at": now})
             if settled is not None and state is not OperationState.DONE:
-                # Here, and not where an import fails: its process may have died, or never have begun.
+                # Here, and not where an import fails: its process may have died, or never have started.
                 queries.fail_import(session, held.operation_id, now=now)
         return settled is not None
 

@@ -222,7 +222,7 @@ class StorageWatchdog:
             if not wanted:
                 recovering.note(session, self.jobs.clock, case.runs, SEEN_DEAD, case.describe())
                 return case
-            # Noted before it is done: a watchdog that is killed in the middle does not begin anew at once.
+            # Recorded before it is done: a watchdog that is killed in the middle does not start again at once.
             recovering.note(session, self.jobs.clock, wanted, FREED, case.describe())
         # Runs are ended in the rows first: their holders' next write is refused, whenever they come to.
         steps = [*self._take(case, wanted), *self._remount(case)]

@@ -319,7 +319,7 @@ def _queue_import(session: Session, clock: Clock, row: Upload, home: Path) -> No
     # Tried again, it is for the directory that its bytes came to, whichever server was asked.
     before = session.get(Operation, row.operation_id) if row.operation_id is not None else None
     known = before.parameters.get(DIRECTORY) if before is not None else None
-    begun = start(
+    operation = start(
         session,
         clock,
         Operation(
@@ -330,7 +330,7 @@ def _queue_import(session: Session, clock: Clock, row: Upload, home: Path) -> No
         ),
         directory=known or directory_id(home),
     )
-    row.state, row.operation_id = UploadState.RECEIVED.value, begun.id
+    row.state, row.operation_id = UploadState.RECEIVED.value, operation.id
 
 
 def import_again(session: Session, clock: Clock, settings: Settings, upload_id: int) -> Upload:

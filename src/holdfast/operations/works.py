@@ -89,7 +89,7 @@ def import_upload(context: OperationContext) -> dict[str, Any]:
     # Where it came from, by our own name for it: that of the client is only shown.
     config = {"upload": upload_id, "name": row.name}
     wish = ImportOptions(source=row.source_code, name=row.source_name, home=settings.home, config=config)
-    context.result = _imported(context, wish, path, strict=row.strict)
+    context.result = _imported(context, request, path, strict=row.strict)
     held = HeldOperation(context.operation_id, context.attempt)
     settle_imported(context.database, context.clock, settings.home, upload_id, held)
     _take_in(context)
@@ -110,9 +110,9 @@ def _demand_digest(context: OperationContext, path: Path, stated: str) -> None:
 def _imported(context: OperationContext, wish: ImportOptions, path: Path, *, strict: bool) -> dict[str, Any]:
     runtime, done = context.runtime, list[ImportedFile]()
     with open_indexer(
-        runtime.raw_db, runtime.clock, wish.home, on_progress=lambda _file, read: _reading(context, indexer, read)
+        runtime.raw_db, runtime.clock, request.home, on_progress=lambda _file, read: _reading(context, indexer, read)
     ) as indexer:
-        importer = Importer(context.database, runtime.raw_db, runtime.clock, indexer, wish)
+        importer = Importer(context.database, runtime.raw_db, runtime.clock, indexer, request)
         importer.strict = strict
         # A link takes no room, and the upload stays whole for a process that has to begin again.
         importer.keeping = Keeping.LINK
@@ -277,7 +277,7 @@ def rebuild_index(context: OperationContext) -> dict[str, Any]:
     if not found.get("marked"):
         context.say("reading manifests")
         plan = plan_rebuild(runtime.raw_db, home)
-        # First: no file that is read again may show what was hidden.
+        # First: no file that is read again may show a hidden capture.
         found["withdrawals"] = restore_withdrawals(context.database, home)
         restore_members(context.database, runtime.clock, home)
         restore_labels(context.database, runtime.clock, home)

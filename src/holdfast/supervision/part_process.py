@@ -62,7 +62,7 @@ class PartProcess:
             os.killpg(self.pid, signal.SIGKILL)
 
     def reap(self) -> int | None:
-        """Return the exit code, None while it runs; kills what is left in its process group."""
+        """Return the exit code, None while it runs; kills the rest of its process group."""
         if self._process.returncode is not None:
             return self._process.returncode
         ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)

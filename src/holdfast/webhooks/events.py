@@ -136,10 +136,10 @@ def _name_of(row: JobEvent) -> EventName | None:
         return EventName.EXECUTION_QUEUED
     if details.get("created"):
         return EventName.JOB_CREATED
-    # Turns that were left out are told beside the state, which is told by itself.
+    # Skipped turns are reported beside the state, which has its own event.
     if "skipped_turns" in details:
         return None
-    # A run that waits: its job's own pause is told by its state.
+    # A paused run; its job's own pause is reported by its state.
     if "run_paused" in details:
         return EventName.EXECUTION_PAUSED if details["run_paused"] else EventName.EXECUTION_RESUMED
     if row.data.get("status") == "running":

@@ -52,14 +52,14 @@ async def _no_application(_scope: object, _receive: object, _send: object) -> No
 
 # How long a client that was turned away has to read why; what it sends meanwhile is dropped.
 _LINGER_S = 1.0
-# Clients that are told why at once; beyond, a connection is closed without a word: the flood is what must end.
+# Clients that receive a reason concurrently; beyond, a connection is closed without one: the flood must end.
 _LINGERING = 64
 
 _END: Final = b"\r\n\r\n"
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 # RFC 9112: a method, a target without spaces, one of our two versions; then fields whose names are tokens, with no
-# space before the colon, no control character in the value, and no line that goes on on the next. Possessive: what is
-# read once is never read again.
+# space before the colon, no control character in the value, and no line that goes on on the next. Possessive: nothing
+# is read twice.
 _HEAD = re.compile(
     rb"[!#$%&'*+.^_`|~0-9A-Za-z-]++ [\x21-\x7e\x80-\xff]++ HTTP/1\.([01])\r\n"
     rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]++:[\t\x20-\x7e\x80-\xff]*+\r\n)*+\r\n"
@@ -338,7 +338,7 @@ class StrictHttp(HttpToolsProtocol):
             cycle.keep_alive = False
             if not cycle.more_body:
                 return
-            # The rest of its body never comes: whatever reads it is told that the client has left.
+            # The rest of its body never comes: its reader gets a disconnect.
             cycle.disconnected = True
             cycle.message_event.set()
             if cycle.response_started:

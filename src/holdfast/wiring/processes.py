@@ -23,7 +23,7 @@ _log = log.get()
 _PR_SET_PDEATHSIG = 1
 # Set in each child: its application is made from an import path, and has no other way to learn which of several it is.
 _this: ServedProcess | None = None
-# A child that dies at once would be begun hundreds of times a second.
+# A child that dies at once would be started hundreds of times a second.
 _REST_S = 1.0
 _READY = b"."
 
@@ -72,7 +72,7 @@ class ServingProcesses:
             if self._clock.monotonic() >= deadline:
                 self._tell(signal.SIGKILL)
             if self._said in heard:
-                # Also what a child says that was begun again: unread, it would keep this loop awake.
+                # Also the message of a restarted child: unread, it would keep this loop awake.
                 before, self._answering = self._answering, self._answering + len(os.read(self._said, 4096))
                 if before < self._count <= self._answering:
                     ready()

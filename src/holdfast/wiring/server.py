@@ -110,7 +110,7 @@ def client_key(host: str) -> str:
 
 
 class AddressCounts:
-    """Count per address; memory grows only with what is held, because empty addresses are forgotten."""
+    """Count per address; memory grows only with the held ones, because empty addresses are forgotten."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit

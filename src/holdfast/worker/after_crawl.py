@@ -70,7 +70,7 @@ class AfterCrawl:
         try:
             if self._index():
                 return True
-            # In this order: search takes in what was judged, and captures are compared by that. A piece of each: after
+            # In this order: search takes in classified captures, and captures are compared by their classes. A piece of each: after
             # an update the whole archive may wait to be judged, and new captures must not wait for it.
             more = self._judge()
             more |= self._search()
@@ -207,12 +207,12 @@ class AfterCrawl:
             return
         if not folder.is_dir():
             store = runtime.settings.zimit.store_root or runtime.settings.home / "warcs" / found.source
-            # What was deleted is not waited for; what lies below a lost mount is.
+            # A deleted folder is not waited for; one below a lost mount is.
             if folder.is_relative_to(store.resolve()) and not store_is_present(store):
                 raise StoreMissing(folder, "its storage is not mounted")
             return
         wish = ImportOptions(source=found.source, name=None, home=runtime.settings.home, config={})
-        importer = Importer(self._context.database, runtime.raw_db, runtime.clock, self._indexer, wish)
+        importer = Importer(self._context.database, runtime.raw_db, runtime.clock, self._indexer, request)
         # A link costs no space, and the tool never writes again to what it has sealed.
         importer.keeping, importer.is_crawl = Keeping.LINK, True
         importer.on_step = lambda _step: setattr(self._indexer, "stopping", self._context.is_stopping())
@@ -269,7 +269,7 @@ class AfterCrawl:
             return False
         database, clock = self._context.database, self._context.runtime.clock
         done = judge_pending(database, clock, most=self._judged, is_stopping=self._context.is_stopping)
-        # What was found changes what is compared with what.
+        # New classes change which captures are compared.
         self._news = self._news or bool(done.marked) or done.cleared > 0
         return done.captures > 0 and not done.finished
 

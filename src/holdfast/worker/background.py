@@ -172,7 +172,7 @@ class Accounting:
     def run_once(self) -> bool:
         """Write one due report; return False if none is due, others write them all, or the worker is ending."""
         with self._context.database.read() as session:
-            # A capture that turns out to show no page is none in the account.
+            # A capture that turns out to show no page does not count.
             found = [one for one in due(session, passed=self._passed) if not edition_waits(session, one)]
         try:
             return any(self._account(edition_id) for edition_id in found)

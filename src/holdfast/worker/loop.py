@@ -49,7 +49,7 @@ from holdfast.worker.zimit import ZimitRunner
 
 _log = log.get()
 _LISTEN_S = 1.0
-# How long the heartbeat, the background work and, after the second signal, the runs may take to let go.
+# How long the heartbeat, the background work and, after the second signal, the runs may take to end.
 _LET_GO_S = 10.0
 # How often the worker's own row is renewed; a worker is gone after two minutes of silence.
 _OWNER_S = 15.0
@@ -201,7 +201,7 @@ class RunnerTable(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
     once: bool = False
-    """Run what is due now, with its follow-up work, and exit."""
+    """Run all due jobs with their follow-up work, and exit."""
     poll_s: float = 10.0
     concurrency: int = 1
     kinds: tuple[str, ...] | None = None
@@ -262,7 +262,7 @@ def open_worker(settings: Settings, runner_table: RunnerTable, *, schedules: boo
         # they are gone, another machine would wait for the stale period.
         recover(runtime)
         _mend_note(jobs, settings)
-        # Called last of all: what died beside this worker, after its last run had begun, waits for no later start.
+        # Called last of all: processes that died after this worker's last run started wait for no later start.
         stack.callback(_recover_at_end, runtime)
         kind = SCHEDULING if schedules else RUNNING
         run = RunFile(runtime.run_folder)
@@ -395,7 +395,7 @@ class Worker:
         return taken or bool(self._runs)
 
     def _is_ready(self) -> bool:
-        # A worker that stays waits for the contact that comes with the first website; a single pass runs what is due.
+        # A worker that stays waits for the contact that comes with the first website; a single pass runs all due jobs.
         if not self._options.once and self._is_anonymous is not False:
             is_news, self._is_anonymous = self._is_anonymous is None, known_contact(self._settings) is None
             if self._is_anonymous:
@@ -406,7 +406,7 @@ class Worker:
 
     def _has_space(self) -> bool:
         """Return whether every volume has space for new work; log when one first has not."""
-        # Looked at whenever something would be begun: nothing else could act on it.
+        # Checked whenever something would be started: nothing else could act on it.
         low = low_volume(self._settings)
         if low is not None and not self._is_low:
             # Told once, with the first job that waits: each look would fill log and events.
@@ -497,7 +497,7 @@ class Worker:
             return
         self._context.background.ask_to_stop()
         for run in self._runs:
-            # The first signal drains, the second does not wait: what is not settled is in the rows, and another
+            # The first signal drains, the second does not wait: unsettled work is in the rows, and another
             # worker goes on.
             run.holding.ask(StopReason.DRAIN if self._stops.count == 1 else StopReason.NOW)
         if self._stops.count > 1 and self._hurried_at is None:

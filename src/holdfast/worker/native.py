@@ -66,7 +66,7 @@ def crawl_metrics(summary: Summary, *, requests: int) -> dict[str, Any]:
             reasons[reason] += count
     too_deep = sum(count for (rule, _host), count in summary.exclusions.items() if rule == "max_depth")
     robots = summary.outcomes.get(Outcome.BLOCKED_ROBOTS.value, 0)
-    # What was captured was not skipped, whatever its type: only a source without bodies passes types over.
+    # A captured page was not skipped, whatever its type: only a source without bodies skips types.
     other = sum(count for (_outcome, reason), count in summary.reasons.items() if reason == _UNSUPPORTED)
     return {
         "status_codes": {str(code): count for code, count in sorted(summary.statuses.items())},
@@ -237,11 +237,11 @@ class NativeRunner:
             if (trouble := _prepared(runtime, lease)) is not None:
                 return _infra(trouble)
             stops = LeaseStops(holding, MountIdentity(lease.output_dir), runtime.clock)
-            begun = _begin(runtime, lease, plan, resumes=self._given is None)
+            started = _begin(runtime, lease, plan, resumes=self._given is None)
             watch = CrawlWatch(holding, lease.output_dir / "crawl.log", now=runtime.clock.monotonic())
             supervisor = Supervisor(
                 runtime,
-                begun,
+                started,
                 plan,
                 workers=self._settings.worker.processes,
                 show=lambda status: watch.look(status, supervisor.cost, now=runtime.clock.monotonic()),
@@ -424,7 +424,7 @@ def frontier_for(runtime: Runtime, execution_id: int) -> int:
     reopened = runtime.frontier.reopen(root, every_domain=whole)
     if earlier.reason == Shortfall.STOPPED:
         reopened += runtime.frontier.reopen_left_over(root)
-    # Said last: if this process dies before, the next one reopens what is still closed.
+    # Written last: if this process dies before, the next one reopens the rest.
     with runtime.raw_db.write() as tx:
         execution_queries.go_on_with(tx, execution_id=execution_id, frontier_id=root)
     _log.info("crawl.frontier_resumed", execution=execution_id, frontier=root, reopened=reopened)

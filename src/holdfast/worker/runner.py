@@ -273,7 +273,7 @@ class WorkerRun:
         except LeaseLost:
             self.holding.ask(StopReason.LOST)
         except Exception as exc:
-            # What was not foreseen ends this run, not the worker.
+            # An unforeseen error ends this run, not the worker.
             _log.exception("worker.run_failed", action="run", execution=self.lease.execution_id)
             self.ending = crashed(exc, self.lease.output_dir)
         finally:

@@ -228,7 +228,7 @@ def keep_files(
     errors.
     """
     with hold_output(output_dir):
-        # Stable names first: a clean-up of temporary directories then never takes what is registered.
+        # Stable names first: a clean-up of temporary directories then never deletes a registered file.
         consolidate(output_dir, warcs_in(all_temp_dirs(output_dir)), runtime.clock, allow_copy=True)
         paths = [file.path for file in discover_warcs(output_dir)]
         if not paths:
@@ -236,8 +236,8 @@ def keep_files(
         folder = output_dir / KEPT
         folder.mkdir(exist_ok=True)
         with closing(Indexer(runtime.raw_db, runtime.clock, runtime.settings.home)) as indexer:
-            wish = ImportOptions(source="", name=None, home=runtime.settings.home, config={})
-            importer = Importer(database, runtime.raw_db, runtime.clock, indexer, wish)
+            request = ImportOptions(source="", name=None, home=runtime.settings.home, config={})
+            importer = Importer(database, runtime.raw_db, runtime.clock, indexer, request)
             importer.group, importer.only_register = (execution_id, folder), True
             # The folder is the tool's own, and what it sealed it never writes again.
             importer.keeping, importer.is_crawl = Keeping.LINK, True
@@ -324,7 +324,7 @@ def _noted(one: ImportedFile, holding: RunnerHolding) -> ImportedFile:
     return one
 
 
-# How often statistics become a line of the log; progress is told more often, and bounded where it is heard.
+# How often statistics become a line of the log; progress is reported more often, and the receiver limits it.
 _STATISTICS_S = 30.0
 _PLAIN = ("event", "level", "timestamp")
 _PIECE = 256 * 1024
