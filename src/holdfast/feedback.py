@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 from threading import Lock
-from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
@@ -206,11 +205,6 @@ class Use(StrEnum):
     REPORT = "report_submissions"
 
 
-class Day(NamedTuple):
-    date: str
-    counts: dict[Use, int]
-
-
 class UsageTally:
     """Counts in memory, from any thread, until `flush` writes them to the database."""
 
@@ -237,7 +231,7 @@ class UsageTally:
             with self._lock:
                 self._pending.update(taken)
 
-    def days(self, window_days: int) -> list[Day]:
+    def days(self, window_days: int) -> dict[str, dict[Use, int]]:
         """Return the last days including today, oldest first, with counts that are not yet written."""
         today = self._clock.now().date()
         dates = [(today - timedelta(days=back)).isoformat() for back in reversed(range(window_days))]
@@ -246,4 +240,4 @@ class UsageTally:
         with self._lock:
             # `Counter.update` adds.
             counts.update(self._pending)
-        return [Day(date, {use: counts[date, use.value] for use in Use}) for date in dates]
+        return {date: {use: counts[date, use.value] for use in Use} for date in dates}

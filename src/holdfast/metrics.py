@@ -176,11 +176,11 @@ class ServerMetrics:
                 ).inc()
 
 
-class StorageFigures(NamedTuple):
-    scanned: int
-    """Jobs whose newest run had its folder measured."""
-    bytes_by_kind: Mapping[str, Mapping[str, int]]
-    """By kind (warc, output, tmp, tmp_non_warc) and source; all but `warc` only of measured folders."""
+StorageFigures = tuple[int, Mapping[str, Mapping[str, int]]]
+"""How many jobs had the folder of their newest run measured, and the bytes by kind and source.
+
+Kinds are warc, output, tmp and tmp_non_warc; all but `warc` are only of measured folders.
+"""
 
 
 class ArchiveFigures:
@@ -214,8 +214,8 @@ class ArchiveFigures:
             captures_help = "Captures of pages; all, and by source."
             yield _by_source(f"{prefix}_snapshots", captures_help, self._snapshots, falls=True)
             scanned_help = "Jobs whose newest run had its folder weighed."
-            yield GaugeMetricFamily(f"{prefix}_jobs_storage_scanned_total", scanned_help, self._storage.scanned)
-            for kind, sizes in self._storage.bytes_by_kind.items():
+            yield GaugeMetricFamily(f"{prefix}_jobs_storage_scanned_total", scanned_help, self._storage[0])
+            for kind, sizes in self._storage[1].items():
                 size_help = f"Bytes on disk ({kind}); all, and by source."
                 yield _by_source(f"{prefix}_jobs_{kind}_bytes", size_help, sizes, falls=True)
             newest_help = "When the newest page was captured, or 0."
@@ -225,7 +225,7 @@ class ArchiveFigures:
             yield GaugeMetricFamily(f"{PREFIX}_scheduler_{name}", described, value)
         pages_help = "Pages, whatever their query, that were captured."
         yield GaugeMetricFamily(f"{PREFIX}_pages_total", pages_help, self._pages)
-        warc_bytes = sum(self._storage.bytes_by_kind["warc"].values())
+        warc_bytes = sum(self._storage[1]["warc"].values())
         yield GaugeMetricFamily(f"{PREFIX}_warc_bytes", "Bytes of sealed WARC files.", warc_bytes)
 
 

@@ -69,6 +69,6 @@ def test_counts_of_two_processes_add_up(database: Database, clock: FakeClock) ->
 
     days = tallies[0].days(2)
 
-    assert [(day.counts[Use.SEARCH], day.counts[Use.RAW], day.counts[Use.DETAIL]) for day in days] == [
+    assert [(day[Use.SEARCH], day[Use.RAW], day[Use.DETAIL]) for day in days.values()] == [
         (4, 2, 0), (1, 0, 0)
     ]  # fmt: skip

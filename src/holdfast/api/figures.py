@@ -271,7 +271,7 @@ def _count_work(session: Session, clock: Clock) -> WorkFigures:
         public_jobs=public_jobs,
         cleanups=cleanups,
         recorded=read_recorded(session, clock),
-        storage=StorageFigures(scanned, {"warc": queries.warc_bytes(session), **weighed}),
+        storage=(scanned, {"warc": queries.warc_bytes(session), **weighed}),
         scheduler=_scheduler_figures(session, clock),
     )
 

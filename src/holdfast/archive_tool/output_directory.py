@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
@@ -42,12 +42,12 @@ def write_whole(path: Path, data: bytes, *, mtime: float | None = None) -> None:
     sync_directory(path.parent)
 
 
-class OutputDirectory(NamedTuple):
+class OutputDirectory:
     """An output directory identified by more than its path: an unmounted disk leaves another directory behind."""
 
-    path: Path
-    device: int
-    inode: int
+    def __init__(self, path: Path) -> None:
+        """Raise OSError if it is missing."""
+        self.path, self._identity = path, _identity(path)
 
     def check(self) -> None:
         """Raise `StoreMissing` if the directory is no longer the one this run started with, or is not writable."""
@@ -62,12 +62,17 @@ class OutputDirectory(NamedTuple):
     def check_identity(self) -> None:
         """Raise `StoreMissing` if the directory is no longer the one this run started with."""
         try:
-            now = self.path.stat()
+            now = _identity(self.path)
         except OSError as exc:
             raise StoreMissing(self.path, f"errno {exc.errno}: {exc.strerror}") from exc
         # A mount that went away leaves an empty directory of the same name: not a byte may go there.
-        if (now.st_dev, now.st_ino) != (self.device, self.inode):
+        if now != self._identity:
             raise StoreMissing(self.path, "another directory has taken its place")
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    seen = path.stat()
+    return seen.st_dev, seen.st_ino
 
 
 def open_place(output_dir: Path, store_root: Path | None) -> OutputDirectory:
@@ -89,10 +94,9 @@ def open_place(output_dir: Path, store_root: Path | None) -> OutputDirectory:
             output_dir.mkdir(parents=True, exist_ok=True)
         else:
             output_dir.mkdir(exist_ok=True)
-        found = output_dir.stat()
+        place = OutputDirectory(output_dir)
     except OSError as exc:
         raise StoreMissing(output_dir, f"errno {exc.errno}: {exc.strerror}") from exc
-    place = OutputDirectory(output_dir, found.st_dev, found.st_ino)
     place.check()
     return place
 

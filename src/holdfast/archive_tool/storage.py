@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
 
 from holdfast.archive_tool.outcome import crawl_statistics, is_storage_errno
 from holdfast.archive_tool.output_directory import STATE_NAME, temp_dirs_in
@@ -388,19 +387,10 @@ def quarantine(output_dir: Path, verdicts: Iterable[WarcVerdict], clock: Clock) 
     return moved
 
 
-class Cleaned(NamedTuple):
-    temp_dirs: int
-    state_removed: bool
-    moved: dict[Path, Path]
-    """New path of each temporary WARC file; rows that contain the old path must be updated."""
-
-    @property
-    def is_nothing(self) -> bool:
-        return self.temp_dirs == 0 and not self.state_removed
-
-
-def clean_temp(output_dir: Path) -> Cleaned:
+def clean_temp(output_dir: Path) -> tuple[int, bool]:
     """Delete temporary directories, including their WARC files, and the state (mode `temp`).
+
+    Return how many directories there were, and whether there was a state.
 
     The caller must ensure that this job is indexed or abandoned and that no replay uses these files.
     """
@@ -409,7 +399,7 @@ def clean_temp(output_dir: Path) -> Cleaned:
     had_state = (output_dir / STATE_NAME).exists()
     remove_temp_dirs(output_dir, folders)
     (output_dir / STATE_NAME).unlink(missing_ok=True)
-    return Cleaned(len(folders), had_state, {})
+    return len(folders), had_state
 
 
 def lost_by_cleaning(output_dir: Path, kept: Iterable[Path]) -> list[Path]:
@@ -424,11 +414,12 @@ def lost_by_cleaning(output_dir: Path, kept: Iterable[Path]) -> list[Path]:
 
 def clean_temp_nonwarc(
     output_dir: Path, clock: Clock, on_kept: Callable[[dict[Path, Path]], None] = lambda moved: None
-) -> Cleaned:
+) -> tuple[int, bool]:
     """Give temporary WARC files stable names, copy state and settings to `provenance/`, delete the rest.
 
-    `on_kept` receives the new paths before anything is deleted, so that rows can be updated first. Raise `NoSpace`,
-    `Unavailable` or `StableNameTaken` if a file cannot be preserved; nothing is deleted then.
+    `on_kept` receives the new path of each temporary WARC file before anything is deleted, so that rows can be updated
+    first. Return as `clean_temp` does. Raise `NoSpace`, `Unavailable` or `StableNameTaken` if a file cannot be
+    preserved; nothing is deleted then.
     """
     output_dir = output_dir.resolve()
     folders = all_temp_dirs(output_dir)
@@ -445,7 +436,7 @@ def clean_temp_nonwarc(
             shutil.copy2(output_dir / name, folder / name.lstrip("."))
     remove_temp_dirs(output_dir, folders)
     (output_dir / STATE_NAME).unlink(missing_ok=True)
-    return Cleaned(len(folders), had_state, moved)
+    return len(folders), had_state
 
 
 COMPACTED = "warcs_compacted"

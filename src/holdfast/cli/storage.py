@@ -289,10 +289,10 @@ def cleanup(
             "temp-nonwarc, or insist with --force"
         )
     with hold_output(folder):
-        cleaned = cleaning.clean_up(runtime, database, run, mode, folder)
-    counts = {"temp_dirs": cleaned.temp_dirs, "state_removed": cleaned.state_removed, "kept": len(cleaned.moved)}
+        temp_dirs, had_state, kept = cleaning.clean_up(runtime, database, run, mode, folder)
+    counts = {"temp_dirs": temp_dirs, "state_removed": had_state, "kept": kept}
     facts = {**run_facts(run), "mode": mode.value, **counts}
-    return Done(facts, described(facts) + ("\nnothing to clean up" if cleaned.is_nothing else ""))
+    return Done(facts, described(facts) + ("\nnothing to clean up" if not (temp_dirs or had_state) else ""))
 
 
 @command(app_command, opened=open_runtime, example="cleanup-old-jobs --apply")

@@ -301,8 +301,8 @@ class Process:
         runtime, progress, assignment = self._runtime, CrawlProgress(self._clock), self._assignment
         epoch, frontier_id = assignment.epoch, assignment.frontier_id
         control = RowControl(runtime, self._owner, assignment.execution_id, epoch=epoch, frontier_id=frontier_id)
-        # A process that takes the place of another must know where seeds landed, and which URLs were skipped since, before it
-        # reads its first page.
+        # A process that takes the place of another must know where seeds landed, and which URLs were skipped since,
+        # before it reads its first page.
         news = control.read_news()
         plan = replace(self._plan, landing=news.landing or self._plan.landing)
         scope, credentials, loop = CrawlScope(plan), Credentials(plan), asyncio.get_running_loop()
@@ -448,8 +448,8 @@ def main() -> None:
     except BaseException as exc:
         _log.error("crawl.process_failed", action="process", error=repr(exc))
         traceback.print_exc()
-    # Without waiting: a parser or the database may hang in a thread. Everything not settled, sealed and closed by now is
-    # cleaned up as after a kill.
+    # Without waiting: a parser or the database may hang in a thread. Everything not settled, sealed and closed by now
+    # is cleaned up as after a kill.
     os._exit(code)
 
 

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from holdfast import log
 from holdfast.coordination.disk import MountIdentity, shortage
@@ -50,9 +50,8 @@ _START_S = 20.0
 _TICKS_S = os.sysconf("SC_CLK_TCK")
 
 
-class Cost(NamedTuple):
-    cpu_s: float
-    peak_bytes: int
+Cost = tuple[float, int]
+"""CPU seconds, and the peak of memory in bytes."""
 
 
 # glibc raises this by itself to the size of the largest block that was freed, and from then on keeps blocks up to that
@@ -105,7 +104,7 @@ class Child:
         except OSError:
             return None
         peak = next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
-        return Cost((int(fields[11]) + int(fields[12])) / _TICKS_S, peak)
+        return (int(fields[11]) + int(fields[12])) / _TICKS_S, peak
 
     def exit_code(self) -> int | None:
         return self._process.poll()
@@ -342,7 +341,7 @@ class Supervisor:
 
     @property
     def cost(self) -> Cost:
-        return Cost(cpu_s=sum(one.cpu_s for one in self._costs.values()), peak_bytes=self._peak_bytes)
+        return sum(cpu_s for cpu_s, _ in self._costs.values()), self._peak_bytes
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """Return the result of a call, waiting for an unavailable database; raise `StatementTimeout` if it is too
@@ -495,7 +494,7 @@ class Supervisor:
     def _weigh(self) -> None:
         costs = {child.pid: child.cost() for child in self._children}
         self._costs.update((pid, cost) for pid, cost in costs.items() if cost is not None)
-        self._peak_bytes = max(self._peak_bytes, sum(cost.peak_bytes for cost in costs.values() if cost is not None))
+        self._peak_bytes = max(self._peak_bytes, sum(cost[1] for cost in costs.values() if cost is not None))
 
     def _look_at(self, child: Child, now: float) -> None:
         if child.has_ended():

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from holdfast.archive_tool.output_directory import forget_end, hold_output, holder_of, is_temp_dir
 from holdfast.archive_tool.storage import (
-    Cleaned,
     WarcVerdict,
     clean_temp,
     clean_temp_nonwarc,
@@ -126,15 +125,24 @@ def _is_temporary(path: Path | None, folder: Path) -> bool:
     return path is not None and any(is_temp_dir(parent, folder) for parent in path.parents)
 
 
-def clean_up(runtime: Runtime, database: Database, run: DirectoryRun, mode: CleanMode, folder: Path) -> Cleaned:
+def clean_up(
+    runtime: Runtime, database: Database, run: DirectoryRun, mode: CleanMode, folder: Path
+) -> tuple[int, bool, int]:
+    """Clean up a directory; return the removed temporary directories, whether a state was removed, and kept files."""
+    kept: dict[Path, Path] = {}
+
+    def follow(moved: dict[Path, Path]) -> None:
+        kept.update(moved)
+        _follow(runtime, moved)
+
     if mode is CleanMode.TEMP:
-        cleaned = clean_temp(folder)
+        temp_dirs, had_state = clean_temp(folder)
     else:
-        cleaned = clean_temp_nonwarc(folder, runtime.clock, lambda moved: _follow(runtime, moved))
-    if not cleaned.is_nothing:
+        temp_dirs, had_state = clean_temp_nonwarc(folder, runtime.clock, follow)
+    if temp_dirs or had_state:
         with database.write() as session:
             note_cleanup(session, runtime.clock, run.execution.id, _CLEANED[mode])
-    return cleaned
+    return temp_dirs, had_state, len(kept)
 
 
 def _follow(runtime: Runtime, moved: dict[Path, Path]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import partial
 from ipaddress import ip_address, ip_network
 from itertools import islice
@@ -43,7 +43,6 @@ from holdfast.sources.config import read_config
 from holdfast.sources.queries import SiteSource
 from holdfast.types import FetchFailed, FetchProblem, ParsedPage, RobotsAnswer, RobotsRecord, UrlKind
 from holdfast.urls import DEFAULT, Base, ResolvedLink, Scope, Url, parse, parse_seed, registrable, resolve
-from holdfast.values import dataclass
 from holdfast.warc.payload import parse_head
 
 LIMIT_S: Final = 25.0
@@ -223,10 +222,10 @@ async def _survey(settings: Settings, plan: CrawlPlan, url: Url, site_of: SiteOf
         return walk.survey(url, site_of)
 
 
-@dataclass(slots=True)
 class _Candidates:
-    urls: dict[int, ResolvedLink] = field(default_factory=dict)
-    left_out: dict[int, tuple[ResolvedLink, str]] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self.urls: dict[int, ResolvedLink] = {}
+        self.left_out: dict[int, tuple[ResolvedLink, str]] = {}
 
     def add(self, links: Iterable[ResolvedLink], scope: Scope) -> int:
         """Add links; return how many of them are in scope and new."""

@@ -88,7 +88,7 @@ def import_upload(context: OperationContext) -> dict[str, Any]:
     ensure_import_source(context.database, context.clock, code=row.source_code, name=row.source_name)
     # Where it came from, by our own name for it: that of the client is only shown.
     config = {"upload": upload_id, "name": row.name}
-    wish = ImportOptions(source=row.source_code, name=row.source_name, home=settings.home, config=config)
+    request = ImportOptions(source=row.source_code, name=row.source_name, home=settings.home, config=config)
     context.result = _imported(context, request, path, strict=row.strict)
     held = HeldOperation(context.operation_id, context.attempt)
     settle_imported(context.database, context.clock, settings.home, upload_id, held)
@@ -107,7 +107,7 @@ def _demand_digest(context: OperationContext, path: Path, stated: str) -> None:
         raise UploadDigestWrong(stated, digest.hexdigest())
 
 
-def _imported(context: OperationContext, wish: ImportOptions, path: Path, *, strict: bool) -> dict[str, Any]:
+def _imported(context: OperationContext, request: ImportOptions, path: Path, *, strict: bool) -> dict[str, Any]:
     runtime, done = context.runtime, list[ImportedFile]()
     with open_indexer(
         runtime.raw_db, runtime.clock, request.home, on_progress=lambda _file, read: _reading(context, indexer, read)

@@ -70,8 +70,8 @@ class AfterCrawl:
         try:
             if self._index():
                 return True
-            # In this order: search takes in classified captures, and captures are compared by their classes. A piece of each: after
-            # an update the whole archive may wait to be judged, and new captures must not wait for it.
+            # In this order: search takes in classified captures, and captures are compared by their classes. A piece of
+            # each: after an update the whole archive may wait to be judged, and new captures must not wait for it.
             more = self._judge()
             more |= self._search()
             return self._compare() or more
@@ -211,7 +211,7 @@ class AfterCrawl:
             if folder.is_relative_to(store.resolve()) and not store_is_present(store):
                 raise StoreMissing(folder, "its storage is not mounted")
             return
-        wish = ImportOptions(source=found.source, name=None, home=runtime.settings.home, config={})
+        request = ImportOptions(source=found.source, name=None, home=runtime.settings.home, config={})
         importer = Importer(self._context.database, runtime.raw_db, runtime.clock, self._indexer, request)
         # A link costs no space, and the tool never writes again to what it has sealed.
         importer.keeping, importer.is_crawl = Keeping.LINK, True

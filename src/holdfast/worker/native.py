@@ -173,7 +173,8 @@ class CrawlWatch:
 
 def with_cost(status: ExecutionStatus, cost: Cost) -> Counts:
     counts = counts_of(status.outcomes, pages=status.pages, queue=status.queue)
-    return replace(counts, cpu_ms=round(cost.cpu_s * 1000), peak_memory_bytes=cost.peak_bytes or None)
+    cpu_s, peak_bytes = cost
+    return replace(counts, cpu_ms=round(cpu_s * 1000), peak_memory_bytes=peak_bytes or None)
 
 
 def _event(line: bytes) -> Mapping[str, Any] | None:

@@ -18,6 +18,11 @@ from tests.unit.api.conftest import MakeArchive, MakeClient
 _REPORT = {"category": "takedown", "description": "Please take this page down, it is mine."}
 
 
+def _searches(tally: UsageTally) -> int:
+    [counts] = tally.days(1).values()
+    return counts[Use.SEARCH]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "use"),
     [("GET", "/api/search", Use.SEARCH), ("GET", "/api/snapshot/12", Use.DETAIL),
@@ -97,9 +102,9 @@ def test_counts_are_kept_while_the_database_is_away(make_archive: MakeArchive) -
     path.rmdir()
     path.with_suffix(".away").rename(path)
 
-    assert tally.days(1)[0].counts[Use.SEARCH] == 1
+    assert _searches(tally) == 1
     tally.flush()
-    assert UsageTally(archive.database, archive.clock).days(1)[0].counts[Use.SEARCH] == 1
+    assert _searches(UsageTally(archive.database, archive.clock)) == 1
 
 
 def test_what_cannot_be_written_now_and_then_ends_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import os
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from holdfast.metrics import ArchiveFigures, RecordedCrawls, RecordedFigures, ServerMetrics, StorageFigures, exposition
+from holdfast.metrics import ArchiveFigures, RecordedCrawls, RecordedFigures, ServerMetrics, exposition
 from holdfast.wiring.shared_places import ServedProcess, SharedPlaces
 
 
@@ -43,7 +43,7 @@ def test_half_of_what_is_being_written_is_never_read() -> None:
 
 
 def _counted(server: ServerMetrics) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
-    storage = StorageFigures(scanned=0, bytes_by_kind={"warc": {}})
+    storage: tuple[int, dict[str, dict[str, int]]] = (0, {"warc": {}})
     figures = ArchiveFigures(jobs={}, snapshots={}, pages=0, newest_page=0.0, storage=storage, scheduler={})
     recorded = RecordedCrawls(
         by_source={}, latency_s=(), latency_columns=("longer",), failures=(), statuses=(), pages_per_second=0.0,

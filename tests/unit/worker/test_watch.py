@@ -6,13 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from holdfast.crawl_process.supervisor import Cost
 from holdfast.jobs.endings import Counts
 from holdfast.jobs.views.status import ExecutionStatus
 from holdfast.worker.native import CrawlWatch
 from holdfast.worker.runner import RunnerHolding
 
-COST = Cost(cpu_s=1.5, peak_bytes=1000)
+COST = (1.5, 1000)
 
 
 class Notes(RunnerHolding):

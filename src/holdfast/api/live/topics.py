@@ -272,7 +272,7 @@ def read_figures(database: Database, work: CountedWork) -> CrawlerFigures:
         circuits=dict(recorded.circuits),
         workers=recorded.workers,
         alerts=sorted(name for name, fires in recorded.alerts.items() if fires),
-        warc_bytes=sum(found.storage.bytes_by_kind["warc"].values()),
+        warc_bytes=sum(found.storage[1]["warc"].values()),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from datetime import date, datetime
 from typing import Literal
 
@@ -12,7 +13,7 @@ from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, SessionDep, TotalsDep, UsageDep
 from holdfast.api.routing import LazyRouter
 from holdfast.auth.roles import Permission
-from holdfast.feedback import Day, Use
+from holdfast.feedback import Use
 from holdfast.jobs.alerts import AlertName, list_alerts
 from holdfast.records import Public, record
 from holdfast.replay.links import escape
@@ -272,14 +273,14 @@ class Usage:
 def usage(archive: ArchiveDep, tally: UsageDep) -> Usage:
     """Return usage counts of the last days; empty if counting is switched off."""
     settings = archive.settings.api
-    days = tally.days(USAGE_DAYS) if settings.usage else []
+    days = tally.days(USAGE_DAYS) if settings.usage else {}
     return Usage(
         enabled=settings.usage,
         window_days=USAGE_DAYS,
-        totals=UsageTotals(**_named(days)),
-        daily=[UsageDay(date=day.date, **_named([day])) for day in days],
+        totals=UsageTotals(**_named(days.values())),
+        daily=[UsageDay(date=date, **_named([counts])) for date, counts in days.items()],
     )
 
 
-def _named(days: list[Day]) -> dict[str, int]:
-    return {use.value: sum(day.counts[use] for day in days) for use in Use}
+def _named(days: Collection[Mapping[Use, int]]) -> dict[str, int]:
+    return {use.value: sum(counts[use] for counts in days) for use in Use}
