@@ -11,8 +11,7 @@ import httpx
 from sqlalchemy import inspect, select
 
 from holdfast import config
-from holdfast.api.crawler_figures import FrontierCounts
-from holdfast.api.figures import CountedWork
+from holdfast.api.figures import CountedWork, FrontierCounts
 from holdfast.db.engine import Database
 from holdfast.db.models import AuditEvent, Job
 from holdfast.jobs.endings import FailureCause, RunEnding, RunResult

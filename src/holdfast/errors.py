@@ -30,6 +30,11 @@ class HoldfastError(Exception):
     """Base class of all errors: an operation could not be completed."""
 
     code = "error"
+    sentence = ""
+    """The message of an error that is raised without one."""
+
+    def __init__(self, sentence: str = "") -> None:
+        super().__init__(sentence or self.sentence)
 
 
 class NotFound(HoldfastError):

@@ -15,10 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import __version__, config
 from holdfast.api import errors
-from holdfast.api.adaptive_cache import AdaptiveCache
-from holdfast.api.crawler_figures import FrontierCounts
 from holdfast.api.dependencies import SESSIONS
-from holdfast.api.figures import CountedTotals, CountedWork
+from holdfast.api.figures import CountCache, CountedTotals, CountedWork, FrontierCounts, RunReports
 from holdfast.api.heavy import ReplayTurns, SlowTaskPool
 from holdfast.api.lifespan import BackgroundTasks, lifespan_of
 from holdfast.api.live.hub import Hub
@@ -26,10 +24,9 @@ from holdfast.api.middleware.bodies import Bodies
 from holdfast.api.middleware.capabilities import Capabilities
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
 from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
-from holdfast.api.middleware.identity import Principals
+from holdfast.api.middleware.identity import Principals, Viewers
 from holdfast.api.middleware.rate_limits import RateLimits, RequestsAtOnce, kinds_of, rates_of
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
-from holdfast.api.middleware.visibility import Viewers
 from holdfast.api.middleware.web_files import WebPages
 from holdfast.api.plain_searches import plain_searches
 from holdfast.api.readiness import ArchiveChecks, BesideState, ReadinessProbe
@@ -37,7 +34,6 @@ from holdfast.api.record_answers import describe_records
 from holdfast.api.response_cache import RECORDS, SEARCHES, KeptResponses, ResponseCache, record_key
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.api.routing import LazyRoute, LazyRouter, PathPermissions, RouteTable, check_permission
-from holdfast.api.run_reports import RunReports
 from holdfast.api.web_files import WebFiles
 from holdfast.auth.roles import Permission
 from holdfast.errors import HoldfastError
@@ -210,8 +206,8 @@ def create_inner_app(archive: Archive) -> DescribedApp:
     app.state.sessions = Semaphore(SESSIONS)
     app.state.turn = Semaphore(1)
     app.state.totals, app.state.work, app.state.usage = totals, work, usage
-    app.state.counted_years = AdaptiveCache(archive.clock, kept=_COUNTED_YEARS)
-    app.state.histories = AdaptiveCache(archive.clock, kept=_HISTORIES)
+    app.state.counted_years = CountCache(archive.database, archive.clock, kept=_COUNTED_YEARS)
+    app.state.histories = CountCache(archive.database, archive.clock, kept=_HISTORIES)
     app.state.heavy, app.state.replay_turns = SlowTaskPool(), ReplayTurns()
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=MEMBERS_S)
     app.state.metrics = metrics

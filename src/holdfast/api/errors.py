@@ -65,29 +65,21 @@ class HostRefused(Invalid):
     """The request names a host that this server does not serve, or its headers are malformed."""
 
     code = "host_refused"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "this server does not answer for that host; use its own name, or add one to HOLDFAST_API_ALLOWED_HOSTS"
-        )
+    sentence = "this server does not answer for that host; use its own name, or add one to HOLDFAST_API_ALLOWED_HOSTS"
 
 
 class OriginRefused(NotPermitted):
     """Pages of this origin may not read responses."""
 
     code = "origin_refused"
-
-    def __init__(self) -> None:
-        super().__init__("pages of this origin may not call this route; see HOLDFAST_API_CORS_ORIGINS")
+    sentence = "pages of this origin may not call this route; see HOLDFAST_API_CORS_ORIGINS"
 
 
 class WorkerRefused(NotPermitted):
     """On the replay host, only the renderer's script may become a service worker."""
 
     code = "worker_refused"
-
-    def __init__(self) -> None:
-        super().__init__("archived scripts do not become service workers here")
+    sentence = "archived scripts do not become service workers here"
 
 
 class TooManyRequests(Unavailable):
@@ -144,9 +136,7 @@ class ExportOutdated(Unavailable):
     """The reader's access changed while an export was being sent."""
 
     code = "export_outdated"
-
-    def __init__(self) -> None:
-        super().__init__("a page was taken down, or a source became members', while this was sent; request it again")
+    sentence = "a page was taken down, or a source became members', while this was sent; request it again"
 
 
 class ExportTooLarge(Invalid):
@@ -165,10 +155,7 @@ class AdminTokenMissing(HoldfastError):
     """No admin token is set in a strict environment: every request is rejected."""
 
     code = "admin_token_missing"
-    summary = "Admin token not configured for this environment"
-
-    def __init__(self) -> None:
-        super().__init__(self.summary)
+    sentence = summary = "Admin token not configured for this environment"
 
 
 class ExecutionNotFound(NotFound):
@@ -176,9 +163,7 @@ class ExecutionNotFound(NotFound):
 
     code = "execution_not_found"
     summary = "Execution not found"
-
-    def __init__(self) -> None:
-        super().__init__("Execution not found; see a job's at GET /api/v1/jobs/{id}/executions")
+    sentence = "Execution not found; see a job's at GET /api/v1/jobs/{id}/executions"
 
 
 class UnknownParameter(Invalid):
@@ -207,9 +192,7 @@ class TusVersionRefused(Invalid):
     """The client uses an unsupported version of the upload protocol."""
 
     code = "tus_version_refused"
-
-    def __init__(self) -> None:
-        super().__init__("send Tus-Resumable: 1.0.0; this server speaks no other version of the protocol")
+    sentence = "send Tus-Resumable: 1.0.0; this server speaks no other version of the protocol"
 
 
 class SchemaMismatch(Unavailable):

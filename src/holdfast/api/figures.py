@@ -1,23 +1,32 @@
-"""Totals of the archive, counted outside of requests, for `/api/stats`, `/api/sources` and the home page."""
+"""Cached counts: totals of the archive, figures of jobs and frontiers, reports of runs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Hashable
+from contextlib import closing
+from dataclasses import replace
 from datetime import datetime
 from threading import Lock, Thread
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
+from cachetools import LRUCache
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session
 
 from holdfast import log
 from holdfast.api import queries
+from holdfast.api.errors import ExecutionNotFound
 from holdfast.clock import Clock
+from holdfast.db import connect
 from holdfast.db.engine import Database, moment_in, server_clock, take_time
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, NotFound
 from holdfast.jobs.schedule_queries import last_scheduled_at
-from holdfast.jobs.views.listing import admin_counts, cleanup_counts, count_metrics, scanned_storage
+from holdfast.jobs.views.frontier_queries import FrontierFigures, SelectedFrontier, frontier_figures
+from holdfast.jobs.views.host_queries import largest_domains, newest_page
+from holdfast.jobs.views.listing import admin_counts, cleanup_counts, count_metrics, execution, scanned_storage
 from holdfast.jobs.views.recorded import read_recorded
+from holdfast.jobs.views.run_report import RunReport, run_report
 from holdfast.metrics import RecordedCrawls, StorageFigures
 from holdfast.values import dataclass
 from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, Viewer, seen_by, viewer
@@ -38,90 +47,124 @@ _ASKING = 0.2
 T = TypeVar("T")
 
 
-class Counting(Generic[T]):
-    """Returns the newest count; at most one count runs at a time."""
+class _Kept(Generic[T]):
+    """One count of a cache."""
 
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        *,
-        state: Callable[[Session], object],
-        count: Callable[[Session], T],
-        at_once_s: float = AT_ONCE_S,
-    ) -> None:
-        self._database, self._clock, self._at_once_s = database, clock, at_once_s
-        self._ask, self._make = state, count
+    def __init__(self) -> None:
         # One count at a time: ten requests at once must not each read the whole archive.
-        self._counting = Lock()
-        self._thread: Thread | None = None
-        self._state: object = None
-        self._found: T | None = None
-        self._cost_s = self._counted_at = self._asking_s = self._asked_at = 0.0
+        self.counting = Lock()
+        self.thread: Thread | None = None
+        self.found: T | None = None
+        self.state: object = None
+        self.cost_s = self.counted_at = self.asking_s = self.asked_at = 0.0
 
-    def read(self, session: Session) -> T:
-        """Return the current count, or a slightly older one while a slow recount runs."""
-        found = self._found
+
+class CountCache(Generic[T]):
+    """The newest counts of a process by key, evicted least recently used first.
+
+    One thread at a time makes each count; meanwhile all others get the previous one.
+    """
+
+    def __init__(self, database: Database, clock: Clock, *, kept: int = 1, at_once_s: float = AT_ONCE_S) -> None:
+        self._database, self._clock, self._at_once_s = database, clock, at_once_s
+        self._lock = Lock()
+        self._kept: LRUCache[Hashable, _Kept[T]] = LRUCache(kept)
+
+    def read(
+        self,
+        session: Session,
+        key: Hashable,
+        count: Callable[[Session], T],
+        *,
+        state: Callable[[Session], object] | None = None,
+    ) -> T:
+        """Return the current count, or a slightly older one while a slow recount runs.
+
+        `state` returns a value that changes whenever the count may have; slow recounts then run outside of requests.
+        Without it, a count is current for ten times as long as it took, and recounts use the session of the request:
+        cheap ones are never stale, and expensive ones cost at most a tenth of a core.
+        """
+        with self._lock:
+            kept = self._kept.setdefault(key, _Kept())
+        found = kept.found
         # Even asking whether a count is needed takes long with a hundred thousand files.
-        if found is not None and self._is_resting():
+        if found is not None and (self._is_resting(kept) or self._asked(kept, session, state) == kept.state):
             return found
-        state = self._asked(session)
-        if found is None or (state != self._state and self._is_bearable()):
+        if state is None:
+            if found is None:
+                with kept.counting:
+                    return self._count(kept, session, count, state)
+            if kept.counting.acquire(blocking=False):
+                try:
+                    return self._count(kept, session, count, state)
+                finally:
+                    kept.counting.release()
+            return found
+        if found is None or self._is_bearable(kept):
             # On a session of its own: a count may take its time, and the request's other statements may not.
-            with self._counting, self._database.read() as own:
-                return self._count(own)
-        rested = self._clock.monotonic() - self._counted_at >= _REST * self._cost_s
+            with kept.counting, self._database.read() as own:
+                return self._count(kept, own, count, state)
+        rested = self._clock.monotonic() - kept.counted_at >= _REST * kept.cost_s
         # Without waiting: a count that is being made will do for this request, too.
-        if state != self._state and rested and self._counting.acquire(blocking=False):
-            self._thread = Thread(target=self._recount, name="count beside", daemon=True)
-            self._thread.start()
+        if rested and kept.counting.acquire(blocking=False):
+            kept.thread = Thread(target=self._recount, args=(kept, count, state), name="count beside", daemon=True)
+            kept.thread.start()
         return found
 
     def close(self) -> None:
-        """Wait for a running count."""
-        if self._thread is not None:
-            self._thread.join()
+        """Wait for running counts."""
+        for kept in list(self._kept.values()):
+            if kept.thread is not None:
+                kept.thread.join()
 
-    def _is_bearable(self) -> bool:
+    def _is_bearable(self, kept: _Kept[T]) -> bool:
         """Return whether a request may wait for a count: it is fast, or not slow and the last one is old."""
-        if self._cost_s <= self._at_once_s:
+        if kept.cost_s <= self._at_once_s:
             return True
-        age_s = self._clock.monotonic() - self._counted_at
-        return self._cost_s <= _BEARABLE_S and age_s >= _OLD * self._cost_s
+        age_s = self._clock.monotonic() - kept.counted_at
+        return kept.cost_s <= _BEARABLE_S and age_s >= _OLD * kept.cost_s
 
-    def _is_resting(self) -> bool:
+    def _is_resting(self, kept: _Kept[T]) -> bool:
         """Return whether the last check for changes was slow and recent."""
-        if self._asking_s <= self._at_once_s * _ASKING:
+        if kept.asking_s <= self._at_once_s * _ASKING:
             return False
-        return self._clock.monotonic() - self._asked_at < _REST * self._asking_s
+        return self._clock.monotonic() - kept.asked_at < _REST * kept.asking_s
 
-    def _asked(self, session: Session) -> object:
+    def _asked(self, kept: _Kept[T], session: Session, state: Callable[[Session], object] | None) -> object:
         """Return a value that changes whenever the count may have changed; records how long the check took."""
         began = self._clock.monotonic()
-        state = self._ask(session)
-        self._asked_at = self._clock.monotonic()
-        self._asking_s = self._asked_at - began
-        return state
+        if state is None:
+            return kept.state if began < kept.counted_at + _REST * kept.cost_s else object()
+        found = state(session)
+        kept.asked_at = self._clock.monotonic()
+        kept.asking_s = kept.asked_at - began
+        return found
 
-    def _recount(self) -> None:
+    def _recount(self, kept: _Kept[T], count: Callable[[Session], T], state: Callable[[Session], object]) -> None:
         """Count in a new session. The caller holds the lock; this function releases it."""
         try:
             with self._database.read() as session:
-                self._count(session)
+                self._count(kept, session, count, state)
         except (HoldfastError, SQLAlchemyError) as exc:
             # The old count goes on being shown; a thread that died here would leave it so for ever.
             _log.warning("totals.kept", message=str(exc).splitlines()[0])
         finally:
-            self._counting.release()
+            kept.counting.release()
 
-    def _count(self, session: Session) -> T:
+    def _count(
+        self,
+        kept: _Kept[T],
+        session: Session,
+        count: Callable[[Session], T],
+        state: Callable[[Session], object] | None,
+    ) -> T:
         began = self._clock.monotonic()
         # The state first: what changes while we count is counted again next time.
-        state, found = self._ask(session), self._found
-        if found is None or state != self._state:
-            found = self._found = self._make(session)
-            self._counted_at = self._clock.monotonic()
-            self._state, self._cost_s = state, self._counted_at - began
+        current, found = self._asked(kept, session, state), kept.found
+        if found is None or current != kept.state:
+            found = kept.found = count(session)
+            kept.counted_at = self._clock.monotonic()
+            kept.state, kept.cost_s = current, kept.counted_at - began
         return found
 
 
@@ -161,48 +204,32 @@ class CountedTotals:
     """Cached totals of the archive: of everything and, if any source is members-only, of the public part."""
 
     def __init__(self, database: Database, clock: Clock, *, at_once_s: float = AT_ONCE_S) -> None:
-        self._database, self._clock, self._at_once_s = database, clock, at_once_s
-        self._lock = Lock()
-        self._whole = self._counting(EVERYTHING)
-        self._public: tuple[tuple[int, ...], Counting[ArchiveTotals]] | None = None
+        self._clock = clock
+        # Of everything, of the public part, and of the one before sources were hidden or shown.
+        self._counts: CountCache[ArchiveTotals] = CountCache(database, clock, kept=3, at_once_s=at_once_s)
 
     def read(self, session: Session) -> ArchiveTotals:
-        """Return the totals for the viewer, like `Counting.read`; never includes a source that became members-only."""
-        return self._whole.read(session) if viewer().sees_members else self.read_public(session)
+        """Return the totals for the viewer; never includes a source that became members-only."""
+        return self._read(session, EVERYTHING, None) if viewer().sees_members else self.read_public(session)
 
     def read_public(self, session: Session) -> ArchiveTotals:
         """Return the public totals, for every viewer."""
         with seen_by(PUBLIC):
+            # Another set of sources is another count: an old one is not shown while a new one is made.
             hidden = hidden_sources(session)
-            return (self._of_public(hidden) if hidden else self._whole).read(session)
+            return self._read(session, PUBLIC, hidden) if hidden else self._read(session, EVERYTHING, None)
+
+    def _read(self, session: Session, looking: Viewer, hidden: tuple[int, ...] | None) -> ArchiveTotals:
+        def count(own: Session) -> ArchiveTotals:
+            # Declared here: a count is made for the first request that needs it, or on a thread without any.
+            with seen_by(looking):
+                return _count(own, self._clock)
+
+        return self._counts.read(session, hidden, count, state=lambda own: _state(own, self._clock))
 
     def close(self) -> None:
         """Wait for running counts."""
-        for counting in (self._whole, *([self._public[1]] if self._public else ())):
-            counting.close()
-
-    def _of_public(self, hidden: tuple[int, ...]) -> Counting[ArchiveTotals]:
-        with self._lock:
-            # Another set of sources is another count: an old one is not shown while a new one is made.
-            if self._public is None or self._public[0] != hidden:
-                self._public = (hidden, self._counting(PUBLIC))
-            return self._public[1]
-
-    def _counting(self, looking: Viewer) -> Counting[ArchiveTotals]:
-        clock = self._clock
-
-        def count(session: Session) -> ArchiveTotals:
-            # Said here: a count is made for the first request that needs it, or on a thread without any.
-            with seen_by(looking):
-                return _count(session, clock)
-
-        return Counting(
-            self._database,
-            clock,
-            state=lambda session: _state(session, clock),
-            count=count,
-            at_once_s=self._at_once_s,
-        )
+        self._counts.close()
 
 
 def _state(session: Session, clock: Clock) -> object:
@@ -247,15 +274,21 @@ class WorkFigures:
     scheduler: dict[str, float]
 
 
-class CountedWork(Counting[WorkFigures]):
+class CountedWork:
     def __init__(self, database: Database, clock: Clock, *, at_once_s: float = AT_ONCE_S) -> None:
-        super().__init__(
-            database,
-            clock,
-            state=lambda _session: clock.monotonic() // FRESH_S,
-            count=lambda session: _count_work(session, clock),
-            at_once_s=at_once_s,
+        self._clock = clock
+        self._counts: CountCache[WorkFigures] = CountCache(database, clock, at_once_s=at_once_s)
+
+    def read(self, session: Session) -> WorkFigures:
+        """Return the figures, at most five seconds old where counting is fast."""
+        clock = self._clock
+        return self._counts.read(
+            session, None, lambda own: _count_work(own, clock), state=lambda _own: clock.monotonic() // FRESH_S
         )
+
+    def close(self) -> None:
+        """Wait for a running count."""
+        self._counts.close()
 
 
 def _count_work(session: Session, clock: Clock) -> WorkFigures:
@@ -288,3 +321,73 @@ def _scheduler_figures(session: Session, clock: Clock) -> dict[str, float]:
         "stale_locks_cleared_total": found.stale_locks_cleared,
         "last_check_timestamp_seconds": checked.timestamp() if checked else 0.0,
     }
+
+
+_FRONTIER_FRESH_S = 1.0
+_RUNS: Final = 32
+"""Number of executions whose figures, or reports, are cached."""
+_PAGES = 1000
+"""Domains are counted again after this many new pages."""
+
+
+class FrontierCounts:
+    """Frontier figures, which are slow to count for a large crawl; at most a second old where counting is fast."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._clock = clock
+        self._figures: CountCache[FrontierFigures] = CountCache(database, clock, kept=_RUNS)
+        self._domains: CountCache[list[tuple[int, int]]] = CountCache(database, clock)
+
+    def figures(self, session: Session, selected: SelectedFrontier) -> FrontierFigures:
+        """Return the figures of an execution; counting reads one row per domain, and a crawl may have a million."""
+        return self._figures.read(
+            session,
+            selected.execution_id,
+            lambda own: frontier_figures(own, selected, now=moment_in(own, server_clock(self._clock))),
+            state=lambda _own: self._clock.monotonic() // _FRONTIER_FRESH_S,
+        )
+
+    def largest_domains(self, session: Session) -> list[tuple[int, int]]:
+        """Return the domains with the most pages, each with their number."""
+        return self._domains.read(session, None, _count_domains, state=lambda own: newest_page(own) // _PAGES)
+
+    def close(self) -> None:
+        """Wait for running counts."""
+        self._domains.close()
+        self._figures.close()
+
+
+def _count_domains(session: Session) -> list[tuple[int, int]]:
+    take_time(session)
+    return largest_domains(session)
+
+
+# A run may have a million hosts; all of them are listed by `/api/frontier/hosts`.
+_MOST_HOSTS: Final = 200
+
+
+class RunReports:
+    """Reports of runs, current or slightly older: a report counts all attempts, and each open page polls it."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database, self._clock = database, clock
+        self._reports: CountCache[RunReport] = CountCache(database, clock, kept=_RUNS)
+
+    def read(self, execution_id: int) -> RunReport:
+        """Return the report of a run; raises ExecutionNotFound."""
+        with self._database.read() as session:
+            row = execution(session, execution_id)
+            if row is None:
+                raise ExecutionNotFound
+            # By its state: what was counted while it ran is not its last word.
+            key = (execution_id, row.state, row.finished_at)
+            return self._reports.read(session, key, lambda _session: self._counted(execution_id))
+
+    def _counted(self, execution_id: int) -> RunReport:
+        # A connection of its own: the count speaks SQL itself, and may take long.
+        with closing(connect(self._database.url)) as raw_db:
+            try:
+                found = run_report(raw_db, self._clock, execution_id)
+            except NotFound as exc:
+                raise ExecutionNotFound from exc
+        return replace(found, domains=dict(Counter(found.domains).most_common(_MOST_HOSTS)))

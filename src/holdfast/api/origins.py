@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import Scope
 
+from holdfast.api.errors import OriginRefused
 from holdfast.config import Settings
+
+
+def demand_own_origin(request: Request, *, is_required: bool = False) -> None:
+    """Raise OriginRefused if a page of another origin sent the request, or, if required, none of our own did."""
+    origin = request.headers.get("origin")
+    if is_required if origin is None else not is_own_origin(origin, request.scope, request.app.state.archive.settings):
+        raise OriginRefused
 
 
 def is_own_origin(origin: str, scope: Scope, settings: Settings) -> bool:

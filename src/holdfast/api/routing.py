@@ -239,8 +239,13 @@ class LazyRouter:
 
         return declare
 
-    def get(self, path: str, permission: Permission, **options: Any) -> Callable[[F], F]:
-        return self.route(["GET"], path, permission, **options)
+    def get(self, path: str, permission: Permission, *, has_head: bool = False, **options: Any) -> Callable[[F], F]:
+        """Declare a route for GET; if `has_head`, its function also responds to HEAD, without building the body."""
+        declare = self.route(["GET"], path, permission, **options)
+        if not has_head:
+            return declare
+        declare_head = self.head(path, permission, **{**options, "include_in_schema": False})
+        return lambda endpoint: declare(declare_head(endpoint))
 
     def head(self, path: str, permission: Permission, **options: Any) -> Callable[[F], F]:
         """Declare a route for HEAD, which is otherwise served as GET."""

@@ -10,8 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast.api.app import application as whole_application
 from holdfast.api.errors import TooManyRequests, response_to
 from holdfast.api.middleware.host_routing import RefuseAll
-from holdfast.api.middleware.rate_counts import AddressWindows
-from holdfast.api.middleware.rate_limits import address_of
+from holdfast.api.middleware.rate_limits import AddressWindows, address_of
 from holdfast.api.middleware.request_ids import name_request
 from holdfast.auth.errors import Unauthenticated
 from holdfast.clock import Clock, SystemClock

@@ -10,12 +10,7 @@ class Unauthenticated(NotPermitted):
 
     code = "unauthenticated"
     summary = "Authentication required"
-
-    def __init__(self, message: str = "") -> None:
-        super().__init__(
-            message
-            or "this needs an identity: sign in at /signin, or send a token as Authorization: Bearer or X-Admin-Token"
-        )
+    sentence = "this needs an identity: sign in at /signin, or send a token as Authorization: Bearer or X-Admin-Token"
 
 
 class CredentialWrong(Unauthenticated):
@@ -32,9 +27,7 @@ class SignInFailed(Unauthenticated):
 
     code = "sign_in_failed"
     summary = "Invalid credentials"
-
-    def __init__(self) -> None:
-        super().__init__("the name or the password is wrong; try again")
+    sentence = "the name or the password is wrong; try again"
 
 
 class RoleTooLow(NotPermitted):
@@ -51,12 +44,10 @@ class CrossSiteRefused(NotPermitted):
     """A change from a signed-in browser that none of our pages sent."""
 
     code = "cross_site_refused"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "a change with a session needs the Origin of this site and the session's token in X-CSRF-Token; "
-            "GET /api/session gives it"
-        )
+    sentence = (
+        "a change with a session needs the Origin of this site and the session's token in X-CSRF-Token; "
+        "GET /api/session gives it"
+    )
 
 
 class SignInThrottled(Unavailable):
@@ -98,45 +89,35 @@ class LastAdministrator(Conflict):
     """The change would remove the last administrator that can sign in."""
 
     code = "last_administrator"
-
-    def __init__(self) -> None:
-        super().__init__("this is the last administrator that can sign in; make another user administrator first")
+    sentence = "this is the last administrator that can sign in; make another user administrator first"
 
 
 class NoAccount(Conflict):
     """The credential belongs to no user, so it has no password, sessions or tokens."""
 
     code = "no_account"
-
-    def __init__(self) -> None:
-        super().__init__("this credential belongs to no user; sign in with an account at /signin")
+    sentence = "this credential belongs to no user; sign in with an account at /signin"
 
 
 class LinkSpent(NotFound):
     """The one-time link was used, replaced, or has expired."""
 
     code = "link_spent"
-
-    def __init__(self) -> None:
-        super().__init__("this link was used already, was replaced, or is too old; ask for a new one")
+    sentence = "this link was used already, was replaced, or is too old; ask for a new one"
 
 
 class SessionNotFound(NotFound):
     """The session does not exist, or belongs to another user."""
 
     code = "session_not_found"
-
-    def __init__(self) -> None:
-        super().__init__("there is no such session; it may have ended already")
+    sentence = "there is no such session; it may have ended already"
 
 
 class TokenNotFound(NotFound):
     """The token does not exist, or belongs to another user."""
 
     code = "token_not_found"
-
-    def __init__(self) -> None:
-        super().__init__("there is no such token; it may have been revoked already")
+    sentence = "there is no such token; it may have been revoked already"
 
 
 class ProviderFailed(Unavailable):

@@ -9,8 +9,7 @@ from types import CodeType
 import pytest
 from fastapi.routing import APIRoute
 
-from holdfast.api.middleware.rate_counts import Rates, Tier
-from holdfast.api.middleware.rate_limits import address_of
+from holdfast.api.middleware.rate_limits import Rates, Tier, address_of
 from holdfast.api.routes import ROUTERS
 from holdfast.auth.roles import LOWEST_ROLE, Permission, Role
 from holdfast.auth.tokens import make_token

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy.orm import Session
 
-from holdfast.api.figures import FRESH_S, CountedWork, Counting
+from holdfast.api.figures import FRESH_S, CountCache, CountedWork
 from holdfast.config import Settings
 from holdfast.db.engine import Database
 from holdfast.db.models import Job, Source
@@ -43,38 +43,38 @@ class _Slow:
         return self.value
 
 
-def test_a_count_runs_on_a_session_of_its_own(database: Database, clock: FakeClock) -> None:
+def test_count_with_state_uses_its_own_session(database: Database, clock: FakeClock) -> None:
     used: list[Session] = []
-    counting = Counting(database, clock, state=lambda _session: 1, count=used.append)
+    counting: CountCache[None] = CountCache(database, clock)
     with database.read() as session:
-        counting.read(session)
+        counting.read(session, None, used.append, state=lambda _session: 1)
     counting.close()
 
     assert len(used) == 1
     assert used[0] is not session
 
 
-@pytest.mark.parametrize(("asking_s", "asked"), [(0.001, 14), (0.02, 4)])
-def test_asking_that_takes_long_rests_ten_times_as_long(
+@pytest.mark.parametrize(("asking_s", "asked"), [(0.001, 13), (0.02, 3)])
+def test_slow_check_for_changes_rests_ten_times_its_cost(
     database: Database, clock: FakeClock, asking_s: float, asked: int
 ) -> None:
     slow = _Slow(clock, asking_s)
-    counting = Counting(database, clock, state=slow.state, count=slow.count)
+    counting: CountCache[int] = CountCache(database, clock)
     with database.read() as session:
         for _ in range(10):
-            assert counting.read(session) == 0
+            assert counting.read(session, None, slow.count, state=slow.state) == 0
         slow.value = 1
-        told = counting.read(session)
+        told = counting.read(session, None, slow.count, state=slow.state)
         clock.advance(1)
-        later = counting.read(session)
+        later = counting.read(session, None, slow.count, state=slow.state)
     counting.close()
 
-    assert slow.asked == asked, "at each look, and once more before each of the two counts"
+    assert slow.asked == asked, "at each look but the first, and before each of the two counts"
     assert (told, later) == ((1, 1) if asking_s < 0.01 else (0, 1))
     assert slow.counted == 2
 
 
-def test_figures_of_jobs_are_a_few_seconds_old_at_most(database: Database, clock: FakeClock) -> None:
+def test_job_figures_are_five_seconds_old_at_most(database: Database, clock: FakeClock) -> None:
     work = CountedWork(database, clock)
     with database.read() as session:
         before = work.read(session).jobs
@@ -93,21 +93,21 @@ def test_figures_of_jobs_are_a_few_seconds_old_at_most(database: Database, clock
     assert (before, same, fresh) == ({}, {}, {"queued": 1})
 
 
-def test_who_looks_in_seldom_waits_a_moment_and_is_not_told_old_news(database: Database, clock: FakeClock) -> None:
+def test_old_count_is_made_in_the_request_when_bearable(database: Database, clock: FakeClock) -> None:
     slow = _Slow(clock, 0.0)
 
     def count(session: Session) -> int:
         clock.advance(0.5)
         return slow.count(session)
 
-    counting = Counting(database, clock, state=slow.state, count=count)
+    counting: CountCache[int] = CountCache(database, clock)
     with database.read() as session:
-        counting.read(session)
+        counting.read(session, None, count, state=slow.state)
         slow.value = 1
         clock.advance(1)
-        soon = counting.read(session)
+        soon = counting.read(session, None, count, state=slow.state)
         clock.advance(60)
-        late = counting.read(session)
+        late = counting.read(session, None, count, state=slow.state)
     counting.close()
 
     assert (soon, late, slow.counted) == (0, 1, 2)

@@ -14,8 +14,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from holdfast.api import routes
-from holdfast.api.dependencies import open_session
-from holdfast.api.job_dependencies import open_write
+from holdfast.api.dependencies import open_session, open_write
 from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.api.routing import LazyRouter
 from holdfast.auth.roles import Permission

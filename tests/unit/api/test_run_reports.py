@@ -2,70 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Thread
+from typing import TypeVar
 
 import pytest
+from sqlalchemy.orm import Session
 
-from holdfast.api.adaptive_cache import AdaptiveCache
 from holdfast.api.errors import ExecutionNotFound
-from holdfast.api.run_reports import RunReports
+from holdfast.api.figures import CountCache, RunReports
 from holdfast.db.models import Execution
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive
 from tests.clock import FakeClock, SlowClock
 from tests.patience import deadline
 
-
-def test_an_answer_that_took_long_is_given_for_ten_times_as_long(clock: FakeClock) -> None:
-    rested: AdaptiveCache[int] = AdaptiveCache(clock, kept=2)
-    made: list[str] = []
-
-    def make(key: str, seconds: float = 2) -> int:
-        def making() -> int:
-            clock.advance(seconds)
-            made.append(key)
-            return len(made)
-
-        return rested.read(key, making)
-
-    told = [make("a"), make("a")]
-    clock.advance(21)
-    told += [make("a"), make("b"), make("b")]
-
-    assert told == [1, 1, 2, 3, 3]
-    # What is quick is never old, and what was longest unused is forgotten.
-    assert [make("c", 0), make("c", 0), make("a")] == [4, 5, 6]
-
-
-def test_what_cannot_be_made_is_tried_again(clock: FakeClock) -> None:
-    rested: AdaptiveCache[int] = AdaptiveCache(clock, kept=2)
-
-    with pytest.raises(ZeroDivisionError):
-        rested.read("a", lambda: 1 // 0)
-    assert rested.read("a", lambda: 7) == 7
-
-
-def test_a_request_that_has_an_answer_waits_for_no_other(clock: FakeClock) -> None:
-    rested: AdaptiveCache[str] = AdaptiveCache(clock, kept=2)
-    begun, go_on = Event(), Event()
-    first = rested.read("a", lambda: "first")
-
-    def slow() -> str:
-        begun.set()
-        assert go_on.wait(deadline(10))
-        return "second"
-
-    other = Thread(target=rested.read, args=("a", slow))
-    other.start()
-    try:
-        assert begun.wait(deadline(10))
-        assert rested.read("a", lambda: "made twice at once") == first
-    finally:
-        go_on.set()
-        other.join()
-    assert rested.read("a", lambda: "third") == "third"
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -76,7 +29,61 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
     built.database.close()
 
 
-def test_the_account_of_a_run_is_counted_anew_once_it_has_ended(archive: Archive) -> None:
+def _read(cache: CountCache[T], key: str, make: Callable[[], T]) -> T:
+    return cache.read(Session(), key, lambda _session: make())
+
+
+def test_count_without_state_lasts_ten_times_its_cost(archive: Archive, clock: FakeClock) -> None:
+    rested: CountCache[int] = CountCache(archive.database, clock, kept=2)
+    made: list[str] = []
+
+    def make(key: str, seconds: float = 2) -> int:
+        def making() -> int:
+            clock.advance(seconds)
+            made.append(key)
+            return len(made)
+
+        return _read(rested, key, making)
+
+    told = [make("a"), make("a")]
+    clock.advance(21)
+    told += [make("a"), make("b"), make("b")]
+
+    assert told == [1, 1, 2, 3, 3]
+    # What is quick is never old, and what was longest unused is forgotten.
+    assert [make("c", 0), make("c", 0), make("a")] == [4, 5, 6]
+
+
+def test_count_is_repeated_when_it_failed(archive: Archive, clock: FakeClock) -> None:
+    rested: CountCache[int] = CountCache(archive.database, clock, kept=2)
+
+    with pytest.raises(ZeroDivisionError):
+        _read(rested, "a", lambda: 1 // 0)
+    assert _read(rested, "a", lambda: 7) == 7
+
+
+def test_count_is_returned_while_another_thread_recounts(archive: Archive, clock: FakeClock) -> None:
+    rested: CountCache[str] = CountCache(archive.database, clock, kept=2)
+    begun, go_on = Event(), Event()
+    first = _read(rested, "a", lambda: "first")
+
+    def slow() -> str:
+        begun.set()
+        assert go_on.wait(deadline(10))
+        return "second"
+
+    other = Thread(target=_read, args=(rested, "a", slow))
+    other.start()
+    try:
+        assert begun.wait(deadline(10))
+        assert _read(rested, "a", lambda: "made twice at once") == first
+    finally:
+        go_on.set()
+        other.join()
+    assert _read(rested, "a", lambda: "third") == "third"
+
+
+def test_run_report_is_counted_again_when_the_run_has_ended(archive: Archive) -> None:
     reports = RunReports(archive.database, SlowClock())
     first = reports.read(1)
 

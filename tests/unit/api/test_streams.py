@@ -10,8 +10,7 @@ from starlette.types import Message, Scope
 
 from holdfast.api.errors import StreamsFull, TooManyStreams
 from holdfast.api.live.frames import BEAT, EndReason, Frame, FrameBatch, frame
-from holdfast.api.live.hub import QUEUED_BYTES, Channel, Hub, Listener
-from holdfast.api.live.stream import EventStream, StreamWish
+from holdfast.api.live.hub import QUEUED_BYTES, Channel, EventStream, Hub, Listener, StreamWish
 from holdfast.auth.principal import ANONYMOUS, Principal, SignInWay
 from holdfast.auth.roles import Permission, Role
 from holdfast.errors import Unavailable

@@ -34,7 +34,7 @@ from holdfast.wiring.archive import Archive
 # Half a second: what happened is on a page in less than one. A look is one statement by the primary key, however many
 # listen.
 LOOK_S = 0.5
-# Figures are counted anew only if something was settled, and never for more than a tenth of the time (`Counting`).
+# Figures are counted anew only if something was settled, and never for more than a tenth of the time (`CountCache`).
 FIGURES_S = 1.0
 CAUGHT_UP = 1000
 """Maximum number of missed events that a reconnecting client receives; beyond it, the client is sent a gap event

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from holdfast.api.errors import OriginRefused, failed_outside
 from holdfast.api.middleware.host_routing import RefuseAll
 from holdfast.api.origins import is_own_origin
-from holdfast.api.routing import SAFE_METHODS, PathPermissions
+from holdfast.api.routing import SAFE_METHODS, PathPermissions, principal_of
 from holdfast.api.session_cookie import SessionCookie
 from holdfast.auth.credentials import TOKEN_PREFIX, csrf_token, digest_of, is_same
 from holdfast.auth.errors import CredentialWrong
@@ -24,6 +24,7 @@ from holdfast.auth.roles import Permission, Role
 from holdfast.config import Settings
 from holdfast.errors import HoldfastError
 from holdfast.wiring.accounts import Accounts
+from holdfast.withdrawals.viewers import EVERYTHING, PUBLIC, seen_by
 
 SIGN_IN_PATHS = frozenset(
     {"/signin", "/setup", "/setup.js", "/signin/oidc", "/signin/oidc/callback", "/account.css", "/style.css"}
@@ -163,3 +164,33 @@ class Principals:
             await send(message)
 
         return clearing
+
+
+_VARY = (b"vary", b"authorization, cookie, x-admin-token")
+_PRIVATE = (b"cache-control", b"private, no-store")
+
+
+class Viewers:
+    """Serves the application's host with the principal's access; caches do not store what is not public."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request for its viewer; threads that work on the response have the same access."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        is_member = principal_of(scope).role.is_at_least(Role.MEMBER)
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = message.setdefault("headers", [])
+                if is_member:
+                    headers[:] = [pair for pair in headers if pair[0].lower() != b"cache-control"]
+                    headers.append(_PRIVATE)
+                headers.append(_VARY)
+            await send(message)
+
+        with seen_by(EVERYTHING if is_member else PUBLIC):
+            await self._app(scope, receive, marked)

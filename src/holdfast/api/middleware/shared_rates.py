@@ -13,7 +13,7 @@ from redis.asyncio import BlockingConnectionPool
 from redis.exceptions import RedisError
 
 from holdfast import log
-from holdfast.api.middleware.rate_counts import CountedRequest, Rates, Tier, counted_request
+from holdfast.api.middleware.rate_limits import CountedRequest, Rates, Tier, counted_request
 from holdfast.clock import Clock
 
 _log = log.get()

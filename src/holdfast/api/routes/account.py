@@ -8,13 +8,11 @@ from fastapi import Path, Request, Response
 from pydantic import AliasChoices, Field
 from sqlalchemy.orm import Session
 
-from holdfast.api.dependencies import AccountsDep, ArchiveDep, SessionDep, peer_of
-from holdfast.api.errors import OriginRefused
-from holdfast.api.job_dependencies import AdminWriteDep
-from holdfast.api.origins import is_own_origin
+from holdfast.api.dependencies import AccountsDep, AdminWriteDep, ArchiveDep, SessionDep, peer_of
+from holdfast.api.origins import demand_own_origin
 from holdfast.api.routing import LazyRouter, PrincipalDep
 from holdfast.api.schemas.base import RequestForm, RowId
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, piece_of
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_id, piece_of
 from holdfast.api.session_cookie import SessionCookie
 from holdfast.auth import queries
 from holdfast.auth.credentials import csrf_token
@@ -84,10 +82,8 @@ async def sign_in(
 
 async def begin_with_password(request: Request, archive: Archive, accounts: Accounts, form: SignInForm) -> NewSession:
     """Create a session; raise OriginRefused if a page of another site sent the name and password."""
-    origin = request.headers.get("origin")
     # Without it, any page could sign its reader in to an account of its own, and see what is done there.
-    if origin is not None and not is_own_origin(origin, request.scope, archive.settings):
-        raise OriginRefused
+    demand_own_origin(request)
     browser = browser_of(request)
     return await accounts.turns.run(lambda: accounts.sign_in.with_password(form.name, form.password, browser))
 
@@ -164,11 +160,6 @@ SessionId = Annotated[RowId, Path(description="A session's id.", examples=[1])]
 TokenId = Annotated[RowId, Path(description="A token's id.", examples=[1])]
 
 
-def after_of(cursor: str | None) -> int:
-    place = decode_cursor(cursor, int)
-    return 0 if place is None else int(place[0])
-
-
 @router.get("/api/account/sessions", Permission.OWN_ACCOUNT, errors=(409,))
 def list_sessions(
     session: SessionDep,
@@ -185,7 +176,7 @@ def sessions_listed(
     session: Session, archive: Archive, user: User, limit: int, cursor: str | None, current: int | None
 ) -> Piece[SessionRecord]:
     now = archive.clock.now()
-    rows = queries.sessions_of(session, user.id, now=now, after=after_of(cursor), limit=limit + 1)
+    rows = queries.sessions_of(session, user.id, now=now, after=decode_id(cursor) or 0, limit=limit + 1)
     return piece_of(rows, limit, lambda row: session_record(row, current=current), lambda row: row.id)
 
 
@@ -216,7 +207,7 @@ def list_tokens(
 
 
 def tokens_listed(session: Session, user: User, limit: int, cursor: str | None) -> Piece[TokenRecord]:
-    rows = queries.tokens_of(session, user.id, after=after_of(cursor), limit=limit + 1)
+    rows = queries.tokens_of(session, user.id, after=decode_id(cursor) or 0, limit=limit + 1)
     return piece_of(rows, limit, token_record, lambda row: row.id)
 
 

@@ -17,10 +17,9 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import ValidationError
 
 from holdfast.api.account_words import COOKIE, speak, spoken, t
-from holdfast.api.dependencies import AccountsDep, ArchiveDep, SessionDep, site_of
-from holdfast.api.errors import OriginRefused, status_of
-from holdfast.api.job_dependencies import AdminWriteDep
-from holdfast.api.origins import is_own_origin
+from holdfast.api.dependencies import AccountsDep, AdminWriteDep, ArchiveDep, SessionDep, site_of
+from holdfast.api.errors import status_of
+from holdfast.api.origins import demand_own_origin
 from holdfast.api.routes.account import (
     PasswordForm,
     SignInForm,
@@ -130,9 +129,7 @@ def _alert(message: str | None) -> str:
 async def _fields(request: Request) -> dict[str, str]:
     """Return the fields of a form; raise OriginRefused if the request is not from a browser on a page of ours."""
     speak(request)
-    origin = request.headers.get("origin")
-    if origin is None or not is_own_origin(origin, request.scope, request.app.state.archive.settings):
-        raise OriginRefused
+    demand_own_origin(request, is_required=True)
     body = (await request.body()).decode("utf-8", "replace")
     try:
         pairs = parse_qsl(body, max_num_fields=_MAX_FIELDS, keep_blank_values=True)

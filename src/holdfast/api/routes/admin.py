@@ -15,7 +15,7 @@ from holdfast.api.capture_queries import captured_by, index_progress
 from holdfast.api.dependencies import ArchiveDep, MetricsDep, SessionDep, Since, TotalsDep, Until, WorkDep
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, Words
-from holdfast.api.schemas.lists import ListCursor, decode_cursor, encode_cursor
+from holdfast.api.schemas.lists import ListCursor, decode_id, encode_cursor
 from holdfast.audit import AuditRecord, audit_events
 from holdfast.auth.roles import Permission
 from holdfast.jobs.admin_records import (
@@ -136,7 +136,6 @@ def audit_log(
     limit: Annotated[int, Query(ge=1, le=500, description="Events of a response.")] = 50,
 ) -> AuditList:
     """Return events, newest first; repeat with `cursor` set to `next` until that is null."""
-    place = decode_cursor(cursor, int)
     items = audit_events(
         session,
         actor=actor,
@@ -145,7 +144,7 @@ def audit_log(
         since=None if since is None else datetime.combine(since, time(), UTC),
         # The whole last day counts; after `date.max` there is no day.
         until=None if until in (None, date.max) else datetime.combine(until, time(), UTC) + _DAY,
-        before=int(place[0]) if place else before,
+        before=before if cursor is None else decode_id(cursor),
         limit=limit,
     )
     last = items[-1].id if len(items) == limit else None

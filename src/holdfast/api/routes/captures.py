@@ -13,15 +13,14 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
 from holdfast.api import queries
-from holdfast.api.dependencies import ArchiveDep, SessionDep
+from holdfast.api.dependencies import ArchiveDep, CountedYearsDep, HistoriesDep, SessionDep
 from holdfast.api.heavy import Streamed, export, heavily
 from holdfast.api.middleware.request_ids import FOR_MEMBERS
 from holdfast.api.record_answers import record_response
 from holdfast.api.routes.replay import origins_here
 from holdfast.api.routes.snapshots import SnapshotId
 from holdfast.api.routing import LazyRouter, principal_of
-from holdfast.api.schemas.lists import ListCursor, ListLimit, decode_cursor, encode_cursor
-from holdfast.api.search_dependencies import CountedYearsDep, HistoriesDep
+from holdfast.api.schemas.lists import ListCursor, ListLimit, decode_id, encode_cursor
 from holdfast.auth.roles import Permission
 from holdfast.clock import digits14
 from holdfast.db.models import Snapshot
@@ -80,25 +79,23 @@ def page_history(
 
     Each capture says whether its content differs from that of the previous capture.
     """
-    place = decode_cursor(cursor, int)
-    at = max(0, int(place[0])) if place else 0
+    at = max(0, decode_id(cursor) or 0)
     key = history.known_key(session, url)
     # The key names the viewer and the newest takedown, so that a takedown takes effect at once. All spellings and
     # years of an address share one count.
     seen = (key, visibility_mark(session), viewer())
-    counted = counted_years.read(seen, lambda: history.count_years(session, key))
-    years, is_cut = counted
+    years, is_cut = counted = counted_years.read(session, seen, lambda own: history.count_years(own, key))
     if not years:
         # Hidden since the key was found.
         raise NotCaptured(url)
     shown_year = max(years) if year is None else year
 
-    def read() -> PageHistory:
-        return history.page_history(session, key, counted, year=shown_year)
+    def read(own: Session) -> PageHistory:
+        return history.page_history(own, key, counted, year=shown_year)
 
     # A year without captures is quick to read, and must not push out what is not.
     is_costly = is_cut or shown_year in years
-    found = histories.read((*seen, shown_year), read) if is_costly else read()
+    found = histories.read(session, (*seen, shown_year), read) if is_costly else read(session)
     shown = found.captures[at : at + limit]
     more = at + limit < len(found.captures)
     return History(

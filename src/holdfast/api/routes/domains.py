@@ -9,12 +9,11 @@ from typing import Annotated
 from fastapi import Path, Query
 from pydantic import Field
 
-from holdfast.api.dependencies import ArchiveDep, SessionDep
-from holdfast.api.job_dependencies import FrontierCountsDep, FrontierDep
+from holdfast.api.dependencies import ArchiveDep, FrontierCountsDep, FrontierDep, SessionDep
 from holdfast.api.routes.frontier import PORTION_S, WhichExecution, within
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RequestForm
-from holdfast.api.schemas.lists import ListCursor, Piece, decode_cursor, encode_cursor
+from holdfast.api.schemas.lists import ListCursor, Piece, decode_cursor, decode_id, encode_cursor
 from holdfast.auth.roles import Permission
 from holdfast.crawl.robots_answers import AGENT, RobotsRuling, answer_for, text_of
 from holdfast.errors import Invalid, NotFound
@@ -131,8 +130,7 @@ def list_domains(
             raise Invalid(
                 "state: domains of one state are sorted by domain or created_at; leave one of both out", field="state"
             )
-        place = decode_cursor(cursor, int)
-        start = 0 if place is None else max(0, int(place[0]))
+        start = max(0, decode_id(cursor) or 0)
         if sort_by is DomainOrder.PAGE_COUNT:
             largest = counts.largest_domains(session)
             chosen = (largest if falls else largest[::-1])[start : start + limit]

@@ -10,15 +10,30 @@ from pydantic import AfterValidator, ConfigDict, Field
 from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
-from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, source_id_of, source_of
+from holdfast.api.dependencies import (
+    AdminWriteDep,
+    ArchiveDep,
+    OperationsDep,
+    SessionDep,
+    SourceCode,
+    source_id_of,
+    source_of,
+)
 from holdfast.api.errors import FieldRefused
 from holdfast.api.heavy import Streamed, guarded, heavily
-from holdfast.api.job_dependencies import AdminWriteDep, OperationsDep
 from holdfast.api.record_answers import record_response
 from holdfast.api.routes.operations import begin
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RequestForm, RowId, checked_text
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, encode_cursor
+from holdfast.api.schemas.lists import (
+    DEFAULT_LIMIT,
+    ListCursor,
+    ListLimit,
+    Piece,
+    decode_cursor,
+    decode_id,
+    encode_cursor,
+)
 from holdfast.auth.roles import Permission
 from holdfast.changes.site_comparison import SiteKind
 from holdfast.db.audit_events import acting
@@ -330,12 +345,11 @@ def _rows_of(
     limit: int,
 ) -> tuple[list[dict[str, str]], int | None]:
     """Return the next rows of a table, and the row to continue with; None at the end."""
-    place = decode_cursor(cursor, int)
     with archive.database.read() as session:
         row, kept = edition_of(session, *edition)
     most = archive.settings.exports.cache_bytes
     _, _, table = open_public(archive.database, archive.home, row, kept, name, cache_bytes=most)
-    return table_rows(table, wanted, start=max(0, int(place[0])) if place else 0, limit=limit)
+    return table_rows(table, wanted, start=max(0, decode_id(cursor) or 0), limit=limit)
 
 
 def _piece(items: list[Any], following: int | None, limit: int) -> Response:

@@ -10,15 +10,14 @@ from pydantic import ConfigDict, Field, StringConstraints
 from sqlalchemy.orm import Session
 from starlette.responses import StreamingResponse
 
-from holdfast.api.dependencies import ArchiveDep, SessionDep
+from holdfast.api.dependencies import ArchiveDep, FrontierDep, JobServiceDep, RunReportsDep, SessionDep
 from holdfast.api.errors import ExecutionNotFound
 from holdfast.api.heavy import SlowTaskPool, Streamed, heavily
-from holdfast.api.job_dependencies import FrontierDep, JobServiceDep, RunReportsDep
 from holdfast.api.routes.frontier import PORTION_S, adding_urls, within
 from holdfast.api.routes.jobs import ExecutionId
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, RequestForm, Words
-from holdfast.api.schemas.lists import decode_cursor, encode_cursor
+from holdfast.api.schemas.lists import decode_ints, encode_cursor
 from holdfast.auth.roles import Permission
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
@@ -100,8 +99,8 @@ def requeue_failed_pages(
     They join the current run of their source, wait for its next one, or get a job of their own. A request
     ends after a few seconds: repeat it with `cursor` set to the `next` of the response until `next` is null.
     """
-    place = decode_cursor(form.cursor, int, int, int)
-    after = None if place is None else (int(place[0]), int(place[1]), int(place[2]))
+    place = decode_ints(form.cursor, 3)
+    after = None if place is None else (place[0], place[1], place[2])
     goes_on = within(archive.clock, PORTION_S)
     with adding_urls(archive, job_service, frontier) as adding:
         done = requeue_failed(adding, id, apply=form.apply, after=after, goes_on=goes_on)

@@ -150,8 +150,7 @@ async def rows_wanted(
 RowsWanted = Annotated[_RowsWanted, Depends(rows_wanted)]
 
 
-@router.head("/api/exports/snapshots", Permission.READ, include_in_schema=False, name="export_snapshots_head")
-@router.get("/api/exports/snapshots", Permission.READ, errors=(404,), response_class=StreamingResponse)
+@router.get("/api/exports/snapshots", Permission.READ, has_head=True, errors=(404,), response_class=StreamingResponse)
 async def export_snapshots(request: Request, archive: ArchiveDep, wanted: RowsWanted) -> Response:
     """Return page captures by id; continue with `afterId` set to the last row's id."""
     site = site_of(request, archive.settings)
@@ -163,8 +162,7 @@ async def export_snapshots(request: Request, archive: ArchiveDep, wanted: RowsWa
     return await export(request, work)
 
 
-@router.head("/api/exports/changes", Permission.READ, include_in_schema=False, name="export_changes_head")
-@router.get("/api/exports/changes", Permission.READ, errors=(404,), response_class=StreamingResponse)
+@router.get("/api/exports/changes", Permission.READ, has_head=True, errors=(404,), response_class=StreamingResponse)
 async def export_changes(request: Request, archive: ArchiveDep, wanted: RowsWanted) -> Response:
     """Return changes by id, or by time if limited to some days; continue with `afterId` set to the last row's id."""
     site = site_of(request, archive.settings)
@@ -176,8 +174,7 @@ async def export_changes(request: Request, archive: ArchiveDep, wanted: RowsWant
     return await export(request, work)
 
 
-@router.head("/api/exports/cdxj", Permission.READ, include_in_schema=False, name="export_cdxj_index_head")
-@router.get("/api/exports/cdxj", Permission.READ, errors=(404,), response_class=StreamingResponse)
+@router.get("/api/exports/cdxj", Permission.READ, has_head=True, errors=(404,), response_class=StreamingResponse)
 async def export_cdxj_index(
     request: Request,
     archive: ArchiveDep,
@@ -257,10 +254,10 @@ def _demand_enabled(archive: Archive) -> None:
 ExecutionId = Annotated[RowId, Path(description="The crawl's number.")]
 
 
-@router.head("/api/executions/{id}/wacz", Permission.READ, include_in_schema=False, name="wacz_head")
 @router.get(
     "/api/executions/{id}/wacz",
     Permission.READ,
+    has_head=True,
     errors=(404, 409),
     responses={206: {}, 304: {}, 416: {}},
     response_class=StreamingResponse,
@@ -273,12 +270,10 @@ async def wacz(request: Request, archive: ArchiveDep, id: ExecutionId) -> Respon
     return await _answer_package(request, packages_of(request, archive), lambda packages: packages.of_execution(id))
 
 
-@router.head(
-    "/api/coverage/{source}/{year}/edition.wacz", Permission.READ, include_in_schema=False, name="edition_wacz_head"
-)
 @router.get(
     "/api/coverage/{source}/{year}/edition.wacz",
     Permission.READ,
+    has_head=True,
     errors=(404, 409),
     responses={206: {}, 304: {}, 416: {}},
     response_class=StreamingResponse,

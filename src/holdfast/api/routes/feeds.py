@@ -9,11 +9,18 @@ from fastapi import Path, Query, Response
 from pydantic import ConfigDict, Field
 from sqlalchemy.orm import Session
 
-from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, source_id_of, source_of
-from holdfast.api.job_dependencies import AdminWrite, AdminWriteDep
+from holdfast.api.dependencies import (
+    AdminWrite,
+    AdminWriteDep,
+    ArchiveDep,
+    SessionDep,
+    SourceCode,
+    source_id_of,
+    source_of,
+)
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RequestForm, RowId
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, piece_of
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_id, piece_of
 from holdfast.auth.roles import Permission
 from holdfast.clock import Clock
 from holdfast.db.models import Feed
@@ -38,13 +45,12 @@ def list_feeds(
     limit: ListLimit = DEFAULT_LIMIT,
 ) -> Piece[FeedRecord]:
     """Return feeds by id, each with its state."""
-    place = decode_cursor(cursor, int)
     rows = queries.listed(
         session,
         source_id=source_id_of(session, source),
         disabled=disabled,
         kind=kind,
-        after=int(place[0]) if place else 0,
+        after=decode_id(cursor) or 0,
         limit=limit + 1,
     )
     return piece_of(rows, limit, lambda row: feed_record(*row), lambda row: row[0].id)

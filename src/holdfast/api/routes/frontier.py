@@ -10,11 +10,25 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import Field, StringConstraints
 
-from holdfast.api.dependencies import ArchiveDep, SessionDep
-from holdfast.api.job_dependencies import FrontierCountsDep, FrontierDep, JobServiceDep, ServedFrontierTurn
+from holdfast.api.dependencies import (
+    ArchiveDep,
+    FrontierCountsDep,
+    FrontierDep,
+    JobServiceDep,
+    ServedFrontierTurn,
+    SessionDep,
+)
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RequestForm, RowId, Words
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, encode_cursor
+from holdfast.api.schemas.lists import (
+    DEFAULT_LIMIT,
+    ListCursor,
+    ListLimit,
+    Piece,
+    decode_cursor,
+    decode_ints,
+    encode_cursor,
+)
 from holdfast.auth.roles import Permission
 from holdfast.changes.listing import span
 from holdfast.clock import Clock
@@ -81,7 +95,6 @@ def list_frontier_urls(
     items and still have a `next`.
     """
     selected = select_frontier(session, execution)
-    place = decode_cursor(cursor, int, int, int)
     wanted = UrlFilter(
         status=status,
         domain=None if domain is None else typed_host(domain.replace("\x00", "")),
@@ -91,7 +104,7 @@ def list_frontier_urls(
         is_last=last,
         search=search.strip() or None,
         limit=limit,
-        after=None if place is None else [int(part) for part in place],
+        after=decode_ints(cursor, 3),
     )
     rows, following = frontier_urls(session, selected.frontier_id, wanted)
     captures = captures_of(session, [row.id for row in rows])
@@ -115,8 +128,7 @@ def list_frontier_hosts(
 ) -> Piece[CrawledHost]:
     """Return the hosts of an execution with their counts and the reason why each one waits."""
     selected = select_frontier(session, execution)
-    place = decode_cursor(cursor, int, int)
-    after = None if place is None else [int(part) for part in place]
+    after = decode_ints(cursor, 2)
     rows = hosts_of_crawl(session, selected.frontier_id, order=order, after=after, limit=limit)
     now = archive.now(session)
     return Piece(

@@ -12,13 +12,19 @@ from pydantic import Field, StringConstraints
 from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
-from holdfast.api.dependencies import ArchiveDep, SessionDep
+from holdfast.api.dependencies import (
+    AdminWriteDep,
+    ArchiveDep,
+    FrontierCountsDep,
+    FrontierDep,
+    JobServiceDep,
+    SessionDep,
+)
 from holdfast.api.errors import answers
-from holdfast.api.job_dependencies import AdminWriteDep, FrontierCountsDep, FrontierDep, JobServiceDep
 from holdfast.api.routes.frontier import adding_urls
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RequestForm, RowId, Words
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, decode_cursor, encode_cursor
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, decode_ints, encode_cursor
 from holdfast.auth.roles import Permission
 from holdfast.errors import NotFound
 from holdfast.jobs.administration.frontier_actions import AddedPlace, AddRequest, drop_attempt
@@ -144,7 +150,6 @@ def list_frontier_v1(
 ) -> FrontierPage:
     """Return attempts of a crawl, page by page."""
     selected = select_frontier(session, None if source_id is None else newest_of_source(session, source_id))
-    place = decode_cursor(cursor, int, int, int)
     wanted = UrlFilter(
         status=None if status is None else STATUS_OF[status],
         domain=None if host is None else typed_host(host.replace("\x00", "")),
@@ -153,7 +158,7 @@ def list_frontier_v1(
         sort=sort_by,
         offset=offset,
         limit=limit,
-        after=None if place is None else [int(part) for part in place],
+        after=decode_ints(cursor, 3),
     )
     rows, following = frontier_urls(session, selected.frontier_id, wanted)
     fetched = fetch_counts(session, [row.page_id for row in rows])

@@ -133,10 +133,10 @@ def _view(run: Execution, lines: list[LogLine], after: int) -> LogView:
     )
 
 
-@router.head("/api/v1/jobs/{id}/logs/download", Permission.WATCH, include_in_schema=False, name="download_log_head")
 @router.get(
     "/api/v1/jobs/{id}/logs/download",
     Permission.WATCH,
+    has_head=True,
     errors=(404,),
     response_class=StreamingResponse,
     responses=_FILE,

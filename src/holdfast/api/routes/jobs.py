@@ -9,9 +9,8 @@ from fastapi import Path, Query, Response
 from pydantic import ConfigDict, Field
 from sqlalchemy.orm import Session
 
-from holdfast.api.dependencies import ArchiveDep, SessionDep
+from holdfast.api.dependencies import AdminWrite, AdminWriteDep, ArchiveDep, JobServiceDep, SessionDep, WriteTurnsDep
 from holdfast.api.errors import ExecutionNotFound
-from holdfast.api.job_dependencies import AdminWrite, AdminWriteDep, JobServiceDep, WriteTurnsDep
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, RequestForm, Words
 from holdfast.api.schemas.source_config import SourceConfiguration

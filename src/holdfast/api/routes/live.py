@@ -13,9 +13,8 @@ from pydantic import ConfigDict, Field, StringConstraints
 from starlette.responses import Response
 
 from holdfast.api import queries
-from holdfast.api.dependencies import ArchiveDep, actor_of
+from holdfast.api.dependencies import ArchiveDep, FrontierDep, JobServiceDep, actor_of
 from holdfast.api.heavy import SlowTaskPool, heavily
-from holdfast.api.job_dependencies import FrontierDep, JobServiceDep
 from holdfast.api.record_answers import record_response
 from holdfast.api.routes.frontier import adding_urls
 from holdfast.api.routes.snapshots import SnapshotId

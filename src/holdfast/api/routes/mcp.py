@@ -13,12 +13,10 @@ from fastapi import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.api.dependencies import ArchiveDep
-from holdfast.api.errors import OriginRefused
+from holdfast.api.dependencies import ArchiveDep, SearchDep
 from holdfast.api.heavy import SlowTaskPool
-from holdfast.api.origins import is_own_origin
+from holdfast.api.origins import demand_own_origin
 from holdfast.api.routing import LazyRouter, PrincipalDep
-from holdfast.api.search_dependencies import SearchDep
 from holdfast.auth.errors import Unauthenticated
 from holdfast.auth.roles import Permission, Role
 
@@ -55,9 +53,7 @@ async def call_tools(request: Request, archive: ArchiveDep, search: SearchDep, p
 
     As the protocol requires, raises OriginRefused for a page of another origin, whatever its credentials.
     """
-    origin = request.headers.get("origin")
-    if origin is not None and not is_own_origin(origin, request.scope, archive.settings):
-        raise OriginRefused
+    demand_own_origin(request)
     if getattr(request.app.state, "tools_only", False) and principal.role is Role.ANONYMOUS:
         raise Unauthenticated
 

@@ -7,8 +7,7 @@ from typing import Annotated, Literal
 from fastapi import Query
 from pydantic import Field, StringConstraints
 
-from holdfast.api.dependencies import ArchiveDep, SessionDep, SourceCode, source_id_of
-from holdfast.api.job_dependencies import AdminWriteDep
+from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, SourceCode, source_id_of
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, RequestForm
 from holdfast.auth.roles import Permission

@@ -10,12 +10,11 @@ from typing import Annotated
 from fastapi import Path, Query, Response
 from pydantic import ConfigDict, Field
 
-from holdfast.api.dependencies import SessionDep, source_of
+from holdfast.api.dependencies import AdminWriteDep, OperationsDep, SessionDep, source_of
 from holdfast.api.errors import FieldRefused
-from holdfast.api.job_dependencies import AdminWriteDep, OperationsDep
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, RequestForm, RowId
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, piece_of
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_id, piece_of
 from holdfast.auth.roles import Permission
 from holdfast.coordination.directory_id import directory_id
 from holdfast.db.models import Operation
@@ -37,10 +36,7 @@ def list_operations(
     limit: ListLimit = DEFAULT_LIMIT,
 ) -> Piece[OperationRecord]:
     """Return operations, newest first."""
-    place = decode_cursor(cursor, int)
-    rows = queries.listed_operations(
-        session, kind=kind, state=state, before=int(place[0]) if place else None, limit=limit + 1
-    )
+    rows = queries.listed_operations(session, kind=kind, state=state, before=decode_id(cursor), limit=limit + 1)
     return piece_of(rows, limit, operation_record, lambda row: row.id)
 
 

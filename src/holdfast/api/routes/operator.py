@@ -11,8 +11,7 @@ from fastapi import Query, Response
 from pydantic import ConfigDict, Field
 
 from holdfast.api import operator_queries
-from holdfast.api.dependencies import ArchiveDep, SessionDep
-from holdfast.api.job_dependencies import AdminWriteDep, WriteTurnsDep
+from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, FrontierDep, SessionDep, WriteTurnsDep
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, RequestForm, Words
 from holdfast.api.schemas.lists import (
@@ -21,6 +20,7 @@ from holdfast.api.schemas.lists import (
     ListLimit,
     Piece,
     decode_cursor,
+    decode_id,
     encode_cursor,
     piece_of,
 )
@@ -55,10 +55,12 @@ from holdfast.operations.overview import (
 )
 from holdfast.operations.queries import latest_of_kinds, outstanding_bytes
 from holdfast.operations.records import OperationRecord, operation_record
+from holdfast.operations.stores import CleanReceipt, CleanTarget, StoreSizes, clean, weigh
 from holdfast.operations.uploads import uploads_folder
 from holdfast.records import from_row
 from holdfast.search import queries as search_queries
 from holdfast.search.directory import IndexDirectory
+from holdfast.wiring import open_runtime
 
 router = LazyRouter(prefix="/api/admin", tags=["operations"])
 _DOMAINS = 10
@@ -74,8 +76,7 @@ def list_workers(
     limit: ListLimit = DEFAULT_LIMIT,
 ) -> Piece[ProcessRecord]:
     """Return the running processes of all machines by id, each with its execution and current pages."""
-    place = decode_cursor(cursor, int)
-    after = int(place[0]) if place else -1
+    after = decode_id(cursor) or 0
     rows = [row for row in operator_queries.open_owners(session) if row.id > after]
     if kind is not None:
         rows = [row for row in rows if _kind(row.kind) is kind]
@@ -220,8 +221,7 @@ def list_broken_files(
     session: SessionDep, cursor: ListCursor = None, limit: ListLimit = DEFAULT_LIMIT
 ) -> Piece[BrokenFile]:
     """Return sealed files that could not be indexed, by id, with the error."""
-    place = decode_cursor(cursor, int)
-    rows = operator_queries.broken_files(session, after=int(place[0]) if place else -1, limit=limit + 1)
+    rows = operator_queries.broken_files(session, after=decode_id(cursor) or 0, limit=limit + 1)
     return piece_of(rows, limit, lambda row: row, lambda row: row.file)
 
 
@@ -304,3 +304,29 @@ def stop_crawl(archive: ArchiveDep, turns: WriteTurnsDep, form: CrawlStopForm) -
     # Without the turn to write: to throw away a run that no process holds may take minutes, in short transactions.
     with acting(turns.actor):
         return stop_execution(archive.settings, form.execution, discard=form.discard)
+
+
+storage_router = LazyRouter(prefix="/api/admin", tags=["admin"])
+
+
+@storage_router.get("/storage", Permission.WATCH)
+def storage_report(archive: ArchiveDep) -> StoreSizes:
+    """Return the size of database, WARC files, search index and caches, and the free space of the disk."""
+    return weigh(archive.database, archive.home)
+
+
+class CleanForm(RequestForm):
+    """Parts of the storage to remove."""
+
+    targets: Annotated[list[Annotated[CleanTarget, Field(strict=False)]], Field(min_length=1, max_length=10)] = Field(
+        default_factory=lambda: list(CleanTarget), description="All of them by default."
+    )
+    apply: bool = Field(default=False, description="Remove them; otherwise only list them.")
+
+
+@storage_router.post("/cleanup", Permission.OPERATE)
+def clean_storage(archive: ArchiveDep, frontier: FrontierDep, form: CleanForm) -> CleanReceipt:
+    """Remove caches and leftovers of tools; a dry run unless `apply` is true. Captures are never removed."""
+    # Its own connection: large folders take longer than a change to the frontier should wait.
+    with acting(frontier.actor), open_runtime(archive.settings) as runtime:
+        return clean(runtime, archive.database, form.targets, apply=form.apply)

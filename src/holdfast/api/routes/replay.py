@@ -191,8 +191,7 @@ _METHODS = ["GET", "HEAD", *_SENDING, "OPTIONS"]
 
 
 @router.route(_SENDING, "/web/{target:path}", Permission.READ, include_in_schema=False, name="web_sent")
-@router.head("/web/{target:path}", Permission.READ, include_in_schema=False, name="web_head")
-@router.get("/web/{target:path}", Permission.READ, response_class=HTMLResponse)
+@router.get("/web/{target:path}", Permission.READ, has_head=True, response_class=HTMLResponse)
 async def web(request: Request, archive: ArchiveDep, body: SentBody) -> Response:
     """Show a capture (`/web/<digits><modifier>/<URL>`) or choose one (`/web/<URL>` with Accept-Datetime).
 
@@ -390,8 +389,9 @@ def _meant(asker: WantedAddress, path: str) -> str | None:
 raw_router = LazyRouter(any_query=True, tags=["replay"])
 
 
-@raw_router.head("/api/snapshots/raw/{snapshot_id}", Permission.READ, include_in_schema=False, name="snapshot_raw_head")
-@raw_router.get("/api/snapshots/raw/{snapshot_id}", Permission.READ, errors=(404,), response_class=HTMLResponse)
+@raw_router.get(
+    "/api/snapshots/raw/{snapshot_id}", Permission.READ, has_head=True, errors=(404,), response_class=HTMLResponse
+)
 async def snapshot_raw(snapshot_id: int, request: Request, archive: ArchiveDep) -> Response:
     """Show a capture as it was, with a banner that describes it; 404 if the snapshot, its file or record is
     missing.

@@ -15,14 +15,12 @@ from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, Vali
 from pydantic.alias_generators import to_camel
 
 from holdfast import feedback
-from holdfast.api.dependencies import ArchiveDep, SessionDep, UsageDep
-from holdfast.api.errors import OriginRefused
-from holdfast.api.job_dependencies import AdminWriteDep
-from holdfast.api.origins import is_own_origin
+from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, UsageDep
+from holdfast.api.origins import demand_own_origin
 from holdfast.api.routes.archive import STYLE, page
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import Answer, RequestForm, RowId, Words, check_fields
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, decode_cursor, encode_cursor
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, decode_id, encode_cursor
 from holdfast.auth.roles import Permission
 from holdfast.feedback import (
     Category,
@@ -136,14 +134,13 @@ def list_reports(
     offset: Annotated[int, Query(ge=0, le=1_000_000, description="Reports to skip.")] = 0,
 ) -> ReportList:
     """Return reports, newest first; repeat with `cursor` set to `next` until that is null."""
-    place = decode_cursor(cursor, int)
     rows, total = feedback.reports(
         session,
         status=status,
         category=category,
         search=search,
         snapshot_id=snapshot_id,
-        before=int(place[0]) if place else None,
+        before=decode_id(cursor),
         limit=limit + 1,
         offset=offset,
     )
@@ -206,10 +203,8 @@ def report_form(
 
 async def _sent(request: Request) -> dict[str, str]:
     """Return the fields of a form; raise OriginRefused if a page of another origin sent it."""
-    origin = request.headers.get("origin")
     # `null` too: an archived page is sandboxed.
-    if origin is not None and not is_own_origin(origin, request.scope, request.app.state.archive.settings):
-        raise OriginRefused
+    demand_own_origin(request)
     body = (await request.body()).decode("utf-8", "replace")
     try:
         # Bounded: a form of a million fields would be parsed into a million pairs.

@@ -12,7 +12,7 @@ from fastapi import Depends, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from holdfast import cancellation
-from holdfast.api.dependencies import ArchiveDep, MetricsDep, NoiseShown, SessionDep, Since, Until
+from holdfast.api.dependencies import ArchiveDep, MetricsDep, NoiseShown, SearchDep, SessionDep, Since, Until
 from holdfast.api.heavy import Streamed, export, gathered
 from holdfast.api.plain_searches import results_json
 from holdfast.api.record_answers import record_response
@@ -20,7 +20,6 @@ from holdfast.api.routes.captures import stream_selection
 from holdfast.api.routes.replay import origins_here
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RowId
-from holdfast.api.search_dependencies import SearchDep
 from holdfast.auth.roles import Permission
 from holdfast.clock import digits14
 from holdfast.errors import NotFound

@@ -19,9 +19,16 @@ from holdfast.api.capture_queries import (
     extent_of_execution,
     newest_crawls,
 )
-from holdfast.api.dependencies import ArchiveDep, SessionDep, TotalsDep, source_of
+from holdfast.api.dependencies import (
+    AdminWrite,
+    AdminWriteDep,
+    ArchiveDep,
+    JobServiceDep,
+    SessionDep,
+    TotalsDep,
+    source_of,
+)
 from holdfast.api.heavy import SlowTaskPool, heavily
-from holdfast.api.job_dependencies import AdminWrite, AdminWriteDep, JobServiceDep
 from holdfast.api.record_answers import record_response
 from holdfast.api.routes.jobs import Limit, Offset
 from holdfast.api.routing import LazyRouter

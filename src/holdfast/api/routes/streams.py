@@ -13,10 +13,9 @@ from fastapi import Header, Request
 from fastapi.responses import Response, StreamingResponse
 
 from holdfast.api.dependencies import ArchiveDep, WorkDep
-from holdfast.api.errors import OriginRefused, answers
+from holdfast.api.errors import answers
 from holdfast.api.live.frames import Frame
-from holdfast.api.live.hub import Hub, Listener, Topic
-from holdfast.api.live.stream import EventStream, StreamWish
+from holdfast.api.live.hub import EventStream, Hub, Listener, StreamWish, Topic
 from holdfast.api.live.topics import (
     CrawlerTopic,
     EventsTopic,
@@ -26,7 +25,7 @@ from holdfast.api.live.topics import (
     read_figures,
     sample_health,
 )
-from holdfast.api.origins import is_own_origin
+from holdfast.api.origins import demand_own_origin
 from holdfast.api.routes.job_logs import Which, execution_of
 from holdfast.api.routes.jobs import JobId
 from holdfast.api.routing import LazyRouter, principal_of
@@ -46,10 +45,8 @@ LastEventId = Annotated[
 
 def _open(request: Request, wish: StreamWish) -> EventStream:
     """Return the stream; raise OriginRefused for a page of another origin."""
-    origin = request.headers.get("origin")
     # Browsers let any page open a stream with the reader's cookies; it could not read it, but it would hold a place.
-    if origin is not None and not is_own_origin(origin, request.scope, request.app.state.archive.settings):
-        raise OriginRefused
+    demand_own_origin(request)
     listener = Listener(principal_of(request.scope), request.scope["route"].permission, request.scope)
     hub: Hub = request.app.state.hub
     return EventStream(hub, listener, wish)

@@ -7,11 +7,10 @@ from typing import Annotated, Final
 from fastapi import Path, Query, Response
 from pydantic import AfterValidator, ConfigDict, Field
 
-from holdfast.api.dependencies import ArchiveDep, SessionDep
-from holdfast.api.job_dependencies import AdminWriteDep
+from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RequestForm, RowId, Words, checked_text
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, piece_of
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_id, piece_of
 from holdfast.auth.roles import Permission
 from holdfast.db.audit_events import acting
 from holdfast.withdrawals.hiding import (
@@ -48,12 +47,11 @@ def list_takedowns(
     limit: ListLimit = DEFAULT_LIMIT,
 ) -> Piece[Takedown]:
     """Return takedowns, newest first."""
-    place = decode_cursor(cursor, int)
     rows = list_withdrawals(
         session,
         in_force=None if state is None else state == "in_force",
         search=search,
-        before=int(place[0]) if place else None,
+        before=decode_id(cursor),
         limit=limit + 1,
     )
     return piece_of(rows, limit, takedown, lambda row: row.id)

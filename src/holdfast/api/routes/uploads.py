@@ -22,12 +22,11 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Header, Path, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
-from holdfast.api.dependencies import ArchiveDep, SessionDep
+from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, OperationsDep, SessionDep, WriteTurns, WriteTurnsDep
 from holdfast.api.errors import BodyRefused, BodyTooSlow, FieldRefused, ServerBusy, TusVersionRefused
-from holdfast.api.job_dependencies import AdminWriteDep, OperationsDep, WriteTurns, WriteTurnsDep
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RowId
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, piece_of
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_id, piece_of
 from holdfast.auth.roles import Permission
 from holdfast.config import Settings
 from holdfast.db.models import Upload
@@ -124,8 +123,7 @@ def list_uploads(
     limit: ListLimit = DEFAULT_LIMIT,
 ) -> Piece[UploadRecord]:
     """Return uploads, newest first."""
-    place = decode_cursor(cursor, int)
-    before = int(place[0]) if place else None
+    before = decode_id(cursor)
     rows = queries.listed_uploads(session, state=state, before=before, limit=limit + 1)
     return piece_of(rows, limit, upload_record, lambda row: row.id)
 

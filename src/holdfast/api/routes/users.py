@@ -6,12 +6,11 @@ from typing import Annotated
 
 from fastapi import Path, Request, Response
 
-from holdfast.api.dependencies import AccountsDep, ArchiveDep, SessionDep, site_of
-from holdfast.api.job_dependencies import AdminWriteDep
-from holdfast.api.routes.account import NameText, SessionId, TokenId, after_of, sessions_listed, tokens_listed
+from holdfast.api.dependencies import AccountsDep, AdminWriteDep, ArchiveDep, SessionDep, site_of
+from holdfast.api.routes.account import NameText, SessionId, TokenId, sessions_listed, tokens_listed
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RequestForm, RowId
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, piece_of
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_id, piece_of
 from holdfast.auth import queries
 from holdfast.auth.records import EndedSessions, InvitedUser, SessionRecord, TokenRecord, UserRecord, user_record
 from holdfast.auth.roles import Permission, Role
@@ -26,7 +25,7 @@ UserId = Annotated[RowId, Path(description="A user's id.", examples=[1])]
 @router.get("", Permission.ADMINISTER)
 def list_users(session: SessionDep, limit: ListLimit = DEFAULT_LIMIT, cursor: ListCursor = None) -> Piece[UserRecord]:
     """Return users, oldest first."""
-    rows = queries.users(session, after=after_of(cursor), limit=limit + 1)
+    rows = queries.users(session, after=decode_id(cursor) or 0, limit=limit + 1)
     return piece_of(rows, limit, user_record, lambda row: row.id)
 
 

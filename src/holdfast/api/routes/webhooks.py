@@ -8,11 +8,10 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import Field, StringConstraints
 
-from holdfast.api.dependencies import ArchiveDep, SessionDep
-from holdfast.api.job_dependencies import AdminWriteDep, WriteTurnsDep
+from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, WriteTurnsDep
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RequestForm, RowId
-from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_cursor, piece_of
+from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, Piece, decode_id, piece_of
 from holdfast.auth.roles import Permission
 from holdfast.db.audit_events import acting
 from holdfast.webhooks import queries, registry
@@ -27,9 +26,8 @@ def list_webhooks(
     session: SessionDep, limit: ListLimit = DEFAULT_LIMIT, cursor: ListCursor = None
 ) -> Piece[WebhookRecord]:
     """Return webhooks by id, without their secrets."""
-    place = decode_cursor(cursor, int)
     rows, waiting = (
-        queries.webhooks(session, after=int(place[0]) if place else 0, limit=limit + 1),
+        queries.webhooks(session, after=decode_id(cursor) or 0, limit=limit + 1),
         queries.pending_counts(session),
     )
     return piece_of(rows, limit, lambda row: webhook_record(row, waiting=waiting.get(row.id, 0)), lambda row: row.id)
@@ -129,10 +127,7 @@ def list_webhook_deliveries(
 ) -> Piece[DeliveryRecord]:
     """Return a webhook's sent and waiting deliveries, newest first, with every attempt and its response."""
     registry.find(session, id)
-    place = decode_cursor(cursor, int)
-    rows = queries.deliveries(
-        session, webhook_id=id, before=int(place[0]) if place else None, state=state, limit=limit + 1
-    )
+    rows = queries.deliveries(session, webhook_id=id, before=decode_id(cursor), state=state, limit=limit + 1)
     logs = queries.attempts_of(session, [row.id for row in rows[:limit]])
     return piece_of(rows, limit, lambda row: delivery_record(row, logs[row.id]), lambda row: row.id)
 

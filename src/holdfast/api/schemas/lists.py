@@ -76,6 +76,18 @@ def decode_cursor(cursor: str | None, *kinds: type[str] | type[int]) -> Sequence
     return place
 
 
+def decode_ints(cursor: str | None, count: int) -> list[int] | None:
+    """Return the numbers of a cursor, None without one; raise BadCursor if it does not hold `count` of them."""
+    place = decode_cursor(cursor, *[int] * count)
+    return None if place is None else [int(part) for part in place]
+
+
+def decode_id(cursor: str | None) -> int | None:
+    """Return the one number of a cursor, None without one; raise BadCursor if it holds anything else."""
+    place = decode_ints(cursor, 1)
+    return None if place is None else place[0]
+
+
 def _is_text(text: str) -> bool:
     try:
         text.encode()
