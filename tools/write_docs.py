@@ -1,7 +1,4 @@
-"""Write docs/api.md, openapi.json, fields.md, cli.md, settings.md, operators of search.md, db/fresh.sql: `make docs`.
-
-Once more if the codes of errors changed: they are read when this starts.
-"""
+"""Write docs/api.md, openapi.json, fields.md, cli.md, settings.md, operators of search.md and db/fresh.sql."""
 
 from __future__ import annotations
 
@@ -12,7 +9,6 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 
 from api_page import api_page, openapi_text
-from error_codes import MODULE, error_codes_module
 from fields_page import fields_page
 
 from holdfast.cli import runner
@@ -125,8 +121,6 @@ if __name__ == "__main__":
     for name in [name for name in os.environ if name.startswith("HOLDFAST_")]:
         del os.environ[name]  # the page tells defaults, not what this machine has set
     os.environ.update({"COLUMNS": "110", "TERM": "dumb", "NO_COLOR": "1"})
-    # Before the rest: the document names them.
-    MODULE.write_text(error_codes_module())
     schema.FRESH.write_text(fresh_schema())
     (DOCS / "api.md").write_text(api_page())
     (DOCS / "openapi.json").write_text(openapi_text())

@@ -111,7 +111,7 @@ def assemble(title: str, routers: Iterable[LazyRouter], archive: Archive, **opti
     app.state.archive = archive
     app.state.routes = table
     errors.install(app)
-    # Not by `include_router`, which makes each route anew for each application.
+    # Not by `include_router`, which builds each route again for each application.
     app.router.routes.extend(table.routes)
     app.router.middleware_stack = table.in_front_of(app.router.app)
     return app
@@ -147,7 +147,7 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
     def refuse(error: HoldfastError) -> ASGIApp:
         return AppHeaders(RefuseAll(error), hsts=settings.hsts)
 
-    # From the inside out. Rates come before bodies: what is refused for its number is not read first.
+    # From the inside out. Rates come before bodies: the body of a request that exceeds its rate is not read.
     kept = KeptResponses(archive.clock, archive.database.raw_reads)
     search, metrics = inner.state.search, inner.state.metrics
     app: ASGIApp = ResponseCache(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import ColumnElement, case, func, literal, select
+from sqlalchemy import BigInteger, ColumnElement, Row, case, cast, func, literal, select
 from sqlalchemy.orm import Session, aliased
 
+from holdfast.api.queries import newest_good
 from holdfast.crawl.signal_pages import PageStatus, SignalPageRow, domain_id
 from holdfast.db.models import (
     Document,
@@ -23,7 +24,7 @@ from holdfast.db.models import (
     Source,
     WarcFile,
 )
-from holdfast.index.queries import holding_of, is_ok
+from holdfast.index.queries import holding_of
 from holdfast.jobs.admin_records import IndexProgress
 from holdfast.types import Outcome
 from holdfast.urls import page_key, surt
@@ -35,17 +36,14 @@ MAX_FILES = 20_000
 """Maximum number of files skipped in one query."""
 
 
-class Captured(NamedTuple):
-    id: int
-    url: str
-    captured_at: datetime
-    status: int | None
-    language: str | None
-    title: str | None
+Captured = Row[int, str, datetime, int | None, str | None, str | None]
 
 
 def captured_by(session: Session, *, job_id: int, limit: int, offset: int) -> list[Captured]:
-    """Return the page captures of a job, newest run first, each run in the order of its files."""
+    """Return id, url, captured_at, status, language and title of a job's page captures, newest run first.
+
+    Within a run they are in the order of its files.
+    """
     # Both orders are those of an index: one seek a run, and only what a page passes over is read.
     rows = session.execute(
         select(Snapshot.id, Snapshot.url, Snapshot.captured_at, Snapshot.status, Document.language, Document.title)
@@ -57,7 +55,7 @@ def captured_by(session: Session, *, job_id: int, limit: int, offset: int) -> li
         .limit(limit)
         .offset(offset)
     )
-    return [Captured(*row) for row in rows]
+    return list(rows)
 
 
 def newest_crawls(session: Session, *, source_id: int, limit: int) -> list[int]:
@@ -99,35 +97,31 @@ def _files_below(session: Session, source_id: int, top: int | None) -> list[int]
     return [row // ORDINALS for row in rows]
 
 
-class CrawlSummary(NamedTuple):
-    """An execution, and what indexing recorded about its files."""
-
-    execution_id: int
-    records: int
-    pages: int
-    first: datetime | None
-    """When its first capture began; None if one of its files has no recorded time."""
-    last: datetime | None
+CrawlSummary = Row[int, int, int, datetime | None, datetime | None]
 
 
 def crawls(session: Session, execution_ids: Sequence[int]) -> list[CrawlSummary]:
-    """Return what indexing recorded about these executions; those without indexed files are missing."""
+    """Return execution_id, records, pages, first and last of these executions, as indexing recorded them.
+
+    `first` is when its first capture began; None if one of its files has no recorded time. Executions without indexed
+    files are missing.
+    """
     # Files of older versions have no moments noted: of a crawl with one of them nothing is known for sure.
     noted = func.count(WarcFile.last_at) == func.count()
     rows = session.execute(
         select(
             WarcFile.execution_id,
-            func.sum(IndexRun.records),
-            func.sum(IndexRun.pages),
-            case((noted, func.min(WarcFile.first_at))),
-            case((noted, func.max(WarcFile.last_at))),
+            cast(func.sum(IndexRun.records), BigInteger).label("records"),
+            cast(func.sum(IndexRun.pages), BigInteger).label("pages"),
+            case((noted, func.min(WarcFile.first_at))).label("first"),
+            case((noted, func.max(WarcFile.last_at))).label("last"),
         )
         .join(IndexRun, IndexRun.warc_file_id == WarcFile.id)
         .where(WarcFile.execution_id.in_(execution_ids), WarcFile.index_state == "indexed", IndexRun.records > 0)
         .group_by(WarcFile.execution_id)
         .order_by(WarcFile.execution_id.desc())
     )
-    return [CrawlSummary(row[0], int(row[1]), int(row[2]), row[3], row[4]) for row in rows]
+    return list(rows)
 
 
 def index_progress(session: Session, execution_id: int) -> IndexProgress | None:
@@ -162,19 +156,12 @@ def entry_of_crawl(session: Session, base_url: str, execution_id: int) -> Snapsh
     if within is None:
         return None
     return session.scalars(
-        select(Snapshot)
-        .where(Snapshot.url_key == surt(base_url), is_ok(), Snapshot.noise.is_(None), *visible(), *within.clauses())
-        .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
-        .limit(1)
+        newest_good(select(Snapshot)).where(Snapshot.url_key == surt(base_url), *within.clauses()).limit(1)
     ).one_or_none()
 
 
-class CaptureExtent(NamedTuple):
-    """The number of page captures, and the time of the first and the last."""
-
-    pages: int
-    first: datetime
-    last: datetime
+CaptureExtent = tuple[int, datetime, datetime]
+"""The number of page captures, and the time of the first and the last."""
 
 
 def extent_of_execution(session: Session, execution_id: int) -> CaptureExtent | None:
@@ -185,7 +172,7 @@ def extent_of_execution(session: Session, execution_id: int) -> CaptureExtent | 
             Snapshot.execution_id == execution_id, Snapshot.is_page, *visible()
         )
     ).one()
-    return None if first is None else CaptureExtent(count, first, last)
+    return None if first is None else (count, first, last)
 
 
 def ends_of_execution(session: Session, execution_id: int) -> list[datetime]:
@@ -197,13 +184,6 @@ def ends_of_execution(session: Session, execution_id: int) -> list[datetime]:
 
 # Pages are counted up to here: an operator pages through a list and does not wait for the count of millions.
 _COUNTED = 100_000
-
-
-class PageWindow(NamedTuple):
-    """One slice of a list of pages, and the total number, counted up to `_COUNTED`."""
-
-    pages: list[SignalPageRow]
-    total: int
 
 
 _NEWEST_OUTCOME = (
@@ -238,16 +218,19 @@ def _crawled(domain: int | None, status: PageStatus | None) -> list[ColumnElemen
 
 def crawled_pages(
     session: Session, *, domain: str | None, status: PageStatus | None, limit: int, offset: int
-) -> PageWindow:
-    """Return pages with a status (default: fetched or failed), newest first; empty if the domain is unknown."""
+) -> tuple[list[SignalPageRow], int]:
+    """Return pages with a status (default: fetched or failed), newest first, and their total, counted to `_COUNTED`.
+
+    Both are empty if the domain is unknown.
+    """
     number = None if domain is None else domain_id(session, domain)
     if domain is not None and number is None:
-        return PageWindow([], 0)
+        return [], 0
     wanted = _crawled(number, status)
     ids = list(session.scalars(select(Page.id).where(*wanted).order_by(Page.id.desc()).limit(limit).offset(offset)))
     # A count of millions would take longer than the page it belongs to.
     some = select(Page.id).where(*wanted).limit(_COUNTED).subquery()
-    return PageWindow(_rows(session, ids), session.scalar(select(func.count()).select_from(some)) or 0)
+    return _rows(session, ids), session.scalar(select(func.count()).select_from(some)) or 0
 
 
 def pages_by_hash(session: Session, url_hash: int) -> list[SignalPageRow]:

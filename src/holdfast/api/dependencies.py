@@ -131,38 +131,33 @@ _WAIT_S = 10.0
 
 
 class AdminWrite(NamedTuple):
-    """The job service for the duration of one request, while no other request writes."""
+    """The job service for the duration of one request."""
 
     job_service: JobService
     actor: str
-
-    def write(self) -> AbstractContextManager[Session]:
-        """Open a short transaction; its audit entries name the requesting user."""
-        return self.job_service.write(self.actor)
-
-
-class WriteTurns(NamedTuple):
-    """The job service for many short transactions, each with its own write turn, so that others can write between."""
-
-    job_service: JobService
-    actor: str
-    turn: asyncio.Semaphore
+    turn: Semaphore | None = None
+    """The write turn to wait for in each transaction, so that others can write between; None if it is held already."""
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """Wait for a write turn and open a short transaction; only for use on a route's thread."""
-        from_thread.run(_wait_for, self.turn)
+        """Open a short transaction; its audit entries name the requesting user.
+
+        If it has to wait for the write turn, it must be called on a route's thread.
+        """
+        if self.turn is not None:
+            from_thread.run(_wait_for, self.turn)
         try:
             with self.job_service.write(self.actor) as session:
                 yield session
         finally:
-            from_thread.run_sync(self.turn.release)
+            if self.turn is not None:
+                from_thread.run_sync(self.turn.release)
 
 
 async def open_write(request: Request) -> AsyncIterator[AdminWrite]:
     """Hold the write turn while the route runs; raise Unavailable if the wait is too long."""
     job_service: JobService = request.app.state.job_service
-    turn: asyncio.Semaphore = request.app.state.turn
+    turn: Semaphore = request.app.state.turn
     await _wait_for(turn)
     try:
         yield AdminWrite(job_service, actor_of(request))
@@ -170,8 +165,8 @@ async def open_write(request: Request) -> AsyncIterator[AdminWrite]:
         turn.release()
 
 
-async def open_turns(request: Request) -> WriteTurns:
-    return WriteTurns(request.app.state.job_service, actor_of(request), request.app.state.turn)
+async def open_turns(request: Request) -> AdminWrite:
+    return AdminWrite(request.app.state.job_service, actor_of(request), request.app.state.turn)
 
 
 class ServedFrontierTurn(NamedTuple):
@@ -187,7 +182,7 @@ async def open_frontier(request: Request) -> ServedFrontierTurn:
     return ServedFrontierTurn(request.app.state.frontier, actor_of(request))
 
 
-async def _wait_for(turn: asyncio.Semaphore) -> None:
+async def _wait_for(turn: Semaphore) -> None:
     # SQLite has one writer, and its own waiting would hold one of the few threads that routes run on.
     try:
         async with asyncio.timeout(_WAIT_S):
@@ -204,7 +199,7 @@ JobServiceDep = Annotated[JobService, Depends(held("job_service"))]
 """For reading only; to write, use one of the next two."""
 AdminWriteDep = Annotated[AdminWrite, Depends(open_write, scope="function")]
 """For one short change. A route that uses it opens no session of its own."""
-WriteTurnsDep = Annotated[WriteTurns, Depends(open_turns)]
+WriteTurnsDep = Annotated[AdminWrite, Depends(open_turns)]
 """For a change in several batches."""
 FrontierDep = Annotated[ServedFrontierTurn, Depends(open_frontier)]
 """For changes to the frontier and its domains, of which a running crawl is notified."""

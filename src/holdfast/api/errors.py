@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import cache
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,7 +20,6 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import Scope
 
 from holdfast import errors, log
-from holdfast.api.error_codes import ERROR_CODES
 from holdfast.auth.errors import SignInThrottled, Unauthenticated
 from holdfast.cancellation import WorkAbandoned
 from holdfast.db.raw import DatabaseDamaged, DatabaseMoved, DatabaseReadOnly, is_driver_error
@@ -264,9 +266,20 @@ CODES_BY_STATUS = {
 }
 """Error codes for requests that the framework itself rejects."""
 
+_CODE = re.compile(r'^    code = "(\w+)"', re.M)
+
+
+@cache
+def error_codes() -> list[str]:
+    """Return every code that an error may carry; reads the source of all modules, for most of them are not loaded."""
+    sources = Path(errors.__file__).parent.rglob("*.py")
+    found = {code for source in sources for code in _CODE.findall(source.read_text("utf-8"))}
+    return sorted(found | set(CODES_BY_STATUS.values()))
+
+
 _SILENT = "the database does not answer; the server's log says why under this request's id"
 _MOVED = (
-    "the database file was moved away or replaced while it was in use; put it back, or start the server anew; "
+    "the database file was moved away or replaced while it was in use; put it back, or restart the server; "
     "its log names the file under this request's id"
 )
 
@@ -291,7 +304,8 @@ class ErrorBody(BaseModel):
     detail: str = Field(description="What happened and what to do about it.")
     code: str = Field(
         description="A stable word for programs; docs/errors.md lists them.",
-        json_schema_extra={"enum": list(ERROR_CODES)},
+        # When the OpenAPI document is made, which few processes do.
+        json_schema_extra=lambda schema: schema.update(enum=[*error_codes()]),
     )
     requestId: str = Field(description="The id of this request, as in X-Request-Id and in the server's log.")
     field: str | None = Field(None, description="What of the request is wrong, where that is one field or parameter.")
@@ -467,14 +481,14 @@ def _problem(error: dict[str, Any], body: object) -> str:
     if error["type"] == "string_pattern_mismatch":
         return f"{place or 'body'}: it is not written as docs/api.md says"
     if error["type"] == "missing" and not place:
-        return "body: there is none; send a JSON object as application/json"
+        return "body: it is missing; send a JSON object as application/json"
     inside = f"{error.get('ctx', {}).get('place')}: "
     return f"{place or 'body'}: {str(error['msg']).removeprefix('Value error, ').removeprefix(inside)}"
 
 
 def _http(request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, HTTPException)
-    # Before what is not there: a wrong credential is told as such wherever it is shown.
+    # Before 404: an invalid credential is reported on every path.
     if (wrong := request.scope.get("state", {}).get("credential_error")) is not None:
         return response_to(wrong, path=request.url.path, request_id=_id(request))
     sentence = str(exc.detail)

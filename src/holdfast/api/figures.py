@@ -39,8 +39,8 @@ AT_ONCE_S = 0.05
 # whether it is needed does the same.
 _REST = 10.0
 _BEARABLE_S = 1.0
-# A count of up to a second is waited for if the last one is a hundred times as old as it took: who looks in once an
-# hour does not get what was true an hour ago.
+# A request waits for a count of up to a second if the last one is a hundred times as old as it took: someone who
+# looks once an hour does not get an hour-old count.
 _OLD = 100.0
 # Asking is long from this share of a long count on: 10 ms, or about 100,000 WARC files.
 _ASKING = 0.2
@@ -299,12 +299,17 @@ def _count_work(session: Session, clock: Clock) -> WorkFigures:
     with seen_by(EVERYTHING):
         jobs, cleanups = admin_counts(session), cleanup_counts(session)
     scanned, weighed = scanned_storage(session)
+    warc_bytes = {one.source: one.bytes for one in queries.kept_by_source(session)}
     return WorkFigures(
         jobs=jobs,
         public_jobs=public_jobs,
         cleanups=cleanups,
         recorded=read_recorded(session, clock),
+<<<<<<< HEAD
         storage=(scanned, {"warc": queries.warc_bytes(session), **weighed}),
+=======
+        storage=StorageFigures(scanned, {"warc": warc_bytes, **weighed}),
+>>>>>>> ab756385 (Read error codes from the source; drop one-use values of the API)
         scheduler=_scheduler_figures(session, clock),
     )
 
@@ -379,7 +384,7 @@ class RunReports:
             row = execution(session, execution_id)
             if row is None:
                 raise ExecutionNotFound
-            # By its state: what was counted while it ran is not its last word.
+            # By its state: a count made while the run was going on is not final.
             key = (execution_id, row.state, row.finished_at)
             return self._reports.read(session, key, lambda _session: self._counted(execution_id))
 

@@ -81,7 +81,8 @@ class BackgroundTasks:
     def _wanted(self) -> dict[str, Callable[[], None]]:
         settings, found = self._archive.settings, dict[str, Callable[[], None]]()
         if settings.api.upkeep:
-            found |= {"operations": self._begin_operations, "upkeep": self._begin_upkeep}
+            found["operations"] = lambda: self._begin(self._state.operations)
+            found["upkeep"] = lambda: self._begin(Upkeep(self._archive))
         if settings.webhooks.deliver:
             found["webhooks"] = self._begin_webhooks
         return found
@@ -119,12 +120,6 @@ class BackgroundTasks:
         finally:
             self._opened.set()
 
-    def _begin_operations(self) -> None:
-        self._begin(self._state.operations)
-
-    def _begin_upkeep(self) -> None:
-        self._begin(Upkeep(self._archive))
-
     def _begin_webhooks(self) -> None:
         archive, settings = self._archive, self._archive.settings
         poll_s = settings.timings.webhooks_poll_s
@@ -157,7 +152,7 @@ def lifespan_of(
         async with asyncio.TaskGroup() as tasks:
             writing = tasks.create_task(_write_counts(written), name="write counts")
             try:
-                # The server calls it as soon as it is told to stop: it waits for open streams before it ends this.
+                # The server calls it as soon as it has to stop: it waits for open streams before it ends this.
                 yield {END_STREAMS: hub.end}
             finally:
                 hub.end()

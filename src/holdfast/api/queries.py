@@ -1,13 +1,13 @@
-"""Database queries of the API that no other package has: totals, editions of a source, the entry of a site."""
+"""Database queries of the API that no other package has: totals, entries of sites, processes, stored bytes."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import BigInteger, ColumnElement, bindparam, func, select
+from sqlalchemy import BigInteger, ColumnElement, Row, Select, bindparam, func, select, type_coerce, union_all
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
@@ -32,6 +32,8 @@ from holdfast.db.models import (
 )
 from holdfast.db.prepared import PreparedSelect
 from holdfast.index.queries import is_ok
+from holdfast.operations.overview import ActiveExecution, BrokenFile, DayBytes, SourceBytes
+from holdfast.records import from_row
 from holdfast.types import FAILURES
 from holdfast.urls import surt
 from holdfast.withdrawals.hidden_captures import hidden_groups
@@ -46,6 +48,7 @@ from holdfast.withdrawals.visibility import (
 )
 
 _REPRESENTATIVES = 5
+T = TypeVar("T")
 
 
 _FIGURES = (
@@ -82,23 +85,19 @@ class SourceTotal(NamedTuple):
 
 def source_totals(session: Session) -> list[SourceTotal]:
     """Return the totals of every source with visible captures, by code. Reads every group: not for use in requests."""
-    # Groups keep their counts with the withdrawn in them: only those that have any are counted by their captures.
+    # Groups count captures that were taken down, too: those that have any are counted by their captures.
     touched = hidden_groups()
-    kept: dict[int, _Kept] = {}
     whole = (
         select(
-            PageGroup.source_id,
-            func.count(),
-            func.sum(PageGroup.snapshot_count),
-            func.min(PageGroup.first_captured_at),
-            func.max(PageGroup.last_captured_at),
+            PageGroup.source_id.label("source_id"),
+            func.count().label("pages"),
+            func.sum(PageGroup.snapshot_count).label("snapshots"),
+            func.min(PageGroup.first_captured_at).label("first"),
+            func.max(PageGroup.last_captured_at).label("last"),
         )
         .where(PageGroup.id.not_in(touched), visible_source(PageGroup.source_id))
         .group_by(PageGroup.source_id)
     )
-    for row in session.execute(whole):
-        _add(kept, row[0], _Kept(row[1], int(row[2]), row[3], row[4]))
-    # Groups with something withdrawn: what is left of each is looked at.
     left = (
         select(
             Snapshot.source_id,
@@ -110,35 +109,15 @@ def source_totals(session: Session) -> list[SourceTotal]:
         .where(Snapshot.group_id.in_(touched), *visible())
         .group_by(Snapshot.source_id)
     )
-    for row in session.execute(left):
-        _add(kept, row[0], _Kept(*row[1:]))
+    both = union_all(whole, left).subquery()
+    sums = (func.sum(both.c.pages), func.sum(both.c.snapshots), func.min(both.c.first), func.max(both.c.last))
     rows = session.execute(
-        select(Source.id, Source.code, Source.name, Source.base_url, Source.description, Source.visibility).order_by(
-            Source.code
-        )
+        select(Source.id, Source.code, Source.name, Source.base_url, Source.description, Source.visibility, *sums)
+        .join(both, both.c.source_id == Source.id)
+        .group_by(Source.id)
+        .order_by(Source.code)
     )
-    return [SourceTotal(*row, *kept[row[0]]) for row in rows if row[0] in kept]
-
-
-class _Kept(NamedTuple):
-    pages: int
-    snapshots: int
-    first: datetime
-    last: datetime
-
-
-def _add(kept: dict[int, _Kept], source_id: int, more: _Kept) -> None:
-    known = kept.get(source_id)
-    kept[source_id] = (
-        more
-        if known is None
-        else _Kept(
-            known.pages + more.pages,
-            known.snapshots + more.snapshots,
-            min(known.first, more.first),
-            max(known.last, more.last),
-        )
-    )
+    return [SourceTotal._make((*row[:6], int(row[6]), int(row[7]), *row[8:])) for row in rows]
 
 
 def document_total(session: Session) -> int:
@@ -205,15 +184,18 @@ def representative_captures(
     )
     entry = (
         session.scalars(
-            select(Snapshot.id)
-            .where(Snapshot.url_key == surt(base_url), is_ok(), Snapshot.noise.is_(None), *visible())
-            .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
-            .limit(_REPRESENTATIVES)
+            newest_good(select(Snapshot.id)).where(Snapshot.url_key == surt(base_url)).limit(_REPRESENTATIVES)
         )
         if base_url
         else ()
     )
     return RepresentativeCaptures(tuple(newest), tuple(entry), dict(languages))
+
+
+def newest_good(captures: Select[T]) -> Select[T]:
+    """Limit a query of captures to visible ones that show their page, newest first."""
+    good = captures.where(is_ok(), Snapshot.noise.is_(None), *visible())
+    return good.order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
 
 
 def showing(session: Session, ids: Iterable[int]) -> dict[int, Snapshot]:
@@ -289,16 +271,14 @@ def failures_of(counts: dict[str, Any]) -> int:
     return sum(counts.get("outcomes", {}).get(word, 0) for word in FAILURES)
 
 
-class RecentCapture(NamedTuple):
-    id: int
-    url: str
-    status: int | None
-    captured_at: datetime
-    title: str | None
+RecentCapture = Row[int, str, int | None, datetime, str | None]
 
 
 def newest_pages(session: Session, *, limit: int) -> list[RecentCapture]:
-    """Return the latest visible non-noise capture of each of the most recently captured pages, newest first."""
+    """Return id, url, status, captured_at and title of the latest good capture of the newest pages, newest first.
+
+    Captures that are hidden or noise are left out.
+    """
     newest = (
         select(PageGroup.latest_id, PageGroup.latest_ok_id)
         .where(visible_source(PageGroup.source_id))
@@ -313,7 +293,7 @@ def newest_pages(session: Session, *, limit: int) -> list[RecentCapture]:
         .where(Snapshot.id.in_(ids), Snapshot.noise.is_(None), *visible())
         .order_by(Snapshot.captured_at.desc(), Snapshot.id.desc())
     )
-    found = {row[0]: RecentCapture(*row) for row in rows}
+    found = {row.id: row for row in rows}
     # Where the latest shows something else, a block page perhaps, the newest good one stands for the page.
     chosen = {latest if latest in found else good for latest, good in groups}
     return [one for number, one in found.items() if number in chosen][:limit]
@@ -321,29 +301,14 @@ def newest_pages(session: Session, *, limit: int) -> list[RecentCapture]:
 
 def latest_of_page(session: Session, url_hash: int, *, html: bool) -> Snapshot | None:
     """Return the newest visible non-noise capture of a page; only HTML if `html` is true."""
-    wanted = [Snapshot.url_hash == url_hash, *visible(), is_ok(), Snapshot.noise.is_(None)]
+    wanted = newest_good(select(Snapshot)).where(Snapshot.url_hash == url_hash)
     if html:
-        wanted.append(Snapshot.media_type.in_(("text/html", "application/xhtml+xml")))
-    return session.scalars(
-        select(Snapshot).where(*wanted).order_by(Snapshot.captured_at.desc(), Snapshot.id.desc()).limit(1)
-    ).one_or_none()
+        wanted = wanted.where(Snapshot.media_type.in_(("text/html", "application/xhtml+xml")))
+    return session.scalars(wanted.limit(1)).one_or_none()
 
 
 def sources_by_id(session: Session, ids: Iterable[int]) -> dict[int, Source]:
     return {row.id: row for row in session.scalars(select(Source).where(Source.id.in_(sorted(set(ids)))))}
-
-
-def warc_bytes(session: Session) -> dict[str, int]:
-    """Return the bytes of sealed files by source; reads one row per file."""
-    rows = session.execute(
-        select(Source.code, func.sum(WarcFile.size))
-        .join(Execution, Execution.id == WarcFile.execution_id)
-        .join(Job, Job.id == Execution.job_id)
-        .join(Source, Source.id == Job.source_id)
-        .where(WarcFile.state == "sealed")
-        .group_by(Source.code)
-    )
-    return {code: int(size or 0) for code, size in rows}
 
 
 def active_workers(session: Session, clock: Clock) -> list[Owner]:
@@ -387,3 +352,108 @@ SNAPSHOT_DETAIL = PreparedSelect(
     .where(Snapshot.id == bindparam("snapshot_id", type_=BigInteger, required=True), *visible())
 )
 """One capture with all fields of its response; times are in microseconds."""
+
+
+_DAY_MICROS = 86_400_000_000
+_FIRST_DAY = date(1970, 1, 1)
+
+
+def open_owners(session: Session, *, limit: int = 1000) -> list[Owner]:
+    """Return the processes of all machines whose rows are open, by id."""
+    return list(session.scalars(select(Owner).where(Owner.ended_at.is_(None)).order_by(Owner.id).limit(limit)))
+
+
+def executions_at_work(session: Session, ids: Collection[int]) -> dict[int, ActiveExecution]:
+    rows = session.execute(
+        select(Execution.id, Execution.job_id, Source.code, Execution.state)
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+        .where(Execution.id.in_(sorted(ids)))
+    )
+    return {row.id: from_row(ActiveExecution, row, source=row.code) for row in rows}
+
+
+def held_executions(session: Session) -> dict[str, list[int]]:
+    """Return the executions that workers hold, by the worker's name."""
+    rows = session.execute(
+        select(Job.lock_owner, Execution.id)
+        .join(Execution, Execution.job_id == Job.id)
+        .where(Job.lock_token.is_not(None), Job.lock_owner.is_not(None), Execution.state == "running")
+        .order_by(Execution.id)
+    )
+    found: dict[str, list[int]] = {}
+    for owner, execution_id in rows:
+        found.setdefault(str(owner), []).append(execution_id)
+    return found
+
+
+def addresses_of(session: Session, attempt_ids: Collection[int]) -> dict[int, str]:
+    rows = session.execute(
+        select(PageCrawl.id, Page.url)
+        .join(Page, Page.id == PageCrawl.page_id)
+        .where(PageCrawl.id.in_(sorted(attempt_ids)))
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def domains_held(session: Session, owner_id: int, *, limit: int) -> list[str]:
+    held = select(Domain.name).where(Domain.lease_owner == owner_id).order_by(Domain.name).limit(limit)
+    return list(session.scalars(held))
+
+
+def files_by_index_state(session: Session) -> dict[str, int]:
+    rows = session.execute(
+        select(WarcFile.index_state, func.count())
+        .where(WarcFile.state == "sealed")
+        .group_by(WarcFile.index_state)
+        .order_by(WarcFile.index_state)
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def broken_files(session: Session, *, after: int, limit: int) -> list[BrokenFile]:
+    """Return files whose indexing was given up, by id."""
+    rows = session.execute(
+        select(WarcFile.id, WarcFile.path, Source.code, WarcFile.execution_id, IndexRun.error)
+        .join(Execution, Execution.id == WarcFile.execution_id)
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+        .outerjoin(IndexRun, IndexRun.warc_file_id == WarcFile.id)
+        .where(WarcFile.state == "sealed", WarcFile.index_state == "failed", WarcFile.id > after)
+        .order_by(WarcFile.id)
+        .limit(limit)
+    )
+    return [from_row(BrokenFile, row, file=row.id, name=row.path.rpartition("/")[2], source=row.code) for row in rows]
+
+
+def kept_by_source(session: Session) -> list[SourceBytes]:
+    """Return files and bytes of sealed WARC files by source, the largest first."""
+    size = func.coalesce(func.sum(WarcFile.size), 0)
+    rows = session.execute(
+        select(Source.code, func.count(), size)
+        .select_from(WarcFile)
+        .join(Execution, Execution.id == WarcFile.execution_id)
+        .join(Job, Job.id == Execution.job_id)
+        .join(Source, Source.id == Job.source_id)
+        .where(WarcFile.state == "sealed")
+        .group_by(Source.code)
+        .order_by(size.desc(), Source.code)
+    )
+    return [SourceBytes(source=code, files=files, bytes=int(total or 0)) for code, files, total in rows]
+
+
+def sealed_by_day(session: Session) -> list[DayBytes]:
+    """Return files and bytes of sealed WARC files by the day on which they were sealed, oldest first."""
+    # Moments are whole microseconds since 1970 in both databases: a division finds the day.
+    day = type_coerce(WarcFile.sealed_at, BigInteger) // _DAY_MICROS
+    rows = session.execute(
+        select(day, func.count(), func.coalesce(func.sum(WarcFile.size), 0))
+        .where(WarcFile.state == "sealed", WarcFile.sealed_at.is_not(None))
+        .group_by(day)
+        .order_by(day)
+    )
+    return [
+        DayBytes(day=_FIRST_DAY + timedelta(days=int(on)), files=files, bytes=int(total or 0))
+        for on, files, total in rows
+        if on
+    ]

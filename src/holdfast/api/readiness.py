@@ -158,7 +158,7 @@ class ArchiveChecks:
             with self._raw_db.read() as tx:
                 found = schema_in(tx)
         except Exception:
-            # Opened anew the next time: a connection that broke once is not asked again.
+            # Opened again the next time: a broken connection is not reused.
             broken, self._raw_db = self._raw_db, None
             broken.close()
             raise

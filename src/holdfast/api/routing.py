@@ -355,7 +355,7 @@ class RouteTable:
         await route.handle(scope, receive, send)
 
 
-# Segments of a path by which routes are told apart: `/api/snapshot` and `/api/search` share only one.
+# Segments of a path that distinguish routes: `/api/snapshot` and `/api/search` share only one.
 _DEPTH: Final = 2
 
 

@@ -101,13 +101,13 @@ class SessionCookie:
         # Lax: it has to come back with the redirect from the provider, which is another site.
         return self._made(scope, FLOW, value, FLOW_S if value else 0, "Lax")
 
-    def begun(self, scope: Scope, begun: NewSession) -> list[str]:
+    def started(self, scope: Scope, new: NewSession) -> list[str]:
         """Return the Set-Cookie headers of a session, and of the mark that identifies the browser the next time."""
-        session = self.written(scope, begun.secret)
-        if begun.mark is None:
+        session = self.written(scope, new.secret)
+        if new.mark is None:
             return [session]
         lasts_s = int(LASTS.total_seconds())
-        return [session, self._made(scope, MARK, begun.mark, lasts_s, "Strict")]
+        return [session, self._made(scope, MARK, new.mark, lasts_s, "Strict")]
 
     def _made(self, scope: Scope, purpose: str, value: str, max_age_s: int, same_site: str) -> str:
         is_secure = self.is_secure(scope)

@@ -93,7 +93,7 @@ class WebFiles:
         """Return the file for a path: the HTML page for a page of the application, a file, or None."""
         if path == "/" or first_word(path) in PAGES:
             return self._index
-        # Only what was there at the start, by its whole name: no path leads out of a table.
+        # Only files that existed at the start, by their whole name: no path leads out of a table.
         return self._files.get(path)
 
 

@@ -59,18 +59,19 @@ class Identities:
             row = queries.token_of(session, digest, now=now)
         found = None
         if row is not None:
+            token, user = row
             found = Principal(
-                role=Role(row.role),
-                name=row.name,
+                role=Role(user.role),
+                name=user.name,
                 way=SignInWay.TOKEN,
-                user_id=row.user_id,
-                scopes=frozenset(map(Permission, row.scopes)),
-                ends_at=row.expires_at,
+                user_id=user.id,
+                scopes=frozenset(map(Permission, token.scopes)),
+                ends_at=token.expires_at,
             )
         with self._lock:
             self._known[digest] = found
             if row is not None:
-                self._tokens[row.id] = now
+                self._tokens[row[0].id] = now
         return found
 
     def forget(self) -> None:

@@ -11,7 +11,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from authlib.oauth2.rfc6749.parameters import prepare_grant_uri, prepare_token_request
@@ -42,13 +42,6 @@ _DEADLINE_S = 10.0
 _log = log.get()
 
 
-class BegunFlow(NamedTuple):
-    """The provider's URL to send a browser to, and the flow that the browser stores until it returns."""
-
-    url: str
-    flow: SignInFlow
-
-
 def role_map(settings: AuthSettings) -> dict[str, Role]:
     """Return the role for each value of the claim; raise Invalid if an entry is not written as value=role."""
     found = {}
@@ -74,8 +67,11 @@ class IdentityProvider:
         self._issuer, self._client_id, self._roles = issuer, client_id, role_map(settings)
         self._documents: dict[str, tuple[float, dict[str, Any]]] = {}
 
-    async def begin(self, redirect_uri: str, following: str) -> BegunFlow:
-        """Return where to send a browser; raise ProviderFailed if the provider does not answer."""
+    async def begin(self, redirect_uri: str, following: str) -> tuple[str, SignInFlow]:
+        """Return the provider's URL to send a browser to, and the flow that the browser stores until it returns.
+
+        Raise ProviderFailed if the provider does not answer.
+        """
         flow = SignInFlow(
             state=secrets.token_urlsafe(32),
             nonce=secrets.token_urlsafe(32),
@@ -94,7 +90,7 @@ class IdentityProvider:
             code_challenge=create_s256_code_challenge(flow.verifier),
             code_challenge_method="S256",
         )
-        return BegunFlow(url, flow)
+        return url, flow
 
     async def finish(self, answer: Mapping[str, str], flow: SignInFlow, redirect_uri: str) -> ProviderIdentity:
         """Return the user who came back; raise ProviderRefused if the provider refused, or a check fails."""
@@ -165,7 +161,8 @@ class IdentityProvider:
         # A key that is not known yet: the provider may have changed its keys since they were asked for.
         for is_fresh in (False, True):
             try:
-                keys = KeySet.import_key_set(await self._keys(fresh=is_fresh))  # type: ignore[arg-type]
+                found = await self._remembered(await self._endpoint("jwks_uri"), fresh=is_fresh)
+                keys = KeySet.import_key_set(found)  # type: ignore[arg-type]
                 claims = jwt.decode(token, keys, algorithms=_ALGORITHMS).claims
                 registry.validate(claims)
             except (JoseError, ValueError, TypeError) as exc:
@@ -205,9 +202,6 @@ class IdentityProvider:
         if not isinstance(url, str) or urlsplit(url).scheme not in ("https", urlsplit(self._issuer).scheme):
             raise ProviderFailed(f"the identity provider names no {name} that can be used")
         return url
-
-    async def _keys(self, *, fresh: bool) -> dict[str, Any]:
-        return await self._remembered(await self._endpoint("jwks_uri"), fresh=fresh)
 
     async def _remembered(self, url: str, *, fresh: bool = False) -> dict[str, Any]:
         kept = self._documents.get(url)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
 
-from sqlalchemy import case, delete, func, or_, select, update
+from sqlalchemy import Row, case, delete, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from holdfast.auth.roles import Role
@@ -14,41 +13,23 @@ from holdfast.db.engine import insert_into
 from holdfast.db.models import AccountLink, ApiToken, SignInFailure, User, UserSession
 
 
-class FoundSession(NamedTuple):
-    id: int
-    user_id: int
-    name: str
-    role: str
-    expires_at: datetime
-
-
-class FoundToken(NamedTuple):
-    id: int
-    user_id: int
-    name: str
-    role: str
-    expires_at: datetime
-    scopes: list[str]
-
-
-def session_of(session: Session, digest: bytes, *, now: datetime) -> FoundSession | None:
-    """Return the session of this secret, unless it has expired or its user is disabled."""
-    row = session.execute(
-        select(UserSession.id, User.id, User.name, User.role, UserSession.expires_at)
+def session_of(session: Session, digest: bytes, *, now: datetime) -> Row[int, int, str, str] | None:
+    """Return id, user_id, name and role of the session of this secret; None if expired or its user is disabled."""
+    return session.execute(
+        select(UserSession.id, User.id.label("user_id"), User.name, User.role)
         .join(User, User.id == UserSession.user_id)
         .where(UserSession.secret_hash == digest, UserSession.expires_at > now, User.disabled_at.is_(None))
     ).first()
-    return None if row is None else FoundSession(*row)
 
 
-def token_of(session: Session, digest: bytes, *, now: datetime) -> FoundToken | None:
-    """Return the token of this secret, unless it has expired or its user is disabled."""
+def token_of(session: Session, digest: bytes, *, now: datetime) -> tuple[ApiToken, User] | None:
+    """Return the token of this secret and its user, unless it has expired or its user is disabled."""
     row = session.execute(
-        select(ApiToken.id, User.id, User.name, User.role, ApiToken.expires_at, ApiToken.scopes)
+        select(ApiToken, User)
         .join(User, User.id == ApiToken.user_id)
         .where(ApiToken.secret_hash == digest, ApiToken.expires_at > now, User.disabled_at.is_(None))
     ).first()
-    return None if row is None else FoundToken(*row)
+    return None if row is None else (row[0], row[1])
 
 
 def user_by_name(session: Session, name: str) -> User | None:
@@ -163,13 +144,8 @@ def delete_links(session: Session, user_id: int | None) -> None:
     session.execute(delete(AccountLink).where(whose))
 
 
-class Failures(NamedTuple):
-    failures: int
-    since: datetime
-
-
-def count_failure(session: Session, key: str, *, now: datetime, window_began: datetime) -> Failures:
-    """Count one more failure of a key; start a new window if the old one has passed."""
+def count_failure(session: Session, key: str, *, now: datetime, window_began: datetime) -> tuple[int, datetime]:
+    """Count one more failure of a key, in a new window if the old one has passed; return the count and its start."""
     insert = insert_into(session, SignInFailure).values(key=key, failures=1, since=now)
     # Also one that begins a whole window from now: a clock that was ahead has been set back, and the owner of the
     # account would wait until it is there again.
@@ -183,7 +159,7 @@ def count_failure(session: Session, key: str, *, now: datetime, window_began: da
             },
         ).returning(SignInFailure.failures, SignInFailure.since)
     ).one()
-    return Failures(*row)
+    return row[0], row[1]
 
 
 def forgive(session: Session, keys: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import NamedTuple
 
 from sqlalchemy.orm import Session
@@ -56,7 +56,6 @@ class NewSession(NamedTuple):
     """The session's secret and the marks for the browser to store."""
 
     secret: str
-    expires_at: datetime
     principal: Principal
     mark: str | None = None
     """A mark that keeps other people's guesses from delaying the next sign-in; None without a password."""
@@ -87,7 +86,7 @@ class SignIn:
             _log.warning("auth.sign_in_failed", account=user.name if user else None, address=browser.address)
             raise SignInFailed
         with acting(f"{user.name}@{browser.address}"), self._database.write() as session:
-            # Locked: a change of the password ends all sessions, also one that is begun at the same moment.
+            # Locked: a change of the password ends all sessions, also one that starts at the same moment.
             current = queries.locked_user(session, user.id)
             # Disabled, or its password changed, while the given one was looked at.
             if current is None or current.disabled_at is not None or current.password_hash != stored:
@@ -95,8 +94,8 @@ class SignIn:
             if is_outdated(stored):
                 current.password_hash = hash_password(password)
             self._throttle.forgive(session, attempt)
-            begun = begin_session(session, self._clock, current, browser, settings=self._settings)
-            return begun._replace(mark=new_mark(current, now=self._clock.now()))
+            started = begin_session(session, self._clock, current, browser, settings=self._settings)
+            return started._replace(mark=new_mark(current, now=self._clock.now()))
 
     def with_link(self, secret: str, *, name: str, password: str, browser: Browser) -> NewSession:
         """Choose a password with a one-time link and start a session.
@@ -109,8 +108,8 @@ class SignIn:
         hashed = hash_password(password, name=kept)
         with acting(f"{kept}@{browser.address}"), self._database.write() as session:
             user = use_link(session, self._clock, secret, name=kept, hashed=hashed)
-            begun = begin_session(session, self._clock, user, browser, settings=self._settings)
-            return begun._replace(mark=new_mark(user, now=self._clock.now()))
+            started = begin_session(session, self._clock, user, browser, settings=self._settings)
+            return started._replace(mark=new_mark(user, now=self._clock.now()))
 
     def with_sign_in_link(self, secret: str, browser: Browser) -> NewSession:
         """Start a session with a sign-in link; raise LinkSpent."""
@@ -191,7 +190,7 @@ def begin_session(
     principal = Principal(
         role=Role(user.role), name=user.name, way=SignInWay.SESSION, user_id=user.id, session_id=row.id
     )
-    return NewSession(secret, row.expires_at, principal)
+    return NewSession(secret, principal)
 
 
 def _plain(agent: str) -> str:

@@ -83,9 +83,9 @@ class Throttle:
         limits = self._limits(attempt)
         # In one order in every process: two transactions that want the same rows never wait for each other.
         for key in sorted(limits):
-            found = queries.count_failure(session, key, now=now, window_began=began)
-            if found.failures > limits[key]:
-                raise SignInThrottled(max(1, math.ceil((found.since + self._window - now).total_seconds())))
+            failures, since = queries.count_failure(session, key, now=now, window_began=began)
+            if failures > limits[key]:
+                raise SignInThrottled(max(1, math.ceil((since + self._window - now).total_seconds())))
 
     def forgive(self, session: Session, attempt: SignInAttempt) -> None:
         """Uncount a successful attempt, and all failures of this account from the same place."""
@@ -94,5 +94,5 @@ class Throttle:
             if key == attempt.own_key:
                 queries.forget_failures(session, key)
             else:
-                # Not all of them: an attacker would have the whole count anew each time that the owner signs in.
+                # Not all of them: an attacker would get the whole count again each time that the owner signs in.
                 queries.forgive(session, [key])

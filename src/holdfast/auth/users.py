@@ -126,7 +126,7 @@ def change_user(
     if disabled is True and user.disabled_at is None:
         _demand_another(session, user)
         user.disabled_at = clock.now()
-        # As with a new password: no session may be begun between their end and this commit.
+        # As with a new password: no session may start between their end and this commit.
         session.flush()
         ended = queries.delete_sessions(session, user.id)
         queries.delete_links(session, user.id)
@@ -161,8 +161,8 @@ def set_password(session: Session, clock: Clock, user: User, password: str) -> N
 def replace_password(session: Session, clock: Clock, user: User, hashed: str, *, keep: int | None = None) -> int:
     """Set an already hashed password; end the user's sessions except `keep` and return how many ended."""
     user.password_hash = hashed
-    # Before the sessions go: a sign-in at this moment waits for the row and finds the password changed, or has begun a
-    # session that is there to be ended.
+    # Before the sessions are deleted: a concurrent sign-in waits for the row and finds the password changed, or its
+    # session is already there to be deleted.
     session.flush()
     ended = queries.delete_sessions(session, user.id, keep=keep)
     queries.delete_links(session, user.id)

@@ -10,7 +10,7 @@ from starlette.types import Message, Scope
 
 from holdfast.api.errors import StreamsFull, TooManyStreams
 from holdfast.api.live.frames import BEAT, EndReason, Frame, FrameBatch, frame
-from holdfast.api.live.hub import QUEUED_BYTES, Channel, EventStream, Hub, Listener, StreamWish
+from holdfast.api.live.hub import QUEUED_BYTES, Channel, EventStream, Hub, Listener, StreamRequest
 from holdfast.auth.principal import ANONYMOUS, Principal, SignInWay
 from holdfast.auth.roles import Permission, Role
 from holdfast.errors import Unavailable
@@ -94,8 +94,8 @@ async def _until(is_so: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
-def _wish(channel: Channel, *replayed: Frame) -> StreamWish:
-    return StreamWish(channel=channel, key=None, replay=lambda: replayed)
+def _wish(channel: Channel, *replayed: Frame) -> StreamRequest:
+    return StreamRequest(channel=channel, key=None, replay=lambda: replayed)
 
 
 def _stream(hub: Hub, channel: Channel, *replayed: Frame) -> tuple[Client, asyncio.Task[None]]:

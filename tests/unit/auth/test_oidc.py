@@ -69,12 +69,12 @@ def _sign_in(provider: Provider, *, answer: dict[str, str] | None = None, **sett
 
     async def run() -> ProviderIdentity:
         made = IdentityProvider(auth, provider, _clock)
-        begun = await made.begin(_BACK, "/account")
-        sent = {name: values[0] for name, values in parse_qs(urlsplit(begun.url).query).items()}
+        url, flow = await made.begin(_BACK, "/account")
+        sent = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
         assert sent["code_challenge_method"] == "S256"
         provider.nonce = sent["nonce"]
-        flow = SignInFlow.opened(begun.flow.sealed())
-        return await made.finish({"code": "c", "state": sent["state"], **(answer or {})}, flow, _BACK)
+        opened = SignInFlow.opened(flow.sealed())
+        return await made.finish({"code": "c", "state": sent["state"], **(answer or {})}, opened, _BACK)
 
     return asyncio.run(run())
 
@@ -196,9 +196,9 @@ def test_a_cookie_that_we_did_not_write_is_refused(parts: str) -> None:
 @pytest.mark.parametrize(
     ("following", "kept"), [("/a?b=é", "/a?b=é"), ("/" + "é" * 2000, "/"), ("/" + "x" * 2000, "/")]
 )
-def test_where_to_go_afterwards_fits_into_a_cookie(following: str, kept: str) -> None:
+def test_flow_fits_into_a_cookie_whatever_path_follows(following: str, kept: str) -> None:
     auth = AuthSettings(oidc_issuer=_ISSUER, oidc_client_id="holdfast")
-    begun = asyncio.run(IdentityProvider(auth, Provider(), _clock).begin(_BACK, following))
+    _, flow = asyncio.run(IdentityProvider(auth, Provider(), _clock).begin(_BACK, following))
 
-    assert SignInFlow.opened(begun.flow.sealed()).following == kept
-    assert len(begun.flow.sealed()) < 4000
+    assert SignInFlow.opened(flow.sealed()).following == kept
+    assert len(flow.sealed()) < 4000

@@ -44,7 +44,7 @@ class Frame(NamedTuple):
 def frame(event: str, data: Any, *, order: int = 0, event_id: str | None = None, track: str = "") -> Frame:
     """Return an event whose data is one line of JSON."""
     named = "" if event_id is None else f"id: {event_id}\n"
-    # JSON has no line breaks of its own, and what stands in its texts is escaped.
+    # JSON has no line breaks of its own, and those in its texts are escaped.
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return Frame(order, f"event: {event}\n{named}data: {text}\n\n".encode("utf-8", "replace"), track)
 

@@ -209,7 +209,7 @@ class Hub:
         self.lasts_s = lasts_s
         """How long a stream may last."""
         self.identify: Callable[[Scope], Awaitable[Principal]] | None = None
-        """Finds out anew who asks; without it a right lasts as long as its stream."""
+        """Authenticates a client again; without it, access lasts as long as the stream."""
         self.beat_s, self.recheck_s = BEAT_S, RECHECK_S
         self._listeners: set[Listener] = set()
         self._held: Counter[Hashable] = Counter()
@@ -292,7 +292,7 @@ class Hub:
     async def _may_still(self, listener: Listener) -> bool:
         if self.identify is None:
             return True
-        # A copy with a state of its own: what was found out at the beginning must not count again.
+        # A copy with its own state: the identity found at the start must not be reused.
         scope: dict[str, Any] = {**listener.scope, "state": {}}
         found = await self.identify(scope)
         return found.may(listener.permission) and found.user_id == listener.principal.user_id
@@ -310,7 +310,7 @@ _random = SystemRandom()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StreamWish:
+class StreamRequest:
     """The topic and key that a client subscribes to."""
 
     channel: Channel
@@ -325,24 +325,24 @@ class EventStream(Response):
     media_type = "text/event-stream"
     charset = "utf-8"
 
-    def __init__(self, hub: Hub, listener: Listener, wish: StreamWish) -> None:
+    def __init__(self, hub: Hub, listener: Listener, wanted: StreamRequest) -> None:
         # `no-transform` and the last one: a proxy that packs or gathers what it forwards would hold events back.
         headers = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
         super().__init__(headers=headers)
         # Its length is not known; the base class has set one.
         del self.headers["content-length"]
-        self._hub, self._listener, self._wish = hub, listener, wish
+        self._hub, self._listener, self._wanted = hub, listener, wanted
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve the stream; errors that reject it are raised before the first byte is sent."""
-        hub, listener, wish = self._hub, self._listener, self._wish
+        hub, listener, wanted = self._hub, self._listener, self._wanted
         hub.enter(listener)
         scope.setdefault("state", {})[IS_STREAM] = True
         try:
-            await wish.channel.join(wish.key, listener)
-            frames = await run_sync(wish.replay, limiter=hub.threads)
+            await wanted.channel.join(wanted.key, listener)
+            frames = await run_sync(wanted.replay, limiter=hub.threads)
             listener.has_seen(frames)
-            if wish.is_over():
+            if wanted.is_over():
                 listener.end(EndReason.OVER)
             timer = asyncio.get_running_loop().call_later(hub.lasts_s, listener.end, EndReason.LIFETIME)
             try:
@@ -350,7 +350,7 @@ class EventStream(Response):
             finally:
                 timer.cancel()
         finally:
-            wish.channel.leave(wish.key, listener)
+            wanted.channel.leave(wanted.key, listener)
             hub.leave(listener)
 
     async def _serve(self, receive: Receive, send: Send, frames: Sequence[Frame]) -> None:
@@ -369,7 +369,7 @@ class EventStream(Response):
     async def _write(self, send: Send, frames: Sequence[Frame]) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         retry_ms = _random.randint(*_RETRY_MS)
-        first = opening(self._wish.channel.topic.name, retry_ms=retry_ms, beat_s=self._hub.beat_s)
+        first = opening(self._wanted.channel.topic.name, retry_ms=retry_ms, beat_s=self._hub.beat_s)
         for frame in frames:
             if len(first) >= _PIECE_BYTES:
                 await send({"type": "http.response.body", "body": first, "more_body": True})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -34,7 +35,7 @@ from holdfast.wiring.archive import Archive
 # Half a second: what happened is on a page in less than one. A look is one statement by the primary key, however many
 # listen.
 LOOK_S = 0.5
-# Figures are counted anew only if something was settled, and never for more than a tenth of the time (`CountCache`).
+# Figures are counted again only if something was settled, and never for more than a tenth of the time (`CountCache`).
 FIGURES_S = 1.0
 CAUGHT_UP = 1000
 """Maximum number of missed events that a reconnecting client receives; beyond it, the client is sent a gap event
@@ -45,12 +46,12 @@ _EVENTS_AT_ONCE = 200
 # Looks of one replay. Nearly all changes may be captures at which nothing had changed: a client that was away for a
 # year would have the table read from its beginning.
 _LOOKS = 50
-# Health that stays the same is told now and then: a client that shows its age sees that it is not old.
+# Unchanged health is sent now and then, so that a client that shows its age sees that it is not old.
 _AGAIN = 30
 
 
 def _gap(event_id: str, *, order: int = 0, track: str = "") -> Frame:
-    told = {"message": "more was missed than is told again; ask the routes"}
+    told = {"message": "too many events were missed; reload from the routes"}
     return frame("gap", told, order=order, event_id=event_id, track=track)
 
 
@@ -67,18 +68,27 @@ class _Stand(Generic[_Place]):
         self.after = after
 
 
-class CrawlerTopic:
-    name = "crawler"
+class _TableTopic(ABC, Generic[_Place]):
+    """Events of database tables that are read in order."""
+
     interval_s = LOOK_S
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._stand: _Stand[int] | None = None
+        self._stand: _Stand[_Place] | None = None
+
+    @abstractmethod
+    def _newest(self, session: Session) -> _Place:
+        """Return the position after all events."""
+
+    @abstractmethod
+    def _read(self, session: Session, after: _Place) -> tuple[list[Frame], _Place]:
+        """Return the events after a position, and the position after them."""
 
     def begin(self, key: Hashable) -> None:
         if self._stand is None:
             with self._database.read() as session:
-                self._stand = _Stand(last_event(session))
+                self._stand = _Stand(self._newest(session))
 
     def forget(self, key: Hashable) -> None:
         self._stand = None
@@ -88,10 +98,19 @@ class CrawlerTopic:
         if stand is None:
             return {}
         with self._database.read() as session:
-            rows = read_events(session, after=stand.after, limit=_AT_ONCE)
-        if rows:
-            stand.after = rows[-1].id
-        return {None: [one for row in rows for one in _job_frames(row)]}
+            found, stand.after = self._read(session, stand.after)
+        return {None: found}
+
+
+class CrawlerTopic(_TableTopic[int]):
+    name = "crawler"
+
+    def _newest(self, session: Session) -> int:
+        return last_event(session)
+
+    def _read(self, session: Session, after: int) -> tuple[list[Frame], int]:
+        rows = read_events(session, after=after, limit=_AT_ONCE)
+        return [one for row in rows for one in _job_frames(row)], rows[-1].id if rows else after
 
     def replay(self, last_id: str | None) -> list[Frame]:
         """Return the events after the last one that a client has seen; empty for a new client."""
@@ -127,32 +146,17 @@ def _number(last_id: str | None) -> int | None:
     return int(last_id) if last_id and last_id.isascii() and last_id.isdigit() and len(last_id) < 19 else None
 
 
-class EventsTopic:
+class EventsTopic(_TableTopic[Position]):
     """All events that webhooks can receive."""
 
     name = "events"
-    interval_s = LOOK_S
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        self._stand: _Stand[Position] | None = None
+    def _newest(self, session: Session) -> Position:
+        return newest(session)
 
-    def begin(self, key: Hashable) -> None:
-        if self._stand is None:
-            with self._database.read() as session:
-                self._stand = _Stand(newest(session))
-
-    def forget(self, key: Hashable) -> None:
-        self._stand = None
-
-    def poll(self, keys: Sequence[Hashable]) -> Mapping[Hashable, Sequence[Frame]]:
-        stand = self._stand
-        if stand is None:
-            return {}
-        after = stand.after
-        with self._database.read() as session:
-            found, stand.after = read_after(session, after, limit=_EVENTS_AT_ONCE)
-        return {None: list(_event_frames(found, after, stand.after))}
+    def _read(self, session: Session, after: Position) -> tuple[list[Frame], Position]:
+        found, following = read_after(session, after, limit=_EVENTS_AT_ONCE)
+        return list(_event_frames(found, after, following)), following
 
     def replay(self, last_id: str | None) -> list[Frame]:
         """Return the events after the last one that a client has seen; empty for a new client."""
@@ -165,17 +169,14 @@ class EventsTopic:
             for _ in range(_LOOKS):
                 if not any(new > old for new, old in zip(end, after, strict=True)):
                     return frames
-                found, following = read_after(session, after, limit=_EVENTS_AT_ONCE)
-                frames += _event_frames(found, after, following)
+                found, following = self._read(session, after)
+                frames += found
                 if len(frames) > CAUGHT_UP:
                     break
                 after = following
-        # The gap, and for each table how far it reaches: what is read of them beside this is not told again.
-        return [_gap(str(end), order=end.jobs, track="jobs"), *_seen_up_to(end)]
-
-
-def _seen_up_to(end: Position) -> list[Frame]:
-    return [Frame(order, b"", track) for track, order in end._asdict().items()]
+        # The gap, and for each table how far it reaches: events that were read meanwhile are not sent again.
+        seen = (Frame(order, b"", track) for track, order in end._asdict().items())
+        return [_gap(str(end), order=end.jobs, track="jobs"), *seen]
 
 
 def _event_frames(events: Sequence[PublicEvent], after: Position, following: Position) -> Iterator[Frame]:
@@ -369,7 +370,7 @@ class _LogState:
             return self._new(session, newest)
         frames: list[Frame] = []
         if self._execution_id is not None and not self._is_over:
-            # Between two looks it has ended, and the next one has begun: its last lines come first.
+            # Between two polls it ended, and the next one started: its last lines come first.
             run = execution(session, self._execution_id)
             if run is not None:
                 frames = self._new(session, run)

@@ -15,11 +15,11 @@ from holdfast.api.middleware.rate_limits import RATE_FIELDS
 from holdfast.api.routing import PathPermissions
 from holdfast.auth.roles import Permission
 
-# As they are sent: what every answer has is not made anew for each.
+# As they are sent, so that they are not encoded again for each response.
 _COMMON = [
     (b"x-content-type-options", b"nosniff"),
     (b"permissions-policy", b"camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=()"),
-    # A shared cache asks again each time: what is taken down, or becomes members', is gone at once.
+    # Shared caches revalidate each time, so that takedowns and members-only sources apply immediately.
     (b"cache-control", b"no-cache"),
 ]
 _APP = [

@@ -33,13 +33,9 @@ class Hosts:
         configured = urlsplit(settings.replay.origin or "").hostname
         self.replay = frozenset({configured.lower()} if configured else {REPLAY_HOST})
         bound = f"[{settings.api.host}]" if ":" in settings.api.host else settings.api.host
-        names = [*_LOOPBACK, bound, *settings.api.allowed_hosts, _hostname(settings.api.site_url)]
+        names = [*_LOOPBACK, bound, *settings.api.allowed_hosts, urlsplit(settings.api.site_url or "").hostname]
         # Never both: a host that shows archived pages must not have the API.
         self.app = frozenset(name.lower() for name in names if name) - self.replay
-
-
-def _hostname(url: str | None) -> str | None:
-    return urlsplit(url).hostname if url else None
 
 
 class HostRouting:

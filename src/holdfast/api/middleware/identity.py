@@ -64,7 +64,7 @@ class Principals:
             state["principal"] = await self.find(scope, state)
         except CredentialWrong as exc:
             if "session_secret" in state:
-                # The browser forgets a session that has ended; what is needed to sign in again is open to it.
+                # The browser drops a session that has ended; the paths for signing in again stay open to it.
                 send = self._clearing(scope, send)
                 if scope["path"] in SIGN_IN_PATHS or (scope["method"], scope["path"]) in SIGN_IN_ROUTES:
                     await self._app(scope, receive, send)
@@ -171,7 +171,7 @@ _PRIVATE = (b"cache-control", b"private, no-store")
 
 
 class Viewers:
-    """Serves the application's host with the principal's access; caches do not store what is not public."""
+    """Serves the application's host with the principal's access; caches store only public responses."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -15,7 +15,7 @@ from holdfast.config import Settings
 from holdfast.replay.origins import origins_of
 
 _FIXED = b"public, max-age=31536000, immutable"
-# Asked for anew each time, and answered 304: a page of yesterday would ask for files that today's build has not.
+# Revalidated each time, usually with 304: yesterday's page would request files that today's build does not have.
 _CHANGING = b"no-cache"
 _JSON = "application/json"
 
@@ -53,7 +53,7 @@ class WebPages:
             if not is_missing:
                 await send(message)
                 return
-            # What is not there is never as it was: the answer has to be 404, not 304.
+            # A missing page must get 404, not 304.
             asked = [(name, value) for name, value in scope["headers"] if name != b"if-none-match"]
             _, fields, body = self._answer(self._files.page, {**scope, "headers": asked})
             await send({"type": "http.response.start", "status": 404, "headers": fields})

@@ -74,7 +74,7 @@ async def sign_in(
     """Start a session with name and password; an older session of this browser ends."""
     started = await begin_with_password(request, archive, accounts, form)
     response.headers.update(_NO_STORE)
-    for cookie in SessionCookie(archive.settings).begun(request.scope, started):
+    for cookie in SessionCookie(archive.settings).started(request.scope, started):
         response.headers.append("Set-Cookie", cookie)
     has_reference = not archive.settings.api.strict
     return session_state(started.principal, csrf_token(started.secret), has_reference=has_reference)
@@ -82,7 +82,7 @@ async def sign_in(
 
 async def begin_with_password(request: Request, archive: Archive, accounts: Accounts, form: SignInForm) -> NewSession:
     """Create a session; raise OriginRefused if a page of another site sent the name and password."""
-    # Without it, any page could sign its reader in to an account of its own, and see what is done there.
+    # Without it, any page could sign its reader in to an account of its own, and see everything done there.
     demand_own_origin(request)
     browser = browser_of(request)
     return await accounts.turns.run(lambda: accounts.sign_in.with_password(form.name, form.password, browser))

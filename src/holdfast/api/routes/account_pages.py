@@ -212,10 +212,10 @@ async def send_sign_in(request: Request, archive: ArchiveDep, accounts: Accounts
     following, name = safe_next(fields.get("next", "")), fields.get("name", "")[:256]
     try:
         form = SignInForm(name=name or " ", password=fields.get("password", "")[:1024] or " ")
-        begun = await begin_with_password(request, archive, accounts, form)
+        started = await begin_with_password(request, archive, accounts, form)
     except (SignInFailed, SignInThrottled, ValidationError) as exc:
         return _again(request, archive, following, name=name, problem=exc)
-    return _signed_in(request, archive, begun, following)
+    return _signed_in(request, archive, started, following)
 
 
 def _again(request: Request, archive: Archive, following: str, *, name: str, problem: Exception) -> Response:
@@ -235,7 +235,7 @@ def _sentence(text: str) -> str:
 
 def _signed_in(request: Request, archive: Archive, session: NewSession, following: str) -> Response:
     answer = RedirectResponse(_landing(request, following, session.principal), 303, _HEADERS)
-    for cookie in SessionCookie(archive.settings).begun(request.scope, session):
+    for cookie in SessionCookie(archive.settings).started(request.scope, session):
         answer.headers.append("Set-Cookie", cookie)
     return answer
 
@@ -249,11 +249,11 @@ async def begin_at_provider(
     if accounts.provider is None:
         raise NotFound("no identity provider is set; sign in at /signin")
     try:
-        begun = await accounts.provider.begin(_callback(request, archive), safe_next(following))
+        url, flow = await accounts.provider.begin(_callback(request, archive), safe_next(following))
     except ProviderFailed as exc:
         return _at_provider(request, archive, exc, safe_next(following))
-    cookie = SessionCookie(archive.settings).written_flow(request.scope, begun.flow.sealed())
-    return RedirectResponse(begun.url, 303, {**_HEADERS, "Set-Cookie": cookie})
+    cookie = SessionCookie(archive.settings).written_flow(request.scope, flow.sealed())
+    return RedirectResponse(url, 303, {**_HEADERS, "Set-Cookie": cookie})
 
 
 def _callback(request: Request, archive: Archive) -> str:
@@ -272,19 +272,19 @@ async def finish_at_provider(request: Request, archive: ArchiveDep, accounts: Ac
         following = safe_next(flow.following)
         identity = await accounts.provider.finish(request.query_params, flow, _callback(request, archive))
         browser, sign_in = browser_of(request), accounts.sign_in
-        begun = await accounts.turns.run(lambda: sign_in.with_identity(identity, browser))
+        started = await accounts.turns.run(lambda: sign_in.with_identity(identity, browser))
     except (ProviderFailed, ProviderRefused) as exc:
         answer = _at_provider(request, archive, exc, following)
     else:
         # A page and not a redirect: this request comes from another site, and with SameSite=Strict a browser would
         # leave the new cookie out of what it follows from here.
-        target = escape(_landing(request, following, begun.principal))
+        target = escape(_landing(request, following, started.principal))
         answer = _page(
             t("Signed in"),
             f'<h1>{t("Signed in")}</h1><p><a href="{target}">{t("Go on")}</a></p>',
             head=f'<meta http-equiv=refresh content="0;url={target}">',
         )
-        answer.headers.append("Set-Cookie", cookies.written(request.scope, begun.secret))
+        answer.headers.append("Set-Cookie", cookies.written(request.scope, started.secret))
     answer.headers.append("Set-Cookie", cookies.written_flow(request.scope, ""))
     return answer
 
@@ -372,8 +372,8 @@ async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDe
             return link_owner(session, archive.clock, secret)
 
     try:
-        begun = await accounts.turns.run(choose)
-        if begun is None:
+        started = await accounts.turns.run(choose)
+        if started is None:
             return _link_page(t("Choose a password"), _setup_form(secret, await accounts.turns.run(owner)))
     except LinkSpent as exc:
         return _spent(exc)
@@ -381,7 +381,7 @@ async def send_setup(request: Request, archive: ArchiveDep, accounts: AccountsDe
         form = _setup_form(secret, await accounts.turns.run(owner), name=name, problem=_sentence(str(exc)))
         return _link_page(t("Choose a password"), form, status=422)
     accounts.identities.forget()
-    return _signed_in(request, archive, *begun)
+    return _signed_in(request, archive, *started)
 
 
 @router.get("/account", Permission.OWN_ACCOUNT)

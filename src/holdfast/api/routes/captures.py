@@ -93,7 +93,7 @@ def page_history(
     def read(own: Session) -> PageHistory:
         return history.page_history(own, key, counted, year=shown_year)
 
-    # A year without captures is quick to read, and must not push out what is not.
+    # A year without captures is quick to read, and must not push out slow ones.
     is_costly = is_cut or shown_year in years
     found = histories.read(session, (*seen, shown_year), read) if is_costly else read(session)
     shown = found.captures[at : at + limit]

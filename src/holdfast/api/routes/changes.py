@@ -158,7 +158,7 @@ def feed(
     """Return the 50 newest changes as RSS, optionally of one kind."""
     _demand_enabled(archive)
     scope = _narrowed(ChangeScope(source_id=source_id_of(session, source)), noise, type_)
-    # Most feeds are full of the newest. What is rare, or behind many changes that the reader may not see, is looked for
+    # Most feeds are full of the newest. Rare changes, or those behind many that the reader may not see, are searched
     # as far back as in the list.
     for listed in (4 * MAX_ITEMS, MAX_LISTED):
         events, _, _ = listing.page_of_events(session, scope, offset=0, limit=MAX_ITEMS, listed=listed)

@@ -180,6 +180,11 @@ def plan_editions(archive: ArchiveDep, admin: AdminWriteDep, form: EditionPlanFo
         return campaigns.plan_shards(request) if form.shards else campaigns.schedule(request)
 
 
+def _view(admin: AdminWriteDep, edition_id: int) -> EditionView:
+    with admin.write() as session:
+        return view_edition(session, edition_id)
+
+
 def _operation(kind: OperationKind, view: EditionView, verb: str, **parameters: object) -> Operation:
     """Return the request for an operation on an edition; only one of them runs at a time."""
     named = f"{view.source.code} {view.edition.year}"
@@ -196,8 +201,7 @@ def report_edition(
     admin: AdminWriteDep, operations: OperationsDep, response: Response, id: EditionId
 ) -> OperationRecord:
     """Account for every intended URL: rewrites ledger, manifest and report."""
-    with admin.write() as session:
-        wanted = _operation(OperationKind.REPORT_EDITION, view_edition(session, id), "report of")
+    wanted = _operation(OperationKind.REPORT_EDITION, _view(admin, id), "report of")
     return begin(admin, operations, response, wanted)
 
 
@@ -218,8 +222,7 @@ def freeze_edition(
     form: FreezeForm,
 ) -> OperationRecord:
     """Freeze an edition into a list of its captures, which can be cited by its digest."""
-    with admin.write() as session:
-        wanted = _operation(OperationKind.FREEZE_EDITION, view_edition(session, id), "freezing", again=form.again)
+    wanted = _operation(OperationKind.FREEZE_EDITION, _view(admin, id), "freezing", again=form.again)
     return begin(admin, operations, response, wanted)
 
 
@@ -240,10 +243,7 @@ def verify_edition(
     form: EditionVerifyForm,
 ) -> OperationRecord:
     """Check that the archive still has everything on an edition's frozen list, down to the WARC files."""
-    with admin.write() as session:
-        wanted = _operation(
-            OperationKind.VERIFY_EDITION, view_edition(session, id), "verification of", quick=form.quick
-        )
+    wanted = _operation(OperationKind.VERIFY_EDITION, _view(admin, id), "verification of", quick=form.quick)
     return begin(admin, operations, response, wanted)
 
 
@@ -410,7 +410,7 @@ async def coverage_file(
             row, kept = edition_of(session, source, year)
         most = archive.settings.exports.cache_bytes
         shown, form, chunks = open_public(archive.database, archive.home, row, kept, file, cache_bytes=most)
-        # What is withdrawn must not stay in caches between us and the reader.
+        # Captures that were taken down must not stay in caches between us and the reader.
         headers = {"Content-Disposition": f'attachment; filename="{shown}"', "Cache-Control": "no-cache"}
         return Streamed(chunks, form.value, headers)
 

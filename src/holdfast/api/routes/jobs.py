@@ -183,7 +183,7 @@ def upsert_job(admin: AdminWriteDep, form: JobForm, response: Response) -> JobUp
         spec = spec.at(read_schedule(form.schedule, now=admin.job_service.clock.now()))
     response.headers["Deprecation"] = "true"
     response.headers["Link"] = '</docs>; rel="deprecation"'
-    # To say when is to replace a schedule; a wish that does not is none to end one.
+    # A request that names a time replaces the schedule; one that does not leaves it as it is.
     says_when = not form.model_fields_set.isdisjoint({"interval_minutes", "schedule_enabled", "schedule"})
     with admin.write() as session:
         return _made(session, admin.job_service.actions.upsert(session, spec, replaces_schedule=says_when))

@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Query, Response
 from pydantic import ConfigDict, Field
 
-from holdfast.api import operator_queries
+from holdfast.api import queries
 from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, FrontierDep, SessionDep, WriteTurnsDep
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import MAX_ID, RequestForm, Words
@@ -77,7 +77,7 @@ def list_workers(
 ) -> Piece[ProcessRecord]:
     """Return the running processes of all machines by id, each with its execution and current pages."""
     after = decode_id(cursor) or 0
-    rows = [row for row in operator_queries.open_owners(session) if row.id > after]
+    rows = [row for row in queries.open_owners(session) if row.id > after]
     if kind is not None:
         rows = [row for row in rows if _kind(row.kind) is kind]
     rest = encode_cursor(rows[limit - 1].id) if len(rows) > limit else None
@@ -85,10 +85,10 @@ def list_workers(
     folder, now = archive.home.resolve() / "run", archive.now(session)
     seen = {row.id: judged(_owner(row), folder, silent_since=now - GONE) for row in shown}
     attempts = {row.id: parsed_attempts(seen[row.id].run_path) for row in shown}
-    urls = operator_queries.addresses_of(session, {one for found in attempts.values() for one in found})
-    held = operator_queries.held_executions(session)
+    urls = queries.addresses_of(session, {one for found in attempts.values() for one in found})
+    held = queries.held_executions(session)
     own = {row.id: [row.execution_id] if row.execution_id else held.get(_name(row), []) for row in shown}
-    runs = operator_queries.executions_at_work(session, {one for found in own.values() for one in found})
+    runs = queries.executions_at_work(session, {one for found in own.values() for one in found})
     items = [
         from_row(
             ProcessRecord,
@@ -99,7 +99,7 @@ def list_workers(
             age_seconds=_seconds(now, row.started_at),
             silent_seconds=_seconds(now, row.heartbeat_at),
             executions=[runs[one] for one in own[row.id] if one in runs],
-            domains=operator_queries.domains_held(session, row.id, limit=_DOMAINS),
+            domains=queries.domains_held(session, row.id, limit=_DOMAINS),
             urls=[urls[one] for one in attempts[row.id] if one in urls],
         )
         for row in shown
@@ -147,14 +147,14 @@ def list_settings(
 @router.get("/storage-state", Permission.WATCH)
 def get_storage_state(archive: ArchiveDep, session: SessionDep) -> StorageState:
     """Return the free space, the size of the stores, and the result of the last verification."""
-    kept = operator_queries.kept_by_source(session)
+    kept = queries.kept_by_source(session)
     verified = latest_of_kinds(session, [OperationKind.VERIFY.value]).get(OperationKind.VERIFY.value)
     return StorageState(
         volumes=_volumes(archive.settings),
         sources=kept,
         warc_files=sum(one.files for one in kept),
         warc_bytes=sum(one.bytes for one in kept),
-        growth=operator_queries.sealed_by_day(session),
+        growth=queries.sealed_by_day(session),
         uploads_outstanding_bytes=outstanding_bytes(session),
         last_verification=_operation(verified),
     )
@@ -193,7 +193,7 @@ def _volumes(settings: Settings) -> list[VolumeRecord]:
 @router.get("/index", Permission.WATCH)
 def get_index_state(archive: ArchiveDep, session: SessionDep) -> IndexOverview:
     """Return the number of files to index, the ones being indexed, and the state of the search index."""
-    counts = operator_queries.files_by_index_state(session)
+    counts = queries.files_by_index_state(session)
     kinds = (OperationKind.REBUILD_INDEX.value, OperationKind.REBUILD_SEARCH.value)
     rebuilt = latest_of_kinds(session, kinds)
     directory = IndexDirectory(archive.home)
@@ -221,7 +221,7 @@ def list_broken_files(
     session: SessionDep, cursor: ListCursor = None, limit: ListLimit = DEFAULT_LIMIT
 ) -> Piece[BrokenFile]:
     """Return sealed files that could not be indexed, by id, with the error."""
-    rows = operator_queries.broken_files(session, after=decode_id(cursor) or 0, limit=limit + 1)
+    rows = queries.broken_files(session, after=decode_id(cursor) or 0, limit=limit + 1)
     return piece_of(rows, limit, lambda row: row, lambda row: row.file)
 
 

@@ -180,7 +180,7 @@ def web_options(request: Request) -> Response:
         headers["Access-Control-Allow-Origin"] = "*"
         headers["Access-Control-Allow-Methods"] = ", ".join(_METHODS)
         headers["Access-Control-Max-Age"] = "600"
-        # Only what is a list of names comes back in our own header.
+        # Only a list of names is copied into our own header.
         if _HEADER_NAMES.fullmatch(names):
             headers["Access-Control-Allow-Headers"] = names
     return Response(status_code=204, headers=headers)
@@ -407,11 +407,6 @@ def _raw(request: Request, archive: Archive, snapshot_id: int) -> Response:
     return respond(answer)
 
 
-def _listing_origins(archive: Archive, origins: ReplayOrigins) -> ReplayOrigins:
-    with archive.database.read() as session:
-        return listing_origins(session, origins)
-
-
 cdx_router = LazyRouter(any_query=True, tags=["replay"])
 
 
@@ -443,7 +438,10 @@ async def cdx(request: Request) -> Response:
     def origins() -> ReplayOrigins:
         found = origins_here(request, archive)
         is_for_viewer = question.output is Output.LINK and not found.is_replay
-        return _listing_origins(archive, found) if is_for_viewer else found
+        if not is_for_viewer:
+            return found
+        with archive.database.read() as session:
+            return listing_origins(session, found)
 
     def look() -> Response | Streamed | None:
         texts = server.lookup(question, origins())

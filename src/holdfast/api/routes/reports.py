@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 from fastapi import Depends, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
-from pydantic import BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 from pydantic.alias_generators import to_camel
 
 from holdfast import feedback
@@ -19,7 +19,7 @@ from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, SessionDep, Usa
 from holdfast.api.origins import demand_own_origin
 from holdfast.api.routes.archive import STYLE, page
 from holdfast.api.routing import LazyRouter
-from holdfast.api.schemas.base import Answer, RequestForm, RowId, Words, check_fields
+from holdfast.api.schemas.base import RequestForm, RowId, Words, check_fields
 from holdfast.api.schemas.lists import DEFAULT_LIMIT, ListCursor, ListLimit, decode_id, encode_cursor
 from holdfast.auth.roles import Permission
 from holdfast.feedback import (
@@ -58,13 +58,14 @@ Sentences = Annotated[
 ]
 
 
-class ReportForm(Answer):
+class ReportForm(BaseModel):
     """A problem that a reader reports."""
 
     # Built with its class: FastAPI warns about the body of a request whose model is built later.
     model_config = ConfigDict(
         defer_build=False,
         alias_generator=to_camel,
+        populate_by_name=True,
         extra="forbid",
         frozen=True,
         json_schema_extra={

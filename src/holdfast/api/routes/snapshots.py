@@ -251,10 +251,9 @@ def _listed(session: SessionDep, search: str, question: SignalQuery, status: Pag
     if search.strip():
         rows, total = find_pages(session, search, question)
     else:
-        window = crawled_pages(
+        rows, total = crawled_pages(
             session, domain=question.domain, status=status, limit=question.limit, offset=question.offset
         )
-        rows, total = window.pages, window.total
     return PageList(pages=[page_record(row) for row in rows], total=total, limit=question.limit, offset=question.offset)
 
 

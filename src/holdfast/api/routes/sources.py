@@ -77,9 +77,8 @@ from holdfast.withdrawals.viewers import Visibility
 from holdfast.withdrawals.visibility import members_among
 
 router = LazyRouter(tags=["sources"])
-# Records that one answer looks at, over all its crawls: where a part of a crawl was withdrawn, the dates of what is
-# left are looked up. Beyond, crawls keep the dates that were noted of them, and only the count goes without that
-# part.
+# Records that one response reads, over all its crawls: if a part of a crawl was taken down, the dates of the rest are
+# looked up. Beyond this number, crawls keep their recorded dates, and only the count leaves that part out.
 _FEW_RECORDS = 10_000
 # Crawls of one answer: each takes a few seeks.
 _MOST = 200
@@ -199,17 +198,18 @@ def editions(
         # All of it is withdrawn, or nothing was a page: its existence is not shown.
         if extent is None:
             continue
+        pages, first, last = extent
         entry = entry_of_crawl(session, source.base_url, crawl.execution_id) if source.base_url else None
         found.append(
             (
-                extent.last,
+                last,
                 EditionSummary(
                     job_id=crawl.execution_id,
                     job_name=execution_name(source.code, crawl.execution_id, names.get(crawl.execution_id)),
-                    record_count=extent.pages,
-                    first_capture=extent.first.date(),
-                    last_capture=extent.last.date(),
-                    last_captured_at=extent.last if is_looked_at or not withdrawn else None,
+                    record_count=pages,
+                    first_capture=first.date(),
+                    last_capture=last.date(),
+                    last_captured_at=last if is_looked_at or not withdrawn else None,
                     is_poll=endings[crawl.execution_id][0] == FEED,
                     is_whole=asked_for_all(*endings[crawl.execution_id]),
                     entry_browse_url=_browse(archive, entry, members_among(session, [entry.id] if entry else ())),
@@ -223,7 +223,7 @@ def _noted_extent(session: Session, crawl: CrawlSummary, hidden: int) -> Capture
     """Return what may be shown of a crawl, as recorded by the index, minus pages taken down since."""
     noted = [moment for moment in (crawl.first, crawl.last) if moment is not None]
     moments, pages = noted or ends_of_execution(session, crawl.execution_id), crawl.pages - hidden
-    return CaptureExtent(pages, min(moments), max(moments)) if moments and pages > 0 else None
+    return (pages, min(moments), max(moments)) if moments and pages > 0 else None
 
 
 @router.get("/api/sources/{code}/preview", Permission.READ, errors=(404,))
@@ -545,6 +545,13 @@ def _checked(session: Session, admin: AdminWrite, source: Source) -> SourceRecor
     return source_record(session, source)
 
 
+def _switched(admin: AdminWrite, source_id: int, *, enabled: bool) -> SwitchedSource:
+    with admin.write() as session:
+        source = _managed_source(session, source_id)
+        count = _switch(admin, session, source, enabled=enabled)
+        return from_row(SwitchedSource, source_record(session, source), jobs=count)
+
+
 def _switch(admin: AdminWrite, session: Session, source: Source, *, enabled: bool) -> int:
     if enabled:
         return enable_source(session, admin.job_service.clock, admin.job_service.actions, source.code)
@@ -554,19 +561,13 @@ def _switch(admin: AdminWrite, session: Session, source: Source, *, enabled: boo
 @admin_router.post("/api/v1/sources/{id}/enable", Permission.OPERATE, errors=(404, 413, 415))
 def enable(admin: AdminWriteDep, id: SourceId) -> SwitchedSource:
     """Enable a source; jobs that were paused because it was disabled resume in the least busy slots."""
-    with admin.write() as session:
-        source = _managed_source(session, id)
-        count = _switch(admin, session, source, enabled=True)
-        return from_row(SwitchedSource, source_record(session, source), jobs=count)
+    return _switched(admin, id, enabled=True)
 
 
 @admin_router.post("/api/v1/sources/{id}/disable", Permission.OPERATE, errors=(404, 413, 415))
 def disable(admin: AdminWriteDep, id: SourceId) -> SwitchedSource:
     """Disable a source: scheduled jobs are paused, running ones continue to their end."""
-    with admin.write() as session:
-        source = _managed_source(session, id)
-        count = _switch(admin, session, source, enabled=False)
-        return from_row(SwitchedSource, source_record(session, source), jobs=count)
+    return _switched(admin, id, enabled=False)
 
 
 @admin_router.delete("/api/v1/sources/{id}", Permission.OPERATE, errors=(404, 413, 415))

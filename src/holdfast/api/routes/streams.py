@@ -15,7 +15,7 @@ from fastapi.responses import Response, StreamingResponse
 from holdfast.api.dependencies import ArchiveDep, WorkDep
 from holdfast.api.errors import answers
 from holdfast.api.live.frames import Frame
-from holdfast.api.live.hub import EventStream, Hub, Listener, StreamWish, Topic
+from holdfast.api.live.hub import EventStream, Hub, Listener, StreamRequest, Topic
 from holdfast.api.live.topics import (
     CrawlerTopic,
     EventsTopic,
@@ -43,13 +43,13 @@ LastEventId = Annotated[
 ]
 
 
-def _open(request: Request, wish: StreamWish) -> EventStream:
+def _open(request: Request, wanted: StreamRequest) -> EventStream:
     """Return the stream; raise OriginRefused for a page of another origin."""
     # Browsers let any page open a stream with the reader's cookies; it could not read it, but it would hold a place.
     demand_own_origin(request)
     listener = Listener(principal_of(request.scope), request.scope["route"].permission, request.scope)
     hub: Hub = request.app.state.hub
-    return EventStream(hub, listener, wish)
+    return EventStream(hub, listener, wanted)
 
 
 def _simple(request: Request, name: str, make: Callable[[], Topic], last_id: str | None) -> EventStream:
@@ -57,7 +57,7 @@ def _simple(request: Request, name: str, make: Callable[[], Topic], last_id: str
     channel = hub.channel(name, make)
     topic = channel.topic
     assert isinstance(topic, CrawlerTopic | EventsTopic | SampledTopic)
-    return _open(request, StreamWish(channel=channel, key=None, replay=lambda: topic.replay(last_id)))
+    return _open(request, StreamRequest(channel=channel, key=None, replay=lambda: topic.replay(last_id)))
 
 
 @router.get("/api/crawler/events", Permission.WATCH, response_class=StreamingResponse, responses=_ANSWERS)
@@ -129,5 +129,5 @@ async def stream_log(
         is_over = is_over or find()
         return topic.replay(id, number, last_event_id)
 
-    wish = StreamWish(channel=channel, key=LogKey(id, number), replay=replay, is_over=lambda: is_over)
-    return _open(request, wish)
+    wanted = StreamRequest(channel=channel, key=LogKey(id, number), replay=replay, is_over=lambda: is_over)
+    return _open(request, wanted)

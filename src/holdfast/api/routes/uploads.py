@@ -22,7 +22,7 @@ from anyio.to_thread import run_sync
 from fastapi import Depends, Header, Path, Query, Request, Response
 from starlette.requests import ClientDisconnect
 
-from holdfast.api.dependencies import AdminWriteDep, ArchiveDep, OperationsDep, SessionDep, WriteTurns, WriteTurnsDep
+from holdfast.api.dependencies import AdminWrite, AdminWriteDep, ArchiveDep, OperationsDep, SessionDep, WriteTurnsDep
 from holdfast.api.errors import BodyRefused, BodyTooSlow, FieldRefused, ServerBusy, TusVersionRefused
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RowId
@@ -154,13 +154,13 @@ def create_upload(
     """Create an upload; its chunks go to `Location`. Rejected immediately if too large, or without room on the
     disk.
     """
-    wish = _wish(upload_length, upload_metadata)
+    upload = _requested(upload_length, upload_metadata)
     with admin.write() as session:
-        row = uploads.create(session, admin.job_service.clock, archive.settings, wish)
+        row = uploads.create(session, admin.job_service.clock, archive.settings, upload)
     return Response(status_code=201, headers=_tus(row, {"Location": f"/api/admin/uploads/{row.id}"}))
 
 
-def _wish(size: int, metadata: str) -> Upload:
+def _requested(size: int, metadata: str) -> Upload:
     given = _metadata(metadata)
     source = given.get("source", "")
     if not is_code(source):
@@ -238,7 +238,7 @@ async def append_to_upload(
     try:
         row = await piece.take(request, offset=upload_offset, checksum=upload_checksum)
     except HoldfastError:
-        # A client that is still sending reads no answer: what is on its way is dropped first, as far as that goes.
+        # A client that is still sending reads no response: the rest is read and dropped first, up to a limit.
         await _drop(request)
         raise
     if row.state == UploadState.RECEIVED:
@@ -259,7 +259,7 @@ async def _drop(request: Request) -> None:
 class _Piece:
     _under_way = 0
 
-    def __init__(self, archive: Archive, turns: WriteTurns, upload_id: int) -> None:
+    def __init__(self, archive: Archive, turns: AdminWrite, upload_id: int) -> None:
         self._archive, self._turns, self._id = archive, turns, upload_id
         self._settings: Settings = archive.settings
 
@@ -327,7 +327,7 @@ class _Piece:
         return await run_sync(self._keep, part)
 
     def _keep(self, part: PartFile) -> Upload:
-        """Commit what was written: first to disk, then in the row."""
+        """Commit the written bytes: first to disk, then in the row."""
         part.sync()
         with self._turns.write() as session:
             clock = self._turns.job_service.clock
@@ -386,7 +386,7 @@ def import_upload(
     with admin.write() as session:
         row = uploads.import_again(session, admin.job_service.clock, archive.settings, id)
         assert row.operation_id is not None
-        begun = operation_record(long_running.find(session, row.operation_id))
+        started = operation_record(long_running.find(session, row.operation_id))
     operations.wake()
-    response.headers["Location"] = f"/api/admin/operations/{begun.id}"
-    return begun
+    response.headers["Location"] = f"/api/admin/operations/{started.id}"
+    return started

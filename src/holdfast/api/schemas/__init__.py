@@ -1,1 +1,1 @@
-"""JSON models of the API: responses of routes, with camel-case names."""
+"""What the request forms and lists of several routes share. A form of one route stands beside that route."""

@@ -1,4 +1,4 @@
-"""Shared base of responses: camel-case names in JSON, snake-case names in code."""
+"""Base of request forms, and the types that several of them share."""
 
 from __future__ import annotations
 
@@ -6,18 +6,7 @@ import math
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, model_validator
-from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
-
-
-class Answer(BaseModel):
-    """An object that a route returns; `capture_date` is `captureDate` in JSON."""
-
-    # Built by the first route that uses it: all together take an eighth of a start.
-    model_config = ConfigDict(
-        alias_generator=to_camel, populate_by_name=True, serialize_by_alias=True, frozen=True, defer_build=True
-    )
-
 
 MAX_ID = (1 << 63) - 1
 RowId = Annotated[int, Field(ge=0, le=MAX_ID)]
@@ -59,7 +48,7 @@ def _problem(value: Any) -> tuple[list[str], str] | None:
         for name, one in value.items():
             # Names, too: a JSON column keeps them like values.
             if (found := _problem(name) or _problem(one)) is not None:
-                # What is wrong with it must not come back in the sentence that says so.
+                # The message must not repeat the characters that are invalid.
                 shown = name[:_NAME_CHARS].encode("ascii", "replace").decode().replace("\x00", "?")
                 found[0].append(f".{shown}")
                 return found
