@@ -305,11 +305,7 @@ def _count_work(session: Session, clock: Clock) -> WorkFigures:
         public_jobs=public_jobs,
         cleanups=cleanups,
         recorded=read_recorded(session, clock),
-<<<<<<< HEAD
-        storage=(scanned, {"warc": queries.warc_bytes(session), **weighed}),
-=======
-        storage=StorageFigures(scanned, {"warc": warc_bytes, **weighed}),
->>>>>>> ab756385 (Read error codes from the source; drop one-use values of the API)
+        storage=(scanned, {"warc": warc_bytes, **weighed}),
         scheduler=_scheduler_figures(session, clock),
     )
 
