@@ -87,17 +87,21 @@ def source_totals(session: Session) -> list[SourceTotal]:
     """Return the totals of every source with visible captures, by code. Reads every group: not for use in requests."""
     # Groups count captures that were taken down, too: those that have any are counted by their captures.
     touched = hidden_groups()
+    kept: dict[int, _Kept] = {}
     whole = (
         select(
-            PageGroup.source_id.label("source_id"),
-            func.count().label("pages"),
-            func.sum(PageGroup.snapshot_count).label("snapshots"),
-            func.min(PageGroup.first_captured_at).label("first"),
-            func.max(PageGroup.last_captured_at).label("last"),
+            PageGroup.source_id,
+            func.count(),
+            func.sum(PageGroup.snapshot_count),
+            func.min(PageGroup.first_captured_at),
+            func.max(PageGroup.last_captured_at),
         )
         .where(PageGroup.id.not_in(touched), visible_source(PageGroup.source_id))
         .group_by(PageGroup.source_id)
     )
+    for row in session.execute(whole):
+        _add(kept, row[0], _Kept(row[1], int(row[2]), row[3], row[4]))
+    # Groups with takedowns: their remaining captures are counted.
     left = (
         select(
             Snapshot.source_id,
@@ -109,15 +113,35 @@ def source_totals(session: Session) -> list[SourceTotal]:
         .where(Snapshot.group_id.in_(touched), *visible())
         .group_by(Snapshot.source_id)
     )
-    both = union_all(whole, left).subquery()
-    sums = (func.sum(both.c.pages), func.sum(both.c.snapshots), func.min(both.c.first), func.max(both.c.last))
+    for row in session.execute(left):
+        _add(kept, row[0], _Kept(*row[1:]))
     rows = session.execute(
-        select(Source.id, Source.code, Source.name, Source.base_url, Source.description, Source.visibility, *sums)
-        .join(both, both.c.source_id == Source.id)
-        .group_by(Source.id)
-        .order_by(Source.code)
+        select(Source.id, Source.code, Source.name, Source.base_url, Source.description, Source.visibility).order_by(
+            Source.code
+        )
     )
-    return [SourceTotal._make((*row[:6], int(row[6]), int(row[7]), *row[8:])) for row in rows]
+    return [SourceTotal(*row, *kept[row[0]]) for row in rows if row[0] in kept]
+
+
+class _Kept(NamedTuple):
+    pages: int
+    snapshots: int
+    first: datetime
+    last: datetime
+
+
+def _add(kept: dict[int, _Kept], source_id: int, more: _Kept) -> None:
+    known = kept.get(source_id)
+    kept[source_id] = (
+        more
+        if known is None
+        else _Kept(
+            known.pages + more.pages,
+            known.snapshots + more.snapshots,
+            min(known.first, more.first),
+            max(known.last, more.last),
+        )
+    )
 
 
 def document_total(session: Session) -> int:
