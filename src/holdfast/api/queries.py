@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import BigInteger, ColumnElement, Row, Select, bindparam, func, select, type_coerce, union_all
+from sqlalchemy import BigInteger, ColumnElement, Row, Select, bindparam, func, select, type_coerce
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
