@@ -12,8 +12,7 @@ import httpx
 import pytest
 
 from holdfast.api.live import topics
-from holdfast.api.live.frames import EndReason, FrameBatch
-from holdfast.api.live.hub import Hub, Listener
+from holdfast.api.live.hub import EndReason, FrameBatch, Hub, Listener
 from holdfast.api.live.topics import CrawlerTopic, EventsTopic, LogKey, LogTopic
 from holdfast.auth.principal import ANONYMOUS
 from holdfast.auth.roles import Permission, Role

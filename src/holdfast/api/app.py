@@ -185,32 +185,27 @@ def create_app(archive: Archive, *, web: WebFiles | None = None) -> RequestIds:
 
 def create_inner_app(archive: Archive) -> DescribedApp:
     """Return the routes of the readers' host without the middleware."""
-    totals, work = CountedTotals(archive.database, archive.clock), CountedWork(archive.database, archive.clock)
-    usage = UsageTally(archive.database, archive.clock)
-    accounts = open_accounts(archive)
-    metrics = ServerMetrics(started=archive.clock.monotonic(), shared=this_process())
-    written = (usage.flush, accounts.identities.flush, metrics.share)
     redis = archive.settings.redis_url
     rates = rates_of(redis.get_secret_value() if redis else None, archive.clock)
     limits = archive.settings.timings
-    hub = Hub(
+    app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan_of(archive))
+    app.state.accounts = open_accounts(archive)
+    app.state.hub = Hub(
         in_all=limits.server_streams, per_principal=limits.server_streams_per_principal, lasts_s=limits.server_stream_s
     )
-    lifespan = lifespan_of(archive, (totals, work), written, hub)
-    app = assemble("Holdfast", ROUTERS, archive, lifespan=lifespan)
-    app.state.accounts = accounts
-    app.state.hub = hub
     app.state.rates = rates
     app.state.record_threads = ThreadPoolExecutor(_RECORD_THREADS, "records")
     app.state.search_threads = ThreadPoolExecutor(_SEARCH_THREADS, "searches")
     app.state.sessions = Semaphore(SESSIONS)
     app.state.turn = Semaphore(1)
-    app.state.totals, app.state.work, app.state.usage = totals, work, usage
+    app.state.totals = CountedTotals(archive.database, archive.clock)
+    app.state.work = CountedWork(archive.database, archive.clock)
+    app.state.usage = UsageTally(archive.database, archive.clock)
     app.state.counted_years = CountCache(archive.database, archive.clock, kept=_COUNTED_YEARS)
     app.state.histories = CountCache(archive.database, archive.clock, kept=_HISTORIES)
     app.state.heavy, app.state.replay_turns = SlowTaskPool(), ReplayTurns()
     app.state.replay_keys = ReplayKeys(archive.database, archive.clock, lasts_s=MEMBERS_S)
-    app.state.metrics = metrics
+    app.state.metrics = ServerMetrics(started=archive.clock.monotonic(), shared=this_process())
 
     def beside() -> Mapping[str, BesideState]:
         running: BackgroundTasks | None = app.state.beside

@@ -93,6 +93,12 @@ Since = Annotated[date | None, Query(alias="from", description="First day, UTC."
 Until = Annotated[date | None, Query(alias="to", description="Last day, UTC.", examples=["2026-12-31"])]
 
 
+def demand_exports(archive: Archive) -> None:
+    """Raise NotFound if this server offers no exports."""
+    if not archive.settings.api.exports:
+        raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
+
+
 def site_of(request: Request, settings: Settings) -> str:
     """Return the base URL of links: the configured site, or the host of the request."""
     return (settings.api.site_url or str(request.base_url)).rstrip("/")

@@ -226,6 +226,12 @@ def gathered(pieces: Iterable[AnyStr], *, size: int) -> Iterator[AnyStr]:
         yield held[0][:0].join(held)
 
 
+async def heavy_result(request: Request, work: Callable[[], _T]) -> _T:
+    """Return the result of `work`, a part of handling a request, run on a thread for heavy work."""
+    heavy: SlowTaskPool = request.app.state.heavy
+    return await heavy.result(work)
+
+
 async def heavily(request: Request, work: Callable[[], Response | Streamed]) -> Response:
     """Return the response of `work`, run on this process's threads for heavy work."""
     heavy: SlowTaskPool = request.app.state.heavy

@@ -131,13 +131,8 @@ class BackgroundTasks:
             self._begun.append(part)
 
 
-def lifespan_of(
-    archive: Archive,
-    counts: tuple[CountedTotals, CountedWork],
-    written: tuple[Callable[[], None], ...],
-    hub: Hub,
-) -> Callable[[FastAPI], AbstractAsyncContextManager[dict[str, Any]]]:
-    """Return the ASGI lifespan for this archive; it calls `written` regularly, and a last time at shutdown."""
+def lifespan_of(archive: Archive) -> Callable[[FastAPI], AbstractAsyncContextManager[dict[str, Any]]]:
+    """Return the ASGI lifespan for this archive; it writes the counts of requests regularly, and again at shutdown."""
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[dict[str, Any]]:
@@ -146,6 +141,9 @@ def lifespan_of(
         # One slow statement must not hold a connection, and with it a thread of the requests, until it ends.
         limit_statements(archive.database.engine, seconds=STATEMENT_S)
         state = app.state
+        counts: tuple[CountedTotals, CountedWork] = (state.totals, state.work)
+        written = (state.usage.flush, state.accounts.identities.flush, state.metrics.share)
+        hub: Hub = state.hub
         await run_sync(_warm, archive, counts)
         state.beside = beside = BackgroundTasks(archive, state)
         await run_sync(beside.start)
@@ -158,14 +156,14 @@ def lifespan_of(
                 hub.end()
                 # In this order: nothing writes any more when the last counts are written.
                 writing.cancel()
-                app.state.readiness.close()
+                state.readiness.close()
                 await run_sync(beside.close)
                 for count in counts:
                     await run_sync(count.close)
                 for service in (state.frontier_counts, state.frontier, state.operations):
                     await run_sync(service.close)
                 await _write_all(written)
-                await app.state.rates.close()
+                await state.rates.close()
                 for threads in (state.record_threads, state.search_threads):
                     await run_sync(threads.shutdown)
                 archive.database.raw_reads.close()

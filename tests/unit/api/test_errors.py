@@ -209,7 +209,7 @@ def test_a_database_file_that_was_moved_away_is_told_until_it_is_back(
     assert {answer.status_code for answer in (*before, *after)} == {200}
     assert (api.status_code, service.status_code) == (500, 503)
     assert {(answer.status_code, answer.json()["code"]) for answer in (*others, written)} == {(503, "database_moved")}
-    assert all("put it back, or start" in answer.json()["detail"] for answer in (*others, written))
+    assert all("put it back, or restart" in answer.json()["detail"] for answer in (*others, written))
     assert left is (put == "a copy"), "nobody makes an empty file in its place"
 
 

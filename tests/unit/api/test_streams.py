@@ -9,8 +9,19 @@ import pytest
 from starlette.types import Message, Scope
 
 from holdfast.api.errors import StreamsFull, TooManyStreams
-from holdfast.api.live.frames import BEAT, EndReason, Frame, FrameBatch, frame
-from holdfast.api.live.hub import QUEUED_BYTES, Channel, EventStream, Hub, Listener, StreamRequest
+from holdfast.api.live.hub import (
+    BEAT,
+    QUEUED_BYTES,
+    Channel,
+    EndReason,
+    EventStream,
+    Frame,
+    FrameBatch,
+    Hub,
+    Listener,
+    StreamRequest,
+    frame,
+)
 from holdfast.auth.principal import ANONYMOUS, Principal, SignInWay
 from holdfast.auth.roles import Permission, Role
 from holdfast.errors import Unavailable

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from holdfast.api import queries
 from holdfast.api.figures import CountedWork
-from holdfast.api.live.frames import Frame, frame
+from holdfast.api.live.hub import Frame, frame
 from holdfast.coordination.disk import low_volume
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, JobEvent, LogLine

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
 from holdfast.api import queries
-from holdfast.api.dependencies import ArchiveDep, CountedYearsDep, HistoriesDep, SessionDep
+from holdfast.api.dependencies import ArchiveDep, CountedYearsDep, HistoriesDep, SessionDep, demand_exports
 from holdfast.api.heavy import Streamed, export, heavily
 from holdfast.api.middleware.request_ids import FOR_MEMBERS
 from holdfast.api.record_answers import record_response
@@ -24,7 +24,6 @@ from holdfast.api.schemas.lists import ListCursor, ListLimit, decode_id, encode_
 from holdfast.auth.roles import Permission
 from holdfast.clock import digits14
 from holdfast.db.models import Snapshot
-from holdfast.errors import NotFound
 from holdfast.exports.queries import file_paths
 from holdfast.exports.selection import MOST_BYTES, pack_selection, rows_with_originals
 from holdfast.index.queries import StoredRecord, document_of, open_stored, shown_text
@@ -292,8 +291,7 @@ def pack_capture(archive: Archive, snapshot_id: int, most_bytes: int = MOST_BYTE
 
     Raises NotFound, CaptureLost or SelectionTooLarge.
     """
-    if not archive.settings.api.exports:
-        raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
+    demand_exports(archive)
     try:
         found = page_parts(archive.database, archive.home, snapshot_id)
     except DamagedWarc as exc:

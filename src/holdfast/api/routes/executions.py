@@ -12,7 +12,7 @@ from starlette.responses import StreamingResponse
 
 from holdfast.api.dependencies import ArchiveDep, FrontierDep, JobServiceDep, RunReportsDep, SessionDep
 from holdfast.api.errors import ExecutionNotFound
-from holdfast.api.heavy import SlowTaskPool, Streamed, heavily
+from holdfast.api.heavy import Streamed, heavily, heavy_result
 from holdfast.api.routes.frontier import PORTION_S, adding_urls, within
 from holdfast.api.routes.jobs import ExecutionId
 from holdfast.api.routing import LazyRouter
@@ -45,9 +45,8 @@ async def execution_report(request: Request, reports: RunReportsDep, id: Executi
     """Return the report of a run: its URLs by outcome, reason, status, type, host and depth, and the links that
     were excluded.
     """
-    heavy: SlowTaskPool = request.app.state.heavy
     # All attempts of a run are counted: on a thread for heavy work.
-    return await heavy.result(lambda: reports.read(id))
+    return await heavy_result(request, lambda: reports.read(id))
 
 
 @router.get("/api/v1/failed-urls", Permission.OPERATE, errors=(404,), response_class=StreamingResponse)

@@ -10,15 +10,15 @@ from fastapi import Depends, Path, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from holdfast import failpoints
-from holdfast.api.dependencies import ArchiveDep, Since, SourceCode, Until, site_of, source_id_of
+from holdfast.api.dependencies import ArchiveDep, Since, SourceCode, Until, demand_exports, site_of, source_id_of
 from holdfast.api.errors import ExportTooLarge
-from holdfast.api.heavy import SlowTaskPool, Streamed, export, gathered, guarded, heavily
+from holdfast.api.heavy import Streamed, export, gathered, guarded, heavily, heavy_result
 from holdfast.api.routes.editions import Code, Year, edition_of
 from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RowId
 from holdfast.auth.roles import Permission
 from holdfast.changes.listing import span
-from holdfast.errors import Invalid, NotFound
+from holdfast.errors import Invalid
 from holdfast.exports.package import export_cdxj
 from holdfast.exports.package_cache import CachedPackage, PackageCache, WantedPackage
 from holdfast.exports.queries import ExportReach, execution, records_noted
@@ -183,7 +183,7 @@ async def export_cdxj_index(
     compressed: Compressed = False,
 ) -> Response:
     """Return the CDXJ index of a crawl or source: captures of any type, sorted by the bytes of their lines."""
-    _demand_enabled(archive)
+    demand_exports(archive)
     if (job_id is None) == (source is None):
         raise Invalid("name either a crawl with jobId or a source")
     return await export(request, lambda: _index(request, archive, (job_id, source), compressed=compressed))
@@ -210,7 +210,7 @@ def _index(
 
 
 def _extent(archive: Archive, wanted: _RowsWanted) -> ExportReach:
-    _demand_enabled(archive)
+    demand_exports(archive)
     settings = archive.settings.api
     with archive.database.read() as session:
         reach = ExportReach(source_id_of(session, wanted.source), *wanted.days)
@@ -244,11 +244,6 @@ def _reaching(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the lines; a test can stall the first step."""
     failpoints.reach("export.piece")
     yield from lines
-
-
-def _demand_enabled(archive: Archive) -> None:
-    if not archive.settings.api.exports:
-        raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
 
 
 ExecutionId = Annotated[RowId, Path(description="The crawl's number.")]
@@ -293,13 +288,12 @@ async def _answer_package(
     request: Request, packages: PackageCache, named: Callable[[PackageCache], WantedPackage]
 ) -> Response:
     """Return a package. A cached one does not wait for another package that is being built."""
-    heavy: SlowTaskPool = request.app.state.heavy
 
     def send_ready() -> Response | Streamed | None:
         ready = packages.ready(named(packages))
         return None if ready is None else _send(request, ready)
 
-    made = await heavy.result(guarded(request, send_ready))
+    made = await heavy_result(request, guarded(request, send_ready))
     if made is not None:
         return await heavily(request, lambda: made)
     return await export(request, lambda: _send(request, packages.made(named(packages))))
@@ -325,8 +319,7 @@ def _send(request: Request, package: CachedPackage) -> Response | Streamed:
 
 def packages_of(request: Request, archive: Archive) -> PackageCache:
     """Return the package cache of this server, created on first use; raise NotFound if exports are disabled."""
-    if not archive.settings.api.exports:
-        raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
+    demand_exports(archive)
     state = request.app.state
     packages: PackageCache | None = getattr(state, "packages", None)
     if packages is None:

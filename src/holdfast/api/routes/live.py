@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from holdfast.api import queries
 from holdfast.api.dependencies import ArchiveDep, FrontierDep, JobServiceDep, actor_of
-from holdfast.api.heavy import SlowTaskPool, heavily
+from holdfast.api.heavy import heavily, heavy_result
 from holdfast.api.record_answers import record_response
 from holdfast.api.routes.frontier import adding_urls
 from holdfast.api.routes.snapshots import SnapshotId
@@ -139,9 +139,8 @@ async def fetch_page(
     The fetch itself is never stored. It obeys robots.txt and the domain's crawl delay; limits: 8 s, 4 redirects,
     2 MB, and 4 fetches at a time.
     """
-    heavy: SlowTaskPool = request.app.state.heavy
     page = await _fetched(archive, form.url)
-    found = await heavy.result(lambda: extract(page))
+    found = await heavy_result(request, lambda: extract(page))
 
     def queue() -> AddedPlace:
         with adding_urls(archive, job_service, frontier) as adding:

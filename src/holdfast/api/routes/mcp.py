@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.api.dependencies import ArchiveDep, SearchDep
-from holdfast.api.heavy import SlowTaskPool
+from holdfast.api.heavy import heavy_result
 from holdfast.api.origins import demand_own_origin
 from holdfast.api.routing import LazyRouter, PrincipalDep
 from holdfast.auth.errors import Unauthenticated
@@ -58,11 +58,10 @@ async def call_tools(request: Request, archive: ArchiveDep, search: SearchDep, p
         raise Unauthenticated
 
     sessions: Semaphore = request.app.state.sessions
-    heavy: SlowTaskPool = request.app.state.heavy
 
     async def run(work: Callable[[], Any], is_heavy: bool) -> Any:
         if is_heavy:
-            return await heavy.result(work)
+            return await heavy_result(request, work)
         # For as long as the tool runs, and not until its answer is read: slow readers would take the few permits from
         # every other route.
         async with sessions:

@@ -12,7 +12,16 @@ from fastapi import Depends, Query, Request, Response
 from starlette.responses import StreamingResponse
 
 from holdfast import cancellation
-from holdfast.api.dependencies import ArchiveDep, MetricsDep, NoiseShown, SearchDep, SessionDep, Since, Until
+from holdfast.api.dependencies import (
+    ArchiveDep,
+    MetricsDep,
+    NoiseShown,
+    SearchDep,
+    SessionDep,
+    Since,
+    Until,
+    demand_exports,
+)
 from holdfast.api.heavy import Streamed, export, gathered
 from holdfast.api.plain_searches import results_json
 from holdfast.api.record_answers import record_response
@@ -22,7 +31,6 @@ from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RowId
 from holdfast.auth.roles import Permission
 from holdfast.clock import digits14
-from holdfast.errors import NotFound
 from holdfast.exports.tables import Format, write_rows
 from holdfast.records import Operator, Public, record
 from holdfast.replay.origins import ReplayOrigins, browse_url
@@ -343,8 +351,7 @@ async def export_results(
     origins = origins_here(request, archive)
 
     def work() -> Streamed:
-        if not archive.settings.api.exports:
-            raise NotFound("exports are not offered here; see HOLDFAST_API_EXPORTS")
+        demand_exports(archive)
         hits = _first(searching, asked)
         if form is ResultForm.WACZ:
             named = f"Results for {asked.q}" if asked.q else "Results of a search"

@@ -28,7 +28,7 @@ from holdfast.api.dependencies import (
     TotalsDep,
     source_of,
 )
-from holdfast.api.heavy import SlowTaskPool, heavily
+from holdfast.api.heavy import heavily, heavy_result
 from holdfast.api.record_answers import record_response
 from holdfast.api.routes.jobs import Limit, Offset
 from holdfast.api.routing import LazyRouter
@@ -452,8 +452,7 @@ async def read_file(
         return specs
 
     # A megabyte of YAML takes seconds: it takes one of the few places, or gets 503.
-    heavy: SlowTaskPool = request.app.state.heavy
-    return await heavy.result(read)
+    return await heavy_result(request, read)
 
 
 @admin_router.post("/api/v1/sources/import", Permission.OPERATE, errors=(404, 413, 415), openapi_extra=_FILE)

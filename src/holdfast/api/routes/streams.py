@@ -14,8 +14,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from holdfast.api.dependencies import ArchiveDep, WorkDep
 from holdfast.api.errors import answers
-from holdfast.api.live.frames import Frame
-from holdfast.api.live.hub import EventStream, Hub, Listener, StreamRequest, Topic
+from holdfast.api.live.hub import EventStream, Frame, Hub, Listener, StreamRequest, Topic
 from holdfast.api.live.topics import (
     CrawlerTopic,
     EventsTopic,
