@@ -12,7 +12,7 @@ from tests.house.source import Module, modules
 _LOOKING = {
     "api.figures",
     "api.middleware.capabilities",
-    "api.middleware.visibility",
+    "api.middleware.identity",
     "api.upkeep",
     "assistants.server",
     "cli.export",

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 from fastapi import FastAPI
@@ -25,7 +26,7 @@ from holdfast.api.middleware.capabilities import Capabilities
 from holdfast.api.middleware.headers import AppHeaders, CorsOrigins, HeadRequests, ReplayHeaders
 from holdfast.api.middleware.host_routing import HostRouting, Hosts, RefuseAll
 from holdfast.api.middleware.identity import Principals, Viewers
-from holdfast.api.middleware.rate_limits import RateLimits, RequestsAtOnce, kinds_of, rates_of
+from holdfast.api.middleware.rate_limits import CountedElsewhere, RateLimits, Rates, RequestsAtOnce, kinds_of
 from holdfast.api.middleware.request_ids import RequestIds, UsageCounts
 from holdfast.api.middleware.web_files import WebPages
 from holdfast.api.plain_searches import plain_searches
@@ -36,6 +37,7 @@ from holdfast.api.routes import REPLAY_ROUTERS, ROUTERS
 from holdfast.api.routing import LazyRoute, LazyRouter, PathPermissions, RouteTable, check_permission
 from holdfast.api.web_files import WebFiles
 from holdfast.auth.roles import Permission
+from holdfast.clock import Clock
 from holdfast.errors import HoldfastError
 from holdfast.feedback import UsageTally
 from holdfast.metrics import ServerMetrics
@@ -216,6 +218,15 @@ def create_inner_app(archive: Archive) -> DescribedApp:
     app.state.readiness = ReadinessProbe(checks, archive.clock, served=served, beside=beside)
     _add_services(app.state, archive)
     return app
+
+
+def rates_of(redis_url: str | None, clock: Clock) -> Rates | CountedElsewhere:
+    """Return the counter of requests: in Redis if configured, else in this process."""
+    if redis_url is None:
+        return Rates(clock)
+    # By name: its libraries take as long to load as the rest of the limits, and most servers have no Redis.
+    shared: CountedElsewhere = import_module(".middleware.shared_rates", __package__).SharedRates(redis_url, clock)
+    return shared
 
 
 def _add_services(state: State, archive: Archive) -> None:

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from holdfast import log
-from holdfast.api.app import create_app
+from holdfast.api.app import create_app, rates_of
 from holdfast.api.middleware import shared_rates
-from holdfast.api.middleware.rate_limits import CountedRequest, Tier, rates_of
+from holdfast.api.middleware.rate_limits import CountedRequest, Tier
 from holdfast.api.middleware.shared_rates import SharedRates
 from holdfast.clock import SystemClock
 from holdfast.config import Settings

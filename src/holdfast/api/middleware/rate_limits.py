@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import OrderedDict, deque
 from collections.abc import Callable, Container, Iterable
-from importlib import import_module
 from typing import Final, NamedTuple, Protocol
 
 from limits import RateLimitItemPerMinute
@@ -188,15 +187,6 @@ class RequestsAtOnce:
             await self._app(scope, receive, send)
         finally:
             self._counts.give_back(key)
-
-
-def rates_of(redis_url: str | None, clock: Clock) -> Rates | CountedElsewhere:
-    """Return the counter of requests: in Redis if configured, else in this process."""
-    if redis_url is None:
-        return Rates(clock)
-    # By name: its libraries take as long to load as the rest of the limits, and most servers have no Redis.
-    shared: CountedElsewhere = import_module(".shared_rates", __package__).SharedRates(redis_url, clock)
-    return shared
 
 
 class Tier(NamedTuple):
