@@ -130,7 +130,7 @@ def test_first_hour_from_empty_directory_to_page_through_time(tmp_path: Path, br
         expect(surveyed).to_contain_text("Forbids 1 of 5 addresses checked.")
         expect(surveyed).to_contain_text("ana@example.org")
         rows = surveyed.get_by_role("row")
-        expect(page.get_by_text("No worker is running")).to_have_count(0)
+        expect(page.get_by_text("No worker is running")).to_have_count(0, timeout=_SOON_MS)
         expect(rows.filter(has_text="/tides")).to_contain_text("yes")
         expect(rows.filter(has_text="/private/a")).to_contain_text("line 2 forbids it: Disallow: /private/")
         # Chromium writes each answer of 4xx to its console: the first check had no contact.
