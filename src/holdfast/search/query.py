@@ -130,9 +130,10 @@ _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 # What a text that names an address may leave out.
 _PREFIX = re.compile(r"(?:url:)?(?:https?://)?(?:www\.)?", re.IGNORECASE)
 _FIELDED = re.compile(r"(title|snippet|url|text):", re.IGNORECASE)
-_JOINTS: Final = ("AND", "OR", "NOT")
-# `command not found` is a message, and so is `IS NOT NULL`: small letters never join, nor does a text in capitals.
-_JOINT = re.compile(r"(?<![^\s(])(?:AND|OR|NOT)(?![^\s)(])")
+# `command not found` is a message, and so is `IS NOT NULL`: lower case never joins, nor does a text in capitals,
+# nor NOT between two words in capitals.
+_NOT: Final = r"(?:(?<![A-Z]\s)|(?<=\bAND\s)|(?<=\bOR\s))NOT|NOT(?!\s[A-Z]{2})"
+_JOINT = re.compile(rf"(?<![^\s(])(?:AND|OR|{_NOT})(?![^\s)(])")
 # Parentheses alone join nothing: `strlen(3)` and `Tides (spring)` are words.
 # A minus excludes a word, and before a single letter or digit it is an option of a command, as in `ls -l`.
 _MINUS: Final = r"-(?![A-Za-z0-9](?![^\s)]))(?=[^\s-])"
@@ -144,7 +145,7 @@ def parse_query(text: str) -> ParsedQuery:
     # Cut before and after: tidying may make a text shorter, and must not be given a megabyte.
     clean = tidy(text[: 4 * MAX_QUERY_CHARS])[:MAX_QUERY_CHARS].strip()
     parted = part(clean.translate(QUOTES))
-    found = replace(_understood(parted.rest), has_words=bool(parted.rest))
+    found = replace(_understood(parted.rest, is_alone=not parted.taken), has_words=bool(parted.rest))
     if not parted.taken:
         return found if parted.problem is None else replace(found, problem=parted.problem)
     return replace(_with_words(found, parted), conditions=parted.conditions, operators=parted.taken, like=parted.like)
@@ -169,7 +170,7 @@ def _with_words(found: ParsedQuery, parted: Parted) -> ParsedQuery:
     )
 
 
-def _understood(clean: str) -> ParsedQuery:
+def _understood(clean: str, *, is_alone: bool) -> ParsedQuery:
     if not clean:
         return ParsedQuery(text="", intent=Intent.BROWSE)
     if (address := _address(clean)) is not None:
@@ -177,7 +178,10 @@ def _understood(clean: str) -> ParsedQuery:
         words = plain('"{}"'.format(_PREFIX.sub("", clean, 1).replace('"', " ")) if named else clean)
         return ParsedQuery(text=clean, intent=Intent.URL, groups=group_hashes(address), words=words, certain=named)
     is_boolean = _OTHER_SYNTAX.search(clean) or (_JOINT.search(clean) and not clean.isupper())
-    if is_boolean and (tree := _tree(clean)) is not None:
+    tree = _tree(clean) if is_boolean else None
+    # A query of one excluded word is that word: `-DSQLITE_OMIT_TEMPDB` names an option.
+    is_option = is_alone and isinstance(tree, Not) and _is_plain(tree.part) and " " not in clean
+    if tree is not None and not is_option:
         return ParsedQuery(text=clean, intent=Intent.BOOLEAN, tree=tree, words=plain(wanted_text(tree)))
     return ParsedQuery(text=clean, intent=Intent.PLAIN, words=plain(clean))
 
@@ -270,7 +274,7 @@ def _tokens(text: str) -> list[_Token]:
                 raise _SyntaxError
             break
         kind, value = str(match.lastgroup), match[str(match.lastgroup)]
-        if kind == "word" and value in _JOINTS and not (found and found[-1][0] == "field"):
+        if kind == "word" and _JOINT.match(text, match.start("word")) and not (found and found[-1][0] == "field"):
             kind = "operator"
         if kind == "minus" and at == match.start("minus") and found and found[-1][0] in ("word", "quoted", "field"):
             # Glued to what comes before it: part of a word, not an operator.
@@ -364,9 +368,7 @@ def _is_plain(node: Node) -> TypeGuard[Term]:
 
 def _tree(text: str) -> Node | None:
     try:
-        tree = _Parser(_tokens(text)).tree()
-        # A query of one excluded word is that word: `-DSQLITE_OMIT_TEMPDB` names an option.
-        return None if isinstance(tree, Not) and isinstance(tree.part, Term) and " " not in text else tree
+        return _Parser(_tokens(text)).tree()
     # What cannot be read as a boolean query is plain text: a search box has no error for a stray parenthesis.
     except _SyntaxError:
         return None

@@ -76,6 +76,15 @@ def test_excluded_words_alone_leave_all_other_pages(site: Bed) -> None:
     assert set(site.urls("NOT cat AND NOT dog")) == everything - set(site.urls("cat")) - set(site.urls("dog"))
 
 
+@pytest.mark.parametrize("operators", ["site:a.test", "lang:en", "after:2020"])
+@pytest.mark.parametrize("excluded", ["cats", "title:educ"])
+def test_one_excluded_word_beside_an_operator_is_excluded(site: Bed, operators: str, excluded: str) -> None:
+    without = set(site.urls(f"{operators} -{excluded}"))
+
+    assert without == set(site.urls(operators)) - set(site.urls(excluded))
+    assert without
+
+
 def test_boolean_words_are_highlighted_in_all_their_forms(site: Bed) -> None:
     [hit] = site.ask("cat harbour -zebra").hits
 
