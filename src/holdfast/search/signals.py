@@ -57,13 +57,17 @@ class Graph:
 
 
 def graph_of(chunks: Iterable[Sequence[tuple[int, int]]]) -> Graph:
-    kept = np.empty((0, 2), np.int64)
+    kept, pending, count = np.empty((0, 2), np.int64), list[Edges](), 0
     for chunk in chunks:
         fresh = np.array(chunk, np.int64).reshape(-1, 2)
         # A page does not recommend itself.
-        fresh = fresh[fresh[:, 0] != fresh[:, 1]]
-        # After every chunk, so that memory goes by distinct links and not by captures.
-        kept = _distinct(np.concatenate((kept, fresh)))
+        pending.append(fresh[fresh[:, 0] != fresh[:, 1]])
+        count += len(pending[-1])
+        # Memory goes by distinct links and not by captures. Sorting after every chunk took quadratic time.
+        if 2 * count >= len(kept):
+            kept, pending, count = _distinct(np.concatenate((kept, *pending))), [], 0
+    kept = _distinct(np.concatenate((kept, *pending)))
+    del pending
     pages, places = np.unique(kept, return_inverse=True)
     pairs = places.reshape(-1, 2).astype(np.int32)
     return Graph(pages=pages, sources=pairs[:, 0], targets=pairs[:, 1])

@@ -7,6 +7,7 @@ import pytest
 from sqlalchemy import select
 
 from holdfast.db.models import PageSignal
+from holdfast.search import signals
 from holdfast.search.outbox import take_over_signals
 from holdfast.search.signals import graph_of, pagerank, recompute, signals_of
 from holdfast.urls import hash64
@@ -18,6 +19,17 @@ def test_each_pair_of_pages_counts_once_and_never_itself() -> None:
     rows = signals_of(graph_of([[(1, 2), (1, 2), (3, 2), (2, 2)], [(1, 2), (2, 3)]]))
 
     assert [(row.url_hash, row.inlinks, row.outlinks) for row in rows] == [(1, 0, 1), (2, 2, 1), (3, 1, 1)]
+
+
+def test_link_graph_sorts_each_edge_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    sorted_rows, distinct = list[int](), signals._distinct
+    monkeypatch.setattr(signals, "_distinct", lambda edges: (sorted_rows.append(len(edges)), distinct(edges))[1])
+    chunks = [[(page, page + 1) for page in range(start, start + 10)] for start in range(0, 1_000, 10)]
+
+    graph = graph_of([*chunks, *chunks])
+
+    assert len(graph.sources) == 1_000
+    assert sum(sorted_rows) < 10_000
 
 
 def test_pagerank_is_what_the_matrix_says() -> None:
