@@ -52,7 +52,7 @@ class Bed:
         with self.database.write() as session:
             rows = session.scalars(select(SearchOutbox)).all()
             found = {number for row in rows if row.kind == "documents" for number in row.refs["ids"]}
-            hashes = {one for row in rows if row.kind == "link_texts" for one in row.refs["hashes"]}
+            hashes = {one for row in rows for one in row.refs.get("hashes", ())}
             named = select(Snapshot.document_id).join(PageGroup, PageGroup.id == Snapshot.group_id)
             found.update(session.scalars(named.where(PageGroup.url_hash.in_(hashes))))
             session.execute(delete(SearchOutbox))

@@ -6,12 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
+from holdfast.db.models import Source
+from holdfast.search import readers
 from holdfast.search.near_duplicates import SimilarResults
 from holdfast.search.outbox import drain, rebuild
 from holdfast.search.search import ResultKind, SearchRequest, SearchService
 from holdfast.wiring.archive import Archive
-from holdfast.withdrawals.hiding import hide, unhide
+from holdfast.withdrawals.hiding import hide, tell_search, unhide
+from holdfast.withdrawals.viewers import PUBLIC, Visibility, seen_by
 from tests.archive import Shot, build_archive, days_later
 
 Building = Callable[[Sequence[Shot]], Archive]
@@ -107,6 +111,39 @@ def test_link_words_of_a_page_find_nothing_at_once_after_its_takedown(build: Bui
     unhide(archive.database, archive.clock, FRONT)
     drain(archive.database, archive.home, archive.clock)
     assert MAP in found()
+
+
+@pytest.mark.parametrize("seen_before", [True, False], ids=["searched-between", "not-searched-between"])
+@pytest.mark.parametrize("kind", ["takedown", "members"])
+def test_hidden_link_words_find_nothing_in_an_old_view_after_a_drain(
+    build: Building, monkeypatch: pytest.MonkeyPatch, kind: str, *, seen_before: bool
+) -> None:
+    archive = build([_front("Chart of the tidal basin"), Shot(url=MAP, body=_map().body, source="other")])
+    drain(archive.database, archive.home, archive.clock)
+    # The view is never replaced, as in a large archive while a new one is being built.
+    monkeypatch.setattr(readers, "_INLINE_ROWS", 0)
+    monkeypatch.setattr(readers, "_REST", float("inf"))
+    search = SearchService(archive.database, archive.home, archive.clock)
+
+    def found() -> list[str]:
+        with seen_by(PUBLIC):
+            return [hit.row.url for hit in search.ask(SearchRequest(q="tidal basin", view=ResultKind.PAGES)).hits]
+
+    assert MAP in found()
+    generation = search.generation()
+    if kind == "takedown":
+        hide(archive.database, archive.clock, FRONT, reason="asked")
+    else:
+        with archive.database.write() as session:
+            source = session.scalars(select(Source).order_by(Source.id)).first()
+            assert source is not None
+            source.visibility = Visibility.MEMBERS.value
+            tell_search(session, archive.clock, source.id)
+    assert not seen_before or found() == []
+    drain(archive.database, archive.home, archive.clock)
+
+    assert found() == []
+    assert search.generation() == generation
 
 
 def test_every_spelling_of_a_page_loses_the_words_of_a_withdrawn_page_and_gets_new_ones(build: Building) -> None:

@@ -150,7 +150,7 @@ class _Drain:
 
     def run(self, progress: Progress, is_stopping: Stopping) -> bool:
         while rows := self._waiting():
-            if any(row.kind != _WITHDRAWAL for row in rows):
+            if any(row.kind != _WITHDRAWAL or row.refs.get("hashes") for row in rows):
                 break
             # Readers go by the withdrawals in force: there is nothing to write, and no index to open.
             self._strike(rows)
@@ -269,7 +269,7 @@ def _take_in(
         if row.kind == "snapshots" and row.first_id is not None and row.last_id is not None:
             pages = _range(index_writer, database, (row.first_id, row.last_id), pages, progress, every=_COMMIT_EVERY)
     # Behind the pages: an address that is new has its link texts already.
-    named = {int(one) for row in rows if row.kind == "link_texts" for one in row.refs.get("hashes", ())}
+    named = {int(one) for row in rows for one in row.refs.get("hashes", ())}
     if named:
         index_writer.link_texts(named)
     for source_id in sorted({row.first_id for row in rows if row.kind == "visibility" and row.first_id is not None}):

@@ -35,8 +35,8 @@ from holdfast.db.raw import Transaction
 from holdfast.withdrawals.visibility import (
     Mark,
     for_members,
-    named_by,
     prepared_mark,
+    public_source,
     visible,
     visible_source,
     withdrawn_captures,
@@ -264,13 +264,19 @@ def taken_in(session: Session, ids: Sequence[int]) -> None:
 
 
 def waiting_takedowns(session: Session) -> dict[int, list[int]]:
-    """Return, by change, the link targets of captures that were placed under takedown since the last drain."""
-    waiting = select(SearchOutbox.id, SearchOutbox.first_id, SearchOutbox.refs).where(SearchOutbox.kind == "withdrawal")
-    return {
-        change: [one for part in named_by(session, snapshot_id=snapshot_id, key=refs.get("url_key")) for one in part]
-        for change, snapshot_id, refs in session.execute(waiting.where(SearchOutbox.id > _OWNER)).all()
-        if refs.get("hidden")
-    }
+    """Return, by pending change, the pages whose link texts are hidden by a takedown, or by a source now for members,
+    and are still in the index: the hashes of their groups.
+    """
+    changes = select(SearchOutbox).where(SearchOutbox.kind.in_(("withdrawal", "visibility")), SearchOutbox.id > _OWNER)
+    found: dict[int, list[int]] = {}
+    for row in session.scalars(changes):
+        if row.kind == "withdrawal":
+            found[row.id] = row.refs.get("hashes", []) if row.refs.get("hidden") else []
+        else:
+            named = select(LinkText.to_hash).join(Snapshot, Snapshot.id == LinkText.snapshot_id).distinct()
+            of_source = Snapshot.source_id == row.first_id, ~public_source(Snapshot.source_id)
+            found[row.id] = list(session.scalars(named.where(*of_source)))
+    return {change: hashes for change, hashes in found.items() if hashes}
 
 
 def still_waiting(session: Session, changes: Iterable[int]) -> set[int]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import field
+from itertools import chain
 from pathlib import Path
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -204,7 +205,8 @@ _MARKED_BYTES: Final = 64_000_000
 
 # What each row may pass, for so many kinds of viewers at a time: a byte a row.
 _GATES: Final = 4
-_NO_GATE: Final[tuple[Gate | None, dict[int, list[int]]]] = None, {}
+NamedReader = tuple[IndexReader | None, tuple[int, ...]]
+"""A reader without link texts that are hidden but still in the index, and the pending changes that hide them."""
 # Counts by month that are kept, one for each set of filters: a few kilobytes each.
 _VOLUMES: Final = 64
 
@@ -246,7 +248,8 @@ class ResultCache(Generic[Kept]):
         self._lock = threading.Lock()
         self._page_worth: Floats | None = None
         self._documents: LRUCache[int, npt.NDArray[np.bool_]] = LRUCache(max(_MARKED_BYTES, documents), _bytes)
-        self._gates: LRUCache[Mark, tuple[Gate, dict[int, list[int]]]] = LRUCache(_GATES)
+        self._gates: LRUCache[Mark, Gate] = LRUCache(_GATES)
+        self._named: LRUCache[Mark, NamedReader] = LRUCache(_GATES)
         self._own_gate: Gate | None = None
         self._owned: counting.Owned | None = None
         self._hosts: HostNames | None = None
@@ -306,11 +309,33 @@ class ResultCache(Generic[Kept]):
 
     def known_gate(self, mark: Mark) -> Gate | None:
         with self._lock:
-            return self._gates.get(mark, _NO_GATE)[0]
+            return self._gates.get(mark)
 
-    def takedowns(self, mark: Mark) -> dict[int, list[int]]:
+    def known_reader(self, mark: Mark) -> NamedReader | None:
         with self._lock:
-            return self._gates.get(mark, _NO_GATE)[1]
+            return self._named.get(mark)
+
+    def named_reader(self, session: Session, mark: Mark) -> NamedReader:
+        """Return the reader that finds no page by hidden link texts, and the pending changes that hide them."""
+        known, columns = self.known_reader(mark), self.view.columns
+        if known is not None and set(known[1]) == queries.still_waiting(session, known[1]):
+            return known
+        takedowns, reader = queries.waiting_takedowns(session), self.view.reader
+        if reader is not None:
+            try:
+                # After the changes were read: the files opened now have no link texts of changes that were drained.
+                reader = reader.reopened()
+            except IndexBroken:
+                # A rebuild deleted the files, and another view follows. The old files keep what they had.
+                if known is not None:
+                    return known
+            if takedowns:
+                groups = columns.groups.known(np.array(sorted(chain.from_iterable(takedowns.values())), np.int64))
+                reader = reader.without_names(columns.addresses.keys(columns.of_group.rows(groups)[0]))
+        found = reader, tuple(sorted(takedowns))
+        with self._lock:
+            self._named[mark] = found
+        return found
 
     def gate(self, session: Session) -> tuple[Mark, Gate]:
         """Return the flags of each row for the viewer, with a mark that changes when they do."""
@@ -318,9 +343,8 @@ class ResultCache(Generic[Kept]):
         known = self.known_gate(mark)
         if known is None:
             known = self._new_gate(session, mark)
-            takedowns = {change: named for change, named in queries.waiting_takedowns(session).items() if named}
             with self._lock:
-                self._gates[mark] = known, takedowns
+                self._gates[mark] = known
         return mark, known
 
     def _new_gate(self, session: Session, mark: Mark) -> Gate:

@@ -17,7 +17,6 @@ from dataclasses import field, replace
 from datetime import date, datetime, timedelta
 from enum import StrEnum
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -27,11 +26,12 @@ from holdfast.clock import Clock
 from holdfast.db.engine import Database
 from holdfast.errors import Invalid, Unavailable
 from holdfast.index.queries import searched_texts
-from holdfast.search import counting, queries, ranking, similar
+from holdfast.search import counting, ranking, similar
 from holdfast.search.columns import Columns
 from holdfast.search.confined import ConfinedRows, operators_alone, question_of, with_operators
 from holdfast.search.counting import NONE_FOLDED, Count, Filters, Gate, Histogram, Keys, ShownRows
 from holdfast.search.directory import IndexDirectory, IndexElsewhere
+from holdfast.search.engine import IndexReader
 from holdfast.search.fingerprints import Places
 from holdfast.search.highlight import Finder, Piece
 from holdfast.search.matching import NAMED_ADDRESSES, Match, MatchMode, SearchReach, browsed, find, rarity_of
@@ -173,8 +173,8 @@ class _Counted:
         return len(self.match.rows)
 
 
-_Seen = tuple[Mark, Gate, dict[int, list[int]]]
-"""What a viewer may see: the state of takedowns, the flags of each row, and the takedowns not yet drained."""
+_Seen = tuple[Mark, Gate, IndexReader | None]
+"""What a viewer may see: the state of takedowns, the flags of each row, and the reader without hidden link texts."""
 
 
 class SearchService:
@@ -288,17 +288,13 @@ class SearchService:
             # Without words there is nothing to rank: all spellings of an empty query are one.
             shown_similar = request.similar if request.similar is SimilarResults.COLLAPSE else None
             alike = replace(alike, q=None, sort=None, similar=shown_similar)
-        takedowns = self._waiting_takedowns(cache, mark)
-        work = partial(self._count, cache, question, request, (mark, gate, takedowns), sources)
-        return cache.result((mark, tuple(takedowns), alike), work)
-
-    def _waiting_takedowns(self, cache: ResultCache[_Counted], mark: Mark) -> dict[int, list[int]]:
-        known = cache.takedowns(mark)
-        if not known:
-            return known
-        with self._database.read() as session:
-            waiting = queries.still_waiting(session, known)
-        return {change: named for change, named in known.items() if change in waiting}
+        known = cache.known_reader(mark)
+        if known is None or known[1]:
+            with self._database.read() as session:
+                known = cache.named_reader(session, mark)
+        reader, takedowns = known
+        work = partial(self._count, cache, question, request, (mark, gate, reader), sources)
+        return cache.result((mark, takedowns, alike), work)
 
     def _prepare(self, view: View) -> None:
         """Precompute the counts of all pages of a new view: the one query whose cost grows with the archive."""
@@ -345,7 +341,7 @@ class SearchService:
         seen: _Seen,
         sources: dict[int, tuple[str, str]],
     ) -> _Counted:
-        (mark, gate, takedowns), columns, budget = seen, cache.view.columns, self._budget()
+        (mark, gate, reader), columns, budget = seen, cache.view.columns, self._budget()
         asked = ConfinedRows(cache, question, gate, budget, _filters(request, sources))
         filters = asked.filters
         wanted = None if request.similar_to is None else near_duplicates_of(columns, request.similar_to, gate)
@@ -360,7 +356,7 @@ class SearchService:
             # Documents that the source never captured are left out before their rows are counted.
             allowed = None if filters.source is None else cache.documents_of(filters.source)
             reach = SearchReach(scan=0, gate=gate, budget=budget, named=self.named_addresses, allowed=allowed)
-            match, keep = self._found(asked, reach, takedowns)
+            match, keep = self._found(asked, reach, reader)
         if wanted is not None:
             keep &= wanted.among(columns, match.rows, as_pages=request.view is ResultKind.PAGES)
         complete = match.complete and asked.complete
@@ -397,15 +393,10 @@ class SearchService:
         )
 
     def _found(
-        self, asked: ConfinedRows[_Counted], reach: SearchReach, takedowns: dict[int, list[int]]
+        self, asked: ConfinedRows[_Counted], reach: SearchReach, reader: IndexReader | None
     ) -> tuple[Match, counting.Keep]:
         """Return the matches of a query, and which pass; reads more if the filters leave few."""
-        view, question = asked.cache.view, asked.question
-        if takedowns and view.reader is not None:
-            # The index still has the link texts of captures under takedown: until a drain, they find nothing.
-            groups = view.columns.groups.known(np.array(sorted(chain.from_iterable(takedowns.values())), np.int64))
-            unnamed = view.columns.addresses.keys(view.columns.of_group.rows(groups)[0])
-            view = replace(view, reader=view.reader.without_names(unnamed))
+        view, question = replace(asked.cache.view, reader=reader), asked.question
         for scan in self.filtered_documents if asked.filters.any else (self.exact_documents,):
             if question.like is not None:
                 match = similar.alike(view, question.words, question.like, replace(reach, scan=scan))

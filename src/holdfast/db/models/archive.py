@@ -406,8 +406,9 @@ class SearchOutbox(Model):
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
     kind: Mapped[str] = mapped_column(String(16))
-    """snapshots (a range of ids that were written or changed), documents (ids in refs), withdrawal, signals,
-    visibility (of the source in `first_id`).
+    """snapshots (a range of ids that were written or changed), documents (ids in refs), link_texts
+    (hashes of their targets in refs), withdrawal (with the targets of its link texts), signals, visibility (of the
+    source in `first_id`).
     """
     first_id: Mapped[int | None] = mapped_column(BigInteger)
     last_id: Mapped[int | None] = mapped_column(BigInteger)
