@@ -115,7 +115,7 @@ def test_link_words_of_a_page_find_nothing_at_once_after_its_takedown(build: Bui
 
 @pytest.mark.parametrize("seen_before", [True, False], ids=["searched-between", "not-searched-between"])
 @pytest.mark.parametrize("kind", ["takedown", "members"])
-def test_hidden_link_words_find_nothing_in_an_old_view_after_a_drain(
+def test_hidden_link_words_find_nothing_in_an_old_view(
     build: Building, monkeypatch: pytest.MonkeyPatch, kind: str, *, seen_before: bool
 ) -> None:
     archive = build([_front("Chart of the tidal basin"), Shot(url=MAP, body=_map().body, source="other")])

@@ -23,7 +23,12 @@ def test_each_pair_of_pages_counts_once_and_never_itself() -> None:
 
 def test_link_graph_sorts_each_edge_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     sorted_rows, distinct = list[int](), signals._distinct
-    monkeypatch.setattr(signals, "_distinct", lambda edges: (sorted_rows.append(len(edges)), distinct(edges))[1])
+
+    def counted(edges: signals.Edges) -> signals.Edges:
+        sorted_rows.append(len(edges))
+        return distinct(edges)
+
+    monkeypatch.setattr(signals, "_distinct", counted)
     chunks = [[(page, page + 1) for page in range(start, start + 10)] for start in range(0, 1_000, 10)]
 
     graph = graph_of([*chunks, *chunks])
