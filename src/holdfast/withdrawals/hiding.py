@@ -276,8 +276,9 @@ def _record(session: Session, clock: Clock, subject: str, target: _Subject, *, r
     # The link texts that other pages have from it are hidden and shown with it.
     for named in [*named_by(session, *target)] or [[]]:
         refs = {"url_key": key, "hidden": reason is not None, "hashes": named}
-        session.add(SearchOutbox(kind="withdrawal", first_id=snapshot_id, last_id=snapshot_id, created_at=clock.now(),
-                                 refs=refs))  # fmt: skip
+        row = SearchOutbox(kind="withdrawal", first_id=snapshot_id, last_id=snapshot_id, refs=refs)
+        row.created_at = clock.now()
+        session.add(row)
     detail = {"reason": reason, "snapshot_id": snapshot_id, "url_key": key}
     audit.record(session, clock, action=f"snapshot.{done}", subject=subject, detail=detail)
     session.flush()
