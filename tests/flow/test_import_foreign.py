@@ -39,7 +39,7 @@ DAMAGED = {
     "pywb/example.warc": "record_header",
     "warcio/example-trunc.warc": "record_header",
 }
-CONVERTED = {"pywb/example.arc.gz": "ARC", "warcio/example-bad-non-chunked.warc.gz": "one member a record"}
+CONVERTED = {"pywb/example.arc.gz": "ARC", "warcio/example-bad-non-chunked.warc.gz": "one member per record"}
 
 
 class Imported:

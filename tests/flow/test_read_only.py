@@ -140,7 +140,7 @@ def test_what_a_writer_left_in_the_log_is_read_or_its_absence_is_told(home: Path
     _unlock(copy)
 
     assert refused.returncode == 1
-    assert "stands in holdfast.db-wal" in refused.stderr
+    assert "its last changes are in holdfast.db-wal" in refused.stderr
 
 
 _READER = """

@@ -340,9 +340,9 @@ def test_a_search_without_an_index_says_that_it_is_made_first(
     again = terminal.type("terms", "heron", "--json")
 
     assert (busy.object["total"], made.object["total"]) == (0, 1)
-    assert "another process makes the search index" in busy.err
-    assert "it is made first" not in busy.err
-    assert "it is made first" in made.err
+    assert "another process is building the search index" in busy.err
+    assert "it is built first" not in busy.err
+    assert "it is built first" in made.err
     assert (again.code, again.err) == (0, "")
 
 

@@ -106,7 +106,7 @@ def test_a_search_that_makes_the_index_first_can_be_interrupted_and_begins_again
     finally:
         process.kill()
 
-    assert (process.returncode, "it is made first" in err) == (130, True), err
+    assert (process.returncode, "it is built first" in err) == (130, True), err
     assert [path for path in IndexDirectory(bed.home).folder.iterdir() if path.is_dir()] == []
     again = forked.run(command, capture_output=True, text=True, check=True, timeout=patience.deadline(60))
     assert json.loads(again.stdout)["total"] == 2

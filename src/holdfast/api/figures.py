@@ -382,7 +382,8 @@ class RunReports:
                 raise ExecutionNotFound
             # By its state: a count made while the run was going on is not final.
             key = (execution_id, row.state, row.finished_at)
-            return self._reports.read(session, key, lambda _session: self._counted(execution_id))
+        # Outside the transaction, whose idle time PostgreSQL limits: a count may take longer.
+        return self._reports.read(session, key, lambda _session: self._counted(execution_id))
 
     def _counted(self, execution_id: int) -> RunReport:
         # A connection of its own: the count speaks SQL itself, and may take long.

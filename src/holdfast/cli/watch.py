@@ -79,7 +79,7 @@ def watched_facts(one: WatchedRun) -> dict[str, Any]:
         "container_restarts": one.restarts,
         "errors": one.errors,
         "log": one.log,
-        "tool_pid": one.holder or None,
+        "tool_pid": one.holder,
         "lock_owner": one.run.job.lock_owner,
     }
 

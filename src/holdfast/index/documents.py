@@ -176,9 +176,9 @@ class Extractor:
                 made[key] = self._read(capture, key)
             if stored is not None:
                 capture.document_id, _, noindex = stored
+                capture.noindex = capture.noindex or noindex
             else:
-                _, _, noindex = self._remembered(capture, key)
-            capture.noindex = capture.noindex or noindex
+                capture.noindex = capture.noindex or self._remembered(capture, key)[2]
             again = (capture.identity.url_hash, key) in shown or (
                 stored is not None and (capture.identity.url_hash, stored[0]) in linked
             )

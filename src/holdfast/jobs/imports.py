@@ -128,8 +128,8 @@ def _completed(
     locked_source(session, source.id)
     identity = identity or f"{IMPORT} {source.code}{'' if job_name is None else f' {job_name}'}"
     fingerprint = sha256(identity.encode()).hexdigest()
-    known = select(Job).where(Job.kind == IMPORT, Job.fingerprint == fingerprint).order_by(Job.id).limit(1)
-    job = session.scalars(known).one_or_none()
+    is_known = (Job.source_id == source.id, Job.kind == IMPORT, Job.fingerprint == fingerprint)
+    job = session.scalars(select(Job).where(*is_known).order_by(Job.id).limit(1)).one_or_none()
     if job is None:
         job = Job(source_id=source.id, kind=IMPORT, name=job_name, fingerprint=fingerprint, config={}, created_at=now)
         session.add(job)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from threading import Event, Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
+from sqlalchemy import QueuePool
 from sqlalchemy.orm import Session
 
 from holdfast.api.errors import ExecutionNotFound
 from holdfast.api.figures import CountCache, RunReports
 from holdfast.db.models import Execution
+from holdfast.jobs.views.run_report import RunReport, run_report
 from holdfast.wiring.archive import Archive
 from tests.archive import Shot, build_archive
 from tests.clock import FakeClock, SlowClock
@@ -94,3 +96,18 @@ def test_run_report_is_counted_again_when_the_run_has_ended(archive: Archive) ->
     assert reports.read(1).state == "failed"
     with pytest.raises(ExecutionNotFound):
         reports.read(99)
+
+
+def test_run_report_holds_no_connection_while_it_is_counted(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, held = archive.database.engine.pool, list[int]()
+    assert isinstance(pool, QueuePool)
+
+    def counted(*given: Any) -> RunReport:
+        held.append(pool.checkedout())
+        return run_report(*given)
+
+    monkeypatch.setattr("holdfast.api.figures.run_report", counted)
+
+    RunReports(archive.database, SlowClock()).read(1)
+
+    assert held == [0]
