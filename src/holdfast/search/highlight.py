@@ -38,8 +38,6 @@ _LONGEST: Final = 64
 _MOST_BIGRAMS: Final = 32
 _MOST_COMPOUNDS: Final = 8
 _MOST_PARTS: Final = 8
-# Share of the words' weights that a passage with all of them holds; their sum is not exactly 1.
-_WHOLE: Final = 0.999
 
 
 class Piece(NamedTuple):
@@ -298,19 +296,16 @@ class Finder:
     def pieces(self, text: str) -> list[Piece]:
         return _cut(text, 0, len(text), self.places(text))
 
-    def passages(
-        self, source: SearchedText, raw: bytes = b"", *, most: int = 1, whole: bool = False
-    ) -> list[list[Piece]]:
+    def passages(self, source: SearchedText, raw: bytes = b"", *, most: int = 1) -> list[list[Piece]]:
         """Return at most `most` passages, best first; empty without a hit. `raw` is the text in UTF-8, if at hand.
 
-        Neither title nor headings are shown if there is other text. With `whole`, return passages only if one of them
-        has all words.
+        Neither title nor headings are shown if there is other text.
         """
         found = self._first_found(source.text, raw)
         if not found:
             return []
         places = _joined(source.text, found)
-        passages = chosen(source, found, self._shown_weights, most, least=_WHOLE if whole else 0.0)
+        passages = chosen(source, found, self._shown_weights, most)
         return [_shown(source.text, passage, places) for passage in passages]
 
     def start_of(self, text: str) -> list[Piece]:

@@ -102,13 +102,8 @@ class _Candidate(NamedTuple):
     below: Span | None = None
 
 
-def chosen(
-    source: SearchedText, found: Sequence[Found], weights: Weights, most: int, *, least: float = 0.0
-) -> list[Passage]:
-    """Return the best passages; none if no line holds `least` of the words, by weight."""
+def chosen(source: SearchedText, found: Sequence[Found], weights: Weights, most: int) -> list[Passage]:
     lines = _candidates(source.text, found, weights)
-    if least and all(weights[one.mask] < least for one in lines.values()):
-        return []
     close = _best(lines.values(), _CLOSE + most) if len(lines) > 1 else list(lines.values())
     if most == 1:
         best = _judged(source, close[0], lines, weights)

@@ -500,9 +500,9 @@ def _collapses(request: SearchRequest, question: ParsedQuery, mode: MatchMode) -
 def _passages(row: HitRow, finder: Finder, shown: tuple[bytes, str | None] | None, *, most: int) -> list[list[Piece]]:
     if shown is not None:
         packed, headings = shown
-        for raw, whole in searched_texts(packed):
+        for raw in searched_texts(packed):
             source = SearchedText(raw.decode(), row.title or "", headings or "")
-            if found := finder.passages(source, raw, most=most, whole=whole):
+            if found := finder.passages(source, raw, most=most):
                 return found
     return [finder.start_of(row.snippet)] if row.snippet else []
 
