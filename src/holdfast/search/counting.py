@@ -67,6 +67,11 @@ class Filters:
         return self.profiled or any(value is not None for value in named)
 
     @property
+    def shows_more(self) -> bool:
+        """True if captures are included that are left out otherwise; these counts are not prepared."""
+        return self.non_2xx or self.duplicates or self.noise
+
+    @property
     def profiled(self) -> bool:
         return any(value is not None for value in (self.source, self.language, self.type, self.status))
 

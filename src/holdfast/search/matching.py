@@ -384,7 +384,7 @@ def _best_shown(read: _Read, owners: tuple[Numbering, Incidence], reach: SearchR
         if is_all or len(shown) > limit or asked >= _MOST_KEYS:
             best, count = shown[:limit], len(shown) if is_all else limit + 1
             return MatchedKeys(keys=found.keys[best], scores=found.scores[best], count=count)
-        asked *= 4
+        asked = min(4 * asked, _MOST_KEYS)
         reach.budget.check()
     return found
 

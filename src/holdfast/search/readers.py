@@ -167,7 +167,12 @@ class ReaderCache:
                 return self._renew(mark, _nothing)
         # The lock is taken here and released by the thread: a second request must not start a second build.
         if self._clock.monotonic() - self._built_at > _REST * self._cost_s and self._lock.acquire(blocking=False):
-            threading.Thread(target=self._renew_beside, args=(mark,), name="search view", daemon=True).start()
+            try:
+                threading.Thread(target=self._renew_beside, args=(mark,), name="search view", daemon=True).start()
+            except RuntimeError as exc:
+                # The system has no thread left: the old view serves, and a later search tries again.
+                self._lock.release()
+                _log.warning("search.view_failed", error=str(exc))
         return view
 
     def is_newest(self, view: View) -> bool:

@@ -349,7 +349,7 @@ class SearchService:
             rows, complete = wanted.rows(columns, most=self.browsed_rows)
             match = browsed(rows, complete=complete)
             keep = asked.passing(match.rows)
-        elif question.intent is Intent.BROWSE and filters.any:
+        elif question.intent is Intent.BROWSE and (filters.any or filters.shows_more):
             match = asked.browsed(most=self.browsed_rows)
             keep = asked.passing(match.rows)
         else:
@@ -550,7 +550,7 @@ def _check(request: SearchRequest) -> None:
             f"`language` has two or three small letters, as in en, or is {UNKNOWN_LANGUAGE} where it is not known"
         )
     if request.type is not None and request.type not in KINDS:
-        raise BadSearch(f"`type` is one of {', '.join(KINDS)}; what a page is for is asked by type: in the query")
+        raise BadSearch(f"`type` is one of {', '.join(KINDS)}; to filter by purpose, such as article, use type: in `q`")
     if request.status is not None and request.status not in counting.STATUS_NAMES:
         raise BadSearch(f"`status` is one of {', '.join(counting.STATUS_NAMES)}")
     if request.host is not None and not 1 <= len(request.host) <= MAX_HOST_CHARS:

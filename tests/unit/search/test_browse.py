@@ -31,6 +31,7 @@ _FILTERS: list[dict[str, Any]] = [
     {"source": "s0", "start": date(2025, 3, 20)},
     {"host": "nowhere.test"},
     {"source": "s1", "non_2xx": True, "duplicates": True},
+    {"duplicates": True},
 ]
 
 

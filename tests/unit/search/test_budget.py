@@ -7,9 +7,12 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
-from holdfast.search.matching import MatchMode, corrected, nearest
+from holdfast.search import matching
+from holdfast.search.engine import MatchedKeys
+from holdfast.search.matching import MatchMode, SearchReach, best_documents, corrected, nearest
 from holdfast.search.query import And, Field, Node, Not, Or, Term
 from holdfast.search.readers import ReaderCache, ResultCache
 from holdfast.search.search import SearchRequest, SearchService
@@ -18,6 +21,20 @@ from tests.clock import FakeClock
 from tests.search_bed import Bed, Capture, pages
 
 _SYLLABLES = [consonant + vowel for consonant in "bcdfghjklmnprstvwz" for vowel in "aeiou"]
+
+
+def test_hidden_keys_are_read_up_to_the_limit_and_not_beyond(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(matching, "_MOST_KEYS", 10)
+    bed.fill(pages(["parrot"]))
+    columns, asked = ReaderCache(bed.home, bed.clock).view().columns, list[int]()
+    nothing = SearchReach(scan=1, gate=np.zeros(len(columns), np.uint8), budget=Budget(bed.clock), named=1)
+
+    def read(*, limit: int) -> MatchedKeys:
+        asked.append(limit)
+        return MatchedKeys(keys=-np.arange(1, limit + 1), scores=np.ones(limit, np.float32), count=1_000)
+
+    assert len(best_documents(read, columns, nothing, 1).keys) == 0
+    assert asked == [2, 8, 10]
 
 
 class _Words:

@@ -132,6 +132,25 @@ def test_view_of_many_captures_is_renewed_beside_requests(
     assert len(cache.view().columns) == 18
 
 
+def test_view_is_renewed_after_a_thread_could_not_start(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.search.readers._INLINE_ROWS", 10)
+    clock = FakeClock()
+    cache = ReaderCache(bed.home, clock)
+    bed.fill(_captures(0, 12))
+    cache.view()
+    bed.fill(_captures(12, 6))
+    clock.advance(1)
+
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        assert len(cache.view().columns) == 12
+
+    assert len(cache.view(wait=True).columns) == 18
+
+
 def test_request_with_an_older_view_keeps_the_newer_cache(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
     search, request = SearchService(bed.database, bed.home, bed.clock), SearchRequest(q="parrot", duplicates=True)
     bed.fill(_captures(0, 6))
