@@ -102,7 +102,7 @@ def _new_entries(
     new, new_from = united(come, name)
     is_known = numbering.places(_keys(new)) != numbering.none
     again, again_from = new[is_known], new_from[is_known]
-    # Where nothing was merged, one that comes again was changed.
+    # Segments were not merged, so an entry with a known key is a changed one.
     if not _equal(old, again) or not _same_texts((old, old_from, gone), (again, again_from, come)):
         return None
     return new[~is_known], new_from[~is_known]

@@ -62,8 +62,8 @@ def _analyser(tokeniser: Any, *filters: Any) -> Any:
 def _stemming(language: str) -> Any:
     if language == UNSTEMMED:
         return _analyser(tantivy.Tokenizer.regex(_ANY_SCRIPT))
-    # Twice half as many words of a family meet again: without accents one pass leaves `vaccinees` at `vaccine`. English
-    # has none to lose.
+    # Stem twice: after accents are removed, one pass leaves `vaccinees` at `vaccine`. With a second pass half as many
+    # words miss the other forms of their family. English has no accents to lose.
     stemmer = tantivy.Filter.stemmer(STEMMERS[language])
     passes = [stemmer] if language == "en" else [stemmer, tantivy.Filter.stemmer(STEMMERS[language])]
     tokeniser = tantivy.Tokenizer.regex(_ANY_SCRIPT) if language == "ta" else tantivy.Tokenizer.simple()

@@ -178,8 +178,8 @@ class IndexDirectory:
         for name in found - {in_force}:
             # Left behind by a build that died: dying again and again must not fill the disk.
             shutil.rmtree(self.folder / name, ignore_errors=True)
-        # A name that was in force never comes again, not even after all was thrown away: readers take over by name what
-        # they have open, and a writer that goes on in a folder that is gone must not meet another one there.
+        # The name of a generation is never used again, not even after all were deleted: readers reuse open files by
+        # name, and a writer whose folder was deleted must not write into a new one.
         folder = self.folder / str(max(numbers) + 1 if numbers else 1 + randbelow(_FIRST_NAMES))
         folder.mkdir(parents=True)
         return folder
@@ -209,6 +209,6 @@ class IndexDirectory:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
         except BlockingIOError as exc:
-            raise IndexBusy("another process writes the search index now; it takes in what waits") from exc
+            raise IndexBusy("another process is writing the search index; it also indexes pending changes") from exc
         finally:
             os.close(fd)

@@ -369,7 +369,7 @@ class IndexReader:
         found = []
         for language in languages:
             kept = [kept_stems(terms_of(word), language) for word in words]
-            # A form of the same word is met by that word alone: it says nothing of two.
+            # Two forms of one word have the same stem, so one word would match both: ignore such pairs.
             pairs = [(a, b) for a, b in pairwise(kept) if a and b and a != b]
             if pairs and all(kept):
                 # Both orders: alone, a phrase that is turned round would count as two words further apart.

@@ -337,10 +337,10 @@ OPERATORS: Final = {
         Operator(
             name="near",
             value="N(WORDS)",
-            meaning=f"With these words in any order and at most N others between two of them that are named one after"
-            f' the other, N from 1 to {MAX_NEAR}, {NEAR_WORDS} if it is left out. `"water school"~5` is the same.'
-            " Of three or more words each is near the next, perhaps at different places; two forms of one word"
-            " (`run running`) count as one word. Where a script does not part its words, letters count.",
+            meaning="Contains these words in any order, with at most N other words between each word and the next one"
+            f' of the query. N is 1 to {MAX_NEAR}, by default {NEAR_WORDS}. `"water school"~5` is the same. With three'
+            " or more words, each must be near the next, but not all in one place. Forms of one word (`run running`)"
+            " count as one word. In scripts without spaces N counts letters.",
             examples=("near:5(water school)", '"water school"~5'),
             read=_near,
         ),

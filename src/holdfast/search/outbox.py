@@ -115,7 +115,8 @@ def drain(
         if not lost:
             with directory.writing():
                 _own_outbox(database, directory, clock, by_force=False)
-                # Looked at again, as the one writer: an index that has gone since would become one of these changes.
+                # Check again under the writer's lock: if the index was deleted meanwhile, a new one would contain only
+                # these changes.
                 if directory.exists():
                     finished = work.run(progress, is_stopping)
                     return Drained(changes=work.changes, pages=work.pages, finished=finished)

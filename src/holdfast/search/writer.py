@@ -91,8 +91,8 @@ class SearchWriter:
     def pages(self, first: int, last: int, rows: Sequence[SearchPageRow]) -> None:
         """Add the pages of an id range, replacing earlier ones in it, and their documents not seen before."""
         self._begin()
-        # Entries gathered earlier for this range are outdated: an index run and a judgement of its captures may
-        # both have told of it since the last commit.
+        # Entries gathered earlier for this range are outdated: both an index run and a noise verdict may have queued
+        # it since the last commit.
         if any(begin <= last and first <= end for begin, end in self._cleared):
             self._rows = [row for row in self._rows if not first <= row[0] <= last]
         self._cleared.append((first, last))
