@@ -14,7 +14,7 @@ export function Addresses({ source, year, asked }: { source: string; year: numbe
   const { t } = useWords();
   const { data, error, refetch, hasNextPage, fetchNextPage, isFetchingNextPage } = useAddresses(source, year, asked);
   if (!asked.outcome) return null;
-  const what = `${t(`outcome.${asked.outcome}`)}${asked.reason ? `, ${asked.reason}` : ""}`;
+  const what = `${t(`outcome.${asked.outcome}`, { count: 2 })}${asked.reason ? `, ${asked.reason}` : ""}`;
   const rows = data?.pages.flatMap((page) => page.items);
   return (
     <Card title={t("edition.addresses", { what })} className="min-h-48">

@@ -14,7 +14,7 @@ export function CoverageFlow({ summary, intended, place, asked }: { summary: Rec
   return (
     <div className="grid gap-6 lg:grid-cols-[minmax(0,22rem)_1fr]">
       <figure className="min-w-0">
-        <svg role="img" aria-label={[`${number(intended)} ${t("edition.intended")}`, ...bands.map((one) => `${number(one.count)} ${t(`outcome.${one.outcome}`)}`)].join("; ")} viewBox={`0 0 320 ${HEIGHT}`} className="w-full">
+        <svg role="img" aria-label={[`${number(intended)} ${t("edition.intended")}`, ...bands.map((one) => `${number(one.count)} ${t(`outcome.${one.outcome}`, { count: one.count })}`)].join("; ")} viewBox={`0 0 320 ${HEIGHT}`} className="w-full">
           <rect x="0" y="0" width="14" height={HEIGHT} rx="2" className="fill-ink" />
           {bands.map((band) => (
             <g key={band.outcome} className={`${FILLS[band.outcome]} ${asked.outcome && asked.outcome !== band.outcome ? "opacity-40" : ""}`}>
@@ -30,7 +30,7 @@ export function CoverageFlow({ summary, intended, place, asked }: { summary: Rec
           <li key={band.outcome}>
             <Part place={place} ask={{ outcome: band.outcome }} isChosen={asked.outcome === band.outcome && !asked.reason}>
               <svg aria-hidden viewBox="0 0 10 10" className={`size-3 shrink-0 ${FILLS[band.outcome]}`}><rect width="10" height="10" rx="2" /></svg>
-              <span className="font-semibold">{t(`outcome.${band.outcome}`)}</span>
+              <span className="font-semibold">{t(`outcome.${band.outcome}`, { count: band.count })}</span>
               <Count count={band.count} share={band.share} />
             </Part>
             <ul className="ml-5 border-l border-line pl-2">

@@ -76,7 +76,7 @@ function Before({ found }: { found: Coverage }) {
       ) : <p className="mb-3 text-sm text-soft">{t("edition.notCompared")}</p>}
       <DataTable caption={t("edition.before", { year: String(before.year) })} rows={[...FIGURES]} keyOf={([name]) => name} empty=""
         columns={[
-          { head: t("edition.figure"), cell: ([, word]) => t(word) },
+          { head: t("edition.figure"), cell: ([, word]) => t(word, { count: 2 }) },
           { head: String(before.year), isNumber: true, cell: ([name]) => number(before[name]) },
           { head: String(found.year), isNumber: true, cell: ([name]) => number(found[name]) },
           { head: "±", isNumber: true, cell: ([name]) => difference(found[name], before[name]) },

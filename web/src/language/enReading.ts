@@ -30,7 +30,7 @@ export const enReading = {
   "page.several": "several captures on one day",
   "page.captured": "Captured",
   "page.content": "Content",
-  "page.noneLeft": "No capture of this year is like that",
+  "page.noneLeft": "No capture of this year matches",
   "page.noneLeftHow": "Choose another year above, or show all captures.",
   "page.cut": "These are the first {shown} captures of the year; the calendar counts all of them.",
   "page.compareChosen": "Compare the two selected",

@@ -32,7 +32,7 @@ export const frReading: Record<keyof typeof enReading, string> = {
   "page.several": "plusieurs captures le même jour",
   "page.captured": "Capturée",
   "page.content": "Contenu",
-  "page.noneLeft": "Aucune capture de cette année n’y correspond",
+  "page.noneLeft": "Aucune capture de cette année ne correspond",
   "page.noneLeftHow": "Choisissez une autre année ci-dessus, ou affichez toutes les captures.",
   "page.cut": "Voici les {shown} premières captures de l’année ; le calendrier les compte toutes.",
   "page.compareChosen": "Comparer les deux choisies",

@@ -19,8 +19,8 @@ export function CoverageBar({ edition, isLarge = false }: { edition: Edition; is
         {PARTS.map((part) => <span key={part.key} className={part.tone} style={{ width: `${(100 * part.count(edition)) / all}%` }} />)}
       </div>
       <p className="mt-1 flex flex-wrap gap-x-3 text-sm text-soft tabular-nums">
-        <span>{t("intended", { number: edition.intendedUrlCount })}</span>
-        {PARTS.filter((part) => part.count(edition) > 0).map((part) => <span key={part.key} className="inline-flex items-center gap-1"><span aria-hidden className={`inline-block size-2 rounded-full ${part.tone}`} />{count(part.count(edition))} {t(`part.${part.key}`)}</span>)}
+        <span>{t("intended", { count: edition.intendedUrlCount })}</span>
+        {PARTS.filter((part) => part.count(edition) > 0).map((part) => <span key={part.key} className="inline-flex items-center gap-1"><span aria-hidden className={`inline-block size-2 rounded-full ${part.tone}`} />{count(part.count(edition))} {t(`part.${part.key}`, { count: part.count(edition) })}</span>)}
       </p>
     </div>
   );

@@ -9,10 +9,11 @@ import { Button } from "@/design/Button";
 import { TextField } from "@/design/Field";
 import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
-import { domainSaid, robotsSaid, turnSaid } from "./said";
+import { domainSaid, robotsSaid } from "./said";
 import { readAskedExplain } from "./asked";
 import { Attempts, Captures } from "./History";
 import { SpellingSteps, Scopes } from "./Spelling";
+import { Turn } from "./Turn";
 import { useExplanation, type Explanation } from "./useExplanation";
 import { verdicts, type Verdict } from "./verdict";
 import { t } from "@/language/control/explain";
@@ -54,8 +55,8 @@ function Explained({ found, list }: { found: Explanation; list: ReturnType<typeo
     <div aria-busy={list.isFetching}>
       <section aria-label={t("answer")} className="mb-6 rounded-card border border-accent bg-wash p-4 sm:p-5">
         <p className="text-sm break-all">{address.normalised}</p>
-        <p className="mt-1 font-serif text-xl break-words">{turnSaid(outlook.next)}</p>
-        {outlook.all.length > 1 && <ul className="mt-2 list-disc pl-5 text-sm">{outlook.all.slice(1).map((turn, at) => <li key={at} className="break-words">{turnSaid(turn)}</li>)}</ul>}
+        <p className="mt-1 font-serif text-xl break-words"><Turn turn={outlook.next} /></p>
+        {outlook.all.length > 1 && <ul className="mt-2 list-disc pl-5 text-sm">{outlook.all.slice(1).map((turn, at) => <li key={at} className="break-words"><Turn turn={turn} /></li>)}</ul>}
         <p className="mt-2 text-sm">{withParts(t("lookedUp"), { time: <Moment at={found.at} /> })}</p>
       </section>
       <ol className="space-y-4">
@@ -83,7 +84,7 @@ function Explained({ found, list }: { found: Explanation; list: ReturnType<typeo
         </Station>}
         <Station title={t("tried")} verdict={{ tone: "plain", word: list.attempts.length ? t(list.hasNextPage ? "moreAttempts" : "attempts", { count: list.attempts.length }) : t("never") }}><Attempts list={list} /></Station>
         <Station title={t("kept")} verdict={{ tone: found.snapshots.count ? "good" : "plain", word: found.snapshots.count ? t("captured") : t("nothing") }}><Captures found={found} /></Station>
-        <Station title={t("next")} verdict={said.outlook}><p className="break-words">{turnSaid(outlook.next)}</p>{outlook.next.at && <p className="text-soft">{withParts(t("notBeforeIs"), { time: <Moment at={outlook.next.at} /> })}</p>}</Station>
+        <Station title={t("next")} verdict={said.outlook}><p className="break-words"><Turn turn={outlook.next} /></p>{outlook.next.at && <p className="text-soft">{withParts(t("notBeforeIs"), { time: <Moment at={outlook.next.at} /> })}</p>}</Station>
       </ol>
     </div>
   );

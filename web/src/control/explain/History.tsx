@@ -6,7 +6,6 @@ import { plain, sentence } from "@/control/page/words";
 import { useMay } from "@/app/useSession";
 import { Button } from "@/design/Button";
 import { Tag } from "@/design/Tag";
-import { spoken } from "@/language/spoken";
 import { capturesSaid, seenSaid } from "./said";
 import type { Explanation, useExplanation } from "./useExplanation";
 import { t } from "@/language/control/explain";
@@ -23,7 +22,7 @@ export function Attempts({ list }: { list: ReturnType<typeof useExplanation> }) 
           <li key={attempt.id} className="py-2">
             <p className="flex flex-wrap items-baseline gap-x-3">
               <Tag tone={outcomeTone(attempt.outcome)}>{outcomeWord(attempt.word)}</Tag>
-              {spoken.language === "en" && <span className="min-w-0 break-words">{sentence(attempt.sentence)}</span>}
+              <span lang="en" className="min-w-0 break-words">{sentence(attempt.sentence)}</span>
             </p>
             <p className="mt-1 flex flex-wrap gap-x-4 text-sm text-soft">
               {attempt.completedAt ? <Moment at={attempt.completedAt} /> : attempt.scheduledFor && <span>{withParts(t("notBefore"), { time: <Moment at={attempt.scheduledFor} /> })}</span>}

@@ -23,7 +23,7 @@ function domainVerdict(domain: Explanation["domain"]): Verdict {
   if (!domain) return { tone: "plain", word: t("none") };
   if (!domain.allowed) return { tone: "bad", word: t("operator") };
   if (domain.pausedSince) return { tone: "warn", word: t("paused") };
-  if (domain.circuit === "open") return { tone: "bad", word: t("circuit") };
+  if (domain.circuitOpenUntil) return { tone: "bad", word: t("circuit") };
   if (domain.unreachableSince) return { tone: "bad", word: t("unreachable") };
   return domain.known ? { tone: "good", word: t("canAsk") } : { tone: "plain", word: t("neverAsked") };
 }

@@ -6,6 +6,7 @@ import { PageHead } from "@/control/page/PageHead";
 import { t as overview } from "@/language/control/overview";
 import { withParts } from "@/language/room";
 import { alerted, alertName } from "@/control/overview/alerted";
+import { AlertMessage } from "@/control/overview/AlertMessage";
 import { Card, Figure } from "@/design/Card";
 import { DataTable } from "@/design/DataTable";
 import { Notice } from "@/design/Notice";
@@ -36,7 +37,7 @@ export function HealthPage() {
     <>
       <PageHead title={t("title")}>{t("intro")}</PageHead>
       {health.error || ready.error || alerts.error ? <div className="mb-4"><Problem problem={health.error ?? ready.error ?? alerts.error} onAgain={() => { void health.refetch(); void ready.refetch(); void alerts.refetch(); }} /></div> : null}
-      {firing.map((alert) => <div key={alert.id} className="mb-3"><Notice tone={alert.severity === "critical" ? "bad" : "warn"} title={alerted(alert)}>{withParts(t("alertSince", { name: alertName(alert.name) }), { time: <Moment at={alert.since} /> })}</Notice></div>)}
+      {firing.map((alert) => <div key={alert.id} className="mb-3"><Notice tone={alert.severity === "critical" ? "bad" : "warn"} title={alerted(alert)}><AlertMessage alert={alert} />{withParts(t("alertSince", { name: alertName(alert.name) }), { time: <Moment at={alert.since} /> })}</Notice></div>)}
       <dl className="mb-4 grid min-h-24 grid-cols-2 gap-3 sm:grid-cols-4">
         <Figure label={t("answer")} value={ready.data ? t.of("word", ready.data.status) : "–"} />
         <Figure label={t("up")} value={found ? duration(found.uptime) : "–"} />
@@ -60,7 +61,7 @@ export function HealthPage() {
         <Card title={t("past")} className="lg:col-span-2">
           <DataTable caption={t("past")} rows={alerts.data?.items.filter((one) => one.state === "resolved") ?? []} keyOf={(row) => row.id} empty={<p className="min-h-12 text-soft">{alerts.data ? t("none") : common("loading")}</p>} columns={[
             { head: t("alert"), cell: (row) => alertName(row.name) },
-            { head: t("message"), cell: (row) => <span className="break-words">{alerted(row)}</span> },
+            { head: t("message"), cell: (row) => <span className="break-words">{alerted(row)}<AlertMessage alert={row} /></span> },
             { head: t("from"), cell: (row) => <Moment at={row.since} /> },
             { head: t("to"), cell: (row) => <Moment at={row.resolvedAt} /> },
           ]} />

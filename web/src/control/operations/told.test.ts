@@ -6,6 +6,7 @@ test("large amounts are bytes, small ones are counted, nothing divides by nothin
   expect(farOf({ phase: "indexing", done: 3, total: 8 })).toBe("indexing: 3 of 8 (37 %)");
   expect(farOf({ phase: null, done: 0, total: null })).toBe("waiting to start");
   expect(farOf({ phase: "reading", done: 0, total: 0 })).toBe("reading");
+  expect(farOf({ phase: "reading: a:b.warc.gz", done: 0, total: null })).toBe("reading: a:b.warc.gz");
 });
 
 test("a result is told in lines, its lists are counted", () => {

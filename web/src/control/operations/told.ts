@@ -16,8 +16,9 @@ interface Progress {
 /** Say how far it is: bytes where it counts bytes, else a number. */
 export function farOf(progress: Progress): string {
   // An import writes what it reads behind a colon: "reading: a.warc.gz".
-  const [step = "", detail] = progress.phase?.split(/(?=:)/, 2) ?? [];
-  const phase = `${t.of("phase", step)}${detail ?? ""}`;
+  const said = progress.phase ?? "";
+  const colon = said.indexOf(":");
+  const phase = colon < 0 ? t.of("phase", said) : `${t.of("phase", said.slice(0, colon))}${said.slice(colon)}`;
   // Files and rows are thousands at most of one archive; what is larger is bytes.
   const amount = (progress.total ?? progress.done) >= 1_000_000 ? bytes : count;
   const far = progress.total ? t("far", { done: amount(progress.done), total: amount(progress.total), share: Math.floor((100 * progress.done) / progress.total) }) : progress.done ? amount(progress.done) : "";

@@ -3,6 +3,7 @@ import { Notice } from "@/design/Notice";
 import { Tag } from "@/design/Tag";
 import { Moment } from "../live/Moment";
 import { alerted, alertName } from "./alerted";
+import { AlertMessage } from "./AlertMessage";
 import { useAlerts, useHealth } from "./useOverview";
 import { t } from "@/language/control/overview";
 import { withParts } from "@/language/room";
@@ -33,6 +34,7 @@ export function Alerts() {
     <section aria-label={t("alerts")} className="space-y-3">
       {firing.map((alert) => (
         <Notice key={alert.id} tone={alert.severity === "critical" ? "bad" : "warn"} title={<span className="flex flex-wrap items-center gap-2">{alerted(alert)}<Tag tone={alert.severity === "critical" ? "bad" : "warn"}>{t(alert.severity === "critical" ? "critical" : "warning")}</Tag></span>}>
+          <AlertMessage alert={alert} />
           {withParts(t("alertSince", { name: alertName(alert.name) }), { time: <Moment at={alert.since} relative /> })}
         </Notice>
       ))}
@@ -40,7 +42,7 @@ export function Alerts() {
         <details className="text-sm">
           <summary className="inline-block min-h-6 text-soft underline">{firing.length === 0 ? `${t("noAlert")} ` : ""}{t("over", { count: over.length })}</summary>
           <ul className="mt-2 space-y-1">
-            {over.map((alert) => <li key={alert.id}><Tag tone="good">{t("overTag")}</Tag> {alerted(alert)} <span className="text-soft">{withParts(t("ended"), { time: <Moment at={alert.resolvedAt} relative /> })}</span></li>)}
+            {over.map((alert) => <li key={alert.id}><Tag tone="good">{t("overTag")}</Tag> {alerted(alert)} <span className="text-soft">{withParts(t("ended"), { time: <Moment at={alert.resolvedAt} relative /> })}</span><AlertMessage alert={alert} /></li>)}
           </ul>
         </details>
       )}

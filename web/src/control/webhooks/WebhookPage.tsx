@@ -13,6 +13,7 @@ import { Card } from "@/design/Card";
 import { Notice } from "@/design/Notice";
 import { withParts } from "@/language/room";
 import { Deliveries } from "./Deliveries";
+import { OffSince } from "./OffSince";
 import { WebhookFields } from "./WebhookFields";
 import { useChangeWebhook, useDeleteWebhook, useRotateSecret, useTestWebhook, useWebhook, type Webhook } from "./useWebhooks";
 import { t } from "@/language/control/webhooks";
@@ -34,7 +35,7 @@ export function WebhookPage() {
       {error || test.error ? <div className="mb-4"><Problem problem={error ?? test.error} onAgain={() => void refetch()} /></div> : null}
       {data ? (
         <div className="space-y-4">
-          {!data.enabled && <Notice tone="bad" title={t("switchedOff")}>{withParts(t("offSince", { why: whyOff(data.disabledReason) }), { time: <Moment at={data.disabledAt} /> })}</Notice>}
+          {!data.enabled && <Notice tone="bad" title={t("switchedOff")}><OffSince reason={data.disabledReason} at={data.disabledAt} /></Notice>}
           <Card title={t("deliveries")}><Deliveries id={id} /></Card>
           <Change key={data.updatedAt} webhook={data} onDone={setDeed} onSecret={setSecret} />
         </div>
@@ -42,11 +43,6 @@ export function WebhookPage() {
       {secret && <Secret title={t("newSecretTitle")} secret={secret} onClose={() => setSecret(null)}>{t("secretHow")}</Secret>}
     </>
   );
-}
-
-/** Say why a webhook is disabled: an administrator did it, or its messages failed for too long. */
-function whyOff(reason: string | null): string {
-  return reason === null || reason === "by hand" || reason === "removed" ? t.of("offWhy", reason ?? "by hand") : `${t("offFailed")} (${reason})`;
 }
 
 function Change({ webhook, onDone, onSecret }: { webhook: Webhook; onDone: (deed: Deed) => void; onSecret: (secret: string | null) => void }) {

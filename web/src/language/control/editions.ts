@@ -18,7 +18,7 @@ export const t = room("editions", {
   ofAll: "{part} of {all}",
   notYet: "not yet",
   newest: "The newest {number} of {total} are shown; choose a source or a year for others.",
-  intended: "{number} intended",
+  intended: "{count} intended",
   "part.captured": "captured",
   "part.failed": "failed",
   "part.missing": "missing",

@@ -60,7 +60,7 @@ export const t = room("webhooks", {
   offSince: "{why}, since {time}",
   "offWhy.by hand": "Disabled by an administrator",
   "offWhy.removed": "Deleted",
-  offFailed: "Disabled after repeated failures",
+  offBecause: "Since {time}: {why}",
   deliveries: "Deliveries",
   newSecretTitle: "The new secret",
   changed: "Webhook saved",

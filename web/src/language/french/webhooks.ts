@@ -59,7 +59,7 @@ export const fr: Record<keyof typeof t.en, string> = {
   offSince: "{why}, depuis {time}",
   "offWhy.by hand": "Désactivé par un administrateur",
   "offWhy.removed": "Supprimé",
-  offFailed: "Désactivé après des échecs répétés",
+  offBecause: "Depuis {time} : {why}",
   deliveries: "Envois",
   newSecretTitle: "Le nouveau secret",
   changed: "Webhook enregistré",
