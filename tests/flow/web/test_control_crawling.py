@@ -240,4 +240,4 @@ def test_a_feed_is_added_disabled_put_back_and_deleted(open_window: OpenWindow, 
     row.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete the feed").click()
     expect(row).to_have_count(0, timeout=_SOON_MS)
-    expect(page.get_by_text("is taken from harbour")).to_be_visible()
+    expect(page.get_by_text("is removed from harbour")).to_be_visible()

@@ -184,7 +184,7 @@ def test_start_page_is_honest_without_worker_and_in_trouble(tmp_path: Path, brow
         page, ana = window.page, Newcomer(window.page)
         ana.set_up(link)
         for typed, said in (
-            ("hello", "it has no scheme; write https:// in front"),
+            ("hello", "This is not a web address"),
             ("http://10.0.0.1/", "HOLDFAST_ALLOW_NETWORKS"),
             ("http://127.0.0.9:8099/", "does not accept connections"),
             (site.url(0, "/old/"), "The whole of 127.0.0.2"),

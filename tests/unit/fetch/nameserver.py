@@ -32,6 +32,7 @@ class Nameserver:
         self.asked: Counter[tuple[str, str]] = Counter()
         self.last: list[str] | int | None = None
         self._held: dict[tuple[str, str], tuple[bytes, tuple[str, int]]] = {}
+        self._streams: dict[asyncio.StreamWriter, asyncio.Task[None] | None] = {}
         self.address = "{}:{}".format(*sock.getsockname())
 
     def datagram(self) -> None:
@@ -57,6 +58,7 @@ class Nameserver:
 
     async def stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one TCP connection, as a client opens it for an answer that was cut."""
+        self._streams[writer] = asyncio.current_task()
         with suppress(asyncio.IncompleteReadError, ConnectionError):
             while True:
                 size = int.from_bytes(await reader.readexactly(2), "big")
@@ -65,6 +67,16 @@ class Nameserver:
                     packed = answer.pack()
                     writer.write(len(packed).to_bytes(2, "big") + packed)
         writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        del self._streams[writer]
+
+    async def close(self) -> None:
+        """Close the connections that clients left open: the loop of a test must not end before them."""
+        tasks = [task for task in self._streams.values() if task is not None]
+        for writer in self._streams:
+            writer.close()
+        await asyncio.gather(*tasks)
 
     def _answer(self, data: bytes) -> dnslib.DNSRecord | None:
         query = dnslib.DNSRecord.parse(data)
@@ -99,7 +111,9 @@ async def nameserver(zone: Zone, *, ttl_s: int = 60) -> AsyncIterator[Nameserver
         finally:
             loop.remove_reader(sock)
             listener.close()
+            # A connection that was accepted a moment ago has no task yet.
             await asyncio.sleep(0)
+            await server.close()
 
 
 @contextmanager
