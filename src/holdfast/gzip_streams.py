@@ -20,7 +20,7 @@ MAX_RATIO = 200
 RATIO_FROM_BYTES = 1024 * 1024
 
 Read = Callable[[int, int], bytes]
-"""Returns up to so many bytes (the second number) from an offset; empty at the end."""
+"""Takes an offset and a number of bytes; returns at most that many bytes, none at the end."""
 
 
 def largest_honest(

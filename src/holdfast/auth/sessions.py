@@ -77,7 +77,7 @@ class SignIn:
             user = queries.user_by_name(session, kept)
             known = known_browser(user, browser.mark, now=self._clock.now())
             attempt = SignInAttempt(account=kept, address=browser.address, known_as=known)
-            # Counted before the password is looked at: of a thousand guesses at once, only so many are looked at.
+            # Counted before the password is checked, so that the limit holds for a thousand guesses at once.
             self._throttle.demand_room(session, attempt)
             stored = None if user is None or user.disabled_at is not None else user.password_hash
         # Outside the transaction: it takes longer than any statement, and SQLite has one writer.

@@ -175,7 +175,7 @@ _Place = tuple[datetime, int, bool]
 
 
 def _of_latest(session: Session, scope: ChangeScope, listed: int) -> tuple[list[_Place], bool]:
-    # Only so many crawls are looked into; where the next one could have a newer change, the list ends, and is not all.
+    # Only the latest crawls are read. The list ends where an older crawl could have a newer change.
     crawls = latest_crawls(session, scope.source_id, limit=_MAX_CRAWLS + 1)
     beyond = crawls[_MAX_CRAWLS][0] if len(crawls) > _MAX_CRAWLS else None
     # About what each crawl contributes: one that brings more is read on, one that brings less costs little.

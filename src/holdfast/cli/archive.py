@@ -233,7 +233,7 @@ def backfill_outlinks(runtime: Runtime, database: OpenDatabase, which: OfExecuti
 def check_replay(
     archive: Archive,
     which: OneExecution,
-    sample: Annotated[int | None, typer.Option(min=1, help="About so many captures; all if left out.")] = None,
+    sample: Annotated[int | None, typer.Option(min=1, help="Number of captures, about; default: all.")] = None,
     json: AsJson = False,
 ) -> Done:
     """Check that a job's run can be replayed: its files are there, and each capture finds its record.

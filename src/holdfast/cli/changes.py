@@ -33,7 +33,7 @@ def compute_changes(
     archive: Archive,
     source: OfSource = None,
     max_events: Annotated[
-        int | None, typer.Option(min=1, help="Stop after so many events; the next run goes on.")
+        int | None, typer.Option(min=1, help="Stop after this number of events; the next run continues.")
     ] = None,
     since_days: Annotated[
         float | None, typer.Option(min=0, help="Only captures of the last days; all if left out.")

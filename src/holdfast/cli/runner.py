@@ -110,7 +110,7 @@ def _bounded(callback: Callable[..., Any]) -> Callable[..., Any]:
             return callback(**values)
         # Not only the option: dates are added to it later, deep in a flow, and overflow there.
         except OverflowError as exc:
-            # A moment so many days or minutes away is on no calendar.
+            # The time is too far away for the calendar.
             large = [name for name, value in values.items() if isinstance(value, int | float) and abs(value) > _MANY]
             if not large:
                 raise

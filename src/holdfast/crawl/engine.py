@@ -53,7 +53,8 @@ _MARGIN = 0.1
 # is away, fetching pauses here and not only when the leases are over.
 _UNSETTLED_BATCHES = 5
 _UNSETTLED_LINKS = 100_000
-# How long a count of so many domains is used: they take long to count, and a few more change no process's share.
+# From this many domains on, a count is used for this many seconds: counting is slow, and a few more domains change
+# no process's share.
 _MANY_DOMAINS = 10_000
 _COUNT_S = 5.0
 _WRITE_S = 1.0

@@ -56,7 +56,7 @@ class DomainPoliteness:
             clock, first_at=clock.monotonic() + wait_s, lease_until=lease_until, delay=lambda: self.delay_s
         )
         self.in_doubt = False
-        """Whether so many requests failed that either their pages or the host are broken: to be checked first."""
+        """Whether enough requests failed to suspect the pages or the host; a check decides which."""
         self.server_ip = ""
         """The address that answered last: whether it is private is asked only when it changes."""
 

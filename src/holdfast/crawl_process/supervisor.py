@@ -533,7 +533,7 @@ class Supervisor:
         self._look_at_folder()  # it may be what they died of
         vacant, self._vacant = self._vacant, 0
         self._deaths += vacant
-        # A page that kills its process is quarantined after three deaths: so many in a row mean something else.
+        # A page that kills its process is quarantined after three deaths, so more in a row have another cause.
         if self._deaths >= max(_DEATHS, _DEATHS_EACH * self._workers):
             self._failure = f"{self._deaths} processes died in a row; see crawl.log in {self._started.output_dir}"
         if self._failure is None and not self._stops.count:

@@ -39,7 +39,7 @@ _SNAPSHOTS: Final = ("snapshot_id", "from_snapshot_id", "to_snapshot_id")
 _VERDICT: Final = "kind"
 _CHUNK = 1 << 16
 _AT_ONCE = 500
-# With so many digits a number may be more than a BIGINT holds; no capture has one.
+# A number with this many digits may not fit into a BIGINT; no capture has such an id.
 _DIGITS = 19
 _SEEDS_SHOWN = 100
 _ROWS_READ = 500_000

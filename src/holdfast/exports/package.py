@@ -42,7 +42,7 @@ from holdfast.withdrawals.visibility import is_any_withdrawn, withdrawals_finger
 
 PAGES, EXTRA = "pages.jsonl", "extraPages.jsonl"
 _PAGES_AT_ONCE = 1000
-# An execution whose seeds are not known, as an import, lists so many of its pages first.
+# An execution without known seeds, such as an import, lists this many of its pages first.
 _FEW = 1000
 
 

@@ -104,7 +104,7 @@ class SortedItems:
     dated: list[FeedItemRow] = field(default_factory=list)
     """Known items without news: only the date is stored."""
     trusted: bool = True
-    """False if so many dates changed together that none is trusted."""
+    """False if too many dates changed at once to trust any of them."""
 
 
 def sort_items(

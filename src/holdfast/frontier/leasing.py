@@ -289,7 +289,7 @@ class FrontierLeases:
             if not held or held[0][0] != token:
                 return []
             at = to_micros(self._clock.now())
-            # Attempts that are being fetched are still open and come first again: so many more are asked for.
+            # Attempts in progress are still open and are returned first, so the limit grows by their number.
             due = self._due(tx, execution_id, {domain_id: held[0][1]}, at, limit + len(holding))
         fresh = [attempt for attempt in due.get(domain_id, ()) if attempt.id not in holding]
         return fresh[:limit]

@@ -46,8 +46,8 @@ from holdfast.warc.roots import locate
 # Raised with any change that gives a record another row: files that were read before may be read again.
 INDEX_VERSION = 3
 _PDF_DEADLINE_S = 20.0
-# Readers of one file that were killed in a row: from so many on every page is parsed in a child, which may crash
-# without harm, and from so many on the file fails, so that the others that wait are read.
+# How many readers of one file may be killed in a row before every page is parsed in a child, which may crash without
+# harm, and before the file fails, so that the other waiting files are read.
 _CAREFUL_KILLS = 2
 MAX_KILLS = 10
 _WAITS_S = (0.1, 0.3, 1.0, 3.0)

@@ -31,9 +31,9 @@ from holdfast.warc.payload import split_head
 from holdfast.warc.reader import DamagedWarc, Record, read_records
 from holdfast.warc.record import ORDINALS, BadHead, RecordType, bare_id
 
+# A batch is handed over at the first of these limits: captures, bytes to parse, seconds.
 BATCH_CAPTURES = 250
 BATCH_BYTES = 16 * 1024 * 1024
-# A batch is handed over when it has so many captures, so many bytes to parse, or took so long.
 BATCH_S = 2.0
 _WAITING = 1000
 _KINDS = frozenset(one.value for one in RecordType)

@@ -50,7 +50,7 @@ _BATCH: Final = 200
 _AGAIN: Final = 200
 # Captures of a page that are examined on either side of a suspect.
 _AROUND: Final = 5
-# A page that was so many times as long, and had at least so much text, did not shrink by an edit.
+# A page that was this many times as long, and had at least this many characters, did not shrink by an edit.
 _SHRUNK: Final = 4
 _REAL_CHARS: Final = 400
 _HOMES: Final = 3

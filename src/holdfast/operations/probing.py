@@ -1,7 +1,7 @@
 """Probes a site without crawling it: one page fetched by our client and by a browser, and the steps of a dry run.
 
 The browser is pinned to the address that our guard has approved, and reaches no other host; robots.txt is
-obeyed, and our User-Agent is sent. It runs in its own sandbox, and as `nobody` if we are root.
+obeyed, and our User-Agent is sent. It runs in its own sandbox; a server that runs as root starts it as user `nobody`.
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ class Share:
         self._budget, self._size = budget, 0
 
     def grow(self, size: int) -> None:
-        """Reserve at least so many bytes, or the whole budget; raise ReplayBusy if they do not become free."""
+        """Reserve at least `size` bytes, or the whole budget; raise ReplayBusy if they do not become free."""
         # One that wants more than there is would never be served.
         size = min(size, self._budget.total)
         if size > self._size:

@@ -82,7 +82,7 @@ def _clears(columns: Columns, merged: Ids, before: Ranges, after: Ranges) -> boo
     return _count_within(columns.ids, after) != _count_within(merged, after)
 
 
-# Up to so many ranges are compared one by one: for each of them a pass, for more of them a search for each id.
+# Up to this many ranges, each is compared in a pass of its own; with more, each id is looked up.
 _FEW: Final = 8
 
 

@@ -28,12 +28,12 @@ Floats = npt.NDArray[np.float32]
 
 SIGNAL: Final = np.dtype([("group", "<i8"), ("inlinks", "<i4")])
 
-# Room for an eighth more: a build, spread over so many additions, costs each about as much as adding it did (10 us).
-# In a small archive for some thousands, which take little.
+# Room for an eighth more rows: the cost of a build, divided among these additions, is about what adding one costs
+# (10 us). A small archive has room for some thousands, which take little memory.
 _SHARE: Final = 8
 _LEAST: Final = 8_192
-# Captures of crawls that run side by side are taken in file by file: one may be older than the newest that are there,
-# but seldom than so many of them.
+# Captures of concurrent crawls arrive file by file: one may be older than the newest rows, but seldom older than this
+# many of them.
 _MOVED: Final = 64
 _LEAST_MOVED: Final = 64
 

@@ -208,7 +208,7 @@ _LEAST_ROWS: Final = 1_000
 # Of marks that say which documents each source has: a byte a document and source.
 _MARKED_BYTES: Final = 64_000_000
 
-# What each row may pass, for so many kinds of viewers at a time: a byte a row.
+# Gates are kept for this many kinds of viewers at a time: a byte a row.
 _GATES: Final = 4
 NamedReader = tuple[IndexReader | None, tuple[int, ...]]
 """A reader without link texts that are hidden but still in the index, and the pending changes that hide them."""

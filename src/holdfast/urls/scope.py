@@ -72,7 +72,7 @@ def path_trap(normalised: str, limits: TrapLimits = DEFAULT_LIMITS) -> str | Non
         segments.pop()
     if len(segments) > limits.path_segments:
         return PATH_DEPTH
-    # Without so many doubles no segment can stand in it too often; to count each would cost more.
+    # With fewer duplicates than that, no segment can occur too often; counting each segment would cost more.
     if len(segments) - len(set(segments)) < limits.repeats:
         return None
     return REPEATED_SEGMENTS if any(segments.count(segment) > limits.repeats for segment in set(segments)) else None

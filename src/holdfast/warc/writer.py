@@ -271,7 +271,7 @@ class WarcWriter:
             self._out.size >= self._max_bytes
             or now - self._created_at >= self._max_age_s
             or now - self._used_at >= self._max_idle_s
-            # Ids of snapshots have room for so many records of one file, and a page can be several records.
+            # Snapshot ids limit the number of records in a file, and one page can be several records.
             or self.record_count > ORDINALS - 16
         )
 

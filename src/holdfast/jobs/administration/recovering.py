@@ -22,9 +22,9 @@ from holdfast.jobs.administration.maintenance import DirectoryRun, add_recovery,
 # A crawl gets its first pages within minutes, and a restart shows its effect as late.
 GUARD_S = 600.0
 RESTARTS_PER_DAY = 3
-# So many restarts in a row with fewer new pages than this: the job is left to a person.
+# After this many restarts in a row, each with fewer new pages than this, the job is left to a person.
 VAIN_RESTARTS, VAIN_PAGES = 3, 10
-# A crawl is slow below this rate, and restarted when so many checks in a row find it slow.
+# A crawl is slow below this rate; this many slow checks in a row restart it.
 SLOW_PAGES_PER_MINUTE, SLOW_CHECKS = 2.0, 6
 # A dead path: checks in a row before anything is done, the pause after an action, and the most actions on all paths
 # together and for one job in 24 hours.
