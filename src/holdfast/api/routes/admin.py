@@ -6,7 +6,7 @@ Also serves `/api/admin/audit` and `/metrics`.
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import Path, Query, Response
 from sqlalchemy.orm import Session
@@ -30,24 +30,12 @@ from holdfast.jobs.endings import Counts
 from holdfast.jobs.specs import shown_config
 from holdfast.jobs.store import JobNotFound
 from holdfast.jobs.views import listing
-from holdfast.jobs.views.listing import MAX_OFFSET, JobRow
+from holdfast.jobs.views.listing import MAX_OFFSET, AdminState, JobRow
 from holdfast.metrics import ArchiveFigures, RecordedFigures, exposition
 from holdfast.records import Operator, from_row, record
 
 jobs_router = LazyRouter(prefix="/api/admin/jobs", tags=["admin"])
 JobId = Annotated[int, Path(ge=0, le=MAX_ID, description="A job's id.", examples=[1])]
-Status = Literal[
-    "queued",
-    "running",
-    "retryable",
-    "failed",
-    "completed",
-    "indexing",
-    "indexed",
-    "index_failed",
-    "paused",
-    "cancelled",
-]
 Limit = Annotated[int, Query(ge=1, le=500, description="Rows of a page.")]
 Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Rows to skip.")]
 
@@ -56,7 +44,7 @@ Offset = Annotated[int, Query(ge=0, le=MAX_OFFSET, description="Rows to skip.")]
 def admin_jobs(
     session: SessionDep,
     source: Annotated[Words | None, Query(description="A source's code.", examples=["example"])] = None,
-    status: Annotated[Status | None, Query(description="Only these.")] = None,
+    status: Annotated[AdminState | None, Query(description="Only these.")] = None,
     limit: Limit = 50,
     offset: Offset = 0,
 ) -> AdminJobList:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import product
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from sqlalchemy import ColumnElement, ScalarSelect, Select, String, and_, case, func, literal, null, or_, select
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased, defer
@@ -18,7 +18,7 @@ from holdfast.records import Operator, record
 from holdfast.types import FAILURES
 from holdfast.withdrawals.visibility import visible_source
 
-ADMIN_STATES = (
+AdminState = Literal[
     "queued",
     "running",
     "retryable",
@@ -29,7 +29,8 @@ ADMIN_STATES = (
     "index_failed",
     "paused",
     "cancelled",
-)
+]
+ADMIN_STATES: tuple[AdminState, ...] = get_args(AdminState)
 _RUN, _INDEX = "the state of its run", "the state of its index"
 _DONE = ("indexing", "indexed", "index_failed")
 _AdminRule = tuple[str | None, str | None, tuple[str | None, ...] | None, str]
