@@ -122,7 +122,7 @@ def hold_output(output_dir: Path) -> Iterator[None]:
     try:
         _lock(fd, output_dir)
         data = json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode()
-        # After the lock, not before: the one who holds it is named in this file.
+        # Write only after locking: until then the file names the process that holds the lock.
         os.ftruncate(fd, 0)
         os.pwrite(fd, data, 0)
         yield

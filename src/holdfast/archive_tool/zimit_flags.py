@@ -67,7 +67,7 @@ class Flag(NamedTuple):
 
     @property
     def words(self) -> list[str]:
-        """The flag as argument list words; a value that starts with a dash is joined with `=`."""
+        """The flag as command-line arguments; a value that starts with a dash is joined with `=`."""
         if self.value is None:
             return [self.name]
         return [f"{self.name}={self.value}"] if self.value.startswith("-") else [self.name, self.value]

@@ -53,7 +53,7 @@ _MARGIN = 0.1
 
 
 class DomainLeases:
-    """The domains leased by one command; use only on the thread that opened it. Without a database all are free."""
+    """The domains leased by one command; use only on their own thread. Without a runtime nothing is leased."""
 
     def __init__(self, runtime: Runtime | None) -> None:
         self._runtime = runtime
@@ -64,11 +64,11 @@ class DomainLeases:
             )
         self._held: dict[str, DomainLease] = {}
         self.crawl_delays: dict[str, float] = {}
-        """The delays that robots files ask for, by domain."""
+        """The delays required by robots.txt, by domain."""
         self._next_at: dict[str, datetime] = {}
-        """When a domain may be asked again, by what it answered to us."""
+        """When a domain may be requested again according to its responses."""
         self.good_until = math.inf
-        """Until when (monotonic) all that is held is ours, if nothing more is heard of it; for any thread."""
+        """Until when (monotonic) all leases held here are valid if none is renewed; for any thread."""
 
     def try_take(self, domain: str) -> float | None:
         """Lease a domain; return the seconds until it may be requested, None if it is unavailable now.
@@ -84,7 +84,7 @@ class DomainLeases:
             if closed == "forbidden":
                 raise DomainForbidden(domain)
             if closed == "paused":
-                # At once: waiting for a person is no use.
+                # Fail immediately: there is no point in waiting for an operator.
                 raise DomainBusy(f"requests to {domain} are paused by an operator; resume the domain, then try again")
             return None
         politeness = self._runtime.settings.politeness

@@ -166,7 +166,7 @@ def place_of(session: Session, attempt: PageCrawl) -> int:
             ),
         )
     else:
-        # What waits for its moment comes behind what does not.
+        # Deferred attempts come after all attempts without a scheduled time.
         ahead = or_(
             PageCrawl.scheduled_for.is_(None),
             PageCrawl.scheduled_for < attempt.scheduled_for,

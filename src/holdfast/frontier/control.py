@@ -35,9 +35,8 @@ class DelayRefused(Invalid):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
-            f"crawlDelay: a domain is asked at most once in {MIN_DELAY_S:g} s and at least once in "
-            f"{LONGEST_DELAY_S:g} s, so {seconds:g} s is not possible; pause it instead, or leave the delay to its "
-            "source with null"
+            f"crawlDelay must be between {MIN_DELAY_S:g} s and {LONGEST_DELAY_S:g} s, not {seconds:g} s; to stop "
+            "requests, pause the domain; to use its source's delay, send null"
         )
         self.field = "crawlDelay"
 

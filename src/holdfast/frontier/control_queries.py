@@ -15,7 +15,7 @@ from holdfast.types import DomainChange, FoundUrl, UrlKind
 
 _DOMAIN = "SELECT id, delay_s, is_allowed, paused_at, changed_at FROM domains WHERE name = ?"
 _LOCKED_DOMAIN = Statement(sqlite=_DOMAIN, postgresql=f"{_DOMAIN} FOR UPDATE")
-# Few domains were ever changed by hand: the index holds those alone.
+# A partial index covers only domains that an operator changed, which are few.
 _CHANGED = "SELECT id, changed_at, delay_s FROM domains WHERE changed_at > ? ORDER BY changed_at, id"
 _LATER = {"sqlite": "max(?, coalesce(changed_at, 0) + 1)", "postgresql": "GREATEST(?, coalesce(changed_at, 0) + 1)"}
 _TELL_HOLDERS = """

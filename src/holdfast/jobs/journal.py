@@ -207,10 +207,10 @@ def level_number(level: str) -> int:
 def _bounded(fields: dict[str, Any]) -> dict[str, Any]:
     plain = {name: "[redacted]" if _SECRET.search(name) else value for name, value in fields.items()}
     text = json.dumps(plain, default=str)
-    # A page decides how long an error is: one line must not be megabytes of a log.
+    # Error messages can contain text of the page: one of them could fill megabytes of log.
     if len(text) > _FIELDS_CHARS:
         return {"truncated": True, "chars": len(text)}
-    # As it will be read: a value that is no JSON is its text from here on.
+    # As a reader will load them: values that JSON cannot represent become strings.
     made: dict[str, Any] = json.loads(text)
     return made
 

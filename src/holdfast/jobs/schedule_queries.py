@@ -25,7 +25,7 @@ _STARTABLE = tuple(sorted(sources_of(State.RUNNING)))
 
 
 class LeaseClaim(NamedTuple):
-    """Fence of a write: the job, and the token and epoch of the lease."""
+    """The job, and the token and epoch of its lease, that a write must match."""
 
     job_id: int
     token: str

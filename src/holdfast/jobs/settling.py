@@ -162,7 +162,7 @@ class RunSettler:
             interval = endings.interval(interval, job.unchanged_count)
         last = job.rhythm_at or job.due_at or now
         if (left_out := missed_turns(schedule, last, interval=interval, now=now)) > 0:
-            # No worker was there, or the run took longer than its interval: the turns that passed are not made up for.
+            # No worker was available, or the run took longer than its interval: missed turns are skipped.
             execution.metrics = {**execution.metrics, "skipped_turns": left_out}
             events.append(status(job.id, State.COMPLETED, execution_id=execution.id, skipped_turns=left_out))
         # From the last regular turn, not from now: retries and long runs must not shift the rhythm.

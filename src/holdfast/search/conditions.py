@@ -82,7 +82,7 @@ def _backwards(name: str) -> str:
 
 
 Verdict = tuple[Keep, Keep]
-"""Which rows surely match, and which surely do not."""
+"""Rows that certainly match, and rows that certainly do not; all others are undecided."""
 
 
 def _certain(holds: Keep) -> Verdict:

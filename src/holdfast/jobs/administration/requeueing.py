@@ -138,7 +138,7 @@ def _portion(
     domain_id = session.scalar(select(Domain.id).where(Domain.name == domain))
     if domain_id is None:
         raise DomainUnknown(domain)
-    # The condition is a column: all pages are walked by the index, and few may fit.
+    # The condition is a column, not a WHERE: the limit then bounds the rows scanned, even if few match.
     rows = session.execute(
         select(Page.id, Page.url, Page.url_hash, is_wanted)
         .where(Page.domain_id == domain_id, Page.url_hash > after)

@@ -132,15 +132,14 @@ def _check(execution: Execution) -> None:
     run = f"execution {execution.id}"
     if execution.state == "queued" and execution.started_at is None:
         raise NotPausable(
-            f"{run} has not started, so nothing is fetched yet; to keep it from beginning: holdfast job cancel "
-            f"{execution.job_id}"
+            f"{run} has not started, so nothing is fetched yet; to cancel it: holdfast job cancel {execution.job_id}"
         )
     if execution.state == "stopped":
-        raise NotPausable(f"{run} is stopped; the command that began it takes it up again: holdfast crawl --resume")
+        raise NotPausable(f"{run} is stopped; resume it with: holdfast crawl --resume")
     if execution.state not in ("queued", "running"):
         raise NotPausable(
-            f"{run} is {execution.state}, so there is nothing to pause or resume; what came of it: holdfast report "
-            f"{execution.id}; to crawl its source again: holdfast job list"
+            f"{run} is {execution.state}, so it cannot be paused or resumed; see: holdfast report {execution.id}; "
+            "to crawl its source again: holdfast job list"
         )
     if execution.stop_requested is not None:
         raise NotPausable(f"{run} is stopping; see how far it is with: holdfast status {execution.id}")
