@@ -71,7 +71,7 @@ class Crawl:
             if entry.name.isdigit():
                 with contextlib.suppress(OSError):
                     command = (entry / "cmdline").read_bytes()
-                    if b"holdfast.crawl_process.process" in command and home in (entry / "environ").read_bytes():
+                    if b"holdfast.crawl.process" in command and home in (entry / "environ").read_bytes():
                         found.append(int(entry.name))
         return found
 

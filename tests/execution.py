@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast import config
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.jobs import executions
 from holdfast.jobs.executions import StartedRun
+from holdfast.sources.plan import CrawlPlan
 from holdfast.wiring import Runtime, open_runtime
 
 

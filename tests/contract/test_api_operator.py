@@ -16,7 +16,6 @@ from holdfast import config
 from holdfast.clock import SystemClock
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl.contact import remember_contact
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.db.models import Feed, Operation, WarcFile
@@ -31,6 +30,7 @@ from holdfast.operations.long_running import (
 )
 from holdfast.operations.running import OperationContext, run_operation
 from holdfast.operations.works import WORKS
+from holdfast.sources.contact import remember_contact
 from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import Archive
 from tests.api_bed import Server

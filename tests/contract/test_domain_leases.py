@@ -13,8 +13,8 @@ import pytest
 from holdfast.config import Settings
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl_process.recovery import recover
-from holdfast.crawl_process.requests import (
+from holdfast.crawl.recovery import recover
+from holdfast.crawl.requests import (
     DocumentLimits,
     DomainForbidden,
     hold_domains,

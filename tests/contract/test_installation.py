@@ -12,12 +12,12 @@ from sqlalchemy import select
 from holdfast import config
 from holdfast.api.session_cookie import cookie_name
 from holdfast.config import Settings
-from holdfast.crawl.contact import ContactMissing, contact_of, remember_contact
 from holdfast.db.audit_events import acting
 from holdfast.db.engine import Database
 from holdfast.db.installation import archive_id
 from holdfast.db.models import AuditEvent
 from holdfast.db.schema import prepare
+from holdfast.sources.contact import ContactMissing, contact_of, remember_contact
 from tests.old_schemas import make_old
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from holdfast import config
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.db import connect
 from holdfast.jobs import execution_queries, executions
+from holdfast.sources.plan import CrawlPlan
 from holdfast.wiring import Runtime, open_runtime
 
 _PLAN = CrawlPlan(seeds=("https://example.org/", "https://example.net/"), contact="tests@example.org")

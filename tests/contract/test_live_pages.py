@@ -18,9 +18,8 @@ from holdfast.changes.pairs import TextMode
 from holdfast.config import PolitenessSettings, Settings
 from holdfast.coordination.owners import VISITOR, OwnerProcess
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl.contact import remember_contact
-from holdfast.crawl_process.recovery import recover
-from holdfast.crawl_process.requests import DomainBusy, RobotsDenied
+from holdfast.crawl.recovery import recover
+from holdfast.crawl.requests import DomainBusy, RobotsDenied
 from holdfast.db.models import AddedUrl, Document, Domain, Owner, Page, PageCrawl, Snapshot, WarcFile, Withdrawal
 from holdfast.errors import AddressForbidden, Invalid
 from holdfast.operations import live_pages
@@ -31,6 +30,7 @@ from holdfast.operations.live_pages import (
     extract,
     fetch_live,
 )
+from holdfast.sources.contact import remember_contact
 from holdfast.types import DomainUpdate, RobotsAnswer, RobotsRecord
 from holdfast.urls import page_key, parse
 from holdfast.wiring import open_runtime

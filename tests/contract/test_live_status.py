@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 from holdfast.clock import to_micros
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.db import connect
 from holdfast.jobs.executions import ExecutionOptions, begin
 from holdfast.jobs.views.status import read_status
+from holdfast.sources.plan import CrawlPlan
 from tests.clock import FakeClock
 
 _OWNER = (

@@ -16,11 +16,12 @@ import pytest
 
 from holdfast.config import DiskSettings, Settings, Timings
 from holdfast.coordination.runfile import new_name
-from holdfast.crawl.plan import Assignment, CrawlPlan, seeds_of
-from holdfast.crawl_process.process import Process
+from holdfast.crawl.assignment import Assignment, seeds_of
+from holdfast.crawl.process import Process
 from holdfast.db import connect
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.jobs import executions
+from holdfast.sources.plan import CrawlPlan
 from holdfast.types import Fetched, FetchFailed, FetchProblem, FetchRequest
 from holdfast.wiring import Runtime, prepare
 from tests.clock import FakeClock

@@ -13,13 +13,14 @@ import pytest
 
 from holdfast import config
 from holdfast.clock import Clock, SystemClock
+from holdfast.crawl.assignment import Assignment
 from holdfast.crawl.engine import CrawlEngine
-from holdfast.crawl.plan import Assignment, CrawlPlan
-from holdfast.crawl_process.process import Process
+from holdfast.crawl.process import Process
 from holdfast.db import connect
 from holdfast.db.raw import DatabaseClock
 from holdfast.frontier import Frontier, FrontierSettings
 from holdfast.jobs import executions
+from holdfast.sources.plan import CrawlPlan
 from holdfast.types import UrlKind
 from holdfast.wiring import Runtime
 from tests.clock import FakeClock

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from holdfast.config import DiskSettings, RecoverySettings, Settings
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.db import connect
 from holdfast.db.models import Execution, Job
 from holdfast.jobs import execution_queries, executions
@@ -20,6 +19,7 @@ from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.states import JobAction
 from holdfast.jobs.views.status import read_status
 from holdfast.operations.crawl_watchdog import RecoveryCase, recover
+from holdfast.sources.plan import CrawlPlan
 from holdfast.wiring.jobs import Jobs
 from tests.api_bed import Server
 from tests.clock import FakeClock

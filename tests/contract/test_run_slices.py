@@ -11,8 +11,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from holdfast.crawl_process.stopping import Stops
-from holdfast.crawl_process.supervisor import Supervisor
+from holdfast.crawl.stopping import Stops
+from holdfast.crawl.supervisor import Supervisor
 from holdfast.db import connect
 from holdfast.db.postgres import PostgresRawDatabase
 from holdfast.db.raw import RawDatabase, StatementTimeout

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.supervisor import Seeding
+from holdfast.crawl.supervisor import Seeding
 from holdfast.db import connect
 from holdfast.frontier import Frontier
 from holdfast.jobs.executions import ExecutionOptions, begin
+from holdfast.sources.plan import CrawlPlan
 from tests.clock import FakeClock
 from tests.patience import Calls
 

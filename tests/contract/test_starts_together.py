@@ -11,12 +11,12 @@ from threading import Barrier
 from typing import TypeVar
 
 from holdfast.clock import SystemClock
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.db import connect
 from holdfast.db.engine import Database
 from holdfast.errors import Conflict
 from holdfast.jobs.executions import ExecutionOptions, begin
 from holdfast.jobs.imports import ImportOptions, begin_import
+from holdfast.sources.plan import CrawlPlan
 
 MACHINES = 6
 Value = TypeVar("Value")

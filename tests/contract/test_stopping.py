@@ -14,14 +14,14 @@ from holdfast.audit import audit_events
 from holdfast.cli import crawl as cli_crawl
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.stopping import ask_to_stop, still_held
+from holdfast.crawl.stopping import ask_to_stop, still_held
 from holdfast.db.audit_events import acting_user
 from holdfast.errors import Unavailable
 from holdfast.jobs import executions
 from holdfast.jobs.endings import RunEnding
 from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.views.status import is_abandoned
+from holdfast.sources.plan import CrawlPlan
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.worker.runner import RunnerHolding
 from tests.contract.frontier_bed import many

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase
 from holdfast.jobs import executions
 from holdfast.jobs.executions import ExecutionEnding, ExecutionOptions, StartedRun, WorkTime
 from holdfast.jobs.views.status import read_status
+from holdfast.sources.plan import CrawlPlan
 from tests.clock import FakeClock
 
 _PLAN = CrawlPlan(seeds=("https://a.example/",), contact="tests@example.org")

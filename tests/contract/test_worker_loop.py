@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from holdfast.crawl_process.recovery import recover
-from holdfast.crawl_process.stopping import Stops
+from holdfast.crawl.recovery import recover
+from holdfast.crawl.stopping import Stops
 from holdfast.db.models import Job, Owner
 from holdfast.errors import Invalid
 from holdfast.jobs.endings import Counts, RunEnding, RunResult

@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from holdfast import config
 from holdfast.config import Settings, Timings
-from holdfast.crawl_process.stopping import Stops
+from holdfast.crawl.stopping import Stops
 from holdfast.db.engine import Database
 from holdfast.db.models import Execution, Hold, Job, JobEvent, LogLine
 from holdfast.jobs.endings import RunEnding, RunResult

@@ -119,7 +119,7 @@ class Crawler:
                 except OSError:
                     continue
                 home = f"HOLDFAST_HOME={self.home.resolve()}\0".encode()
-                if b"holdfast.crawl_process.process" in command and home in environment:
+                if b"holdfast.crawl.process" in command and home in environment:
                     found.append(int(entry.name))
         return found
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from holdfast.config import Settings
-from holdfast.crawl_process.stopping import Stops
+from holdfast.crawl.stopping import Stops
 from holdfast.demo.building import MARSH, TOWN, build_archive, demo_archive
 from holdfast.demo.past import NOTE
 from holdfast.demo.server import DemoWeb

@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import select
 
 from holdfast import config
-from holdfast.crawl.contact import remember_contact
 from holdfast.db.models import AuditEvent
+from holdfast.sources.contact import remember_contact
 from holdfast.sources.queries import find_source
 from holdfast.wiring.archive import open_archive
 from holdfast.wiring.jobs import open_jobs

@@ -61,7 +61,7 @@ _SQL_BUILDERS = {"select", "insert", "update", "delete", "text", "exists", "unio
 _WITHOUT_SQL = tuple(
     f"src/holdfast/{room}/"
     for room in (
-        *("api", "cli", "wiring", "worker", "crawl_process", "operations"),
+        *("api", "cli", "wiring", "worker", "operations"),
         *("crawl", "fetch", "parse", "warc", "urls", "config", "archive_tool"),
     )
 )

@@ -28,11 +28,11 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "stations": ("frontier", "fetch", "parse", "warc", "auth"),
     "flows": (
         "withdrawals",
-        "sources", "feeds", "crawl", "jobs", "archive_tool", "index",
+        "sources", "feeds", "jobs", "archive_tool", "index",
         "noise", "imports", "search", "replay", "changes", "editions",
         "exports", "feedback", "retention", "webhooks", "explanation",
     ),
-    "assembly": ("wiring", "crawl_process", "worker", "operations", "supervision", "assistants"),
+    "assembly": ("wiring", "crawl", "worker", "operations", "supervision", "assistants"),
     "demo": ("demo",),
     "edges": ("api", "cli"),
 }  # fmt: skip

@@ -56,5 +56,5 @@ def test_few_programs_see_everything_and_no_server() -> None:
         if module.room == "cli" and name.startswith(("assistants.server.", "wiring.processes."))
     }
 
-    assert starting == {"cli.preparing", "crawl_process.process", "operations.process"}
+    assert starting == {"cli.preparing", "crawl.process", "operations.process"}
     assert serving == FOR_STRANGERS

@@ -34,15 +34,15 @@ from holdfast.clock import SystemClock
 from holdfast.config import Settings
 from holdfast.coordination.owners import is_working
 from holdfast.crawl.credentials import Credentials
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.recovery import RecoveryReport, open_store, recover
-from holdfast.crawl_process.stopping import ask_to_stop, still_held
-from holdfast.crawl_process.supervisor import Supervisor
+from holdfast.crawl.recovery import RecoveryReport, open_store, recover
+from holdfast.crawl.stopping import ask_to_stop, still_held
+from holdfast.crawl.supervisor import Supervisor
 from holdfast.errors import Invalid, Unavailable
 from holdfast.frontier.politeness import MIN_DELAY_S
 from holdfast.jobs import executions
 from holdfast.jobs.endings import ending_text, ending_word
 from holdfast.jobs.views.status import ExecutionStatus, read_status
+from holdfast.sources.plan import CrawlPlan
 from holdfast.urls import ScopeKind
 from holdfast.warc import queries as files
 from holdfast.wiring import Runtime, open_runtime

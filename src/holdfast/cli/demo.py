@@ -24,7 +24,7 @@ from holdfast.cli.parameters import AsJson, configure_log
 from holdfast.cli.runner import example
 from holdfast.cli.serve import parts_of, supervise
 from holdfast.config import Settings
-from holdfast.crawl_process.stopping import obeying_signals
+from holdfast.crawl.stopping import obeying_signals
 from holdfast.demo.building import CONTACT, TOWN, build_archive
 from holdfast.demo.server import DemoWeb, WebPlace
 from holdfast.demo.tour import DemoTour

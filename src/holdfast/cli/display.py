@@ -14,8 +14,8 @@ from holdfast.cli.formatting import line
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.coordination.runfile import own_command
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.jobs.views.status import ExecutionStatus
+from holdfast.sources.plan import CrawlPlan
 
 _LINE_S = 5.0
 

@@ -12,12 +12,12 @@ from holdfast.cli.formatting import text
 from holdfast.cli.resource import Done, runnable
 from holdfast.cli.seeds import check_reachable, find_contact
 from holdfast.config import Settings
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.requests import open_polite_client
+from holdfast.crawl.requests import open_polite_client
 from holdfast.explanation.explaining import DEFAULT_LIMIT, MAX_LIMIT
 from holdfast.explanation.explaining import explain as look_up
 from holdfast.explanation.model import ExplainedAttempt, ExplainedSnapshot, Explanation
 from holdfast.records import encode
+from holdfast.sources.plan import CrawlPlan
 from holdfast.types import RobotsRecord
 from holdfast.urls import parse_seed
 from holdfast.wiring.archive import Archive

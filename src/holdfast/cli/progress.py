@@ -23,9 +23,9 @@ from holdfast.clock import Clock
 
 if TYPE_CHECKING:
     from holdfast.coordination.steps import FileStep
-    from holdfast.crawl.plan import CrawlPlan
     from holdfast.index.leases import FileToIndex, ReadProgress
     from holdfast.jobs.views.status import ExecutionStatus
+    from holdfast.sources.plan import CrawlPlan
 
 _LINE_S = 5.0
 _LIVE_S = 0.2

@@ -15,12 +15,12 @@ from holdfast.cli.parameters import Contact, Networks
 from holdfast.cli.printing import Done, runnable
 from holdfast.cli.seeds import check_reachable
 from holdfast.config import Settings
-from holdfast.crawl.contact import known_contact
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.requests import open_polite_client, rules_of
+from holdfast.crawl.requests import open_polite_client, rules_of
 from holdfast.errors import Invalid
 from holdfast.fetch import robots as robots_file
 from holdfast.fetch.robots import RobotsFile
+from holdfast.sources.contact import known_contact
+from holdfast.sources.plan import CrawlPlan
 from holdfast.types import RobotsAnswer, RobotsRecord
 from holdfast.urls import Url, parse_seed
 

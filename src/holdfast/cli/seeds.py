@@ -13,9 +13,9 @@ import typer
 
 from holdfast.cli.parameters import read_network
 from holdfast.config import Settings
-from holdfast.crawl.contact import HELP, HELP_WITHOUT_OPTION, check_contact, known_contact, remember_contact
 from holdfast.errors import Invalid, UrlRefused
 from holdfast.fetch.guard import AddressGuard, demand_public
+from holdfast.sources.contact import HELP, HELP_WITHOUT_OPTION, check_contact, known_contact, remember_contact
 from holdfast.urls import DEFAULT, Normalisation, parse_seed
 
 _MAX_COMPLAINTS = 20

@@ -15,8 +15,8 @@ from holdfast.cli.parameters import Home
 from holdfast.cli.runner import example
 from holdfast.clock import SystemClock
 from holdfast.coordination.runfile import own_command
-from holdfast.crawl.contact import HELP_WITHOUT_OPTION, check_contact
 from holdfast.db.schema import make_home
+from holdfast.sources.contact import HELP_WITHOUT_OPTION, check_contact
 from holdfast.supervision.part_process import ServicePart
 from holdfast.supervision.state import alone_at
 from holdfast.supervision.supervisor import ServiceSupervisor

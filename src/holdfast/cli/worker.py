@@ -22,7 +22,7 @@ from holdfast.cli.seeds import find_contact
 from holdfast.config import Settings
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl_process.stopping import obeying_signals
+from holdfast.crawl.stopping import obeying_signals
 from holdfast.db.raw import synchronise
 from holdfast.errors import Unavailable
 from holdfast.jobs import indexing

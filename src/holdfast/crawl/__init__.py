@@ -1,1 +1,1 @@
-"""The crawl engine: from seeds to sealed WARC files and settled results."""
+"""One crawl: its supervisor, its processes and their engine, from seeds to sealed WARC files; the clean-up after."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.errors import Invalid
 from holdfast.fetch.cookies import CookieJar
 from holdfast.fetch.headers import Pairs, RequestHeaders
+from holdfast.sources.plan import CrawlPlan
 from holdfast.urls import Url, is_public_suffix
 
 _HARMLESS = frozenset({"accept", "accept-language", "cache-control", "dnt", "pragma", "save-data", "sec-gpc"})

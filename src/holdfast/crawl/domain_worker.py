@@ -17,15 +17,17 @@ from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl import outcomes
+from holdfast.crawl.assignment import CrawlScope, validators_of
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.outcomes import MAX_REDIRECTS, PageUnderWay, follow
 from holdfast.crawl.paced_client import PacedClient
-from holdfast.crawl.plan import MAX_PARSED_BYTES, CrawlPlan, CrawlScope, Polled, validators_of
 from holdfast.crawl.politeness import DomainPoliteness
 from holdfast.crawl.robots_gate import EnginePort, RobotsFiles, RobotsGate
 from holdfast.errors import LeaseLost, NoSpace, UrlRefused
 from holdfast.fetch.endings import BUSY, is_ambiguous
 from holdfast.frontier.politeness import may_retry
+from holdfast.parse.page import MAX_PARSED_BYTES
+from holdfast.sources.plan import CrawlPlan, Polled
 from holdfast.types import (
     NO_SITEMAP,
     REDIRECTED,

@@ -19,16 +19,17 @@ from typing import NamedTuple
 
 from holdfast import log
 from holdfast.config import Settings
+from holdfast.crawl.assignment import CrawlScope
 from holdfast.crawl.domain_worker import DomainWorker
 from holdfast.crawl.domains import LeasedDomains, MakeWorker
 from holdfast.crawl.outcomes import PageUnderWay
-from holdfast.crawl.plan import MAX_PARSED_BYTES, CrawlScope
 from holdfast.crawl.politeness import Pace
 from holdfast.crawl.progress import CrawlLimits
 from holdfast.crawl.settling import DatabaseThread, FrontierSession, PendingResults, ResultSettler
 from holdfast.crawl.writer_thread import CaptureWriter
 from holdfast.errors import NoSpace, Unavailable
 from holdfast.fetch import robots
+from holdfast.parse.page import MAX_PARSED_BYTES
 from holdfast.types import (
     DomainChange,
     DomainLease,

@@ -11,7 +11,7 @@ from cachetools import LRUCache
 
 from holdfast.clock import Clock, to_micros
 from holdfast.config import Settings
-from holdfast.crawl.plan import CrawlScope
+from holdfast.crawl.assignment import CrawlScope
 from holdfast.crawl.robots_gate import SITEMAP_PRIORITY
 from holdfast.parse import FeedEntry
 from holdfast.types import FoundUrl, Link, ListedUrl, Outcome, PolledListing, UrlKind

@@ -12,11 +12,11 @@ from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.credentials import Credentials
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl.politeness import DomainPoliteness, Pace
 from holdfast.crawl.progress import CrawlProgress
 from holdfast.errors import LeaseLost
 from holdfast.fetch.endings import BUSY, asked_rest
+from holdfast.sources.plan import CrawlPlan
 from holdfast.types import Fetched, FetchFailed, FetchProblem, FetchRequest
 from holdfast.urls import parse
 from holdfast.warc.payload import parse_head

@@ -13,10 +13,10 @@ from threading import Lock
 from holdfast import parse as parsing
 from holdfast.clock import Clock
 from holdfast.config import Settings
+from holdfast.crawl.assignment import CrawlScope
 from holdfast.crawl.domain_worker import CaptureHistory
 from holdfast.crawl.link_filter import FilteredLinks, LinkFilter
 from holdfast.crawl.outcomes import MAX_REDIRECTS, PageUnderWay, StoredExchange
-from holdfast.crawl.plan import MAX_PARSED_BYTES, CrawlScope
 from holdfast.errors import UrlRefused
 from holdfast.fetch.endings import parse_retry_after
 from holdfast.parse import (
@@ -32,6 +32,7 @@ from holdfast.parse import (
     script_links,
 )
 from holdfast.parse.charset import BodyForm, sniff
+from holdfast.parse.page import MAX_PARSED_BYTES
 from holdfast.types import (
     NEW_OWNER,
     Attempt,

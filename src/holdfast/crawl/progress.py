@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from holdfast.clock import Clock
-from holdfast.crawl.plan import CrawlPlan
+from holdfast.sources.plan import CrawlPlan
 from holdfast.types import REDIRECTED, Attempt, DomainChange, Outcome, UrlKind, Visit
 from holdfast.values import dataclass
 

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from holdfast.fetch import robots as policy
-from holdfast.fetch.robots import RobotsFile
+from holdfast.fetch.robots import AGENT, RobotsFile
 from holdfast.records import Operator, record
 from holdfast.types import RobotsRecord
 from holdfast.urls import Url
-
-AGENT = "holdfast"
 
 
 @record

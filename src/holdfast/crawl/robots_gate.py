@@ -12,12 +12,12 @@ from cachetools import LRUCache
 from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
+from holdfast.crawl.assignment import CrawlScope
 from holdfast.crawl.outcomes import MAX_REDIRECTS, ROBOTS, PageUnderWay, follow, is_redirect
-from holdfast.crawl.plan import CrawlScope
 from holdfast.crawl.politeness import DomainPoliteness, Pace
 from holdfast.errors import UrlRefused
 from holdfast.fetch import robots as policy
-from holdfast.fetch.robots import RobotsFile, capped
+from holdfast.fetch.robots import AGENT, RobotsFile, capped
 from holdfast.types import (
     Attempt,
     Fetched,
@@ -35,7 +35,6 @@ from holdfast.urls import Url, parse
 from holdfast.values import dataclass
 from holdfast.warc.payload import decode, parse_head, payload_chunks
 
-AGENT = "holdfast"
 ROBOTS_DEADLINE_S = 10.0
 MAX_ROBOTS_BYTES = 512 * 1024
 SITEMAP_PRIORITY = 3

@@ -59,9 +59,9 @@ class WarcOutput:
         """Sealed files that the database does not know of."""
         self._reported_at = 0.0
         self.register: Register = lambda _path: 0
-        """Makes the file's row and returns its id; set by `crawl_process.process`."""
+        """Makes the file's row and returns its id; set by `crawl.process`."""
         self.sealed: Sealed = lambda _id, _file: None
-        """Called with every sealed file; set by `crawl_process.process`."""
+        """Called with every sealed file; set by `crawl.process`."""
 
     def append(self, exchange: ExchangeDraft) -> Appended:
         """Write one exchange and return the location of its response; after `NoSpace` the file is unchanged."""
@@ -131,7 +131,7 @@ class WarcOutput:
     def _break(self, writer: WarcWriter, exc: HoldfastError) -> OutputBroken:
         """Abandon this output and with it the process: its attempts are still open."""
         # What the disk took of a file after a failed fsync is unknown, so no row may point into it. The next start
-        # repairs and seals the file (`crawl_process.recovery`).
+        # repairs and seals the file (`crawl.recovery`).
         self._broken = OutputBroken(f"cannot write to {writer.path}: {exc}")
         return self._broken
 

@@ -121,7 +121,7 @@ class CaptureWriter:
         self._given_up: int | None = None
         """The page that was closed as parse_timeout while a parser still had it."""
         self.flush: Callable[[], None] = _nothing
-        """Called when those that `done` was called for are to be taken up; set by `crawl_process.process`."""
+        """Called when those that `done` was called for are to be taken up; set by `crawl.process`."""
         self._thread = Thread(target=self._work, name="capture-writer", daemon=True)
 
     def start(self) -> None:

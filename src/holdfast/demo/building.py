@@ -17,7 +17,7 @@ from typing import Any
 
 from holdfast import config
 from holdfast.config import Settings, ZimitSettings
-from holdfast.crawl_process.stopping import Stops
+from holdfast.crawl.stopping import Stops
 from holdfast.db.engine import Database
 from holdfast.demo.past import NOTE, write_past
 from holdfast.demo.server import DemoWeb

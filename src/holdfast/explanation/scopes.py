@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from sqlalchemy.orm import Session
 
 from holdfast.config import Settings
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.db.models import Source
 from holdfast.errors import Invalid, UrlRefused
 from holdfast.explanation import queries
@@ -17,6 +16,7 @@ from holdfast.explanation.model import ExplainedSource, ExplainedSources
 from holdfast.explanation.queries import JobOfSource
 from holdfast.jobs.specs import CrawlDefaults, crawl_plan, planned_config
 from holdfast.jobs.store import backend_of
+from holdfast.sources.plan import CrawlPlan
 from holdfast.urls import SEED_RULE, Normalisation, ScopeVerdict, Url, parse_seed, registrable
 from holdfast.urls.scope import (
     DIRECTORY_BUDGET,

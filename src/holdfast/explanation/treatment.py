@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import from_micros, to_micros
 from holdfast.config import Settings
-from holdfast.crawl.robots_gate import AGENT
 from holdfast.db.models import Domain
 from holdfast.explanation import queries
 from holdfast.explanation.model import (
@@ -23,7 +22,7 @@ from holdfast.explanation.model import (
     RobotsKnown,
 )
 from holdfast.fetch import robots as rules
-from holdfast.fetch.robots import RobotsFile, RobotsVerdict, capped
+from holdfast.fetch.robots import AGENT, RobotsFile, RobotsVerdict, capped
 from holdfast.frontier import politeness
 from holdfast.types import CircuitState, RobotsAnswer, RobotsRecord
 from holdfast.urls import Url

@@ -18,6 +18,9 @@ from typing import NamedTuple, Self
 from holdfast.types import FetchProblem, RobotsAnswer, RobotsRecord
 from holdfast.values import dataclass
 
+AGENT = "holdfast"
+"""Our product token in robots.txt."""
+
 # Octets of wildcard patterns times octets of the address: at the bound the worst patterns tried cost 30 ms, and a file
 # of 500 ordinary wildcards is still decided for the longest address that we ask for (8,192 octets).
 MAX_WORK = 50_000_000

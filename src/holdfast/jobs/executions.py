@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.clock import Clock, to_micros
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.db.audit_events import append_event
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.errors import Conflict, Invalid, NotFound, Unavailable
@@ -19,6 +18,7 @@ from holdfast.jobs.endings import RunReading, facts_of, read
 from holdfast.jobs.execution_queries import ExecutionEnding as ExecutionEnding
 from holdfast.jobs.execution_queries import ExecutionRow
 from holdfast.sources.adhoc_queries import ensure_source
+from holdfast.sources.plan import CrawlPlan
 from holdfast.values import dataclass
 from holdfast.warc import queries as files
 from holdfast.warc.outfile import OPEN_SUFFIX

@@ -7,12 +7,12 @@ from dataclasses import field, replace
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
-from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict, Invalid, UrlRefused
 from holdfast.jobs.store import UNCAPPED, interval_of
 from holdfast.outside_text import clean
 from holdfast.sources.config import UNLIMITED, SourceConfig, SourceRefused, merged, read_config, zimit_job
+from holdfast.sources.plan import CrawlPlan, Polled
 from holdfast.sources.registry import content_of
 from holdfast.sources.schedule import DATED, Schedule
 from holdfast.urls import parse_seed

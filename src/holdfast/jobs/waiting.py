@@ -12,10 +12,10 @@ from holdfast.clock import Clock, from_micros
 from holdfast.config import Settings
 from holdfast.coordination.disk import low_volume
 from holdfast.coordination.owners import WORKER_KINDS, OwnerRow, seen_owners
-from holdfast.crawl.contact import ContactMissing, known_contact
 from holdfast.db import connect
 from holdfast.db.raw import RawDatabase, Transaction
 from holdfast.jobs.pauses import RunWait, awaited
+from holdfast.sources.contact import ContactMissing, known_contact
 
 if TYPE_CHECKING:
     from holdfast.db.models import Execution

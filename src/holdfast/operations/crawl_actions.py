@@ -6,8 +6,8 @@ Leases are released immediately on this machine, elsewhere long after they expir
 from __future__ import annotations
 
 from holdfast.config import Settings
-from holdfast.crawl_process import stopping
-from holdfast.crawl_process.recovery import recover
+from holdfast.crawl import stopping
+from holdfast.crawl.recovery import recover
 from holdfast.db.audit_events import append_event
 from holdfast.operations.overview import StopReceipt
 from holdfast.records import Operator, record

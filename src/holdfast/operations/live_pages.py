@@ -22,8 +22,7 @@ from holdfast.changes.queries import text_and_headings
 from holdfast.changes.records import LiveStats, counts_summary
 from holdfast.changes.verdict import ChangeType
 from holdfast.config import Settings
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.requests import DocumentLimits, FetchedDocument, open_polite_client
+from holdfast.crawl.requests import DocumentLimits, FetchedDocument, open_polite_client
 from holdfast.db.engine import Database
 from holdfast.db.models import Snapshot, Source
 from holdfast.errors import AddressForbidden, Invalid, Unavailable, UrlRefused
@@ -35,6 +34,7 @@ from holdfast.parse.content import SiteTemplate
 from holdfast.parse.document import DocumentKind, kind_of
 from holdfast.records import Operator, from_row, record
 from holdfast.sources.extraction import extraction_rules
+from holdfast.sources.plan import CrawlPlan
 from holdfast.types import FetchFailed, FetchProblem
 from holdfast.urls import Url, parse, parse_seed, url_hash
 from holdfast.warc.payload import parse_head

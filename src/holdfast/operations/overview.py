@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from enum import StrEnum
 
-from holdfast.crawl_process.records import StoppingExecution
+from holdfast.crawl.stopping import StoppingExecution
 from holdfast.jobs.states import State
 from holdfast.operations.records import OperationRecord
 from holdfast.records import Operator, record

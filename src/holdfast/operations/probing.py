@@ -23,8 +23,7 @@ from pathlib import Path
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.crawl.link_filter import REQUISITE_PRIORITY
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.requests import (
+from holdfast.crawl.requests import (
     DocumentLimits,
     FetchedDocument,
     PoliteClient,
@@ -36,6 +35,7 @@ from holdfast.errors import Invalid, Unavailable
 from holdfast.fetch import robots as robots_file
 from holdfast.parse import parse_page
 from holdfast.records import Operator, record
+from holdfast.sources.plan import CrawlPlan
 from holdfast.types import FetchFailed, UrlKind
 from holdfast.urls import Base, Url, parse, priority, resolve
 from holdfast.warc.payload import parse_head

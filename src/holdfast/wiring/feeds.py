@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.feeds.polling import FeedPolling
 from holdfast.feeds.polling_queries import source_of
+from holdfast.sources.plan import CrawlPlan
 from holdfast.wiring import Runtime
 
 

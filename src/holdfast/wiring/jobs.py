@@ -16,7 +16,6 @@ from holdfast.archive_tool.options import Backend
 from holdfast.archive_tool.zimit_flags import politeness_flags, scope_flags, with_robots, within_time
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
-from holdfast.crawl.contact import known_contact
 from holdfast.db import connect
 from holdfast.db.audit_events import acting
 from holdfast.db.engine import Database, SessionClock
@@ -29,6 +28,7 @@ from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.specs import BackendCheck
 from holdfast.sources.config import SourceConfig, zimit_job
+from holdfast.sources.contact import known_contact
 from holdfast.sources.members_file import write_noting
 from holdfast.values import dataclass
 from holdfast.wiring import Runtime, open_runtime, prepare

@@ -16,7 +16,7 @@ from holdfast.archive_tool.errors import StoreMissing
 from holdfast.archive_tool.output_directory import store_is_present
 from holdfast.changes.compute import Computed, compute_pending
 from holdfast.clock import to_micros
-from holdfast.crawl_process.recovery import RecoveryReport, recover
+from holdfast.crawl.recovery import RecoveryReport, recover
 from holdfast.errors import Unavailable
 from holdfast.imports.importer import KEPT, Importer
 from holdfast.imports.packages import discover

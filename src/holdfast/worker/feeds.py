@@ -11,7 +11,6 @@ from contextlib import closing
 from dataclasses import replace
 
 from holdfast.config import Settings
-from holdfast.crawl.plan import CrawlPlan, Polled
 from holdfast.db.engine import Database
 from holdfast.feeds import queries, registry
 from holdfast.feeds.registry import PollPlan
@@ -21,6 +20,7 @@ from holdfast.jobs.journal import emit, status
 from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.specs import feed_plan, job_config
 from holdfast.jobs.states import State
+from holdfast.sources.plan import CrawlPlan, Polled
 from holdfast.sources.queries import note_search
 from holdfast.warc.queries import files_of
 from holdfast.wiring import Runtime, open_runtime

@@ -21,9 +21,8 @@ from holdfast.coordination.boot_clock import follow_wall
 from holdfast.coordination.disk import low_volume, shortage
 from holdfast.coordination.owners import WORKER_KINDS, OwnerProcess, is_gone, is_registered
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl.contact import ContactMissing, known_contact
-from holdfast.crawl_process.recovery import recover
-from holdfast.crawl_process.stopping import Stops
+from holdfast.crawl.recovery import recover
+from holdfast.crawl.stopping import Stops
 from holdfast.db.engine import Database, SessionClock, machine_clock
 from holdfast.db.raw import synchronise
 from holdfast.errors import HoldfastError, LeaseLost, Unavailable
@@ -35,6 +34,7 @@ from holdfast.jobs.settling import RunSettler
 from holdfast.jobs.slots import Placement
 from holdfast.jobs.store import backend_of
 from holdfast.search.directory import IndexDirectory
+from holdfast.sources.contact import ContactMissing, known_contact
 from holdfast.sources.members_file import note_members
 from holdfast.values import dataclass
 from holdfast.webhooks.delivery import open_deliveries

@@ -15,12 +15,10 @@ from holdfast import log
 from holdfast.clock import Clock
 from holdfast.config import Settings
 from holdfast.coordination.disk import MountIdentity, storage_trouble
-from holdfast.crawl.contact import contact_of
 from holdfast.crawl.credentials import Credentials
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.recovery import discard, open_store, recover
-from holdfast.crawl_process.stopping import Stops
-from holdfast.crawl_process.supervisor import Conclusion, Cost, Supervisor
+from holdfast.crawl.recovery import discard, open_store, recover
+from holdfast.crawl.stopping import Stops
+from holdfast.crawl.supervisor import Conclusion, Cost, Supervisor
 from holdfast.db.audit_events import append_event
 from holdfast.db.engine import Database
 from holdfast.errors import Unavailable
@@ -33,6 +31,8 @@ from holdfast.jobs.executions import StartedRun, files_are_away, read_ending
 from holdfast.jobs.leases import ExecutionLease, start_etag, start_page
 from holdfast.jobs.specs import CrawlDefaults, crawl_plan, job_config, start_url
 from holdfast.jobs.views.status import ExecutionStatus, read_status
+from holdfast.sources.contact import contact_of
+from holdfast.sources.plan import CrawlPlan
 from holdfast.types import Outcome, UrlKind
 from holdfast.warc import queries as files
 from holdfast.wiring import Runtime, open_runtime

@@ -36,9 +36,8 @@ from holdfast.archive_tool.outcome import (
 from holdfast.archive_tool.output_directory import STATE_NAME, OutputDirectory, holder_of, last_end, open_place
 from holdfast.archive_tool.warc_files import discover_warcs
 from holdfast.config import Settings
-from holdfast.crawl.contact import known_contact
-from holdfast.crawl_process.recovery import open_store, recover
-from holdfast.crawl_process.requests import DomainBusy, DomainForbidden, DomainLeases, hold_domains
+from holdfast.crawl.recovery import open_store, recover
+from holdfast.crawl.requests import DomainBusy, DomainForbidden, DomainLeases, hold_domains
 from holdfast.db.audit_events import append_event
 from holdfast.db.engine import Database
 from holdfast.errors import HoldfastError, Unavailable
@@ -51,6 +50,7 @@ from holdfast.jobs.leases import ExecutionLease
 from holdfast.jobs.specs import job_config, start_url
 from holdfast.jobs.store import plain_name
 from holdfast.sources.config import SourceConfig
+from holdfast.sources.contact import known_contact
 from holdfast.urls import parse, twins_of
 from holdfast.wiring import Runtime, open_runtime
 from holdfast.wiring.jobs import zimit_config

@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from holdfast import config
 from holdfast.coordination.runfile import new_name
-from holdfast.crawl.plan import Assignment, CrawlPlan, seeds_of
-from holdfast.crawl_process.recovery import RecoveryReport, recover
+from holdfast.crawl.assignment import Assignment, seeds_of
+from holdfast.crawl.recovery import RecoveryReport, recover
 from holdfast.jobs import executions
+from holdfast.sources.plan import CrawlPlan
 from holdfast.wiring import Runtime, open_runtime
 from tests.flow.crawler import Crawler
 
@@ -44,7 +45,7 @@ class Team:
         home = {"HOLDFAST_HOME": str(self._crawler.home.resolve())}
         with (begun.output_dir / "crawl.log").open("ab") as log:
             member = subprocess.Popen(
-                [*before, sys.executable, "-m", "holdfast.crawl_process.process"], stdin=subprocess.PIPE,
+                [*before, sys.executable, "-m", "holdfast.crawl.process"], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=log, env={**self._crawler.variables, **home, **variables},
             )  # fmt: skip
         assert member.stdin is not None

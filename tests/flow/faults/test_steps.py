@@ -103,7 +103,7 @@ def test_whoever_cleans_up_may_die_too_and_the_next_goes_on_from_there(crawler: 
 def _clean_up(crawler: Crawler, places: dict[str, int], tokens: Path) -> int:
     """Clean up in a process of its own, as every start does; return how that ended."""
     code = (
-        "from holdfast import config, wiring; from holdfast.crawl_process.recovery import recover\n"
+        "from holdfast import config, wiring; from holdfast.crawl.recovery import recover\n"
         "with wiring.open_runtime(config.load()) as ground: recover(ground)"
     )
     variables = {**crawler.variables, "HOLDFAST_HOME": str(crawler.home), "HOLDFAST_FAILPOINT": _spec(places, tokens)}

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from holdfast.cli import progress
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.jobs.views.status import ExecutionStatus
+from holdfast.sources.plan import CrawlPlan
 
 _STATUS = ExecutionStatus(
     execution_id=1,

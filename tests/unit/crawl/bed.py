@@ -11,18 +11,19 @@ from random import Random
 from typing import Any, cast
 
 from holdfast.config import Settings
+from holdfast.crawl.assignment import CrawlScope
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.domain_worker import DomainWorker, PageRequests
 from holdfast.crawl.link_filter import LinkFilter
 from holdfast.crawl.outcomes import PageUnderWay
 from holdfast.crawl.paced_client import Fetcher, PacedClient
 from holdfast.crawl.page_reading import DocumentReader
-from holdfast.crawl.plan import CrawlPlan, CrawlScope
 from holdfast.crawl.politeness import DomainPoliteness, Pace
 from holdfast.crawl.progress import CrawlProgress
 from holdfast.crawl.robots_gate import EnginePort, RobotsFiles
 from holdfast.crawl.storing import Originals
 from holdfast.parse import ParseChild
+from holdfast.sources.plan import CrawlPlan
 from holdfast.types import (
     Attempt,
     CircuitState,

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from holdfast.crawl.credentials import Credentials
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.errors import Invalid
+from holdfast.sources.plan import CrawlPlan
 from holdfast.urls import parse
 from tests.clock import FakeClock
 

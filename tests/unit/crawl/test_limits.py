@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.crawl.progress import CrawlEvent, CrawlLimits, CrawlProgress
+from holdfast.sources.plan import CrawlPlan
 from holdfast.types import UrlKind
 from tests.clock import FakeClock
 from tests.unit.crawl.bed import attempt

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from holdfast.crawl.assignment import seeds_of
 from holdfast.crawl.link_filter import FilteredLinks
 from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
 from holdfast.crawl.page_reading import DocumentFacts, SlowDocument
-from holdfast.crawl.plan import CrawlPlan, Polled, seeds_of
+from holdfast.sources.plan import CrawlPlan, Polled
 from holdfast.types import Attempt, FetchProblem, FetchRequest, PolledListing, UrlKind
 from holdfast.warc.payload import parse_head
 from tests.unit.crawl.bed import Answer, Bed, attempt, fetched, make_bed

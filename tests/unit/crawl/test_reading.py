@@ -11,8 +11,8 @@ import pytest
 from holdfast.crawl.link_filter import REQUISITE_PRIORITY, FilteredLinks
 from holdfast.crawl.outcomes import PageUnderWay, StoredExchange
 from holdfast.crawl.page_reading import HOP_PRIORITY, UNREADABLE, DocumentFacts, SlowDocument
-from holdfast.crawl.plan import MAX_PARSED_BYTES
 from holdfast.parse import ParseChild
+from holdfast.parse.page import MAX_PARSED_BYTES
 from holdfast.types import Attempt, FetchRequest, Original, Outcome, ParsedPage, UrlKind
 from holdfast.warc.payload import parse_head
 from tests import patience

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.crawl.plan import seeds_of
+from holdfast.crawl.assignment import seeds_of
 from holdfast.types import UrlKind
 from tests.patience import Calls
 from tests.unit.crawl.bed import make_bed

@@ -17,11 +17,11 @@ from zlib import crc32
 import pytest
 
 from holdfast.config import FetchSettings, Settings
-from holdfast.crawl.plan import CrawlPlan
-from holdfast.crawl_process.process import limiter_of
+from holdfast.crawl.process import limiter_of
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.guard import AddressGuard
 from holdfast.fetch.per_ip import AddressLimit, AddressLimiter, MachineTurns, machine_turns
+from holdfast.sources.plan import CrawlPlan
 from holdfast.types import Fetched, FetchRequest
 from tests import patience
 from tests.clock import FakeClock

@@ -20,7 +20,7 @@ def _loaded(module: str) -> set[str]:
 
 @pytest.mark.parametrize(
     ("module", "unwanted"),
-    [("holdfast.cli.crawl", (*_HEAVY, *_FETCHING)), ("holdfast.crawl_process.process", _HEAVY)],
+    [("holdfast.cli.crawl", (*_HEAVY, *_FETCHING)), ("holdfast.crawl.process", _HEAVY)],
 )
 def test_a_crawl_loads_only_what_it_needs(module: str, unwanted: tuple[str, ...]) -> None:
     assert sorted(_loaded(module) & set(unwanted)) == []

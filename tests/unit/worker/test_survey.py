@@ -13,8 +13,7 @@ from holdfast.config import FetchSettings, PolitenessSettings, Settings
 from holdfast.coordination.owners import VISITOR, OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl import outcomes
-from holdfast.crawl.contact import ContactMissing, ContactRefused
-from holdfast.crawl_process.requests import DomainBusy
+from holdfast.crawl.requests import DomainBusy
 from holdfast.errors import AddressForbidden, UrlRefused
 from holdfast.frontier.control import DomainUpdate
 from holdfast.jobs.administration.frontier_actions import set_domain
@@ -22,6 +21,7 @@ from holdfast.operations import survey as flow
 from holdfast.operations.live_pages import LiveFailed
 from holdfast.operations.survey import SiteSurvey, survey_site
 from holdfast.sources.codes import free_code
+from holdfast.sources.contact import ContactMissing, ContactRefused
 from holdfast.sources.queries import SiteSource
 from holdfast.types import RobotsAnswer
 from holdfast.urls import Normalisation, Url, parse

@@ -15,9 +15,9 @@ from holdfast.api.routing import LazyRouter
 from holdfast.api.schemas.base import RequestForm
 from holdfast.api.schemas.lists import ListCursor, Piece, decode_cursor, decode_id, encode_cursor
 from holdfast.auth.roles import Permission
-from holdfast.crawl.robots_answers import AGENT, RobotsRuling, answer_for, text_of
+from holdfast.crawl.robots_answers import RobotsRuling, answer_for, text_of
 from holdfast.errors import Invalid, NotFound
-from holdfast.fetch.robots import RobotsFile
+from holdfast.fetch.robots import AGENT, RobotsFile
 from holdfast.frontier.control import DomainSettings, DomainUpdate
 from holdfast.jobs.administration.frontier_actions import (
     ClearReceipt,

@@ -24,7 +24,6 @@ from holdfast.api.schemas.source_config import SourceConfiguration
 from holdfast.auth.roles import Permission
 from holdfast.changes.pairs import TextMode
 from holdfast.changes.records import LiveComparison, LiveFetch, compared_snapshot, text_diff
-from holdfast.crawl.contact import contact_of
 from holdfast.db.audit_events import acting
 from holdfast.db.models import Snapshot
 from holdfast.index.queries import document_of
@@ -41,6 +40,7 @@ from holdfast.operations.live_pages import (
 )
 from holdfast.operations.survey import SiteSurvey, survey_site
 from holdfast.records import from_row
+from holdfast.sources.contact import contact_of
 from holdfast.sources.queries import SiteSource, site_of
 from holdfast.wiring.archive import Archive
 

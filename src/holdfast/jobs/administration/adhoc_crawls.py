@@ -9,7 +9,6 @@ from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
 from holdfast.config import Settings
-from holdfast.crawl.contact import contact_of
 from holdfast.db.models import Job, Source
 from holdfast.errors import Conflict, UrlRefused
 from holdfast.fetch.guard import AddressGuard, demand_public
@@ -17,6 +16,7 @@ from holdfast.jobs.administration.actions import JobActions
 from holdfast.jobs.executions import ADHOC
 from holdfast.jobs.specs import JobRefused, JobSpec
 from holdfast.sources import registry
+from holdfast.sources.contact import contact_of
 from holdfast.sources.queries import find_source, new_code, source_of_site
 from holdfast.urls import parse_seed
 

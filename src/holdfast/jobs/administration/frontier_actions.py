@@ -17,7 +17,6 @@ from sqlalchemy import Row
 from sqlalchemy.orm import Session
 
 from holdfast.clock import Clock
-from holdfast.crawl.plan import CrawlPlan
 from holdfast.db.audit_events import acting_user, append_event
 from holdfast.db.models import Source
 from holdfast.db.raw import RawDatabase
@@ -33,6 +32,7 @@ from holdfast.jobs.views.frontier_queries import UrlStatus, attempt_by_id, statu
 from holdfast.records import Operator, record
 from holdfast.sources import registry
 from holdfast.sources.config import read_config
+from holdfast.sources.plan import CrawlPlan
 from holdfast.sources.queries import find_source, new_code, sources
 from holdfast.types import FoundUrl, Outcome, UrlKind
 from holdfast.urls import DEFAULT, Normalisation, ScopeVerdict, Url, parse, parse_seed, priority, registrable

@@ -6,7 +6,7 @@ import json
 import os
 
 from holdfast import __version__
-from holdfast.crawl.plan import CrawlPlan
+from holdfast.sources.plan import CrawlPlan
 from holdfast.urls import DEFAULT
 from tests.patience import Calls
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.config import FetchSettings, Settings
-from holdfast.crawl_process.requests import open_polite_client
+from holdfast.crawl.requests import open_polite_client
 from holdfast.types import RobotsAnswer, RobotsRecord
 from holdfast.urls import Normalisation, parse
 from tests.unit.fetch.nameserver import nameserver

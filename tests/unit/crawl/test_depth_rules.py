@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.crawl.plan import Assignment, seeds_of
-from holdfast.crawl_process.process import set_depth_rules
+from holdfast.crawl.assignment import Assignment, seeds_of
+from holdfast.crawl.process import set_depth_rules
 from holdfast.types import Outcome
 from tests.execution import begun_execution
 

@@ -20,15 +20,15 @@ from holdfast.coordination.owners import VISITOR, OwnerProcess
 from holdfast.coordination.runfile import RunFile
 from holdfast.crawl.outcomes import MAX_REDIRECTS, follow, is_redirect
 from holdfast.crawl.politeness import Pace
-from holdfast.crawl.robots_gate import AGENT, read_of
-from holdfast.crawl_process.process import address_limiter
+from holdfast.crawl.process import address_limiter
+from holdfast.crawl.robots_gate import read_of
 from holdfast.errors import AddressForbidden, NotPermitted, Unavailable, UrlRefused
 from holdfast.fetch import robots as robots_file
 from holdfast.fetch.client import Client, ClientSettings
 from holdfast.fetch.dns import Resolver, ResolverSettings
 from holdfast.fetch.endings import asked_rest
 from holdfast.fetch.guard import AddressGuard
-from holdfast.fetch.robots import RobotsFile, capped
+from holdfast.fetch.robots import AGENT, RobotsFile, capped
 from holdfast.frontier.politeness import delay_between
 from holdfast.types import (
     DomainLease,

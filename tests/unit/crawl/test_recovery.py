@@ -13,7 +13,7 @@ import pytest
 from holdfast.clock import SystemClock, to_micros
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl_process.recovery import discard, recover
+from holdfast.crawl.recovery import discard, recover
 from holdfast.errors import LeaseLost
 from holdfast.index import forgetting
 from holdfast.index.indexer import INDEX_VERSION, Indexer, index_pending

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.archive_tool.errors import StoreMissing
 from holdfast.archive_tool.output_directory import SENTINEL
-from holdfast.crawl_process.recovery import open_store
+from holdfast.crawl.recovery import open_store
 
 
 def test_a_folder_is_made_and_marked_at_its_first_use(tmp_path: Path) -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.crawl_process.recovery import discard
-from holdfast.crawl_process.stopping import Stops
-from holdfast.crawl_process.supervisor import Supervisor
+from holdfast.crawl.recovery import discard
+from holdfast.crawl.stopping import Stops
+from holdfast.crawl.supervisor import Supervisor
 from holdfast.jobs import executions
 from holdfast.jobs.executions import read_ending
 from holdfast.types import Outcome

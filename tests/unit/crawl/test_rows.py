@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
-from holdfast.crawl_process.process import RowControl
+from holdfast.crawl.process import RowControl
 from holdfast.wiring import Runtime
 from tests.execution import begun_execution
 

@@ -1,4 +1,4 @@
-"""One crawl process: `python -m holdfast.crawl_process.process`, assignment on stdin, ending on stdout."""
+"""One crawl process: `python -m holdfast.crawl.process`, assignment on stdin, ending on stdout."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from holdfast.clock import Clock, SystemClock, to_micros
 from holdfast.config import Settings
 from holdfast.coordination.owners import OwnerProcess
 from holdfast.coordination.runfile import RunFile
+from holdfast.crawl.assignment import Assignment, CrawlScope
 from holdfast.crawl.credentials import Credentials
 from holdfast.crawl.domain_worker import CaptureHistory, DomainWorker, PageRequests
 from holdfast.crawl.engine import CrawlEngine, EngineFactories, ProcessEnding
@@ -33,7 +34,6 @@ from holdfast.crawl.link_filter import LinkFilter
 from holdfast.crawl.outcomes import PageUnderWay
 from holdfast.crawl.paced_client import Fetcher, PacedClient
 from holdfast.crawl.page_reading import DocumentReader
-from holdfast.crawl.plan import PRODUCT, Assignment, CrawlPlan, CrawlScope
 from holdfast.crawl.politeness import DomainPoliteness
 from holdfast.crawl.process_watch import ProcessWatch, end_with_parent
 from holdfast.crawl.progress import CrawlEvent, CrawlLimits, CrawlProgress
@@ -53,6 +53,7 @@ from holdfast.frontier.adding import DepthRules
 from holdfast.jobs import execution_queries
 from holdfast.jobs.execution_queries import from_json
 from holdfast.parse import ParseChild
+from holdfast.sources.plan import PRODUCT, CrawlPlan
 from holdfast.types import DomainLease, Visit
 from holdfast.urls import Url
 from holdfast.warc import queries as files

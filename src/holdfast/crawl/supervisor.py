@@ -24,9 +24,9 @@ from holdfast import log
 from holdfast.coordination.disk import MountIdentity, shortage
 from holdfast.coordination.owners import OwnerProcess, has_rival, later_rivals, was_closed
 from holdfast.coordination.runfile import RunFile, last_tick, new_name
-from holdfast.crawl.plan import Assignment, CrawlPlan, seed_batches
-from holdfast.crawl_process.recovery import discard, recover
-from holdfast.crawl_process.stopping import Stops, obeying_signals
+from holdfast.crawl.assignment import Assignment, seed_batches
+from holdfast.crawl.recovery import discard, recover
+from holdfast.crawl.stopping import Stops, obeying_signals
 from holdfast.db.raw import StatementTimeout, last_refusal, synchronise
 from holdfast.errors import Conflict, NoSpace, Unavailable, UrlRefused
 from holdfast.frontier import Frontier
@@ -35,6 +35,7 @@ from holdfast.jobs import executions
 from holdfast.jobs.endings import LIMITS, RunReading, Shortfall, failed
 from holdfast.jobs.executions import StartedRun, WorkTime, read_ending
 from holdfast.jobs.views.status import ExecutionStatus, read_status
+from holdfast.sources.plan import CrawlPlan
 from holdfast.types import FoundUrl, Outcome
 from holdfast.urls import parse
 from holdfast.values import dataclass
@@ -44,7 +45,7 @@ from holdfast.wiring import Runtime
 # Two signals, because two of one kind that come together are one.
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 # A tenth of loading is spent looking for garbage that modules do not make; `main` turns the search on again.
-_PROGRAM = "import gc; gc.disable(); from holdfast.crawl_process.process import main; main()"
+_PROGRAM = "import gc; gc.disable(); from holdfast.crawl.process import main; main()"
 # How long a process may take to begin: on a busy machine an interpreter needs seconds to load its modules.
 _START_S = 20.0
 _TICKS_S = os.sysconf("SC_CLK_TCK")
