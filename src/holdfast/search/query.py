@@ -130,8 +130,8 @@ _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 # What a text that names an address may leave out.
 _PREFIX = re.compile(r"(?:url:)?(?:https?://)?(?:www\.)?", re.IGNORECASE)
 _FIELDED = re.compile(r"(title|snippet|url|text):", re.IGNORECASE)
-# `command not found` is a message, and so is `IS NOT NULL`: lower case never joins, nor does a text in capitals,
-# nor NOT between two words in capitals.
+# `command not found` is a message, and so is `IS NOT NULL`: lower case never joins, nor does NOT between two words in
+# capitals.
 _NOT: Final = r"(?:(?<![A-Z]\s)|(?<=\bAND\s)|(?<=\bOR\s))NOT|NOT(?!\s[A-Z]{2})"
 _JOINT = re.compile(rf"(?<![^\s(])(?:AND|OR|{_NOT})(?![^\s)(])")
 # Parentheses alone join nothing: `strlen(3)` and `Tides (spring)` are words.
@@ -177,7 +177,7 @@ def _understood(clean: str, *, is_alone: bool) -> ParsedQuery:
         named = "://" in clean or clean.lower().startswith(("www.", "url:"))
         words = plain('"{}"'.format(_PREFIX.sub("", clean, 1).replace('"', " ")) if named else clean)
         return ParsedQuery(text=clean, intent=Intent.URL, groups=group_hashes(address), words=words, certain=named)
-    is_boolean = _OTHER_SYNTAX.search(clean) or (_JOINT.search(clean) and not clean.isupper())
+    is_boolean = _OTHER_SYNTAX.search(clean) or _JOINT.search(clean)
     tree = _tree(clean) if is_boolean else None
     # A query of one excluded word is that word: `-DSQLITE_OMIT_TEMPDB` names an option.
     is_option = is_alone and isinstance(tree, Not) and _is_plain(tree.part) and " " not in clean
