@@ -35,9 +35,7 @@ _WRITE: Final = 2_000
 
 # Share by which a rank must move to be written: the order of results goes by its logarithm.
 _MOVED: Final = 0.01
-# Microseconds between two computations while the archive grows fast.
-_SOON: Final = 60 * 1_000_000
-# And while it hardly grows.
+# Microseconds between two computations while the archive hardly grows.
 _LATE: Final = 24 * 3_600 * 1_000_000
 
 _log = log.get(room="search")
@@ -196,7 +194,7 @@ def is_due(state: tuple[int, int] | None, figure: int, now: int) -> bool:
     before, at = state
     # A clock that was set back must not stop it for years.
     waited, moved = abs(now - at), abs(figure - before)
-    return moved > 0 and waited >= (_SOON if moved * 10 >= before else _LATE)
+    return moved > 0 and (moved * 10 >= before or waited >= _LATE)
 
 
 def _noted(path: Path) -> tuple[int, int] | None:
