@@ -115,8 +115,9 @@ def test_link_words_of_a_page_find_nothing_at_once_after_its_takedown(build: Bui
 
 @pytest.mark.parametrize("seen_before", [True, False], ids=["searched-between", "not-searched-between"])
 @pytest.mark.parametrize("kind", ["takedown", "members"])
+@pytest.mark.parametrize("rebuilt", [False, True], ids=["drained", "rebuilt"])
 def test_hidden_link_words_find_nothing_in_an_old_view(
-    build: Building, monkeypatch: pytest.MonkeyPatch, kind: str, *, seen_before: bool
+    build: Building, monkeypatch: pytest.MonkeyPatch, kind: str, *, seen_before: bool, rebuilt: bool
 ) -> None:
     archive = build([_front("Chart of the tidal basin"), Shot(url=MAP, body=_map().body, source="other")])
     drain(archive.database, archive.home, archive.clock)
@@ -141,6 +142,9 @@ def test_hidden_link_words_find_nothing_in_an_old_view(
             tell_search(session, archive.clock, source.id)
     assert not seen_before or found() == []
     drain(archive.database, archive.home, archive.clock)
+    if rebuilt:
+        # The files of the view are gone: it cannot read which link texts were hidden.
+        rebuild(archive.database, archive.home, archive.clock)
 
     assert found() == []
     assert search.generation() == generation

@@ -249,9 +249,12 @@ class IndexReader:
         """Return a reader of the latest commit; this one stays usable. Raise IndexBroken if files are gone."""
         return IndexReader(self._folder, self)
 
-    def without_names(self, addresses: Ids) -> IndexReader:
-        found = copy(self)
-        found._unnamed = tantivy.Query.term_set_query(_SCHEMA, "key", addresses.tolist())
+    def without_names(self, addresses: Ids | None = None) -> IndexReader:
+        """Return a reader that finds these pages (by default all) by no link text and no path."""
+        found, query = copy(self), tantivy.Query
+        found._unnamed = (
+            query.all_query() if addresses is None else query.term_set_query(_SCHEMA, "key", addresses.tolist())
+        )
         return found
 
     def _named(self, query: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
+from concurrent.futures import Future
 from dataclasses import field
 from itertools import chain
 from pathlib import Path
@@ -164,11 +165,11 @@ class ReaderCache:
             return view
         if view is None or wait or len(view.columns) <= _INLINE_ROWS:
             with self._lock:
-                return self._renew(mark, _nothing)
+                return self._renew(_nothing)
         # The lock is taken here and released by the thread: a second request must not start a second build.
         if self._clock.monotonic() - self._built_at > _REST * self._cost_s and self._lock.acquire(blocking=False):
             try:
-                threading.Thread(target=self._renew_beside, args=(mark,), name="search view", daemon=True).start()
+                threading.Thread(target=self._renew_beside, name="search view", daemon=True).start()
             except RuntimeError as exc:
                 # The system has no thread left: the old view serves, and a later search tries again.
                 self._lock.release()
@@ -178,21 +179,23 @@ class ReaderCache:
     def is_newest(self, view: View) -> bool:
         return view is self._view
 
-    def _renew(self, mark: IndexMark | None, prepare: Callable[[View], None]) -> View:
-        if self._view is not None and mark == self._seen:
+    def _renew(self, prepare: Callable[[View], None]) -> View:
+        # Read under the lock, and before the view is opened: another thread may have renewed it while this one waited,
+        # and if the index moves on meanwhile, the next request looks again.
+        mark = self._directory.mark()
+        if self._view is not None and mark in (None, self._seen):
             return self._view
         started = self._clock.monotonic()
         view = open_view(self._directory, self._view)
         prepare(view)
-        # The mark was read before the view was opened: if the index moved on meanwhile, the next question looks again.
         self._view, self._seen = view, mark
         self._built_at = self._clock.monotonic()
         self._cost_s = self._built_at - started
         return view
 
-    def _renew_beside(self, mark: IndexMark | None) -> None:
+    def _renew_beside(self) -> None:
         try:
-            self._renew(mark, self._prepare)
+            self._renew(self._prepare)
         # The old view goes on serving; the next question tries again.
         except Exception as exc:
             self._built_at = self._clock.monotonic()
@@ -224,6 +227,7 @@ class Sized(Protocol):
 
 
 Kept = TypeVar("Kept", bound=Sized)
+Value = TypeVar("Value")
 
 
 def _weight(kept: Sized) -> int:
@@ -234,12 +238,52 @@ def _bytes(marks: npt.NDArray[np.bool_]) -> int:
     return marks.nbytes
 
 
+class SharedCache(Generic[Value]):
+    """The last used values. Thread-safe: each is computed once, and other threads wait for it."""
+
+    def __init__(self, most: int, weight: Callable[[Value], int] | None = None) -> None:
+        self._lock = threading.Lock()
+        self._values: LRUCache[Hashable, Value] = LRUCache(most, weight)
+        self._running: dict[Hashable, Future[Value]] = {}
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def known(self, key: Hashable = None) -> Value | None:
+        with self._lock:
+            return self._values.get(key)
+
+    def get(self, work: Callable[[], Value], key: Hashable = None) -> Value:
+        """Return the value of a key; raise the error of the work to all who wait for it."""
+        with self._lock:
+            known, others = self._values.get(key), self._running.get(key)
+            if known is not None:
+                return known
+            if others is None:
+                own = self._running[key] = Future[Value]()
+        if others is not None:
+            return others.result()
+        try:
+            # Outside the lock: this takes up to a second, and other keys must not wait for it.
+            found = work()
+            with self._lock:
+                self._values[key] = found
+            own.set_result(found)
+        except BaseException as exc:
+            own.set_exception(exc)
+            raise
+        finally:
+            with self._lock:
+                del self._running[key]
+        return found
+
+
 _RowByRow = tuple[Gate | None, counting.Owned | None, Floats | None]
 """Gate, owned rows and worth of pages, as far as they are known."""
 
 
 class ResultCache(Generic[Kept]):
-    """Results computed on one view. Thread-safe; two threads may occasionally do the same work.
+    """Results computed on one view. Thread-safe.
 
     Data per row are reused from an earlier view if this one extends it.
     """
@@ -250,71 +294,50 @@ class ResultCache(Generic[Kept]):
         if before is not None and view.columns.grew_out_of(before.view.columns):
             self._older = before._row_by_row()
         rows, documents = len(view.columns), view.columns.documents.none + 1
-        self._lock = threading.Lock()
-        self._page_worth: Floats | None = None
-        self._documents: LRUCache[int, npt.NDArray[np.bool_]] = LRUCache(max(_MARKED_BYTES, documents), _bytes)
-        self._gates: LRUCache[Mark, Gate] = LRUCache(_GATES)
+        self._page_worth = SharedCache[Floats](1)
+        self._own_gate = SharedCache[Gate](1)
+        self._owned = SharedCache[counting.Owned](1)
+        self._hosts = SharedCache[HostNames](1)
+        self._documents = SharedCache[npt.NDArray[np.bool_]](max(_MARKED_BYTES, documents), _bytes)
+        self._gates = SharedCache[Gate](_GATES)
         self._named: LRUCache[Mark, NamedReader] = LRUCache(_GATES)
-        self._own_gate: Gate | None = None
-        self._owned: counting.Owned | None = None
-        self._hosts: HostNames | None = None
-        self._volumes: LRUCache[Hashable, tuple[Counts, bool]] = LRUCache(_VOLUMES)
+        self._lock, self._naming = threading.Lock(), threading.Lock()
+        self._volumes = SharedCache[tuple[Counts, bool]](_VOLUMES)
         # The count of everything, as captures and as pages, is always worth keeping.
-        self._results: LRUCache[Hashable, Kept] = LRUCache(max(_ROWS, 2 * max(_LEAST_ROWS, rows)), _weight)
+        self._results = SharedCache[Kept](max(_ROWS, 2 * max(_LEAST_ROWS, rows)), _weight)
 
     def _row_by_row(self) -> _RowByRow:
-        gate, owned, worth = self._older
+        gate, owned, worth = self._own_gate.known(), self._owned.known(), self._page_worth.known()
+        older = self._older
         return (
-            gate if self._own_gate is None else self._own_gate,
-            owned if self._owned is None else self._owned,
-            worth if self._page_worth is None else self._page_worth,
+            older[0] if gate is None else gate,
+            older[1] if owned is None else owned,
+            older[2] if worth is None else worth,
         )
 
     def page_worth(self) -> Floats:
-        found = self._page_worth
-        if found is None:
-            found = self._page_worth = ranking.page_worth(self.view.columns, self._older[2])
-        return found
+        return self._page_worth.get(lambda: ranking.page_worth(self.view.columns, self._older[2]))
 
     def documents_of(self, source: int) -> npt.NDArray[np.bool_]:
-        with self._lock:
-            found = self._documents.get(source)
-        if found is None:
-            found = counting.documents_of(self.view.columns, source)
-            with self._lock:
-                self._documents[source] = found
-        return found
+        return self._documents.get(lambda: counting.documents_of(self.view.columns, source), source)
 
     def owned(self) -> counting.Owned:
-        found = self._owned
-        if found is None:
-            found = self._owned = counting.owned_rows(self.view.columns, self._older[1])
-        return found
+        return self._owned.get(lambda: counting.owned_rows(self.view.columns, self._older[1]))
 
     def hosts(self) -> HostNames:
         """Return the hosts by name; computed once for each state of the index, for the first `site:`."""
-        found = self._hosts
-        if found is None:
-            found = self._hosts = HostNames(self.view.columns)
-        return found
+        return self._hosts.get(lambda: HostNames(self.view.columns))
 
     @property
     def knows_hosts(self) -> bool:
-        return self._hosts is not None
+        return self._hosts.known() is not None
 
     def volume(self, key: Hashable, work: Callable[[], tuple[Counts, bool]]) -> tuple[Counts, bool]:
         """Return the number of captures in each month under some filters, and True if these are all; computed once."""
-        with self._lock:
-            known = self._volumes.get(key)
-        if known is None:
-            known = work()
-            with self._lock:
-                self._volumes[key] = known
-        return known
+        return self._volumes.get(work, key)
 
     def known_gate(self, mark: Mark) -> Gate | None:
-        with self._lock:
-            return self._gates.get(mark)
+        return self._gates.known(mark)
 
     def known_reader(self, mark: Mark) -> NamedReader | None:
         with self._lock:
@@ -322,35 +345,35 @@ class ResultCache(Generic[Kept]):
 
     def named_reader(self, session: Session, mark: Mark) -> NamedReader:
         """Return the reader that finds no page by hidden link texts, and the pending changes that hide them."""
-        known, columns = self.known_reader(mark), self.view.columns
-        if known is not None and set(known[1]) == queries.still_waiting(session, known[1]):
+        # A large source has many link texts: one request reads them, and the others wait.
+        with self._naming:
+            known = self.known_reader(mark)
+            if known is None or set(known[1]) != queries.still_waiting(session, known[1]):
+                known = self._new_reader(session, known)
+                with self._lock:
+                    self._named[mark] = known
             return known
-        takedowns, reader = queries.waiting_takedowns(session), self.view.reader
-        if reader is not None:
-            try:
-                # After the changes were read: the files opened now have no link texts of changes that were drained.
-                reader = reader.reopened()
-            except IndexBroken:
-                # A rebuild deleted the files, and another view follows. The old files keep what they had.
-                if known is not None:
-                    return known
-            if takedowns:
-                groups = columns.groups.known(np.array(sorted(chain.from_iterable(takedowns.values())), np.int64))
-                reader = reader.without_names(columns.addresses.keys(columns.of_group.rows(groups)[0]))
-        found = reader, tuple(sorted(takedowns))
-        with self._lock:
-            self._named[mark] = found
-        return found
+
+    def _new_reader(self, session: Session, known: NamedReader | None) -> NamedReader:
+        takedowns, reader, columns = queries.waiting_takedowns(session), self.view.reader, self.view.columns
+        if reader is None:
+            return None, tuple(sorted(takedowns))
+        try:
+            # After the changes were read: the files opened now have no link texts of changes that were drained.
+            reader = reader.reopened()
+        except IndexBroken:
+            # A rebuild deleted the files, and another view follows. The old files may have link texts that were hidden
+            # since this view was opened: until then no page is found by what others call it.
+            return known or (reader.without_names(), ())
+        if takedowns:
+            groups = columns.groups.known(np.array(sorted(chain.from_iterable(takedowns.values())), np.int64))
+            reader = reader.without_names(columns.addresses.keys(columns.of_group.rows(groups)[0]))
+        return reader, tuple(sorted(takedowns))
 
     def gate(self, session: Session) -> tuple[Mark, Gate]:
         """Return the flags of each row for the viewer, with a mark that changes when they do."""
         mark = visibility_mark(session)
-        known = self.known_gate(mark)
-        if known is None:
-            known = self._new_gate(session, mark)
-            with self._lock:
-                self._gates[mark] = known
-        return mark, known
+        return mark, self._gates.get(lambda: self._new_gate(session, mark), mark)
 
     def _new_gate(self, session: Session, mark: Mark) -> Gate:
         columns = self.view.columns
@@ -361,22 +384,12 @@ class ResultCache(Generic[Kept]):
             # A revisit of another source may show a body of theirs.
             bodies = originals_hidden(session, columns.ids[counting.beside(columns, own)].tolist())
             hidden = np.unique(np.concatenate((hidden, own, columns.rows_of_ids(np.array(sorted(bodies), np.int64)))))
-        gate = self._own_gate
-        if gate is None:
-            gate = self._own_gate = counting.own_gates(columns, self._older[0])
-        return counting.gates(columns, hidden, firsts, gate)
+        own_gate = self._own_gate.get(lambda: counting.own_gates(columns, self._older[0]))
+        return counting.gates(columns, hidden, firsts, own_gate)
 
     def result(self, key: Hashable, work: Callable[[], Kept]) -> Kept:
         """Return the cached result of this work, or compute it; the least recently used results are evicted."""
-        with self._lock:
-            known = self._results.get(key)
-        if known is not None:
-            return known
-        # Outside the lock: a search takes up to a second, and others must not wait for it.
-        found = work()
-        with self._lock:
-            self._results[key] = found
-        return found
+        return self._results.get(work, key)
 
     @property
     def kept(self) -> int:

@@ -113,6 +113,13 @@ class Segment:
     def weight(self) -> int:
         return len(self.rows) + len(self.addresses) + len(self.documents) + 1
 
+    def has_urls(self, keys: Ids) -> FoundKeys:
+        """Return which URLs a stored segment has; reads a few pages of a file of any size."""
+        return _among(self.addresses["url"], keys)
+
+    def has_documents(self, keys: Ids) -> FoundKeys:
+        return _among(self.documents["doc"], keys)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentManifest:
@@ -214,11 +221,10 @@ def store(folder: Path, segment: Segment) -> None:
 
 
 def load(folder: Path, name: str) -> Segment:
-    """Return a segment, its strings mapped; raise IndexBroken if its files are missing or incomplete."""
+    """Return a segment, its tables and strings mapped; raise IndexBroken if its files are missing or incomplete."""
     try:
-        # Opened here: numpy leaves a file open that it cannot read.
-        with (folder / f"{name}.npz").open("rb") as stored, np.load(stored, allow_pickle=False) as arrays:
-            tables = {key: arrays[key] for key in ("rows", "addresses", "documents", "cleared")}
+        with (folder / f"{name}.npz").open("rb") as file, ZipFile(file) as packed:
+            tables = {key: _mapped(file, packed, key) for key in ("rows", "addresses", "documents", "cleared")}
         with (folder / f"{name}.strings").open("rb") as file:
             empty = os.fstat(file.fileno()).st_size == 0
             strings: mmap.mmap | bytes = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -230,27 +236,6 @@ def load(folder: Path, name: str) -> Segment:
 def _by_key(table: Table, key: str) -> Table:
     keys = table[key]
     return table if np.all(keys[1:] >= keys[:-1]) else table[np.argsort(keys, kind="stable")]
-
-
-class Keys:
-    """URLs and documents in a stored segment; mapped, so that a lookup reads a few pages of a file of any size."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        try:
-            with (folder / f"{name}.npz").open("rb") as file, ZipFile(file) as packed:
-                tables = {key: _mapped(file, packed, key) for key in ("rows", "addresses", "documents")}
-        except UNREADABLE as exc:
-            raise IndexBroken(f"a file of the search index is missing or broken: {exc}") from exc
-        self.weight = sum(map(len, tables.values())) + 1
-        self.addresses = tables["addresses"]
-        """Mapped, in the order of their keys, as they are stored."""
-        self._urls, self._docs = self.addresses["url"], tables["documents"]["doc"]
-
-    def urls(self, keys: Ids) -> FoundKeys:
-        return _among(self._urls, keys)
-
-    def documents(self, keys: Ids) -> FoundKeys:
-        return _among(self._docs, keys)
 
 
 _ADDRESSES_AT_ONCE: Final = 1 << 20
@@ -265,7 +250,8 @@ def addresses_of(table: Table, groups: Ids) -> Iterator[tuple[int, int]]:
         yield from zip(part["group"][wanted].tolist(), part["url"][wanted].tolist(), strict=True)
 
 
-def _mapped(file: BinaryIO, packed: ZipFile, name: str) -> Table:
+def _mapped(file: BinaryIO, packed: ZipFile, name: str) -> npt.NDArray[Any]:
+    # Not read: a process that searches has the same values in its columns, and the file's pages can be dropped.
     entry = packed.getinfo(f"{name}.npy")
     if entry.compress_type != ZIP_STORED:
         raise ValueError(f"{name} is compressed")
@@ -275,7 +261,7 @@ def _mapped(file: BinaryIO, packed: ZipFile, name: str) -> Table:
     file.seek(name_bytes + extra_bytes, os.SEEK_CUR)
     np.lib.format.read_magic(file)
     shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-    return np.memmap(file, dtype, "r", file.tell(), shape) if shape[0] else np.empty(0, dtype)
+    return np.asarray(np.memmap(file, dtype, "r", file.tell(), shape)) if shape[0] else np.empty(shape, dtype)
 
 
 def _among(column: Ids, keys: Ids) -> FoundKeys:

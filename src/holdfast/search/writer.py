@@ -66,7 +66,7 @@ class SearchWriter:
         self.folder, self.check = folder, check
         self._database = database
         self.manifest = disk.read_manifest(folder)
-        self._stored = {name: disk.Keys(folder, name) for name in self.manifest.segments}
+        self._stored = {name: disk.load(folder, name) for name in self.manifest.segments}
         # Left behind by a writer that died between the index's commit and the manifest: what it added is there
         # already and must be replaced, not added beside itself.
         self._mark = folder / "unfinished"
@@ -97,7 +97,7 @@ class SearchWriter:
             self._rows = [row for row in self._rows if not first <= row[0] <= last]
         self._cleared.append((first, last))
         urls = [hash64(row.url) for row in rows]
-        known = self._known(urls, disk.Keys.urls) | self._new_urls
+        known = self._known(urls, Segment.has_urls) | self._new_urls
         new: dict[int, SearchPageRow] = {}
         for url, row in zip(urls, rows, strict=True):
             if url not in known:
@@ -108,9 +108,9 @@ class SearchWriter:
             self._address(url, row, texts.get(row.group_hash or 0, ()) if "?" not in row.url else ())
         self._rows += [_as_row(row, url) for url, row in zip(urls, rows, strict=True)]
         wanted = {row.document_id for row in rows if row.document_id is not None} - self._new_documents
-        self.documents(wanted - self._known(sorted(wanted), disk.Keys.documents))
+        self.documents(wanted - self._known(sorted(wanted), Segment.has_documents))
 
-    def _known(self, keys: Sequence[int], among: Callable[[disk.Keys, disk.Ids], disk.FoundKeys]) -> set[int]:
+    def _known(self, keys: Sequence[int], among: Callable[[Segment, disk.Ids], disk.FoundKeys]) -> set[int]:
         wanted = np.array(keys, np.int64)
         found = np.zeros(len(wanted), np.bool_)
         for stored in self._stored.values():
@@ -122,7 +122,7 @@ class SearchWriter:
         self._begin()
         for chunk in _chunks(sorted(set(ids)), _DOCUMENTS_AT_ONCE):
             self.check()
-            known = self._known(chunk, disk.Keys.documents)
+            known = self._known(chunk, Segment.has_documents)
             with self._database.read() as session:
                 portions = queries.portions(session, chunk, most_bytes=_PACKED_BYTES)
             for portion in portions:
@@ -264,15 +264,14 @@ class SearchWriter:
         # Merged at once, in the same commit: readers pay for every segment that they have to open.
         count = disk.merge_plan([*weights, segment.weight])
         if count:
-            # Loaded only to be merged: their keys alone are held, which are mapped.
-            older = [disk.load(self.folder, name) for name in names[-count:-1]]
+            older = [self._stored[name] for name in names[-count:-1]]
             segment = disk.merge([*older, segment], segment.name, oldest=count == len(names))
             names = [*names[:-count], segment.name]
         disk.store(self.folder, segment)
         self.manifest = disk.with_segment(self.manifest, names)
         disk.write_manifest(self.folder, self.manifest)
         reach("search.in_force")
-        self._stored = {name: self._stored.get(name) or disk.Keys(self.folder, name) for name in names}
+        self._stored = {name: self._stored.get(name) or disk.load(self.folder, name) for name in names}
         if not self._replay:
             self._mark.unlink(missing_ok=True)
         self._clear()

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pytest
 from sqlalchemy import update
 
 from holdfast.db.models import Document, SearchOutbox
-from holdfast.search.directory import IndexDirectory
-from holdfast.search.readers import ReaderCache, open_view
+from holdfast.errors import Unavailable
+from holdfast.search import counting
+from holdfast.search.columns import Columns
+from holdfast.search.directory import IndexDirectory, IndexMark
+from holdfast.search.readers import ReaderCache, ResultCache, SharedCache, View, open_view
 from holdfast.search.search import ResultKind, SearchRequest, SearchService
 from tests.clock import FakeClock
 from tests.search_bed import DAY, Bed, Capture
@@ -149,6 +156,86 @@ def test_view_is_renewed_after_a_thread_could_not_start(bed: Bed, monkeypatch: p
         assert len(cache.view().columns) == 12
 
     assert len(cache.view(wait=True).columns) == 18
+
+
+def test_request_uses_a_view_that_was_renewed_while_it_waited(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    bed.fill(_captures(0, 6))
+    cache = ReaderCache(bed.home, bed.clock)
+    cache.view()
+    mark, renewed = cache._directory.mark, list[View]()
+    bed.fill(_captures(6, 6))
+
+    def look() -> IndexMark | None:
+        seen = mark()
+        if not renewed:
+            bed.fill(_captures(12, 6))
+            monkeypatch.setattr(cache._directory, "mark", mark)
+            renewed.append(cache.view())
+        return seen
+
+    monkeypatch.setattr(cache._directory, "mark", look)
+
+    assert cache.view() is renewed[0]
+    assert len(renewed[0].columns) == 18
+
+
+class _Nothing:
+    size = 0
+
+
+def test_gate_of_many_searches_is_computed_once(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:
+    bed.fill(_captures(0, 6))
+    cache: ResultCache[_Nothing] = ResultCache(ReaderCache(bed.home, bed.clock).view())
+    computed, meeting, compute = list[int](), threading.Barrier(8), counting.gates
+
+    def slowly(columns: Columns, *more: Any) -> counting.Gate:
+        computed.append(len(columns))
+        time.sleep(0.1)
+        return compute(columns, *more)
+
+    def ask() -> counting.Gate:
+        with bed.database.read() as session:
+            meeting.wait(60)
+            return cache.gate(session)[1]
+
+    monkeypatch.setattr(counting, "gates", slowly)
+    with ThreadPoolExecutor(8) as pool:
+        gates = [asked.result(60) for asked in [pool.submit(ask) for _ in range(8)]]
+
+    assert computed == [6]
+    assert all(gate is gates[0] for gate in gates)
+
+
+def test_shared_cache_raises_for_all_who_wait_and_tries_again() -> None:
+    cache, tried, waits = SharedCache[int](2), list[int](), threading.Event()
+
+    def fail() -> int:
+        tried.append(1)
+        waits.wait(60)
+        raise Unavailable("the disk is gone")
+
+    with ThreadPoolExecutor(2) as pool:
+        asked = [pool.submit(cache.get, fail) for _ in range(2)]
+        # The second waits for the first, or has not begun.
+        while not tried or len(cache._running) != 1:
+            time.sleep(0.01)
+        waits.set()
+        errors = [one.exception(60) for one in asked]
+
+    assert [type(error) for error in errors] == [Unavailable, Unavailable]
+    assert cache.get(lambda: 3) == 3
+    assert cache.get(lambda: pytest.fail("it is kept")) == 3
+
+
+@pytest.mark.parametrize("count", [0, 1, 200, 3_000])
+def test_rows_of_ids_are_those_that_isin_finds(bed: Bed, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    monkeypatch.setattr("holdfast.search.columns._HASHED_AT_ONCE", 500)
+    chance = np.random.default_rng(count)
+    ids = chance.permutation(np.arange(2_000, dtype=np.int64) + (np.arange(2_000, dtype=np.int64) % 7 << 22))
+    columns = replace(ReaderCache(bed.home, bed.clock).view().columns, ids=ids)
+    wanted = chance.choice(np.concatenate((ids, -ids - 1)), count)
+
+    assert columns.rows_of_ids(wanted).tolist() == np.flatnonzero(np.isin(ids, wanted)).tolist()
 
 
 def test_request_with_an_older_view_keeps_the_newer_cache(bed: Bed, monkeypatch: pytest.MonkeyPatch) -> None:

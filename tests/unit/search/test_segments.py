@@ -64,6 +64,9 @@ def test_a_segment_comes_back_as_it_was_stored(tmp_path: Path) -> None:
 
     assert np.array_equal(found.rows, stored.rows)
     assert found.strings[:] == stored.strings
+    # Mapped, not read: the columns of a process have the same values in memory.
+    tables = (found.rows, found.addresses, found.cleared)
+    assert [isinstance(table.base, np.memmap) for table in tables] == [True] * 3
 
 
 @pytest.mark.parametrize("kept", [0, 40, -1])
