@@ -205,7 +205,7 @@ def test_tool_options_are_patched_only_with_apply_and_only_while_nobody_runs_the
         ("--set-tool-option initial_workers", "is no KEY=VALUE"),
         ("--set-tool-option initial_workers=many", "'many' is not a whole number"),
         ("--set-tool-option enable_monitoring=false", "it needs enable_monitoring"),
-        ("--set-tool-option initial_workers=0", "between 1 and"),
+        ("--set-tool-option initial_workers=0", "it must be at least 1"),
         ("--set-tool-option vpn_connect_command=rm", "commands come from the server's settings"),
         ("--set-execution-policy capture_backend=x", "must be one of"),
         ("", "nothing to set"),

@@ -14,8 +14,8 @@ from typing import Any
 from holdfast import log
 from holdfast.archive_tool.docker import crawl_environment
 from holdfast.archive_tool.errors import CaptureUnavailable
+from holdfast.archive_tool.flags import Backend, Options
 from holdfast.archive_tool.logs import stage_log
-from holdfast.archive_tool.options import Backend, Options
 from holdfast.archive_tool.stage import End, StageLog, Tools
 from holdfast.archive_tool.warc_files import FALLBACK_NAMES, consolidate, warcs_in
 from holdfast.archive_tool.zimit_flags import zimit_flags

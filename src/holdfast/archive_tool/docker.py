@@ -8,15 +8,19 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import shlex
+import shutil
 import stat
 import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 from holdfast import log
-from holdfast.archive_tool.options import Options
+from holdfast.archive_tool.errors import ToolMissing
+from holdfast.archive_tool.flags import Options
 from holdfast.archive_tool.output_directory import temp_dirs_in
 from holdfast.archive_tool.warc_files import WARCS
 from holdfast.archive_tool.zimit_flags import Flag, for_final_build, with_size_left
@@ -48,6 +52,23 @@ def crawl_environment(outer: Mapping[str, str] = os.environ) -> dict[str, str]:
 def tool_environment(outer: Mapping[str, str] = os.environ) -> dict[str, str]:
     zimit = {name: value for name, value in outer.items() if name.startswith("HOLDFAST_ZIMIT_")}
     return {**docker_environment(outer), **crawl_environment(outer), **zimit}
+
+
+def find_program(command: str, outer: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the command's words with the path of its program first; raise `ToolMissing` if it is not found."""
+    try:
+        words = shlex.split(command)
+    except ValueError as exc:
+        raise ToolMissing(command, str(exc)) from exc
+    if not words:
+        raise ToolMissing(command, "it is empty")
+    beside = Path(sys.executable).parent / words[0]
+    if "/" not in words[0] and beside.is_file() and os.access(beside, os.X_OK):
+        return [str(beside), *words[1:]]
+    found = shutil.which(words[0], path=outer.get("PATH", os.defpath))
+    if found is None:
+        raise ToolMissing(command, "there is no such program beside the interpreter or on PATH")
+    return [found, *words[1:]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,15 @@ class FlagRefused(ToolConfigRefused):
         self.flag = flag
 
 
+class ToolMissing(Invalid):
+    """The command that runs zimit crawls cannot be started; retrying does not help."""
+
+    code = "tool_missing"
+
+    def __init__(self, command: str, reason: str) -> None:
+        super().__init__(f"cannot run {command[:200]!r}: {reason}; set HOLDFAST_ZIMIT_COMMAND, or install it")
+
+
 class OutputBusy(Conflict):
     """Another archive-tool process uses this output directory."""
 

@@ -15,7 +15,7 @@ from holdfast import log
 from holdfast.archive_tool.capture import crawl_command
 from holdfast.archive_tool.docker import Docker, Times, crawl_arguments, prepare_launch
 from holdfast.archive_tool.errors import ToolConfigRefused
-from holdfast.archive_tool.options import Backend, Options, read_options
+from holdfast.archive_tool.flags import Backend, Options, read_options
 from holdfast.archive_tool.output_directory import forget_end, hold_output, load_state, note_end, open_place
 from holdfast.archive_tool.run import RESUME_NAME, EndState, RunMode, Survey, ToolRun, survey
 from holdfast.archive_tool.stage import StopRequest, Strategies, Tools, Vpn

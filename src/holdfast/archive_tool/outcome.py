@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import errno
 import re
-from dataclasses import replace
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
-from holdfast.archive_tool.contract import ExecutionPolicy
+from holdfast.archive_tool.flags import ResumePolicy, backend_of
 from holdfast.archive_tool.logs import Statistics, failure_text, last_loud_line, last_statistics, newest_crawl_log
-from holdfast.archive_tool.options import ResumePolicy
 from holdfast.archive_tool.output_directory import load_state
 from holdfast.archive_tool.warc_files import discover_warcs
 
@@ -177,11 +177,15 @@ class RecoveryMode(StrEnum):
     FALLBACK_EXHAUSTED = "fallback-exhausted"
 
 
-def is_promoted(policy: ExecutionPolicy) -> bool:
-    return policy.primary_backend is not None and policy.capture_backend != policy.primary_backend
+Policy = Mapping[str, Any]
+"""The `execution_policy` of a job; missing fields have their defaults."""
 
 
-def after_failure(policy: ExecutionPolicy, failures: int) -> tuple[str, ExecutionPolicy] | None:
+def is_promoted(policy: Policy) -> bool:
+    return policy.get("primary_backend") not in (None, backend_of(policy))
+
+
+def after_failure(policy: Policy, failures: int) -> tuple[str, Policy] | None:
     """Return stage and policy after the n-th consecutive failure with this backend; None for the ordinary retry rules.
 
     Fresh phases may fail up to the budget, then the fallback replaces the backend, and failures are counted from
@@ -190,21 +194,21 @@ def after_failure(policy: ExecutionPolicy, failures: int) -> tuple[str, Executio
     # There is nothing to fall back to after it.
     if is_promoted(policy):
         return (EXHAUSTED if failures >= FALLBACK_TRIES else FALLBACK_FAILED), policy
-    if policy.resume_policy != ResumePolicy.FRESH_ONLY.value or policy.fallback_backend == "none":
+    fallback, backend = policy.get("fallback_backend", "none"), backend_of(policy)
+    if policy.get("resume_policy") != ResumePolicy.FRESH_ONLY.value or fallback == "none":
         return None
-    if failures < max(1, policy.max_fresh_failures_before_fallback):
+    if failures < max(1, policy.get("max_fresh_failures_before_fallback", 0)):
         return FRESH_FAILED, policy
-    promoted = replace(
-        policy,
-        capture_backend=policy.fallback_backend,
-        primary_backend=policy.capture_backend,
-        last_promoted_from_backend=policy.capture_backend,
-        last_promotion_reason=f"{failures} fresh failures",
-    )
-    return f"promoted_to_{policy.fallback_backend}", promoted
+    promotion = {
+        "capture_backend": fallback,
+        "primary_backend": backend,
+        "last_promoted_from_backend": backend,
+        "last_promotion_reason": f"{failures} fresh failures",
+    }
+    return f"promoted_to_{fallback}", {**policy, **promotion}
 
 
-def rescue_word(policy: ExecutionPolicy, stage: str | None) -> RecoveryMode:
+def rescue_word(policy: Policy, stage: str | None) -> RecoveryMode:
     """Return how far a job has moved from its original plan."""
     if stage == EXHAUSTED:
         return RecoveryMode.FALLBACK_EXHAUSTED
@@ -222,7 +226,7 @@ _PLAIN = {
 }
 
 
-def operator_state(status: str, policy: ExecutionPolicy, stage: str | None) -> str:
+def operator_state(status: str, policy: Policy, stage: str | None) -> str:
     """Return the state that operators see for a job's status, backend and stage; unknown statuses pass through."""
     word = rescue_word(policy, stage)
     if status == "running":

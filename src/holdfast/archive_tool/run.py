@@ -12,6 +12,7 @@ from holdfast import log
 from holdfast.archive_tool.capture import capture
 from holdfast.archive_tool.docker import DockerMissing, build_arguments, crawl_arguments, directory_label, inside_path
 from holdfast.archive_tool.errors import CaptureUnavailable, StateUnwritable, ZimExists
+from holdfast.archive_tool.flags import Backend, Options, ResumePolicy
 from holdfast.archive_tool.logs import (
     FAILURE_BYTES,
     FINAL_BUILD,
@@ -24,7 +25,6 @@ from holdfast.archive_tool.logs import (
     newest_log,
     tail,
 )
-from holdfast.archive_tool.options import Backend, Options, ResumePolicy
 from holdfast.archive_tool.outcome import is_config_text, is_infra_text
 from holdfast.archive_tool.output_directory import (
     CrawlState,

@@ -32,8 +32,8 @@ from holdfast.archive_tool.docker import (
     relax_with,
 )
 from holdfast.archive_tool.errors import StoreMissing
+from holdfast.archive_tool.flags import Options
 from holdfast.archive_tool.logs import MAX_LINE_BYTES, Statistics, error_class, read_statistics, stage_log, stream_log
-from holdfast.archive_tool.options import Options
 from holdfast.archive_tool.output_directory import ERROR_KINDS, CrawlState
 from holdfast.clock import Clock
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 import typer
 
-from holdfast.archive_tool.contract import read_patch, tool_command
+from holdfast.archive_tool.flags import read_patch, tool_command
 from holdfast.cli import job_show, lists
 from holdfast.cli.formatting import counted
 from holdfast.cli.job_selector import NamedJob, find_job, interval_text, job_json, naming

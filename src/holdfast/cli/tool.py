@@ -14,9 +14,9 @@ from typing import Annotated, Any
 import typer
 
 from holdfast import config
-from holdfast.archive_tool import contract
-from holdfast.archive_tool.docker import Docker, DockerMissing, Times
-from holdfast.archive_tool.options import read_name
+from holdfast.archive_tool.docker import Docker, DockerMissing, Times, find_program
+from holdfast.archive_tool.errors import ToolMissing
+from holdfast.archive_tool.flags import read_job_config, read_name, tool_command
 from holdfast.archive_tool.output_directory import holder_of, last_end
 from holdfast.archive_tool.warc_files import discover_warcs, source_of
 from holdfast.archive_tool.zimit_flags import politeness_flags, strip_separator, with_robots
@@ -100,12 +100,12 @@ def probe_browser_fetch(
 @_command(example="check-archive-tool")
 def check(settings: Settings) -> Done:
     """Check whether archive-tool can be started, and whether docker responds; exit 1 if the tool cannot."""
-    program = contract.find_program(settings.zimit.command)
+    program = find_program(settings.zimit.command)
     help_call, quiet = [*program, "--help"], subprocess.DEVNULL
     try:
         asked = subprocess.run(help_call, capture_output=True, text=True, timeout=_ANSWER_S, check=False, stdin=quiet)
     except (OSError, subprocess.TimeoutExpired) as exc:
-        raise contract.ToolMissing(settings.zimit.command, str(exc)) from exc
+        raise ToolMissing(settings.zimit.command, str(exc)) from exc
     try:
         docker = f"{Docker(Times()).check()}, engine {Docker(Times()).daemon()}"
     except DockerMissing as exc:
@@ -150,7 +150,7 @@ def run(
     host, (more, given) = settings.zimit, _split(context.args)
     polite = read_config({"seeds": [*seeds, *more], "zimit": {"passthrough_args": given, "tool_options": options}})
     flags = politeness_flags(polite, host.flags, delay_s=settings.politeness.delay_s)
-    made = contract.read_job_config(
+    made = read_job_config(
         {
             "seeds": list(polite.seeds),
             "tool_options": with_robots(polite, options),
@@ -162,8 +162,8 @@ def run(
     folder = (output_dir or settings.home.resolve() / "jobs" / f"{stamp}__{read_name(name)}").resolve()
     if not dry_run:
         folder.parent.mkdir(parents=True, exist_ok=True)
-    program = contract.find_program(host.command)
-    command = contract.tool_command(made, host, name=name, output_dir=folder, program=program)
+    program = find_program(host.command)
+    command = tool_command(made, host, name=name, output_dir=folder, program=program)
     command += ["--dry-run"] if dry_run else []
     print(f"output directory: {folder}", file=sys.stderr)
     # In our own process group: Ctrl-C reaches the tool, which stops its container and keeps what there is.

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.archive_tool.contract import below_minimum
+from holdfast.archive_tool.flags import below_minimum
 from holdfast.cli.formatting import table
 from holdfast.cli.parameters import Apply, OfSource, command_group, read_codes
 from holdfast.cli.resource import Done, Reading, command

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from holdfast.archive_tool.contract import ToolOptions, annual_caps, read_job_config, with_annual_minima
+from holdfast.archive_tool.flags import annual_caps, below_minimum, read_job_config
 from holdfast.archive_tool.zimit_flags import read_flags
 from holdfast.config import ZimitSettings
 from holdfast.errors import Invalid
@@ -30,6 +30,7 @@ HINT: Final = "annual"
 _FIRST: Final = tuple(preset.code for preset in PRESETS)
 LANGUAGES: Final = frozenset(LANGUAGE_PATHS.values())
 # Options of zimit that an annual crawl has at least: it runs for weeks, and a source may be set up for a short one.
+_DEFAULT: Final = "the tool's default"
 _MINIMA: Final = ("max_container_restarts", "error_threshold_timeout", "error_threshold_http", "backoff_delay_minutes")
 
 
@@ -121,12 +122,12 @@ def uncapped(config: SourceConfig, seeds: Iterable[str], host: ZimitSettings) ->
 def _resilient(config: SourceConfig, host: ZimitSettings) -> tuple[dict[str, Any], list[str]]:
     job = read_job_config(zimit_job(config), host)
     caps = annual_caps(job, host)
-    raised = with_annual_minima(job.tool_options)
+    raised = {**job.tool_options, **below_minimum(job.tool_options, annual=True)}
     notes = [f"{name} removed: an annual crawl is bounded by its scope" for name in caps]
     notes += [
-        f"{name} raised from {_shown(job.tool_options, name)} to {getattr(raised, name)}"
+        f"{name} raised from {job.tool_options.get(name, _DEFAULT)} to {raised[name]}"
         for name in _MINIMA
-        if getattr(raised, name) != getattr(job.tool_options, name)
+        if raised.get(name) != job.tool_options.get(name)
     ]
     # Caps may stand among the flags as well (--pageLimit, --depth): those are taken out, the other flags stay.
     given = read_flags(job.zimit_passthrough_args, host.flags)
@@ -134,18 +135,13 @@ def _resilient(config: SourceConfig, host: ZimitSettings) -> tuple[dict[str, Any
     zimit = ZimitConfig(
         passthrough_args=tuple(flags),
         execution_policy=dict(config.zimit.execution_policy),
-        tool_options={**config.zimit.tool_options, **{name: getattr(raised, name) for name in _MINIMA}},
+        tool_options={**config.zimit.tool_options, **{name: raised.get(name) for name in _MINIMA}},
     )
     return {
         "passthrough_args": list(zimit.passthrough_args),
         "tool_options": zimit.tool_options,
         "execution_policy": zimit.execution_policy,
     }, notes
-
-
-def _shown(options: ToolOptions, name: str) -> str:
-    value = getattr(options, name)
-    return "the tool's default" if value is None else str(value)
 
 
 class PlanStep(StrEnum):

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from holdfast import audit
-from holdfast.archive_tool.contract import ExecutionPolicy
 from holdfast.archive_tool.outcome import operator_state, rescue_word
 from holdfast.clock import Clock
 from holdfast.config import ZimitSettings
@@ -386,10 +385,7 @@ def _state(jobs: list[ShardState]) -> str:
 
 def _job(source: Source, one: ShardState) -> dict[str, Any]:
     config = merge_fields(source.config, one.job.config)
-    given = (config.get("zimit") or {}).get("execution_policy") or {}
-    # The policy of a job may have been written by another version: fields that are unknown here are passed over.
-    known = {one.name for one in fields(ExecutionPolicy)}
-    policy = ExecutionPolicy(**{name: value for name, value in given.items() if name in known})
+    policy = (config.get("zimit") or {}).get("execution_policy") or {}
     stage = one.latest.stage if one.latest is not None else None
     return {
         "jobId": one.job.id,

@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.archive_tool.contract import below_minimum
+from holdfast.archive_tool.flags import below_minimum
 from holdfast.archive_tool.logs import newest_log, read_progress
 from holdfast.archive_tool.outcome import is_storage_errno
 from holdfast.archive_tool.output_directory import STATE_NAME, holder_of, load_state, write_whole

@@ -10,9 +10,8 @@ from threading import Lock
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from holdfast.archive_tool.contract import JobConfig, annual_caps, read_job_config
 from holdfast.archive_tool.errors import ToolConfigRefused
-from holdfast.archive_tool.options import Backend
+from holdfast.archive_tool.flags import Backend, JobConfig, annual_caps, backend_of, read_job_config
 from holdfast.archive_tool.zimit_flags import politeness_flags, scope_flags, with_robots, within_time
 from holdfast.clock import Clock, SystemClock
 from holdfast.config import Settings
@@ -84,7 +83,7 @@ def zimit_config(config: SourceConfig, settings: Settings) -> JobConfig:
         ]
         job = read_job_config({**content, "tool_options": options, "zimit_passthrough_args": flags}, host)
         # The other backends fetch with our own client.
-        if job.execution_policy.capture_backend == Backend.BROWSERTRIX.value:
+        if backend_of(job.execution_policy) == Backend.BROWSERTRIX.value:
             demand_accepted(settings)
         return job
     except ToolConfigRefused as exc:

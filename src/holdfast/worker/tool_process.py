@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 from urllib.parse import urljoin
 
-from holdfast.archive_tool.contract import ToolMissing
+from holdfast.archive_tool.errors import ToolMissing
 from holdfast.archive_tool.logs import FAILURE_BYTES, MAX_LINE_BYTES, Statistics, last_statistics, newest_log, tail
 from holdfast.archive_tool.output_directory import hold_output, holder_of, last_end
 from holdfast.archive_tool.warc_files import all_temp_dirs, consolidate, discover_warcs, warcs_in

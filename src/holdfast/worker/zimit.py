@@ -17,11 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.archive_tool import outcome
-from holdfast.archive_tool.contract import ExecutionPolicy, JobConfig, find_program, tool_command
-from holdfast.archive_tool.docker import tool_environment
+from holdfast.archive_tool.docker import find_program, tool_environment
 from holdfast.archive_tool.errors import OutputBusy
+from holdfast.archive_tool.flags import Backend, JobConfig, backend_of, tool_command
 from holdfast.archive_tool.logs import newest_crawl_log
-from holdfast.archive_tool.options import Backend
 from holdfast.archive_tool.outcome import (
     FINALIZATION_FAILED,
     STOPPED,
@@ -211,13 +210,13 @@ class _Run:
         store = store_root.resolve() if store_root else open_store(self._settings.home, self._lease.source.code)
         # Known by device and inode from here on: a mount that vanishes is never written through.
         self._place = open_place(self._dir, store)
-        backend = job.execution_policy.capture_backend
+        backend = backend_of(job.execution_policy)
         content = {
             "backend": "zimit" if backend == Backend.BROWSERTRIX.value else backend,
             "seeds": list(job.seeds),
             "zimit_passthrough_args": list(job.zimit_passthrough_args),
-            "execution_policy": _set(job.execution_policy),
-            "tool_options": _set(job.tool_options),
+            "execution_policy": job.execution_policy,
+            "tool_options": job.tool_options,
         }
         with self._runtime.raw_db.write() as tx:
             store_config(tx, execution_id=self._lease.execution_id, config=json.dumps(content))
@@ -410,18 +409,16 @@ class _Run:
             return ending
         stage, following = found
         again, changed = stage != outcome.EXHAUSTED, following != policy
-        self._holding.note(
-            "warning", "lifecycle", "rescue", stage=stage, again=again, backend=following.capture_backend
-        )
+        self._holding.note("warning", "lifecycle", "rescue", stage=stage, again=again, backend=backend_of(following))
         # A fallback starts with a failure count of its own.
         promoted = self._promoted(following) if changed else None
         return replace(
             ending, stage=stage, verdict=BackendVerdict(again=again, resets_count=changed, job_config=promoted)
         )
 
-    def _promoted(self, policy: ExecutionPolicy) -> dict[str, Any]:
+    def _promoted(self, policy: Mapping[str, Any]) -> dict[str, Any]:
         assert self._config is not None
-        zimit = {**asdict(self._config.zimit), "execution_policy": _set(policy)}
+        zimit = {**asdict(self._config.zimit), "execution_policy": dict(policy)}
         return {**self._lease.job.config, "zimit": {**zimit, "passthrough_args": list(zimit["passthrough_args"])}}
 
     def broken(self, exc: HoldfastError | OSError) -> RunEnding:
@@ -460,8 +457,3 @@ def environment_of(settings: Settings, outer: Mapping[str, str]) -> dict[str, st
     if settings.allow_networks:
         made["HOLDFAST_ALLOW_NETWORKS"] = ",".join(map(str, settings.allow_networks))
     return made
-
-
-def _set(options: Any) -> dict[str, Any]:
-    default = asdict(type(options)())
-    return {name: value for name, value in asdict(options).items() if value != default[name]}

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from holdfast.api.schemas.source_config import ExtractConfig, source_config_model
-from holdfast.archive_tool.contract import ExecutionPolicy, ToolOptions
+from holdfast.archive_tool.flags import JOB_FLAGS
 from holdfast.sources.config import BACKENDS, STORAGE, SourceConfig, SourceRefused, ZimitConfig, read_config
 from holdfast.sources.extraction import ExtractRules
 from holdfast.urls import ScopeKind
@@ -29,8 +29,8 @@ def test_every_field_that_is_read_is_in_the_document_and_no_other() -> None:
     assert set(whole.model_fields) == {one.name for one in fields(SourceConfig)}
     assert set(zimit.model_fields) == {one.name for one in fields(ZimitConfig)}
     assert set(ExtractConfig.model_fields) == {one.name for one in fields(ExtractRules)}
-    assert set(_below(zimit, "tool_options").model_fields) == {one.name for one in fields(ToolOptions)}
-    assert set(_below(zimit, "execution_policy").model_fields) == {one.name for one in fields(ExecutionPolicy)}
+    for group, flags in JOB_FLAGS.items():
+        assert set(_below(zimit, group).model_fields) == set(flags)
 
 
 @pytest.mark.parametrize(

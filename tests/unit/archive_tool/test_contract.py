@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from holdfast.archive_tool.contract import (
+from holdfast.archive_tool.errors import FlagRefused, ToolConfigRefused
+from holdfast.archive_tool.flags import (
+    JobConfig,
     annual_caps,
+    below_minimum,
     read_job_config,
+    read_options,
     tool_command,
     tool_flags,
-    with_annual_minima,
 )
-from holdfast.archive_tool.errors import FlagRefused, ToolConfigRefused
-from holdfast.archive_tool.options import read_options
 from holdfast.archive_tool.zimit_flags import strip_separator
 from holdfast.config import ZimitSettings, load
 from holdfast.sources.config import read_config
@@ -110,11 +111,11 @@ def test_the_server_s_settings_decide_what_runs_on_the_host(monkeypatch: pytest.
 def test_groups_appear_only_with_what_they_need() -> None:
     """A stored configuration loses a group rather than the run."""
     config = read_job_config(DOCUMENT, HOST)
-    quiet = config.tool_options.__class__(
-        enable_adaptive_workers=True, min_workers=1, stall_timeout_minutes=5, backoff_delay_minutes=1,
-        enable_vpn_rotation=True, max_container_restarts=3,
-    )  # fmt: skip
-    flags = tool_flags(config.__class__(seeds=config.seeds, tool_options=quiet), HOST)
+    quiet = {
+        "enable_adaptive_workers": True, "min_workers": 1, "stall_timeout_minutes": 5, "backoff_delay_minutes": 1,
+        "enable_vpn_rotation": True, "max_container_restarts": 3,
+    }  # fmt: skip
+    flags = tool_flags(JobConfig(seeds=config.seeds, tool_options=quiet), HOST)
 
     assert flags == ["--initial-workers", "1", "--log-level", "INFO"]
 
@@ -164,7 +165,7 @@ def test_a_flag_that_zimit_may_not_have_is_refused_before_anything_is_queued() -
 def test_a_vpn_needs_a_command_of_the_server() -> None:
     content = _with(enable_monitoring=True, enable_vpn_rotation=True)
 
-    assert read_job_config(content, HOST).tool_options.enable_vpn_rotation
+    assert read_job_config(content, HOST).tool_options["enable_vpn_rotation"]
     with pytest.raises(ToolConfigRefused):
         read_job_config(content, ZimitSettings())
 
@@ -178,12 +179,11 @@ def test_annual_jobs_get_their_minima_and_no_caps() -> None:
     low = read_job_config({**_with(enable_monitoring=True, max_container_restarts=2, error_threshold_http=99,
                                    backoff_delay_minutes=9),
                            "zimit_passthrough_args": ["--pageLimit", "5", "--depth=2"]}, HOST)  # fmt: skip
-    raised = with_annual_minima(low.tool_options)
-    quiet = with_annual_minima(read_job_config(_with(), HOST).tool_options)
+    raised = below_minimum(low.tool_options, annual=True)
+    quiet = below_minimum(read_job_config(_with(), HOST).tool_options, annual=True)
 
-    assert (raised.max_container_restarts, raised.error_threshold_timeout) == (20, 50)
-    assert (raised.error_threshold_http, raised.backoff_delay_minutes) == (99, 2)
-    assert (quiet.max_container_restarts, quiet.error_threshold_http, quiet.backoff_delay_minutes) == (20, None, None)
+    assert raised == {"max_container_restarts": 20, "error_threshold_timeout": 50, "backoff_delay_minutes": 2}
+    assert quiet == {"max_container_restarts": 20}
     assert annual_caps(low, ZimitSettings()) == ["--pageLimit", "--depth"]
 
 

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from holdfast.archive_tool.docker import SUCCESS_CODES
-from holdfast.archive_tool.options import Options
+from holdfast.archive_tool.flags import Options
 from holdfast.archive_tool.run import EndState, RunMode, choose_mode
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.options import Options
+from holdfast.archive_tool.flags import Options
 from holdfast.archive_tool.stage import HTTP_ERRORS, NO_PROGRESS, NO_STATISTICS, TIMEOUTS, Monitor
 
 TIMEOUT = b"Navigation timeout of 1 ms exceeded"

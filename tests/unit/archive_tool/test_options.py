@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.archive_tool.options import Backend, Options, ResumePolicy, read_options
+from holdfast.archive_tool.flags import Backend, Options, ResumePolicy, read_options
 
 BASE = ("--seeds", "https://example.org/", "--name", "job", "--output-dir", "out")
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.contract import ToolMissing, find_program
-from holdfast.archive_tool.errors import OutputBusy
+from holdfast.archive_tool.docker import find_program
+from holdfast.archive_tool.errors import OutputBusy, ToolMissing
 from holdfast.archive_tool.output_directory import (
     END_NAME,
     LOCK_NAME,

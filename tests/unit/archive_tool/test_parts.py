@@ -12,7 +12,7 @@ import pytest
 from holdfast.archive_tool.capture import crawl_command, has_html
 from holdfast.archive_tool.docker import Docker, Times, inside_path, relax, relax_with
 from holdfast.archive_tool.errors import StoreMissing, ToolConfigRefused
-from holdfast.archive_tool.options import read_options
+from holdfast.archive_tool.flags import read_options
 from holdfast.archive_tool.output_directory import SENTINEL, open_place, store_is_present
 
 BASE = ("--seeds", "https://example.org/a", "--name", "job", "--output-dir", "out")

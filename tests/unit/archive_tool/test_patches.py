@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.archive_tool.contract import read_patch
 from holdfast.archive_tool.errors import ToolConfigRefused
+from holdfast.archive_tool.flags import read_patch
 
 
 def test_values_get_the_declared_types() -> None:

@@ -81,10 +81,10 @@ def test_without_a_limit_of_the_worker_the_sources_own_stands() -> None:
 def test_robots_are_obeyed_beside_other_managed_settings_unless_the_source_says_otherwise() -> None:
     managed = {"browsertrix_config": {"behaviors": "autoscroll"}}
 
-    obeying = zimit_config(_config(options=managed), Settings()).tool_options.browsertrix_config
+    obeying = zimit_config(_config(options=managed), Settings()).tool_options["browsertrix_config"]
     assert obeying == {"behaviors": "autoscroll", "useRobots": True}
     ignoring = _config(options=managed, robots="ignore", robots_reason="ours")
-    assert zimit_config(ignoring, Settings()).tool_options.browsertrix_config == {"behaviors": "autoscroll"}
+    assert zimit_config(ignoring, Settings()).tool_options["browsertrix_config"] == {"behaviors": "autoscroll"}
 
 
 def test_robots_are_not_ignored_behind_the_back_of_the_source() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.archive_tool.docker import Times
-from holdfast.archive_tool.options import Options
+from holdfast.archive_tool.flags import Options
 from holdfast.archive_tool.output_directory import CrawlState, load_state
 from holdfast.archive_tool.stage import NO_PROGRESS, StageAction, StopRequest, Strategies, Vpn
 from holdfast.clock import SystemClock

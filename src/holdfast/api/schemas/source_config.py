@@ -6,15 +6,14 @@ clients. A test compares the two.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from functools import cache
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, create_model
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from holdfast.archive_tool.contract import ExecutionPolicy, ToolOptions
+from holdfast.archive_tool.flags import JOB_FLAGS, OPTIONS, POLICY
 
 
 class ExtractConfig(BaseModel):
@@ -63,10 +62,14 @@ class SourceConfigFields(BaseModel):
     extract: ExtractConfig | None = Field(None, description="Of a source only.")
 
 
-def _as_model(name: str, described: type) -> type[BaseModel]:
-    hints = get_type_hints(described)
-    given: dict[str, Any] = {one.name: (hints[one.name] | None, None) for one in fields(described)}
-    made: type[BaseModel] = create_model(name, __doc__=described.__doc__, **given)
+_OPTIONS = "`tool_options` of a job; None means the tool's default."
+_POLICY = "`execution_policy` of a job: the backend, and how to treat saved queues of earlier runs."
+
+
+def _as_model(name: str, group: str, described: str) -> type[BaseModel]:
+    types = {one: dict[str, Any] if flag.job_type is dict else flag.job_type for one, flag in JOB_FLAGS[group].items()}
+    given: dict[str, Any] = {one: (kind | None, None) for one, kind in types.items()}
+    made: type[BaseModel] = create_model(name, __doc__=described, **given)
     return made
 
 
@@ -75,8 +78,8 @@ def source_config_model() -> type[BaseModel]:
     """Return the complete model; built only with the OpenAPI document, which few processes need."""
     below: dict[str, Any] = {
         "passthrough_args": (list[str] | None, None),
-        "tool_options": (_as_model("ZimitToolOptions", ToolOptions) | None, None),
-        "execution_policy": (_as_model("ZimitExecutionPolicy", ExecutionPolicy) | None, None),
+        "tool_options": (_as_model("ZimitToolOptions", OPTIONS, _OPTIONS) | None, None),
+        "execution_policy": (_as_model("ZimitExecutionPolicy", POLICY, _POLICY) | None, None),
     }
     zimit = create_model("ZimitConfigFields", __doc__="Options of a crawl by zimit.", **below)
     own: dict[str, Any] = {"zimit": (zimit | None, None)}
