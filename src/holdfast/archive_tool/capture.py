@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast import log
-from holdfast.archive_tool.docker import crawl_environment
+from holdfast.archive_tool.docker import crawl_environment, launch
 from holdfast.archive_tool.errors import CaptureUnavailable
 from holdfast.archive_tool.flags import Backend, Options
 from holdfast.archive_tool.logs import stage_log
@@ -78,15 +78,7 @@ class _HttpCapture:
     def run(self) -> End:
         self._folder.mkdir(exist_ok=True)
         self._tools.state.add_temp_dir(self._folder)
-        process = subprocess.Popen(
-            crawl_command(self._options),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=crawl_environment(),
-            start_new_session=True,
-            bufsize=0,
-        )
+        process = launch(crawl_command(self._options), crawl_environment(), subprocess.PIPE)
         self._output.record(process)
         stopped = self._watch(process)
         code = process.wait()

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
@@ -71,6 +72,22 @@ def find_program(command: str, outer: Mapping[str, str] = os.environ) -> list[st
     return [found, *words[1:]]
 
 
+def launch(
+    command: Sequence[str], environment: Mapping[str, str], output: int = subprocess.DEVNULL
+) -> subprocess.Popen[bytes]:
+    """Start a program that sees no secret of ours, with both outputs going to `output`."""
+    return subprocess.Popen(
+        list(command),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        env=dict(environment),
+        # Ctrl-C is for this tool, which stops the program with its grace; it must not hear it beside that.
+        start_new_session=True,
+        bufsize=0,
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
     """Durations in seconds, measured on the monotonic clock."""
@@ -90,15 +107,8 @@ class Times:
     @classmethod
     def scaled(cls, factor: float) -> Self:
         """Return all times multiplied by `factor`; timeouts for program responses have a floor."""
-        plain = cls()
-        return cls(
-            stop_grace=plain.stop_grace * factor,
-            stop_margin=max(10.0, plain.stop_margin * factor),
-            lookup_every=plain.lookup_every * factor,
-            vpn_limit=plain.vpn_limit * factor,
-            vpn_settle=plain.vpn_settle * factor,
-            status_every=max(3.0, plain.status_every * factor),
-        )
+        plain, floors = asdict(cls()), {"stop_margin": 10.0, "docker_answer": 60.0, "status_every": 3.0}
+        return cls(**{name: max(floors.get(name, 0.0), value * factor) for name, value in plain.items()})
 
 
 LOOKUPS = 5
@@ -214,15 +224,7 @@ class Docker:
         # Whole seconds are all that docker takes; a scaled-down grace is never rounded down to none.
         seconds = max(1, round(grace)) if grace else 0
         try:
-            process = subprocess.Popen(
-                ["docker", "stop", "-t", str(seconds), container],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                # A child sees no secret of ours.
-                env=docker_environment(),
-                start_new_session=True,
-            )
+            process = launch(["docker", "stop", "-t", str(seconds), container], docker_environment())
         except OSError:
             return False
         waited, limit = 0.0, seconds + self._times.stop_margin

@@ -16,10 +16,18 @@ from holdfast.archive_tool.capture import crawl_command
 from holdfast.archive_tool.docker import Docker, Times, crawl_arguments, prepare_launch
 from holdfast.archive_tool.errors import ToolConfigRefused
 from holdfast.archive_tool.flags import Backend, Options, read_options
-from holdfast.archive_tool.output_directory import forget_end, hold_output, load_state, note_end, open_place
-from holdfast.archive_tool.run import RESUME_NAME, EndState, RunMode, Survey, ToolRun, survey
+from holdfast.archive_tool.outcome import EndState
+from holdfast.archive_tool.output_directory import (
+    MANAGED_NAME,
+    RESUME_NAME,
+    forget_end,
+    hold_output,
+    load_state,
+    note_end,
+    open_place,
+)
+from holdfast.archive_tool.run import RunMode, Survey, ToolRun, survey
 from holdfast.archive_tool.stage import StopRequest, Strategies, Tools, Vpn
-from holdfast.archive_tool.zimit_flags import MANAGED_NAME
 from holdfast.clock import SystemClock
 from holdfast.errors import HoldfastError
 

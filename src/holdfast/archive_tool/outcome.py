@@ -14,9 +14,26 @@ from holdfast.archive_tool.logs import Statistics, failure_text, last_loud_line,
 from holdfast.archive_tool.output_directory import load_state
 from holdfast.archive_tool.warc_files import discover_warcs
 
-FINALIZATION_FAILED = "warc_complete_finalization_failed"
+
+class EndState(StrEnum):
+    SUCCESS = "success"
+    FAILED = "failed"
+    MAX_ATTEMPTS = "failed_max_attempts"
+    NO_WARCS = "failed_no_warcs"
+    PATH_CONVERSION = "failed_warc_path_conversion"
+    STATE_ERROR = "failed_state_error"
+    DOCKER_START = "docker_start_failed"
+    STOPPED = "stopped"
+    BUILD_FAILED = "warc_complete_finalization_failed"
+
+    @property
+    def exit_code(self) -> int:
+        return 0 if self is EndState.SUCCESS else 1
+
+
+FINALIZATION_FAILED = EndState.BUILD_FAILED.value
 """Stage of a job whose WARC files are complete although the run failed."""
-STOPPED = "stopped"
+STOPPED = EndState.STOPPED.value
 """Stage of a job whose run was stopped; the next run continues in the same directory."""
 USAGE_MARK = "archive-tool: error:"
 STOPPED_MARK = "archive-tool: stopped"
@@ -110,14 +127,16 @@ def classify_exit(exit_code: int, output_dir: Path, said: str = "") -> Verdict:
     if awaits_build(output_dir):
         return CrawlerStatus.FAILED, FINALIZATION_FAILED
     # Without the lines that a page may have written: a page that says "permission denied" is no trouble of ours.
-    text = f"{said}\n{failure_text(output_dir)}"
+    return classify_text(f"{said}\n{failure_text(output_dir)}", output_dir)
+
+
+def classify_text(text: str, output_dir: Path) -> Verdict:
+    """Classify a crawl that failed by what it and its tool said."""
     if is_infra_text(text):
         return CrawlerStatus.INFRA, None
     if is_config_text(text):
         return CrawlerStatus.CONFIG, None
-    if is_warc_complete(output_dir):
-        return CrawlerStatus.FAILED, FINALIZATION_FAILED
-    return CrawlerStatus.FAILED, None
+    return CrawlerStatus.FAILED, FINALIZATION_FAILED if is_warc_complete(output_dir) else None
 
 
 def _is_directory(path: Path) -> bool:
@@ -217,28 +236,26 @@ def rescue_word(policy: Policy, stage: str | None) -> RecoveryMode:
     return RecoveryMode.FRESH_FAILED if stage == FRESH_FAILED else RecoveryMode.NORMAL
 
 
-_PLAIN = {
-    "queued": "queued",
-    "completed": "awaiting-index",
-    "indexing": "indexing",
-    "indexed": "search-ready",
-    "index_failed": "index-failed",
+_OPERATOR_STATES = {
+    ("queued", None): "queued",
+    ("completed", None): "awaiting-index",
+    ("indexing", None): "indexing",
+    ("indexed", None): "search-ready",
+    ("index_failed", None): "index-failed",
+    ("running", None): "running-primary",
+    ("running", RecoveryMode.FALLBACK_ACTIVE): "running-fallback",
+    ("running", RecoveryMode.FALLBACK_RETRY): "running-rescue",
+    ("running", RecoveryMode.FALLBACK_EXHAUSTED): "running-fallback",
+    ("retryable", None): "waiting-retry",
+    ("retryable", RecoveryMode.FRESH_FAILED): "waiting-fresh-retry",
+    ("retryable", RecoveryMode.FALLBACK_ACTIVE): "waiting-fallback",
+    ("retryable", RecoveryMode.FALLBACK_RETRY): "waiting-fallback-retry",
+    ("failed", RecoveryMode.FALLBACK_EXHAUSTED): "failed-fallback-exhausted",
 }
+"""By status and recovery mode; None is every other mode."""
 
 
 def operator_state(status: str, policy: Policy, stage: str | None) -> str:
     """Return the state that operators see for a job's status, backend and stage; unknown statuses pass through."""
-    word = rescue_word(policy, stage)
-    if status == "running":
-        if word is RecoveryMode.FALLBACK_RETRY:
-            return "running-rescue"
-        return "running-fallback" if is_promoted(policy) else "running-primary"
-    if status == "retryable":
-        return {
-            RecoveryMode.FRESH_FAILED: "waiting-fresh-retry",
-            RecoveryMode.FALLBACK_ACTIVE: "waiting-fallback",
-            RecoveryMode.FALLBACK_RETRY: "waiting-fallback-retry",
-        }.get(word, "waiting-retry")
-    if status == "failed":
-        return "failed-fallback-exhausted" if word is RecoveryMode.FALLBACK_EXHAUSTED else "failed"
-    return _PLAIN.get(status, status)
+    states = _OPERATOR_STATES
+    return states.get((status, rescue_word(policy, stage))) or states.get((status, None), status)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import shutil
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -216,6 +217,8 @@ def as_text(content: dict[str, Any]) -> str:
 
 
 STATE_NAME = ".archive_state.json"
+RESUME_NAME = ".zimit_resume.yaml"
+MANAGED_NAME = ".browsertrix_managed_config.yaml"
 TEMP_PREFIX = ".tmp"
 ERROR_KINDS = ("timeout", "http", "other")
 _MAX_BYTES = 4 * 1024 * 1024
@@ -233,11 +236,20 @@ def temp_dirs_in(output_dir: Path) -> list[Path]:
 
     Empty if the directory is missing; raise OSError if the disk fails, which is a different case.
     """
+    output_dir = output_dir.resolve()
     try:
         found = list(output_dir.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
     return _by_age(path for path in found if is_temp_dir(path, output_dir))
+
+
+def remove_temp_dirs(output_dir: Path, folders: Iterable[Path]) -> None:
+    """Delete temporary directories of this output directory, and nothing else."""
+    for folder in folders:
+        # Asked again for each: the state file may name any path.
+        if is_temp_dir(folder, output_dir):
+            shutil.rmtree(folder)
 
 
 def _by_age(paths: Iterable[Path]) -> list[Path]:
@@ -249,6 +261,14 @@ def _changed_at(path: Path) -> float:
         return path.stat().st_mtime
     except FileNotFoundError:
         return 0.0
+
+
+_DONE = {
+    "vpn_rotations": "vpn_rotations_done",
+    "worker_reductions": "worker_reductions_done",
+    "container_restarts": "container_restarts_done",
+}
+"""The counters of a state, and their keys in its file."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -282,9 +302,7 @@ class CrawlState:
             "current_workers": self.current_workers,
             "initial_workers": self.initial_workers,
             "temp_dirs_host_paths": [str(path) for path in self.temp_dirs],
-            "vpn_rotations_done": self.vpn_rotations,
-            "worker_reductions_done": self.worker_reductions,
-            "container_restarts_done": self.container_restarts,
+            **{key: getattr(self, name) for name, key in _DONE.items()},
             "error_counts": self.errors,
             "awaits_build": self.awaits_build,
         }
@@ -295,13 +313,11 @@ class CrawlState:
 
     def add_temp_dir(self, path: Path) -> bool:
         """Record a temporary directory; return False if it does not belong to this output directory."""
-        canonical = self.output_dir / path.name
-        if path.resolve().parent != self.output_dir or not is_temp_dir(canonical, self.output_dir):
-            return False
-        if canonical not in self.temp_dirs:
-            self.temp_dirs.append(canonical)
+        found = _canonical(path, self.output_dir)
+        if found is not None and found not in self.temp_dirs:
+            self.temp_dirs.append(found)
             self.save()
-        return True
+        return found is not None
 
     def reduce_workers(self) -> None:
         self.current_workers -= 1
@@ -347,13 +363,12 @@ def load_state(output_dir: Path, workers: int) -> CrawlState:
     """
     output_dir = output_dir.resolve()
     content = _read(output_dir / STATE_NAME)
+    done: dict[str, Any] = {name: _count(content, key, 0) for name, key in _DONE.items()}
     state = CrawlState(
         output_dir=output_dir,
         initial_workers=workers,
         current_workers=min(workers, _count(content, "current_workers", workers, least=1)),
-        vpn_rotations=_count(content, "vpn_rotations_done", 0),
-        worker_reductions=_count(content, "worker_reductions_done", 0),
-        container_restarts=_count(content, "container_restarts_done", 0),
+        **done,
         awaits_build=content.get("awaits_build") is True,
     )
     counts = content.get("error_counts")
@@ -362,9 +377,13 @@ def load_state(output_dir: Path, workers: int) -> CrawlState:
     listed = content.get("temp_dirs_host_paths")
     if isinstance(listed, list):
         named = [Path(entry) for entry in listed if isinstance(entry, str) and entry and "\0" not in entry]
-        canonical = [output_dir / path.name for path in named if path.resolve().parent == output_dir]
-        state.temp_dirs = _by_age(path for path in canonical if is_temp_dir(path, output_dir))
+        state.temp_dirs = _by_age(path for one in named if (path := _canonical(one, output_dir)) is not None)
     return state
+
+
+def _canonical(path: Path, output_dir: Path) -> Path | None:
+    found = output_dir / path.name
+    return found if path.resolve().parent == output_dir and is_temp_dir(found, output_dir) else None
 
 
 def _read(path: Path) -> dict[str, Any]:

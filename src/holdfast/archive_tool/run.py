@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -25,25 +24,28 @@ from holdfast.archive_tool.logs import (
     newest_log,
     tail,
 )
-from holdfast.archive_tool.outcome import is_config_text, is_infra_text
+from holdfast.archive_tool.outcome import CrawlerStatus, EndState, classify_text
 from holdfast.archive_tool.output_directory import (
+    MANAGED_NAME,
+    RESUME_NAME,
     CrawlState,
     OutputDirectory,
     as_text,
-    is_temp_dir,
     read_mapping,
+    remove_temp_dirs,
+    temp_dirs_in,
     write_whole,
 )
 from holdfast.archive_tool.stage import End, Stage, Tools, stage_name
 from holdfast.archive_tool.warc_files import (
-    WARCS,
     ToolWarcFile,
-    all_temp_dirs,
     consolidate,
     discover_warcs,
+    stable_warcs,
+    temp_warcs,
     warcs_in,
 )
-from holdfast.archive_tool.zimit_flags import MANAGED_NAME, merged, size_limit
+from holdfast.archive_tool.zimit_flags import merged, size_limit
 from holdfast.clock import Clock
 from holdfast.values import dataclass
 
@@ -75,7 +77,6 @@ def choose_mode(
     return RunMode.CONSOLIDATE if has_warcs else RunMode.FRESH
 
 
-RESUME_NAME = ".zimit_resume.yaml"
 _SHAPES = (
     ("collections/crawl-*/crawls/crawl-*.yaml",),
     ("collections/crawl-*/crawls/crawl-*.yml",),
@@ -177,10 +178,10 @@ class Survey:
 def survey(options: Options) -> Survey:
     """Inspect the output directory without changing anything."""
     output_dir = options.output_dir
-    temp_dirs = all_temp_dirs(output_dir) if output_dir.is_dir() else []
+    temp_dirs = temp_dirs_in(output_dir)
     resume = usable_resume(output_dir, temp_dirs)
     reset, may_resume = _judge(options, temp_dirs)
-    files = discover_warcs(output_dir) if output_dir.is_dir() else []
+    files = discover_warcs(output_dir)
     newest = newest_crawl_log(output_dir)
     mode = choose_mode(
         zim_exists=options.zim_path.exists(),
@@ -220,36 +221,12 @@ def reset(state: CrawlState, clock: Clock) -> None:
     """
     output_dir = state.output_dir
     # Every WARC file has its stable name before anything is removed.
-    folders = all_temp_dirs(output_dir)
+    folders = temp_dirs_in(output_dir)
     paths, created = consolidate(output_dir, warcs_in(folders), clock)
     remove_temp_dirs(output_dir, folders)
     (output_dir / RESUME_NAME).unlink(missing_ok=True)
     state.forget()
     log.get().info("remains.reset", created=created, reused=len(paths) - created, folders=len(folders))
-
-
-def remove_temp_dirs(output_dir: Path, folders: list[Path]) -> None:
-    """Delete temporary directories of this output directory, and nothing else."""
-    for folder in folders:
-        # Asked again for each: the state file may name any path.
-        if is_temp_dir(folder, output_dir):
-            shutil.rmtree(folder)
-
-
-class EndState(StrEnum):
-    SUCCESS = "success"
-    FAILED = "failed"
-    MAX_ATTEMPTS = "failed_max_attempts"
-    NO_WARCS = "failed_no_warcs"
-    PATH_CONVERSION = "failed_warc_path_conversion"
-    STATE_ERROR = "failed_state_error"
-    DOCKER_START = "docker_start_failed"
-    STOPPED = "stopped"
-    BUILD_FAILED = "warc_complete_finalization_failed"
-
-    @property
-    def exit_code(self) -> int:
-        return 0 if self is EndState.SUCCESS else 1
 
 
 class ToolRun:
@@ -318,7 +295,7 @@ class ToolRun:
         elif mode is not RunMode.RESUME:
             self._state.reset_adaptation()
         if mode is not RunMode.OVERWRITE:
-            for folder in all_temp_dirs(output_dir):
+            for folder in temp_dirs_in(output_dir):
                 self._state.add_temp_dir(folder)
         self._state.save()
         log.get().info("run.begins", mode=mode.value, workers=self._state.current_workers, warcs=self._found.warcs)
@@ -359,15 +336,19 @@ class ToolRun:
         )
         name = stage_name(mode.stage, attempt)
         log.get().info("stage.begins", stage=name, workers=self._state.current_workers)
-        end, code, log_path = Stage(self._tools, name, arguments).run()
+        end, log_path, folder = self._run_stage(Stage(self._tools, name, arguments), name)
+        if folder is not None:
+            refresh_resume(output_dir, folder)
+        return end, log_path
+
+    def _run_stage(self, stage: Stage, name: str) -> tuple[End, Path, Path | None]:
+        """Return how a stage ended, its log, and its temporary directory, which the state then lists."""
+        end, code, log_path = stage.run()
         log.get().info("stage.ended", stage=name, end=end.value, exit_code=code)
         # Before the log is read: a mount that vanished took it along.
         self._place.check_identity()
-        if end is not End.NOT_STARTED:
-            folder = announced_temp_dir(log_path, output_dir)
-            if folder is not None and self._state.add_temp_dir(folder):
-                refresh_resume(output_dir, folder)
-        return end, log_path
+        folder = None if end is End.NOT_STARTED else announced_temp_dir(log_path, self._options.output_dir)
+        return end, log_path, folder if folder is not None and self._state.add_temp_dir(folder) else None
 
     def _captured_bytes(self) -> int:
         """Return the total size of this crawl's WARC files; computed only if a size limit needs it."""
@@ -393,14 +374,14 @@ class ToolRun:
             return EndState.DOCKER_START
         if end is End.ADAPTED:
             return None
-        said = loud_text(tail(log_path, FAILURE_BYTES))
+        status, stage = classify_text(loud_text(tail(log_path, FAILURE_BYTES)), self._options.output_dir)
         # Wrong arguments and broken storage fail the same way again: they are not tried a second time.
-        if is_config_text(said) or is_infra_text(said):
+        if status is not CrawlerStatus.FAILED:
             log.get().error("crawl.hopeless", reason="the same again would fail the same", log=log_path.name)
             return EndState.FAILED
         last = last_statistics(log_path)
         # The crawl came to its end and only its build failed: another attempt would crawl the whole site again.
-        if last is not None and last.is_complete and discover_warcs(self._options.output_dir):
+        if stage is not None and last is not None:
             log.get().error("crawl.finalization_failed", crawled=last.crawled, total=last.total)
             return EndState.FAILED
         return None
@@ -432,7 +413,7 @@ class ToolRun:
         """Give the WARC files stable names, build the ZIM if wanted, clean up if requested."""
         self._place.check()
         output_dir = self._options.output_dir
-        consolidate(output_dir, warcs_in(all_temp_dirs(output_dir)), self._tools.clock)
+        consolidate(output_dir, temp_warcs(output_dir), self._tools.clock)
         files = self._own_files() if self._options.wants_build else []
         # Written before the build begins: one that fails, is stopped or killed must not cost the site a second crawl.
         self._state.note_crawl(awaits_build=bool(files))
@@ -444,15 +425,14 @@ class ToolRun:
                 return built
             self._state.note_crawl(awaits_build=False)
         if self._options.cleanup:
-            remove_temp_dirs(output_dir, all_temp_dirs(output_dir))
+            remove_temp_dirs(output_dir, temp_dirs_in(output_dir))
             (output_dir / RESUME_NAME).unlink(missing_ok=True)
             self._state.path.unlink(missing_ok=True)
             log.get().info("remains.cleaned")
         return EndState.SUCCESS
 
     def _own_files(self) -> list[ToolWarcFile]:
-        stable = warcs_in([self._options.output_dir / WARCS])
-        return [file for file in stable if file.identity not in self._earlier]
+        return [file for file in stable_warcs(self._options.output_dir) if file.identity not in self._earlier]
 
     def _build(self, files: list[ToolWarcFile]) -> EndState:
         if not files:
@@ -464,11 +444,7 @@ class ToolRun:
             return EndState.PATH_CONVERSION
         arguments = build_arguments(self._options, inside)
         # A build reports no crawl statistics: watching it would take its silence for a stall.
-        end, code, log_path = Stage(self._tools, FINAL_BUILD, arguments, watched=False).run()
-        log.get().info("stage.ended", stage=FINAL_BUILD, end=end.value, exit_code=code)
-        folder = announced_temp_dir(log_path, self._options.output_dir)
-        if folder is not None:
-            self._state.add_temp_dir(folder)
+        end, _, _ = self._run_stage(Stage(self._tools, FINAL_BUILD, arguments, watched=False), FINAL_BUILD)
         if end is End.SUCCESS and not self._options.zim_path.exists():
             log.get().warning("build.zim_not_seen", expected=self._options.zim_path.name)
         return {End.STOPPED: EndState.STOPPED, End.SUCCESS: EndState.SUCCESS}.get(end, EndState.BUILD_FAILED)

@@ -6,8 +6,6 @@ Countermeasures for a failing crawl, in order: one worker fewer, another VPN exi
 from __future__ import annotations
 
 import os
-import shlex
-import shutil
 import signal
 import subprocess
 import threading
@@ -28,10 +26,12 @@ from holdfast.archive_tool.docker import (
     Docker,
     Times,
     docker_environment,
+    find_program,
+    launch,
     prepare_launch,
     relax_with,
 )
-from holdfast.archive_tool.errors import StoreMissing
+from holdfast.archive_tool.errors import StoreMissing, ToolMissing
 from holdfast.archive_tool.flags import Options
 from holdfast.archive_tool.logs import MAX_LINE_BYTES, Statistics, error_class, read_statistics, stage_log, stream_log
 from holdfast.archive_tool.output_directory import ERROR_KINDS, CrawlState
@@ -167,17 +167,7 @@ class Stage:
     def run(self) -> StageEnd:
         """Run to the end; raise `StoreMissing` if the logs can no longer be written."""
         try:
-            process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                env=docker_environment(),
-                # Ctrl-C is for this tool, which stops the container with its grace; docker must not hear it beside
-                # that.
-                start_new_session=True,
-                bufsize=0,
-            )
+            process = launch(self._command, docker_environment(), subprocess.PIPE)
         except OSError as exc:
             self._output.note(f"archive-tool: docker could not be started: {exc}")
             self._output.close(0)
@@ -415,30 +405,13 @@ class Vpn:
     def __init__(self, command: str, times: Times, stop_request: StopRequest) -> None:
         self._command, self._times, self._stop_request = command, times, stop_request
 
-    def arguments(self) -> list[str] | None:
-        """Return the command with its program as a path; None if it is invalid or not on PATH."""
-        try:
-            words = shlex.split(self._command)
-        except ValueError:
-            return None
-        program = shutil.which(words[0]) if words else None
-        return [program, *words[1:]] if program else None
-
     def rotate(self) -> bool:
         """Reconnect and let the network settle; return whether the command succeeded in time."""
-        arguments = self.arguments()
-        if arguments is None:
+        try:
+            process = launch(find_program(self._command), docker_environment())
+        except ToolMissing:
             log.get().warning("vpn.command_missing", command=self._command[:100])
             return False
-        try:
-            process = subprocess.Popen(
-                arguments,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env=docker_environment(),
-                start_new_session=True,
-            )
         except OSError as exc:
             log.get().warning("vpn.failed", reason=str(exc))
             return False

@@ -17,24 +17,29 @@ from enum import StrEnum
 from pathlib import Path
 
 from holdfast.archive_tool.outcome import crawl_statistics, is_storage_errno
-from holdfast.archive_tool.output_directory import STATE_NAME, temp_dirs_in
-from holdfast.archive_tool.run import RESUME_NAME, remove_temp_dirs
+from holdfast.archive_tool.output_directory import (
+    MANAGED_NAME,
+    RESUME_NAME,
+    STATE_NAME,
+    remove_temp_dirs,
+    temp_dirs_in,
+)
 from holdfast.archive_tool.warc_files import (
     WARCS,
     ManifestStatus,
     StableFile,
     ToolWarcFile,
-    all_temp_dirs,
     consolidate,
     copied_files,
     discover_warcs,
     read_job_manifest,
     sha256_of_file,
     source_of,
+    stable_warcs,
+    temp_warcs,
     warcs_below,
     warcs_in,
 )
-from holdfast.archive_tool.zimit_flags import MANAGED_NAME
 from holdfast.clock import Clock, digits14
 from holdfast.errors import HoldfastError, Invalid
 from holdfast.gzip_streams import GZIP, DeflateStream, EndOfInput
@@ -127,13 +132,10 @@ def verify_warc(path: Path, level: int = 1) -> WarcVerdict:
         return _verify_records(path) if level == 2 else WarcVerdict(path=path, ok=True)
     except FileNotFoundError:
         return _bad(path, ErrorKind.NOT_A_FILE, "there is no such file")
-    except HoldfastError as exc:
-        cause = exc.__cause__
+    except (HoldfastError, OSError) as exc:
+        cause = exc if isinstance(exc, OSError) else exc.__cause__
         kind = ErrorKind.INFRA if isinstance(cause, OSError) and _is_infra(cause) else ErrorKind.CORRUPT
-        return _bad(path, kind, str(exc))
-    except OSError as exc:
-        kind = ErrorKind.INFRA if _is_infra(exc) else ErrorKind.CORRUPT
-        return _bad(path, kind, f"errno {exc.errno}: {exc.strerror}")
+        return _bad(path, kind, f"errno {exc.errno}: {exc.strerror}" if isinstance(exc, OSError) else str(exc))
 
 
 def _verify_records(path: Path) -> WarcVerdict:
@@ -380,7 +382,7 @@ def quarantine(output_dir: Path, verdicts: Iterable[WarcVerdict], clock: Clock) 
         moved.append(target)
     # The temporary name of the same file would bring the damage back with the next run.
     away = {(found.st_dev, found.st_ino) for found in (path.stat() for path in moved)}
-    for folder in all_temp_dirs(output_dir):
+    for folder in temp_dirs_in(output_dir):
         for file in warcs_below(folder):
             if file.identity in away:
                 file.path.unlink()
@@ -395,7 +397,10 @@ def clean_temp(output_dir: Path) -> tuple[int, bool]:
     The caller must ensure that this job is indexed or abandoned and that no replay uses these files.
     """
     output_dir = output_dir.resolve()
-    folders = all_temp_dirs(output_dir)
+    return _remove(output_dir, temp_dirs_in(output_dir))
+
+
+def _remove(output_dir: Path, folders: list[Path]) -> tuple[int, bool]:
     had_state = (output_dir / STATE_NAME).exists()
     remove_temp_dirs(output_dir, folders)
     (output_dir / STATE_NAME).unlink(missing_ok=True)
@@ -408,8 +413,9 @@ def lost_by_cleaning(output_dir: Path, kept: Iterable[Path]) -> list[Path]:
     `kept` lists folders beside the temporary ones whose files are permanent.
     """
     output_dir = output_dir.resolve()
-    safe = {file.identity for file in warcs_in([output_dir / WARCS, *kept])} | copied_files(output_dir)
-    return [file.path for file in warcs_in(all_temp_dirs(output_dir)) if file.identity not in safe]
+    stable = stable_warcs(output_dir)
+    safe = {file.identity for file in (*stable, *warcs_in(kept))} | copied_files(output_dir, stable)
+    return [file.path for file in temp_warcs(output_dir) if file.identity not in safe]
 
 
 def clean_temp_nonwarc(
@@ -422,21 +428,17 @@ def clean_temp_nonwarc(
     preserved; nothing is deleted then.
     """
     output_dir = output_dir.resolve()
-    folders = all_temp_dirs(output_dir)
+    folders = temp_dirs_in(output_dir)
     files = warcs_in(folders)
     paths, _ = consolidate(output_dir, files, clock)
-    moved = {file.path: path for file, path in zip(files, paths, strict=True)}
     # Rows follow before the old names go.
-    on_kept(moved)
-    had_state = (output_dir / STATE_NAME).exists()
+    on_kept({file.path: path for file, path in zip(files, paths, strict=True)})
     folder = output_dir / PROVENANCE
     for name in (STATE_NAME, RESUME_NAME, MANAGED_NAME):
         if (output_dir / name).is_file():
             folder.mkdir(exist_ok=True)
             shutil.copy2(output_dir / name, folder / name.lstrip("."))
-    remove_temp_dirs(output_dir, folders)
-    (output_dir / STATE_NAME).unlink(missing_ok=True)
-    return len(folders), had_state
+    return _remove(output_dir, folders)
 
 
 COMPACTED = "warcs_compacted"

@@ -13,14 +13,14 @@ import re
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.archive_tool.errors import StableNameTaken
-from holdfast.archive_tool.output_directory import load_state, temp_dirs_in, write_whole
+from holdfast.archive_tool.output_directory import temp_dirs_in, write_whole
 from holdfast.clock import Clock
 from holdfast.errors import Unavailable
 from holdfast.values import dataclass
@@ -74,13 +74,8 @@ def read_job_manifest(warcs_dir: Path) -> ToolManifest:
 
 
 def _entry(item: Any) -> StableFile:
-    entry = StableFile(
-        source_path=str(item["source_path"]),
-        stable_name=str(item["stable_name"]),
-        link_type=str(item["link_type"]),
-        size_bytes=int(item["size_bytes"]),
-        sha256=str(item["sha256"]),
-    )
+    given: dict[str, Any] = {one.name: str(item[one.name]) for one in fields(StableFile)}
+    entry = StableFile(**{**given, "size_bytes": int(item["size_bytes"])})
     # A manifest may be written by hand: no name in it leads out of the directory.
     if "/" in entry.stable_name or entry.stable_name in ("", ".", "..", MANIFEST):
         raise ValueError(f"{entry.stable_name[:80]!r} is no file name")
@@ -161,19 +156,23 @@ def warcs_in(folders: Iterable[Path]) -> list[ToolWarcFile]:
     return list(once.values())
 
 
+def stable_warcs(output_dir: Path) -> list[ToolWarcFile]:
+    return warcs_in([output_dir / WARCS])
+
+
+def temp_warcs(output_dir: Path) -> list[ToolWarcFile]:
+    return warcs_in(temp_dirs_in(output_dir))
+
+
 def discover_warcs(output_dir: Path) -> list[ToolWarcFile]:
     """Return the union of a job's stable, temporary and fallback WARC files.
 
     A temporary file and its stable twin count once: matched by inode, or by the manifest if it was copied.
     """
     output_dir = output_dir.resolve()
-    files = warcs_in([output_dir / WARCS])
-    known = {file.identity for file in files} | _copied(output_dir, files)
-    for folder in all_temp_dirs(output_dir):
-        fresh = [file for file in warcs_below(folder) if file.identity not in known]
-        known |= {file.identity for file in fresh}
-        files += fresh
-    return files
+    stable = stable_warcs(output_dir)
+    known = {file.identity for file in stable} | copied_files(output_dir, stable)
+    return stable + [file for file in temp_warcs(output_dir) if file.identity not in known]
 
 
 def source_of(output_dir: Path, files: Iterable[ToolWarcFile]) -> str:
@@ -183,17 +182,8 @@ def source_of(output_dir: Path, files: Iterable[ToolWarcFile]) -> str:
     return "none" if not labels else labels.pop() if len(labels) == 1 else "mixed"
 
 
-def all_temp_dirs(output_dir: Path) -> list[Path]:
-    """Return the temporary directories listed in the state and any others that exist."""
-    return list(dict.fromkeys([*load_state(output_dir, 1).temp_dirs, *temp_dirs_in(output_dir)]))
-
-
-def copied_files(output_dir: Path) -> set[tuple[int, int]]:
+def copied_files(output_dir: Path, stable: Iterable[ToolWarcFile]) -> set[tuple[int, int]]:
     """Return the identities of temporary files whose bytes were copied to the stable directory."""
-    return _copied(output_dir, warcs_in([output_dir / WARCS]))
-
-
-def _copied(output_dir: Path, stable: list[ToolWarcFile]) -> set[tuple[int, int]]:
     names = {file.path.name: file.size for file in stable}
     found = set()
     for entry in read_job_manifest(output_dir / WARCS)[1]:
@@ -325,8 +315,5 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def sha256_of_file(path: Path) -> str:
-    hasher = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(_PIECE):
-            hasher.update(piece)
-    return hasher.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()

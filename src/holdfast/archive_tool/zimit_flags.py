@@ -175,7 +175,6 @@ def for_final_build(flags: Iterable[Flag]) -> tuple[Flag, ...]:
     return tuple(flag for flag in flags if flag.name in _BUILD)
 
 
-MANAGED_NAME = ".browsertrix_managed_config.yaml"
 _FIELD = "browsertrix_config"
 _KEYS = frozenset(
     {
@@ -249,6 +248,16 @@ _TIME = zimit_flags("--max-time")
 _ROBOTS = "useRobots"
 
 
+def _unless_given(config: SourceConfig, allowed: Sequence[str], *rows: tuple[str, Any, str]) -> list[str]:
+    """Return the flags of `rows` (flag, value, options of our own crawler) that the source's own flags do not set.
+
+    Rows without a value are skipped. Raise `FlagRefused` if one of the source's own flags is not allowed.
+    """
+    given = {flag.name for flag in read_flags(config.zimit.passthrough_args, allowed)}
+    kept = [row for row in rows if row[1] is not None and given.isdisjoint(zimit_flags(*row[2].split()))]
+    return [word for flag, value, _ in kept for word in (flag, str(value))]
+
+
 def politeness_flags(config: SourceConfig, allowed: Sequence[str] = (), *, delay_s: float = 1.0) -> list[str]:
     """Return the delay and quota flags that the source's own zimit flags do not set.
 
@@ -256,21 +265,19 @@ def politeness_flags(config: SourceConfig, allowed: Sequence[str] = (), *, delay
     of a domain start no closer together than the source's delay, or `delay_s` if it has none. A quota ends the
     crawl successfully; captured pages are preserved.
     """
-    workers, flags = split_workers(read_flags(config.zimit.passthrough_args, allowed))
-    given = {flag.name for flag in flags}
-    made: list[str] = []
+    workers = split_workers(read_flags(config.zimit.passthrough_args, allowed))[0]
     # zimit has no floor of its own: a setting for private networks must not let it hurry on the public web.
     wait_s = max(delay_s, _LEAST_DELAY_S) if config.delay_s is None else config.delay_s
-    if wait_s > 0 and not given.intersection(zimit_flags("--delay")):
-        count = workers or _workers(config.zimit.tool_options)
-        # Each worker waits by itself: times their number, or pages of one host would start closer than the source
-        # says.
-        made += ["--pageExtraDelay", str(math.ceil(wait_s * count))]
-    if config.quota_bytes is not None and not given.intersection(zimit_flags("--max-bytes")):
-        made += [_SIZE, str(config.quota_bytes)]
-    if config.max_time_s is not None and not given.intersection(_TIME):
-        made += ["--timeSoftLimit", str(math.ceil(config.max_time_s))]
-    return made
+    # Each worker waits by itself: times their number, or pages of one host would start closer than the source says.
+    delay = math.ceil(wait_s * (workers or _workers(config.zimit.tool_options))) or None
+    seconds = None if config.max_time_s is None else math.ceil(config.max_time_s)
+    return _unless_given(
+        config,
+        allowed,
+        ("--pageExtraDelay", delay, "--delay"),
+        (_SIZE, config.quota_bytes, "--max-bytes"),
+        ("--timeSoftLimit", seconds, "--max-time"),
+    )
 
 
 def within_time(given: Sequence[str], most_s: float | None, allowed: Sequence[str] = ()) -> list[str]:
@@ -314,32 +321,22 @@ def scope_flags(config: SourceConfig, contact: str | None, allowed: Sequence[str
     """Return the scope, rule, depth and page flags that the source's own zimit flags do not set.
 
     With include rules, only matching URLs and the seeds are in scope, as with Holdfast's own crawler. A contact
-    that is an e-mail address is sent to the sites. Raise `FlagRefused` if one of the source's own flags is not
-    allowed.
+    that is an e-mail address is sent to the sites.
     """
-    given = {flag.name for flag in read_flags(config.zimit.passthrough_args, allowed)}
-    flags: list[str] = []
-
-    def add(name: str, value: str, *options: str) -> None:
-        if not given.intersection(zimit_flags(*options)):
-            flags.extend((name, value))
-
-    if config.include:
-        add("--scopeType", "custom", "--scope", "--include")
-        add("--scopeIncludeRx", _either([spelled_out(rule) for rule in config.include]), "--scope", "--include")
-    else:
-        add("--scopeType", config.scope, "--scope", "--include")
-    if config.exclude:
-        add("--scopeExcludeRx", _either([spelled_out(rule) for rule in config.exclude]), "--exclude")
-    if config.max_depth >= 0:
-        add("--depth", str(config.max_depth), "--depth")
-    if config.max_pages is not None:
-        add("--pageLimit", str(config.max_pages), "--max-pages")
-    if contact is not None and "@" in contact and "://" not in contact:
-        add("--adminEmail", contact, "--contact", "--user-agent")
-    return flags
+    email = contact if contact is not None and "@" in contact and "://" not in contact else None
+    return _unless_given(
+        config,
+        allowed,
+        ("--scopeType", "custom" if config.include else config.scope, "--scope --include"),
+        ("--scopeIncludeRx", _either(config.include), "--scope --include"),
+        ("--scopeExcludeRx", _either(config.exclude), "--exclude"),
+        ("--depth", config.max_depth if config.max_depth >= 0 else None, "--depth"),
+        ("--pageLimit", config.max_pages, "--max-pages"),
+        ("--adminEmail", email, "--contact --user-agent"),
+    )
 
 
-def _either(rules: Sequence[str]) -> str:
+def _either(rules: Sequence[str]) -> str | None:
     """Return one pattern that matches if any rule does: zimit only uses the last pattern given."""
-    return rules[0] if len(rules) == 1 else "|".join(f"(?:{rule})" for rule in rules)
+    spelled = [spelled_out(rule) for rule in rules]
+    return "|".join(f"(?:{rule})" for rule in spelled) if len(spelled) > 1 else next(iter(spelled), None)

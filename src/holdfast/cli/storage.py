@@ -14,9 +14,17 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from holdfast.archive_tool import storage
-from holdfast.archive_tool.output_directory import STATE_NAME, forget_end, hold_output, load_state, write_whole
-from holdfast.archive_tool.run import RESUME_NAME, reset
-from holdfast.archive_tool.warc_files import ToolWarcFile, all_temp_dirs, consolidate, discover_warcs, warcs_in
+from holdfast.archive_tool.output_directory import (
+    RESUME_NAME,
+    STATE_NAME,
+    forget_end,
+    hold_output,
+    load_state,
+    temp_dirs_in,
+    write_whole,
+)
+from holdfast.archive_tool.run import reset
+from holdfast.archive_tool.warc_files import ToolWarcFile, consolidate, discover_warcs, temp_warcs
 from holdfast.cli.formatting import counted, size
 from holdfast.cli.parameters import Apply, AsJson, command_group
 from holdfast.cli.printing import DRY_RUN, described
@@ -253,7 +261,7 @@ def integrity(archive: Archive, which: OfRun, level: Level = 1) -> Done:
 def give_names(archive: Archive, which: OfRun, apply: Apply = False) -> Done:
     """Hard-link the temporary WARC files of a job to stable names, and list them in the manifest."""
     run, folder = _idle_run(archive, which)
-    files = warcs_in(all_temp_dirs(folder))
+    files = temp_warcs(folder)
     with hold_output(folder) if apply else nullcontext():
         paths, created = consolidate(folder, files, archive.clock, allow_copy=apply, dry_run=not apply)
     return Done({**run_facts(run), "files": len(files), "created": created, "reused": len(paths) - created})
@@ -343,7 +351,7 @@ def forget_state(archive: Archive, which: OfRun, apply: Apply = False) -> Done:
     run, folder = _idle_run(archive, which)
     facts = {
         **run_facts(run),
-        "temp_dirs": len(all_temp_dirs(folder)),
+        "temp_dirs": len(temp_dirs_in(folder)),
         "state": (folder / STATE_NAME).is_file(),
         "saved_queue": (folder / RESUME_NAME).is_file(),
         "warcs": len(discover_warcs(folder)),

@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cache
 from pathlib import Path
 
-from holdfast.archive_tool.output_directory import forget_end, hold_output, holder_of, is_temp_dir
+from holdfast.archive_tool.output_directory import forget_end, hold_output, holder_of, is_temp_dir, temp_dirs_in
 from holdfast.archive_tool.storage import (
     WarcVerdict,
     clean_temp,
@@ -19,7 +19,6 @@ from holdfast.archive_tool.storage import (
     quarantine,
     storage_statistics,
 )
-from holdfast.archive_tool.warc_files import all_temp_dirs
 from holdfast.config import StorageSettings
 from holdfast.coordination.disk import identity_of
 from holdfast.db.engine import Database
@@ -273,7 +272,7 @@ class Sweep:
 
     def _case(self, run: DirectoryRun, folder: Path, *, apply: bool) -> SweepCase | None:
         """Clean up a directory if necessary and its disk is full; raise OSError or CleanupRefused."""
-        if not folder.is_dir() or not all_temp_dirs(folder):
+        if not folder.is_dir() or not temp_dirs_in(folder):
             return None
         used = self._used_percent(folder)
         if used < _FULL_PERCENT:

@@ -22,7 +22,7 @@ from urllib.parse import urljoin
 from holdfast.archive_tool.errors import ToolMissing
 from holdfast.archive_tool.logs import FAILURE_BYTES, MAX_LINE_BYTES, Statistics, last_statistics, newest_log, tail
 from holdfast.archive_tool.output_directory import hold_output, holder_of, last_end
-from holdfast.archive_tool.warc_files import all_temp_dirs, consolidate, discover_warcs, warcs_in
+from holdfast.archive_tool.warc_files import consolidate, discover_warcs, temp_warcs
 from holdfast.clock import Clock
 from holdfast.coordination.steps import FileStep
 from holdfast.db.engine import Database
@@ -229,7 +229,7 @@ def keep_files(
     """
     with hold_output(output_dir):
         # Stable names first: a clean-up of temporary directories then never deletes a registered file.
-        consolidate(output_dir, warcs_in(all_temp_dirs(output_dir)), runtime.clock, allow_copy=True)
+        consolidate(output_dir, temp_warcs(output_dir), runtime.clock, allow_copy=True)
         paths = [file.path for file in discover_warcs(output_dir)]
         if not paths:
             return 0, []

@@ -8,7 +8,8 @@ import pytest
 
 from holdfast.archive_tool.docker import SUCCESS_CODES
 from holdfast.archive_tool.flags import Options
-from holdfast.archive_tool.run import EndState, RunMode, choose_mode
+from holdfast.archive_tool.outcome import EndState
+from holdfast.archive_tool.run import RunMode, choose_mode
 
 
 @pytest.mark.parametrize("words", list(itertools.product([False, True], repeat=6)))

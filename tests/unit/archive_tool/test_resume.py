@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.archive_tool.output_directory import read_mapping
+from holdfast.archive_tool.output_directory import MANAGED_NAME, RESUME_NAME, read_mapping
 from holdfast.archive_tool.run import (
-    RESUME_NAME,
     candidates,
     is_poisoned,
     keep_resume,
@@ -19,7 +18,7 @@ from holdfast.archive_tool.run import (
     usable_resume,
     write_managed,
 )
-from holdfast.archive_tool.zimit_flags import MANAGED_NAME, merged
+from holdfast.archive_tool.zimit_flags import merged
 
 EMPTY = "ERROR:No entry found to push to the ZIM, WARC file(s) is unprocessable and looks probably mostly empty"
 

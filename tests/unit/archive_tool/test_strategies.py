@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.archive_tool.docker import Times
+from holdfast.archive_tool.docker import Times, find_program
+from holdfast.archive_tool.errors import ToolMissing
 from holdfast.archive_tool.flags import Options
 from holdfast.archive_tool.output_directory import CrawlState, load_state
 from holdfast.archive_tool.stage import NO_PROGRESS, StageAction, StopRequest, Strategies, Vpn
@@ -76,7 +77,8 @@ def test_a_vpn_that_fails_is_not_counted_and_the_next_strategy_follows(
 def test_a_command_that_is_not_on_the_path_is_never_started(command: str) -> None:
     vpn = Vpn(command, Times(), StopRequest(SystemClock()))
 
-    assert vpn.arguments() is None
+    with pytest.raises(ToolMissing):
+        find_program(command)
     assert not vpn.rotate()
 
 
