@@ -16,10 +16,16 @@ from holdfast.records import all_records, shown_fields
 
 INTRO = """# Fields and who sees them
 
-Every field of a record with its audience: `public` (everybody), `member` (signed-in members), `operator` (observers,
-operators and administrators), `never`. A route shows a field to callers who may call the route and belong to the
-field's audience. Commands with `--json` show all but `never`. Written by `make docs`; do not edit.
+Every field of a record with its audience: everybody, members (who signed in), operators (with observers and
+administrators), or nobody. A route shows a field to callers who may call the route and belong to the
+field's audience. Commands with `--json` show all but the last kind. Written by `make docs`; do not edit.
 """
+_LABELS = {
+    "public": "visible to everybody",
+    "member": "visible to members",
+    "operator": "visible to operators",
+    "never": "never shown",
+}
 
 
 def _records_in(annotation: Any, found: set[type]) -> None:
@@ -72,6 +78,6 @@ def _described(cls: type, rows: list[str]) -> Iterator[str]:
     by_audience: defaultdict[str, list[str]] = defaultdict(list)
     for field in dataclasses.fields(cls):
         by_audience[audiences.get(field.name, "never")].append(field.name)
-    for audience in ("public", "member", "operator", "never"):
+    for audience, label in _LABELS.items():
         if audience in by_audience:
-            yield f"- {audience}: {', '.join(f'`{name}`' for name in by_audience[audience])}"
+            yield f"- {label}: {', '.join(f'`{name}`' for name in by_audience[audience])}"

@@ -33,7 +33,7 @@ def sorted_lines(
         runs: list[list[Path]] = [[]]
         incoming = iter(lines)
         held = sorted(islice(incoming, run_lines))
-        # A run is written before the next is read: never more than one is in memory, and the last stays there.
+        # Each sorted run is written before the next is read: only one is in memory, and the last is never written.
         for first in incoming:
             _put(runs, 0, _written(held, next(names)), names, open_runs)
             held.clear()

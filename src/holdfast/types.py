@@ -218,7 +218,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageToReread:
-    """A page that was fetched before a shorter path to it was found: its links count from the smaller depth."""
+    """A page fetched before a shorter path to it was found; parsed again so that its links get the smaller depth."""
 
     attempt: Attempt
     """The page with the smaller depth, and the position of its stored response."""

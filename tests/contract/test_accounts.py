@@ -534,7 +534,7 @@ def test_a_token_ends_with_its_days(site: Site) -> None:
 
 
 @pytest.mark.parametrize("field", ["id", "passwordHash", "password_hash", "state", "issuer", "owner", "userId"])
-def test_what_a_form_does_not_have_is_refused(site: Site, field: str) -> None:
+def test_unknown_fields_are_rejected(site: Site, field: str) -> None:
     user_id = site.user("ada", Role.ADMINISTRATOR)
     headers = site.headers("ada")
 
@@ -558,7 +558,7 @@ def test_a_form_of_the_account_page_needs_the_token_of_its_session(site: Site) -
 
 
 @pytest.mark.parametrize("target", ["https://evil.example/", "//evil.example/", "/\\evil.example", "/\t/evil.example"])
-def test_signing_in_leads_to_a_page_of_ours(site: Site, target: str) -> None:
+def test_signin_ignores_next_when_it_is_another_site(site: Site, target: str) -> None:
     site.user("ada")
     form = {"name": "ada", "password": PASSWORD, "next": target}
 

@@ -444,7 +444,7 @@ def test_health_counts_no_job_of_members(world: World) -> None:
     assert everybody["snapshots"]["total"] < member["snapshots"]["total"]
 
 
-def test_figures_count_no_address_that_only_members_crawls_met(world: World) -> None:
+def test_crawl_totals_hide_members_only_urls_from_public(world: World) -> None:
     found = {}
     with world.archive.database.write() as session:
         domain = Domain(name=f"{OPEN.host}:81", created_at=days_later(0))
@@ -470,7 +470,7 @@ def test_figures_count_no_address_that_only_members_crawls_met(world: World) -> 
     assert found[EVERYTHING] >= 6
 
 
-def test_how_often_members_captures_are_looked_at_is_not_told(world: World) -> None:
+def test_usage_excludes_members_captures_for_anonymous(world: World) -> None:
     def used() -> tuple[int, int]:
         totals = world.ask("/api/usage", Role.ANONYMOUS).json()["totals"]
         return totals["snapshotDetailViews"], totals["rawSnapshotViews"]

@@ -378,7 +378,7 @@ def stalled(bed: ZimitBed) -> Iterator[tuple[ExecutionLease, list[RunEnding | No
 Stalled = tuple[ExecutionLease, list[RunEnding | None]]
 
 
-def test_a_stalled_crawl_is_seen_by_people_and_exporters(
+def test_status_and_metrics_report_a_stalled_crawl(
     stalled: Stalled, bed: ZimitBed, terminal: Terminal, tmp_path: Path
 ) -> None:
     status = terminal.type("watchdog-status")

@@ -77,7 +77,7 @@ def encoding(endpoint: Callable[..., Any], status: int, spelling: Spelling) -> C
     def response(answer: Any, given: Response | None) -> Response:
         if isinstance(answer, Response):
             return answer
-        # A route that takes a `response` sets a header or another status there.
+        # A route with a `response` parameter sets its headers and status on it; copy them.
         made = record_response(answer, status=(given and given.status_code) or status, spelling=spelling)
         if given is not None:
             made.headers.raw.extend(given.headers.raw)

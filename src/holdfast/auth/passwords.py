@@ -29,7 +29,7 @@ def hash_password(password: str, *, name: str = "") -> str:
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise PasswordRefused(f"a password has at most {MAX_BYTES} bytes; choose a shorter one")
     if len(set(text)) < 4 or (name and text.casefold() in (name * 16).casefold()):
-        raise PasswordRefused("this password is guessed at once; choose another one")
+        raise PasswordRefused("this password is too easy to guess; choose another one")
     return _HASHER.hash(text.encode("utf-8", "surrogatepass"))
 
 

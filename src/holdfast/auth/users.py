@@ -235,7 +235,7 @@ def use_sign_in_link(session: Session, clock: Clock, secret: str) -> User:
 
 
 def _take_link(session: Session, clock: Clock, secret: str, *, signs_in: bool = False) -> User | None:
-    """Use up a link and return its user, None for the link of the first administrator; raise LinkSpent."""
+    """Consume a link; return its user, None if it creates the first administrator; raise LinkSpent if invalid."""
     digest = _link_digest(secret, signs_in=signs_in)
     link = None if digest is None else queries.find_link(session, digest, now=clock.now())
     if link is None:

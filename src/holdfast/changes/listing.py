@@ -37,7 +37,7 @@ class ChangeScope(NamedTuple):
     unchanged: bool = False
     """Include captures without a change."""
     noise: bool = False
-    """Include captures that do not show their page."""
+    """Include captures of an error or placeholder page instead of the page itself."""
     type: ChangeType | None = None
     """Only changes of this type among the newest `listed` ones."""
 

@@ -63,7 +63,7 @@ def captures(session: Session, ids: Collection[int]) -> dict[int, ComparedCaptur
     return {row[0]: _capture(row) for row in session.execute(_BY_ID, {"ids": sorted(ids)})}
 
 
-# The previous capture that is no noise, the last earlier one that did not fail, and the next one.
+# Ids of the previous capture that is not noise, the previous one neither noise nor failed, and the next of any kind.
 Neighbours = tuple[int | None, int | None, int | None]
 
 
@@ -86,7 +86,7 @@ def _nearest(*clauses: ColumnElement[bool], newest: bool) -> ScalarSelect[int]:
 
 
 _EARLIER = (
-    # Said twice, as a bound and exactly: from an `or` alone no planner takes the index.
+    # Stated twice, as a bound and exactly: no planner uses the index for the `or` alone.
     Snapshot.captured_at <= _Here.captured_at,
     or_(Snapshot.captured_at < _Here.captured_at, Snapshot.id < _Here.id),
 )

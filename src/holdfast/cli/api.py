@@ -107,8 +107,8 @@ def serve(
     os.environ["HOLDFAST_API_PORT"] = str(port)
     shown = f"http://[{name}]:{port}" if listener.family == socket.AF_INET6 else f"http://{name}:{port}"
     try:
-        # A tenth of loading is spent looking for garbage that modules do not make; each server turns it on when it
-        # answers. Loaded before there are several processes: they share the memory and the time that it takes.
+        # Garbage collection takes a tenth of the loading and finds nothing; each server enables it once it is ready.
+        # The app is loaded once, before forking: the processes share its memory.
         gc.disable()
         import_from_string(application)
         gc.freeze()

@@ -101,7 +101,7 @@ def recompute_page_signals(archive: Archive) -> Done:
 def rebuild_pages(
     runtime: Runtime, database: OpenDatabase, source: OfSource = None, apply: Apply = False, json: AsJson = False
 ) -> Done:
-    """Compare the groups that people browse with their captures, and rewrite those that are wrong."""
+    """Check the page groups used for browsing against their captures; with --apply, rewrite those that are wrong."""
     seen = counter("groups", quiet=json)
     with database.read() as session:
         source_id = source_id_of(session, source)

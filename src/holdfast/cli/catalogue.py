@@ -94,7 +94,7 @@ COMMANDS = {
     "api": Command("api", "Serve search, replay and exports over HTTP."),
     "mcp": Command("mcp", "Read-only tools for assistants (MCP)."),
     "source": Command("source", "Sources: seed, list, create, edit, enable, import, export.", HelpGroup.RUN),
-    "job": Command("job", "When it is crawled: list, create, pause, retry, run-now, logs.", HelpGroup.RUN),
+    "job": Command("job", "Schedules of sources: list, create, pause, retry, run-now, logs.", HelpGroup.RUN),
     "scheduler": Command(
         "worker:scheduler", "The schedule: metrics, distribution, preview, rebalance, sync.", HelpGroup.RUN
     ),
@@ -122,7 +122,7 @@ COMMANDS = {
     "user": Command("user", "Accounts: list, add, role, disable, password."),
     "token": Command("user:token", "Tokens of users: list, create, revoke."),
     "settings": Command("settings", "Print the settings in force.", HelpGroup.UPKEEP),
-    "check-env": Command("checks:check_env", "Look at this machine: disk, settings, tools."),
+    "check-env": Command("checks:check_env", "Check this machine: disk, settings, tools."),
     "database": Command("checks:database", "The database: check, migrate.", HelpGroup.UPKEEP),
     "completion": Command("completion", "Print what lets a shell complete commands."),
 }

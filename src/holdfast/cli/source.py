@@ -133,7 +133,7 @@ def survey(
 ) -> Done:
     """Survey a website before crawling it: robots.txt, sitemaps, the first page, and what would be crawled.
 
-    Stores nothing but a contact, if given. 25 s, 8 sitemaps and 100,000 URLs at most.
+    Stores nothing except the contact, if you give one. Stops after 25 s, 8 sitemaps or 100,000 URLs.
     """
     if contact is None:
         find_contact(settings)

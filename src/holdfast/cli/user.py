@@ -20,7 +20,7 @@ from holdfast.supervision.state import address_path
 from holdfast.wiring.archive import Archive
 
 app_command = command_group(
-    "Who has an account: list, add, role, disable, password. Example: holdfast user add ada --role operator"
+    "Manage accounts: list, add, role, disable, password. Example: holdfast user add ada --role operator"
 )
 token = command_group(
     "Secrets of programs that act for a user: list, create, revoke. Example: holdfast token create ada backup"
@@ -147,8 +147,8 @@ def create_token(
     session: Writing,
     name: Name,
     label: Annotated[str, typer.Argument(help="What the token is for.", metavar="LABEL")],
-    scope: Annotated[list[Permission] | None, typer.Option(help="What it may do; may be repeated.")] = None,
-    days: Annotated[int, typer.Option(min=1, max=MAX_DAYS, help="How long it holds.")] = DEFAULT_DAYS,
+    scope: Annotated[list[Permission] | None, typer.Option(help="Permission of the token; may be repeated.")] = None,
+    days: Annotated[int, typer.Option(min=1, max=MAX_DAYS, help="Days until the token expires.")] = DEFAULT_DAYS,
 ) -> Done:
     """Create a token for a user and print it, only this once; without --scope it is read-only."""
     user = users.find_user(session, name)

@@ -47,7 +47,7 @@ def follow_wall(raw_db: RawDatabase, machine: Clock, *, folder: Path) -> None:
         if _step(tx, boot, wall, passed, folder) is None:
             return
     with suppress(DatabaseReadOnly, DatabaseLocked, NoSpace), raw_db.write() as tx:
-        # Asked again: another process may have set it meanwhile, or hold a lease now.
+        # Check again in the write transaction: another process may have set the clock or leased something since.
         step = _step(tx, boot, wall, passed, folder)
         if step is None:
             return

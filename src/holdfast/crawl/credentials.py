@@ -22,7 +22,7 @@ _OURS = frozenset(
     {"from", "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "range", "user-agent"}
 )
 _WEB_PORTS = frozenset({80, 443})
-# Ports that cookies are kept for; each jar is bounded by itself, and a hostile site has 65,000 ports.
+# Limit of ports with a cookie jar of their own: each jar is bounded, but a hostile site has 65,000 ports.
 _MAX_JARS = 8
 
 

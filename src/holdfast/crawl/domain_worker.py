@@ -175,7 +175,7 @@ class DomainWorker:
         return new or self.has_more or now - self.looked_at > 1.0
 
     def is_done(self, now: float, linger_s: float) -> bool:
-        """Return whether no more pages can come soon: none here or running, and the last poll was long enough ago."""
+        """Return whether the worker may end: for `linger_s`, nothing was queued, unsettled or left in the database."""
         if self.queue or self.has_more or self.unsettled:
             self.idle_since = None
             return False
@@ -277,7 +277,7 @@ class DomainWorker:
 
     @property
     def name_is_gone(self) -> bool:
-        """Whether the domain's DNS name has been missing long enough to be believed."""
+        """Whether the domain's DNS name has been missing often and long enough to treat the domain as gone."""
         return self._client.name_is_gone(self.lease.domain)
 
     def update(self) -> DomainUpdate:

@@ -123,7 +123,7 @@ class CrawlEngine:
         """Set while fetched pages may be handed to the writer, the disk has room, and the database takes results."""
         self.disk_is_full = False
         self.is_paused = False
-        """Whether an operator lets it wait: nothing is asked of any site, and it does not end by itself."""
+        """Whether an operator paused it: it sends no requests and does not end by itself."""
         self._draining = asyncio.Event()
         self._drain_until = math.inf
         self.closing = False
@@ -243,13 +243,13 @@ class CrawlEngine:
             if len(self.results.visits) >= self.settings.timings.crawl_settle_pages or self._nothing_moves():
                 self.settler.due.set()
             elif visit.found and self.leased_domains.starves:
-                self.settler.soon()  # what this page brought may be what a worker waits for
+                self.settler.soon()  # links of this page may be what a worker waits for
         elif page.attempt is not None:
             self.leased_domains.note_ended(page.attempt, page.token)
         self.look_for_room()
 
     def _starving(self, worker: DomainWorker) -> None:
-        """Settle early if that may give a worker without pages something to request."""
+        """Write results to the database early if they may contain new pages for a worker that has run out."""
         if self._nothing_moves():
             self.settler.due.set()
         elif worker.has_more or self.results.has_news:

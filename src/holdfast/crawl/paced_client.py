@@ -57,7 +57,7 @@ class PacedClient:
         """The page that a domain answered last, by domain: the host is up as long as it answers that one."""
 
     def name_is_gone(self, domain: str) -> bool:
-        """Return whether a domain's DNS name has been missing long enough to be believed."""
+        """Return whether a DNS name has been missing often and long enough to treat its domain as gone."""
         times, since = self._missing.get(domain) or (0, 0.0)
         if times < _MISSING_TIMES:
             return False
@@ -99,7 +99,7 @@ class PacedClient:
             self.progress.asked(len(result.response_head) + result.body.size)
             first = None if result.first_byte_s is None else began_at + result.first_byte_s
             pace.asked(sent_at=began_at + result.sent_s, first_byte_at=first)
-            self._heed(result, pace, own)
+            self._apply_headers(result, pace, own)
         elif result.sent_s is not None:
             self.progress.asked(0)
             pace.asked(sent_at=began_at + result.sent_s, first_byte_at=None)
@@ -119,7 +119,7 @@ class PacedClient:
         times, since = self._missing.get(domain) or (0, self._clock.monotonic())
         self._missing[domain] = times + 1, since
 
-    def _heed(self, answer: Fetched, pace: Pace, own: DomainPoliteness | None) -> None:
+    def _apply_headers(self, answer: Fetched, pace: Pace, own: DomainPoliteness | None) -> None:
         """Store a response's cookies and apply its Retry-After, whatever the request was for."""
         # Most answers have neither header: to look for their names in the bytes is cheaper than to parse every head.
         head = answer.response_head.lower()

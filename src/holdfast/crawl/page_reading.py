@@ -65,8 +65,10 @@ _FOR_GOOD = (301, 308)
 _FEED = FeedParse()
 
 
-def sift_poll(link_filter: LinkFilter, hops: Sequence[Fetched], feed: FeedParse | None, now: datetime) -> FilteredLinks:
-    """Return the result of a poll: in-scope items with dates, a permanent new URL, and when to poll again."""
+def filter_poll(
+    link_filter: LinkFilter, hops: Sequence[Fetched], feed: FeedParse | None, now: datetime
+) -> FilteredLinks:
+    """Return what a polled feed or sitemap yields: in-scope items, a permanent redirect's target, Retry-After."""
     filtered, last = FilteredLinks(), hops[-1]
     read = feed or _FEED
     filtered.listing = PolledListing(
@@ -299,7 +301,7 @@ class DocumentReader:
                 return FilteredLinks()  # it leads too far, out of scope, or where robots.txt forbids
             return self._sift_redirect(link_filter, page.hops[-1].url, attempt, page.redirected_to)
         if self._polls(attempt):
-            return sift_poll(link_filter, page.hops, reading.feed, self._clock.now())
+            return filter_poll(link_filter, page.hops, reading.feed, self._clock.now())
         if attempt.kind is UrlKind.SITEMAP:
             return self._sift_sitemap(
                 link_filter, parse(page.hops[-1].url, self._normalisation), attempt.depth, reading

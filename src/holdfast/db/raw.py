@@ -580,7 +580,7 @@ def sqlite_path(database_url: str) -> Path | None:
 
 
 def synchronise(*clocks: Clock) -> None:
-    """Synchronise clocks that follow the database; call it on the thread of their connection."""
+    """Synchronise each `DatabaseClock` with its server, and ignore other clocks; call on their connection's thread."""
     for clock in clocks:
         if isinstance(clock, DatabaseClock):
             clock.synchronise()

@@ -154,7 +154,7 @@ def _differences(before: Iterable[KeptPage], now: Iterable[KeptPage], scratch: P
 
 
 class _Pairing:
-    """Pairs gone and new pages with the same body, in order, as moved; the rest stays gone or new.
+    """Reports a gone and a new page with the same body as one moved page, pairing them in order.
 
     Gone pages come first and are held until a new one comes; if thousands of lost addresses shared a body (an error
     page, an empty one), the excess is listed as gone immediately.

@@ -310,7 +310,7 @@ def annual_status(session: Session, year: int, codes: Iterable[str] = ()) -> dic
     """Return the status of each source of a campaign; raise CampaignRefused for an invalid year."""
     if not campaign.FIRST_YEAR <= year <= campaign.LAST_YEAR:
         raise CampaignRefused(f"the year must lie between {campaign.FIRST_YEAR} and {campaign.LAST_YEAR}, not {year}")
-    # One that has an edition of the year takes part, whatever its schedule is by now.
+    # A source with an edition of the year stays in the campaign, even if its schedule has changed.
     taking_part = set(queries.sources_with_edition(session, year=year))
     wanted = campaign.in_order(codes) or campaign.in_order(
         row.code

@@ -218,7 +218,7 @@ def _is_due(feed: Feed, settings: FeedSettings, *, now: datetime, soon: datetime
     due_at = feed.next_poll_at or feed.created_at
     if _must_wait(feed, settings):
         return due_at <= now
-    # An operator may have made the interval shorter since the turn was written.
+    # An operator may have shortened the interval after `next_poll_at` was stored.
     usual = (feed.last_polled_at or feed.created_at) + interval_of(feed.origin, settings)
     return min(due_at, usual) <= soon
 

@@ -173,7 +173,7 @@ def _replace(tx: Transaction, batch: Batch, after: dict[int, Row], made: Sequenc
     gone = [snapshot_id for snapshot_id in before if snapshot_id not in after]
     writing_queries.put_snapshots(tx, changed)
     unnamed = writing_queries.drop_snapshots(tx, gone) if gone else set()
-    # Behind the snapshots: links refer to their rows.
+    # Links are inserted after the snapshots, whose rows they reference.
     named = put_links(tx, batch.linking, batch.link_texts) | writing_queries.groups_here(tx, unnamed)
     touched = [*changed, *(before[row[0]] for row in changed if row[0] in before), *(before[one] for one in gone)]
     ids = {row[0] for row in touched}

@@ -449,7 +449,7 @@ def _likeness(sample: bytes, encoding: _Legacy, language: str) -> float:
     text = _text(sample, encoding.name)
     counts = Counter(text if isinstance(text, str) else "")
     beyond = {char: count for char, count in counts.items() if char > "\x7f" and char not in _IN_ALL}
-    # Decoders give U+FFFD or a control character for what a text does not have.
+    # A decoder returns U+FFFD or a control character for bytes that the encoding does not use in text.
     wrong = sum(count for char, count in beyond.items() if char == "\ufffd" or char < "\xa0")
     right = sum(beyond.get(char, 0) for char in encoding.letters)
     of_language = _OF_LANGUAGE if language and language in encoding.languages.split() else 0.0

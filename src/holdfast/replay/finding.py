@@ -374,8 +374,8 @@ def prefix_range(url: str) -> tuple[str, str]:
     if url.endswith("/") and not key.endswith("/"):
         # A key drops the slash at the end of a path: without it, `/dir/*` would also find `/directory`.
         key += "/"
-    # The key of an invalid address may contain any character: nothing follows the last one, and U+D7FF is followed by
-    # surrogates, which no database stores.
+    # The key of an invalid URL may contain any character. U+10FFFF has no successor, so trailing ones are removed;
+    # U+D7FF is followed by surrogates, which no database stores, so U+E000 is used.
     stem = key.rstrip("\U0010ffff")
     if not stem:
         return key, f"{key}\U0010ffff"

@@ -96,8 +96,8 @@ def replay_policy(origin: str = "'self'", *, nojs: bool = False) -> str:
 
 def connections(*origins: str) -> str:
     """Return the Connection-Allowlist: the only origins that a page may connect or navigate to, its own and these."""
-    # `redirects=allow`: without it every link to a capture of another second, and every archived redirect, ends in an
-    # error page. None of ours leads out of the archive.
+    # `redirects=allow`: without it, every link to a capture at another second, and every archived redirect, shows an
+    # error page. Our redirects never leave the archive.
     return f"({' '.join(('response-origin', *(_quoted(origin) for origin in origins)))});redirects=allow"
 
 

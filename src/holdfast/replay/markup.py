@@ -73,8 +73,8 @@ _OF_THE_HEAD = frozenset(
     {"base", "basefont", "bgsound", "link", "meta", "noframes", "noscript", "script", "style", "template", "title"}
 )
 _FOREIGN = frozenset({"svg", "math"})
-# Elements inside which a drawing or formula holds HTML.
-_HTML_AGAIN = {
+# Elements of SVG and MathML that contain HTML.
+_HTML_INTEGRATION_POINTS = {
     "svg": frozenset({"foreignobject", "desc", "title"}),
     "math": frozenset({"mi", "mo", "mn", "ms", "mtext", "annotation-xml"}),
 }
@@ -147,7 +147,7 @@ class Markup:
         self._at = next((len(mark) for mark in _BYTE_ORDER_MARKS if text.startswith(mark)), 0)
         while (at := self._next()) < len(text):
             self._deadline.check()
-            # Not while our script or bar waits for its place: any tag may be the one before which it belongs.
+            # No fast path until our script and bar are inserted: the next tag may be the one that they have to precede.
             if not self._is_pending and not self._foreign and (simple := _ONE_ADDRESS.match(text, at)):
                 self._rewrite_one(simple)
                 continue
@@ -295,9 +295,9 @@ class Markup:
             if name in _BREAKOUT or is_styled_font:
                 while self._is_foreign:
                     self._foreign.pop()
-            elif name in _HTML_AGAIN[top] and not is_closed and len(self._foreign) < _MAX_FOREIGN:
+            elif name in _HTML_INTEGRATION_POINTS[top] and not is_closed and len(self._foreign) < _MAX_FOREIGN:
                 encoding = next((one.raw.strip().lower() for one in attributes if one.name == "encoding"), "")
-                # Only with these encodings does a formula hold HTML there.
+                # In MathML, `annotation-xml` contains HTML only with one of these encodings.
                 if name != "annotation-xml" or encoding in ("text/html", "application/xhtml+xml"):
                     self._foreign.append(name)
         if name in _FOREIGN and not is_closed and len(self._foreign) < _MAX_FOREIGN:

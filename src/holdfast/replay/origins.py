@@ -190,7 +190,7 @@ def _create(path: Path) -> bytes:
         # Unlike a rename, a link fails if the name is taken: another process was first, and its key holds.
         os.link(draft, path)
     except FileExistsError:
-        # Cut short by a power loss: left alone, each process would have a key of its own.
+        # Replace a key file that a power loss truncated: otherwise each process would use its own key.
         if _read(path) is None:
             draft.replace(path)
         key = _read(path) or key

@@ -186,7 +186,7 @@ class Replay:
                 if digits != wanted.digits and is_navigated and not request.sent:
                     target = request.origins.prefix + replay_path(digits, wanted.modifier, best.url)
                     return redirect(302, target, [])
-                # A record that is damaged gives way to the next best capture; each try opens a file, so there are few.
+                # If a record is damaged, the next best capture is used; each try opens a file, so there are few.
                 snapshot, stored = self._open_first(session, stack, [one.id for one in found[:_TRIED]])
                 has_neighbours = wanted.modifier.is_page and not request.sent
                 around = _around(session, snapshot) if has_neighbours else None
@@ -194,7 +194,7 @@ class Replay:
             return view.answer(stack)
 
     def raw(self, snapshot_id: int, request: ReplayRequest) -> ReplayAnswer:
-        """Return a snapshot with the bar of the raw view; raise NotFound if snapshot, file or record is missing.
+        """Return a snapshot with the raw view's toolbar; raise NotFound if the snapshot, its file or record is missing.
 
         On the application's host, a browser is redirected to the replay host. A program gets the response there too,
         under a policy that lets nothing in it run.

@@ -157,7 +157,8 @@ class CrawlPlan:
         seeds = sorted(url.normalised for url in self.each_seed_url())
         same: list[Any] = [seeds, self.scope, sorted(self.include), sorted(self.exclude)]
         same += [] if self.keeps_bodies else [self.storage]
-        if self.normalisation() != DEFAULT:  # other identities: URLs seen by one are unknown to the other
+        # With another normalisation a URL has another identity, so the crawls must not share state.
+        if self.normalisation() != DEFAULT:
             same += [[self.strip_trailing_slash, self.force_https, self.tracking, sorted(self.allow_ports)]]
         return hashlib.sha256(json.dumps(same).encode()).hexdigest()
 

@@ -39,9 +39,9 @@ READY: Final = "serving "
 """Prefix of the line in which the front reports that it is ready; its address follows."""
 _log = log.get()
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD)
-# Longest rest between two looks: the selector ends it as soon as something happens.
-_LOOK_S = 1.0
-# The other parts wait so long for the front to answer: a large archive may take its time to open.
+# Longest time between two polls; an event ends the wait earlier.
+_POLL_S = 1.0
+# How long the other parts wait for the front to respond: a large archive opens slowly.
 _FRONT_S = 30.0
 
 
@@ -54,7 +54,7 @@ class _Place:
         self.started_at = 0.0
         self.starts = 0
         self.asked = 0
-        """How often it was asked to stop."""
+        """Stop signals sent to it."""
         self.is_given_up = False
         """Whether it was killed because it did not end in time."""
         self.last_exit: str | None = None
@@ -91,20 +91,20 @@ class ServiceSupervisor:
         self._stopping_at: float | None = None
         self._is_ready = False
         self._failed = False
-        self._told: list[PartStatus] = []
+        self._statuses: list[PartStatus] = []
 
     def run(self) -> int:
         """Run until a signal; return the exit code: 0 drained, 1 not started or not drained, 128 + signal if killed
         early.
         """
         reader, writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        before = {number: signal.signal(number, self._heard) for number in _SIGNALS}
-        # A signal ends the wait of the selector: handlers run between two instructions, not inside a system call.
+        before = {number: signal.signal(number, self._on_signal) for number in _SIGNALS}
+        # A signal then ends the selector's wait: Python runs handlers between instructions, not inside a system call.
         old_fd = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         self._selector.register(reader, selectors.EVENT_READ)
         try:
             while not self._is_over():
-                self._look()
+                self._poll()
                 self._wait(reader)
             return self._exit_code()
         finally:
@@ -119,7 +119,7 @@ class ServiceSupervisor:
             os.close(reader)
             os.close(writer)
 
-    def _heard(self, number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
         if number != signal.SIGCHLD:
             self._stops.append(number)
 
@@ -133,7 +133,7 @@ class ServiceSupervisor:
             return True
         return self._stopping_at is not None and all(place.process is None for place in self._places)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Reap, stop or start the parts that are due, and write the state of the parts."""
         now = self._clock.monotonic()
         for place in self._places:
@@ -147,10 +147,10 @@ class ServiceSupervisor:
             self._start_due(now)
         else:
             self._drain(now - self._stopping_at)
-        told = [place.status() for place in self._places]
-        if told != self._told:
-            self._told = told
-            write_parts(self._home, told)
+        statuses = [place.status() for place in self._places]
+        if statuses != self._statuses:
+            self._statuses = statuses
+            write_parts(self._home, statuses)
 
     def _start_due(self, now: float) -> None:
         front_is_up = self._is_ready or now - self._begun_at > _FRONT_S
@@ -288,7 +288,7 @@ class ServiceSupervisor:
             return 0.1
         now = self._clock.monotonic()
         waiting = [place.start_at - now for place in self._places if place.process is None]
-        return max(0.02, min([_LOOK_S, *waiting]))
+        return max(0.02, min([_POLL_S, *waiting]))
 
     def _pass_on(self, place: _Place, lines: Lines, came: Sequence[str]) -> None:
         is_said = place.process is not None and lines is place.process.stdout

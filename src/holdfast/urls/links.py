@@ -138,7 +138,7 @@ class Base:
         return Resolution(list(pages.values()), dropped)
 
     def _read(self, hrefs: list[str]) -> tuple[dict[str, ResolvedLink], int]:
-        """Return the targets of references not cached for this site's root, and the number of invalid ones."""
+        """Return the targets of references missing from the cache of a site's root, and the number of invalid ones."""
         known, near = self._memory.met.get, self._memory.places.get(self._directory, _NONE).get
         # An address that is written out in full, as the parser would, needs no parser.
         known_links = {href: link for href in hrefs if (link := near(href) or known(href)) is not None}
@@ -147,10 +147,10 @@ class Base:
         written, dropped = self._written_out([href for href in hrefs if href not in known_links])
         links = {fetch: known(fetch) for fetch in written.values()}
         if new := [fetch for fetch, link in links.items() if link is None]:
-            met = self._meet(new)
-            links |= met
-            self._memory.keep(met)
-            dropped += len(new) - len(met)
+            resolved = self._resolve_new(new)
+            links |= resolved
+            self._memory.keep(resolved)
+            dropped += len(new) - len(resolved)
         fresh = {href: link for href, fetch in written.items() if (link := links[fetch]) is not None}
         self._memory.keep_written(self._site, self._directory, fresh)
         return known_links | fresh, dropped
@@ -187,7 +187,7 @@ class Base:
                 written[href] = fetch
         return written, dropped
 
-    def _meet(self, new: list[str]) -> dict[str, ResolvedLink]:
+    def _resolve_new(self, new: list[str]) -> dict[str, ResolvedLink]:
         """Return the URLs among the parser's output with their identities; hashing them together takes less time."""
         site_of, normalise = self._sites.get, self._sites.spelling.normalise
         spelled: list[tuple[str, str, Site]] = []
@@ -199,7 +199,7 @@ class Base:
             site = site_of(start)
             if isinstance(site, str):
                 continue
-            # Most have neither query nor escape, and then what the parser wrote is the normalised form.
+            # Most URLs have neither query nor percent-escapes; the parser's output is then already normalised.
             plain = site.as_is and "?" not in fetch and "%" not in fetch
             spelled.append((fetch, fetch if plain else site.prefix + normalise(fetch[len(start) :]), site))
         hashes = hash64_all([normalised for _, normalised, _ in spelled])

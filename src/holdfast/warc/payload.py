@@ -282,7 +282,7 @@ class HttpHead:
 
 
 def split_head(block: bytes) -> tuple[bytes, bytes]:
-    """Split a message after the empty line that ends its head; without such a line all is head."""
+    """Split a message after the empty line that ends its head; without one, the whole message is the head."""
     match = _EMPTY_LINE.search(block)
     return (block, b"") if match is None else (block[: match.end()], block[match.end() :])
 

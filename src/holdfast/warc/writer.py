@@ -42,7 +42,7 @@ class ExchangeDraft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDraft:
-    """Any other record that fits in memory: metadata about a capture, a resource without a protocol."""
+    """A record that was not fetched and fits in memory: metadata about a capture, or a resource without a protocol."""
 
     type: RecordType
     content_type: str
@@ -142,7 +142,7 @@ def _revisit_fields(original: Original, profile: Profile) -> list[tuple[str, str
 
 _BREAKS = re.compile(r"[\r\n\0]+")
 _END = b"\r\n\r\n"
-# Bodies up to here are packed in one go; larger ones pass through in pieces, read twice.
+# Bodies up to this size are compressed in memory at once; larger ones are streamed, which reads them twice.
 _WHOLE_BYTES = 1 << 20
 
 

@@ -197,8 +197,8 @@ def visible_snapshots(session: Session, ids: Iterable[int]) -> dict[int, Snapsho
 
 def visible_change(change: Any) -> tuple[ColumnElement[bool], ...]:
     """Return the clauses, over Change or something with its columns, for changes visible on both sides."""
-    # Both captures are of one page, so one of them tells its key. That takes 4 us a change on SQLite, 40 ms for a whole
-    # list, so it is asked only where a page is withdrawn at all.
+    # Both captures of a change are of the same page, so one is checked. The check takes 4 us a change on SQLite, 40 ms
+    # for a whole list, so it runs only if a page takedown is in force.
     here = aliased(Snapshot)
     hidden_page = exists().where(here.id == change.to_snapshot_id, _by_page(here))
     revisit, original = aliased(Snapshot), aliased(Snapshot)
@@ -496,7 +496,7 @@ def visibility_mark(session: Session) -> Mark:
 
 
 def prepared_mark(tx: Transaction, dialect: str) -> Mark:
-    """Return the same mark over a raw connection."""
+    """Return the visibility mark over a raw connection."""
     return _mark(*VISIBILITY_MARK.rows(tx, dialect)[0])
 
 

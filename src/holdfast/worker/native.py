@@ -328,10 +328,10 @@ class NativeRunner:
 def plan_of(settings: Settings, lease: ExecutionLease) -> CrawlPlan:
     """Return the plan of a leased execution; raise Invalid if its source cannot be crawled as configured."""
     networks, most_s = tuple(map(str, settings.allow_networks)), settings.worker.max_time_s or None
-    house = CrawlDefaults(contact_of(settings), settings.user_agent, networks, most_s, settings.politeness.delay_s)
-    plan = crawl_plan(job_config(lease.job, lease.source), house, number=lease.number)
+    defaults = CrawlDefaults(contact_of(settings), settings.user_agent, networks, most_s, settings.politeness.delay_s)
+    plan = crawl_plan(job_config(lease.job, lease.source), defaults, number=lease.number)
     plan.build_scope()
-    # Made to be checked: a wrong one is a wrong configuration now, not a failure of each page later.
+    # An invalid header or cookie fails the run here as a configuration error, instead of failing every page.
     Credentials(plan)
     return plan
 

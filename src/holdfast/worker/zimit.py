@@ -257,7 +257,7 @@ class _Run:
         renew_s = min(_RENEW_S, self._settings.timings.lease_seconds * _RENEW)
         renew_at = clock.monotonic() + renew_s
         while (code := tool.poll()) is None:
-            word = self._holding.wait(_TURN_S)
+            stop_reason = self._holding.wait(_TURN_S)
             now = clock.monotonic()
             if now >= look_at:
                 follower.look()
@@ -273,17 +273,17 @@ class _Run:
                         self._lost = _ASKED_BY_ANOTHER
             if guard.lapsed and self._lost is None:
                 self._lost = _NOT_RENEWED
-            if (word is not None or self._lost is not None) and not asked:
+            if (stop_reason is not None or self._lost is not None) and not asked:
                 guard.ask_to_end()
                 asked, deadline = True, now + _STOP_S
-                why = "domain_lost" if word is None else word.name.lower()
+                why = "domain_lost" if stop_reason is None else stop_reason.name.lower()
                 self._holding.note("info", "lifecycle", "the tool is asked to end", word=why)
-            # Not waited for: the tool keeps its WARC files, and the next worker adopts it or its directory.
-            if word in (StopReason.NOW, StopReason.LOST):
+            # Do not wait for the tool: it keeps its WARC files, and the next worker adopts it or its directory.
+            if stop_reason in (StopReason.NOW, StopReason.LOST):
                 tool.hurry()
                 return None
             if now >= deadline and killed:
-                # It is out of reach: on another machine, or stuck in the kernel.
+                # Even SIGKILL did not end the tool: it runs on another machine, or is stuck in the kernel.
                 return None
             if now >= deadline:
                 self._holding.note("error", "error", "the tool did not end in time and is killed")
@@ -311,18 +311,18 @@ class _Run:
         if self._place is not None:
             # A mount that went away took its logs along: nothing there speaks of this run.
             self._place.check_identity()
-        verdict, word = self._meaning(code, log_path), self._holding.stop
+        verdict, stop_reason = self._meaning(code, log_path), self._holding.stop
         # Before all else: also a crawl that came to its end is thrown away if a person asked for that.
-        if word is StopReason.DISCARD:
+        if stop_reason is StopReason.DISCARD:
             self._discard()
             return RunEnding(result=endings.RunResult.CANCELLED, reason="discarded", exit_code=code)
         if is_complete(verdict):
             return self._completed(code, verdict[1])
-        if word is StopReason.FINISH:
+        if stop_reason is StopReason.FINISH:
             return replace(self._completed(code, STOPPED), reason="stopped")
-        if word is StopReason.CANCEL:
+        if stop_reason is StopReason.CANCEL:
             return replace(self._completed(code, STOPPED), result=endings.RunResult.CANCELLED, reason="cancelled")
-        if word in LEAVING or verdict[1] == STOPPED:
+        if stop_reason in LEAVING or verdict[1] == STOPPED:
             # It goes on in the same directory, with this worker or another.
             return None
         return self._failed(code, verdict, end_of_log(self._dir, log_path))

@@ -33,7 +33,7 @@ def test_a_wrong_value_resets_its_field_alone(tmp_path: Path, value: object) -> 
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"a":' * 100_000])
-def test_a_file_that_is_no_state_is_an_empty_one(tmp_path: Path, text: str) -> None:
+def test_load_state_returns_defaults_when_file_is_invalid(tmp_path: Path, text: str) -> None:
     (tmp_path / STATE_NAME).write_text(text)
 
     assert load_state(tmp_path, 2).current_workers == 2

@@ -31,7 +31,7 @@ def _content(body: Body) -> bytes:
 
 @pytest.mark.parametrize("piece", [100, 4095, 4096, 16_384, 300_000])
 @pytest.mark.parametrize("size", [0, 1, 5000, 262_144, 300_001, 1_048_576, 1_048_577])
-def test_what_went_in_comes_out(tmp_path: Path, piece: int, size: int) -> None:
+def test_body_returns_the_written_bytes(tmp_path: Path, piece: int, size: int) -> None:
     data = os.urandom(size)
     sink, spool = _sink(tmp_path)
 

@@ -44,7 +44,7 @@ def both(name: str, kind: str, _times: int) -> list[str]:
     return ["A 93.184.216.34", "A 93.184.216.35"] if kind == "A" else ["AAAA 2606:2800::1"]
 
 
-def test_both_families_come_back_with_the_preferred_one_first() -> None:
+def test_resolve_returns_ipv4_and_ipv6_preferred_family_first() -> None:
     async def main() -> None:
         async with resolving(both) as (resolver, _):
             found = await resolver.resolve("www.example.com")

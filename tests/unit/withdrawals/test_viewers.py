@@ -1,4 +1,4 @@
-"""Without a declared viewer only what is public is read; programs that read everything say so where they start."""
+"""Only public captures are read without a declared viewer; programs that read everything declare it at start."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def tell():
     print(viewers.viewer().sees_members)
 Thread(target=tell).start()
 """
-# Ends with its help: what is declared before a command runs is what is looked at.
+# The command exits after printing its help: only the state set before a command runs is tested.
 _COMMAND = """
 from contextlib import suppress
 from holdfast.cli.main import main
@@ -46,7 +46,7 @@ with suppress(SystemExit):
 """
 
 
-def _told(before: str, *arguments: str) -> str:
+def _sees_members(before: str, *arguments: str) -> str:
     ended = subprocess.run(
         [sys.executable, "-c", _PROGRAM.format(before=before), *arguments], capture_output=True, text=True, check=True
     )
@@ -54,10 +54,10 @@ def _told(before: str, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("command", ["search", "start-worker", "rebuild-pages", "api", "mcp"])
-def test_threads_of_a_command_see_everything_unless_it_serves_others(command: str) -> None:
+def test_command_threads_see_members_unless_it_serves_public(command: str) -> None:
     assert command in COMMANDS
-    assert _told(_COMMAND, command) == str(COMMANDS[command].module not in FOR_STRANGERS)
+    assert _sees_members(_COMMAND, command) == str(COMMANDS[command].module not in FOR_STRANGERS)
 
 
-def test_a_program_that_declares_nothing_sees_what_is_public() -> None:
-    assert _told("") == "False"
+def test_program_without_a_declared_viewer_sees_public() -> None:
+    assert _sees_members("") == "False"

@@ -111,7 +111,7 @@ export const en = {
   "app.cancel": "Cancel",
   "app.copied": "Copied",
   "app.copyFailed": "The browser does not allow it. Select the text and copy it by hand.",
-  "app.stillSignedIn": "You are still signed in: the server did not answer. Try again.",
+  "app.stillSignedIn": "Sign-out failed: the server did not respond. Try again.",
   "search.openPage": "All captures of this page",
   "search.keys": "Press j or k to move through the results, Enter to open one, / to edit the search",
   "search.export.wacz": "Web archive (WACZ)",

@@ -111,7 +111,7 @@ export const fr: Record<Word, string> = {
   "app.cancel": "Annuler",
   "app.copied": "Copié",
   "app.copyFailed": "Le navigateur ne l’autorise pas. Sélectionnez le texte et copiez-le à la main.",
-  "app.stillSignedIn": "Vous êtes toujours connecté : le serveur n’a pas répondu. Réessayez.",
+  "app.stillSignedIn": "La déconnexion a échoué : le serveur n’a pas répondu. Réessayez.",
   "search.openPage": "Toutes les captures de cette page",
   "search.keys": "Appuyez sur j ou k pour parcourir les résultats, sur Entrée pour en ouvrir un, sur / pour modifier la recherche",
   "search.export.wacz": "Archive web (WACZ)",

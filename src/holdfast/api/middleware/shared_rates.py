@@ -43,7 +43,7 @@ class SharedRates:
             socket_timeout=_ANSWER_S,
             socket_connect_timeout=_ANSWER_S,
         )
-        # Its types say that an option is a number or a text; a pool is taken, too.
+        # RedisStorage's type hints allow only numbers and strings as options, but it also accepts a connection pool.
         options: dict[str, Any] = {"connection_pool": self._pool}
         storage = RedisStorage("async+redis://", implementation="redispy", key_prefix=prefix, **options)
         self._limiter = MovingWindowRateLimiter(storage)

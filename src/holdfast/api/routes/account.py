@@ -217,9 +217,9 @@ class TokenForm(RequestForm):
     name: Annotated[str, Field(min_length=1, max_length=100, description="To tell it from others.")]
     scopes: Annotated[
         list[Literal["read", "own_account", "explain", "watch", "operate", "administer"]],
-        Field(min_length=1, max_length=6, description="What it may do; never more than its user."),
+        Field(min_length=1, max_length=6, description="Permissions of the token; never more than its user has."),
     ]
-    days: Annotated[int, Field(ge=1, le=MAX_DAYS, description="How long it holds.")] = DEFAULT_DAYS
+    days: Annotated[int, Field(ge=1, le=MAX_DAYS, description="Days until the token expires.")] = DEFAULT_DAYS
 
 
 @router.post("/api/account/tokens", Permission.OWN_ACCOUNT, errors=(409, 413, 415), status_code=201)

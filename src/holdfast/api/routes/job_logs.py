@@ -147,7 +147,7 @@ def download_log(request: Request, archive: ArchiveDep, id: JobId, execution: Wh
     While the job runs, it has the lines written so far. It is compressed while it is sent, so ranges are
     unsupported.
     """
-    # Only to find the run: lines are read while they are sent, and no transaction is open meanwhile.
+    # The transaction only looks up the run: lines are read later, while they are sent, with no transaction open.
     with archive.database.read() as session:
         run = _run(session, id, execution)
     if log_key(run) is None:

@@ -173,8 +173,8 @@ class SurveyForm(RequestForm):
 async def survey_source(request: Request, archive: ArchiveDep, response: Response, form: SurveyForm) -> SiteSurvey:
     """Survey a website before crawling it: robots.txt, sitemaps, the first page, and which URLs are in scope.
 
-    Stores nothing but a contact, if given. The requests obey robots.txt and the domain's crawl delay; limits: 25 s,
-    8 sitemaps, 100,000 URLs, and 4 surveys at a time.
+    Stores nothing except the contact, if given. The requests obey robots.txt and the domain's crawl delay; limits:
+    25 s, 8 sitemaps, 100,000 URLs, and 4 surveys at a time.
     """
 
     def found_site(front_page: str) -> SiteSource:

@@ -398,7 +398,7 @@ Where = Annotated[
     str | None,
     Query(
         max_length=MAX_QUERY_CHARS,
-        description="Operators that say which captures count, as in a query.",
+        description="Search operators that limit which captures are counted.",
         examples=["site:example.org lang:fr"],
     ),
 ]

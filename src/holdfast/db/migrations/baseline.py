@@ -209,8 +209,8 @@ _CHANGES: tuple[tuple[str, str, Step], ...] = (
         ),
     ),
     ("0002", "0013", _sql("UPDATE noise_queue SET late = true WHERE last_id - first_id = 4194303")),
-    # Extractions before version 3 read neither: both are empty then. SQLite cannot change a column, so a new one
-    # replaces it.
+    # Versions before 3 extracted neither word count nor page type, so both become NULL. SQLite cannot alter a column,
+    # so a new one replaces each.
     (
         "0010",
         "0014",

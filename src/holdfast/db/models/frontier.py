@@ -155,7 +155,7 @@ class PageCrawl(Model):
         ),
         partial_index("ix_page_crawls_deferred", "execution_id", "domain_id", "scheduled_for", "id", where=_OPEN_LATER),
         partial_index("ix_page_crawls_warc_file", "warc_file_id", "warc_offset", where="warc_file_id IS NOT NULL"),
-        # The newest attempts. Only those that were made: a run that ends closes all others at one moment.
+        # The newest attempts that started: a run that ends closes all others at the same time.
         partial_index("ix_page_crawls_made", "completed_at", where="started_at IS NOT NULL"),
     )
 

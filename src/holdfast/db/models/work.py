@@ -68,7 +68,7 @@ class Job(Model):
     due_at: Mapped[datetime | None]
     """The scheduled time of the latest execution."""
     rhythm_at: Mapped[datetime | None]
-    """The last regular turn: forced runs and retries do not move it."""
+    """The latest time that the schedule set, possibly in the future; forced runs and retries do not move it."""
     placed_at: Mapped[datetime | None]
     """When a slot was last chosen for it."""
     paused_at: Mapped[datetime | None]

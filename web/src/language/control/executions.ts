@@ -143,7 +143,7 @@ export const t = room("executions", {
   "change.gone": "gone",
   "change.unchanged": "unchanged",
   "change.error": "error",
-  "change.noise": "not the page",
+  "change.noise": "error or placeholder",
   "change.moved": "moved",
   "page": "Page",
   "linesHead": "Lines",

@@ -142,7 +142,7 @@ export const fr: Record<keyof typeof t.en, string> = {
   "change.gone": "disparue",
   "change.unchanged": "inchangée",
   "change.error": "erreur",
-  "change.noise": "autre chose",
+  "change.noise": "erreur ou remplacement",
   "change.moved": "déplacée",
   "page": "Page",
   "linesHead": "Lignes",
